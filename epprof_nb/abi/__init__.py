@@ -1,0 +1,1 @@
+"""Versioned layouts of the binary interfaces that are read without their headers, as data."""
