@@ -1,0 +1,44 @@
+// Named columns on their way to Python. Plain C on the outside.
+#pragma once
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace epprof {
+
+struct Columns {
+  struct Column {
+    const char* name;
+    std::shared_ptr<void> owner;  // the vector itself: adding a column copies nothing
+    const void* data;
+    size_t bytes;
+  };
+  std::vector<Column> columns;
+
+  template <typename T>
+  void add(const char* name, std::vector<T> values) {
+    auto owner = std::make_shared<std::vector<T>>(std::move(values));
+    columns.push_back({name, owner, owner->data(), owner->size() * sizeof(T)});
+  }
+};
+
+}  // namespace epprof
+
+extern "C" {
+typedef epprof::Columns ep_columns;
+#else
+typedef struct ep_columns ep_columns;
+#endif
+
+size_t ep_columns_count(const ep_columns* columns);
+const char* ep_columns_name(const ep_columns* columns, size_t i);
+const void* ep_columns_data(const ep_columns* columns, size_t i, size_t* bytes);
+void ep_columns_free(ep_columns* columns);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,41 @@
+#include "names.h"
+
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+namespace epprof {
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::deque<std::string> names{std::string()};  // a deque: the views below stay valid
+  std::unordered_map<std::string_view, uint32_t> ids{{std::string_view(), 0}};
+};
+
+Table& table() {
+  static Table* t = new Table;  // never destroyed: threads may outlive static destructors
+  return *t;
+}
+
+}  // namespace
+
+uint32_t intern(std::string_view name) {
+  Table& t = table();
+  std::lock_guard<std::mutex> lock(t.mutex);
+  auto found = t.ids.find(name);
+  if (found != t.ids.end()) return found->second;
+  auto id = uint32_t(t.names.size());
+  t.names.emplace_back(name);
+  t.ids.emplace(t.names.back(), id);
+  return id;
+}
+
+std::vector<std::string> names_from(uint32_t first) {
+  Table& t = table();
+  std::lock_guard<std::mutex> lock(t.mutex);
+  if (first >= t.names.size()) return {};
+  return {t.names.begin() + first, t.names.end()};
+}
+
+}  // namespace epprof

@@ -1,0 +1,14 @@
+// Names as small numbers: interned once a process, never freed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace epprof {
+
+uint32_t intern(std::string_view name);        // 0 is the empty name
+std::vector<std::string> names_from(uint32_t first);
+
+}  // namespace epprof
