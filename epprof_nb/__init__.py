@@ -1,0 +1,57 @@
+"""A GPU profiler that lives in the notebook.
+
+``%load_ext epprof_nb``, then ``%%gpuprofile prof`` above a cell: under it appears which of its
+lines and named ops kept the GPU busy, with every kernel, copy and memset joined to the op that
+launched it. ``prof`` holds the same as pandas DataFrames.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from epprof_nb import host, testing
+    from epprof_nb.formats.epprof import load
+    from epprof_nb.magic import load_ipython_extension, unload_ipython_extension
+    from epprof_nb.ops import op
+    from epprof_nb.profiles import Profile
+    from epprof_nb.session import profile
+
+__all__ = [
+    "Profile",
+    "host",
+    "load",
+    "load_ipython_extension",
+    "op",
+    "profile",
+    "testing",
+    "unload_ipython_extension",
+]
+
+# Public name -> the module it lives in. They are imported when first used: importing the package
+# costs nothing that is not used, pandas and IPython least of all.
+_HOMES = {
+    "Profile": "epprof_nb.profiles",
+    "load": "epprof_nb.formats.epprof",
+    "load_ipython_extension": "epprof_nb.magic",
+    "op": "epprof_nb.ops",
+    "profile": "epprof_nb.session",
+    "unload_ipython_extension": "epprof_nb.magic",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("host", "testing"):
+        return import_module(f"epprof_nb.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'epprof_nb' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,79 @@
+"""One clock: CLOCK_MONOTONIC in nanoseconds, paired with the epoch, proven against CUPTI's."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from epprof_nb import _native
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+def pair_with_epoch() -> tuple[int, int]:
+    """Read the monotonic clock and the epoch clock at the same moment.
+
+    Returns
+    -------
+    tuple of int
+        Monotonic and epoch time, nanoseconds; of several readings the one that took the least
+        time, so that they are less than a microsecond apart on a machine that is not overloaded.
+    """
+    best = (1 << 62, 0, 0)
+    for _ in range(5):
+        before = _native.now_ns()
+        epoch = time.time_ns()
+        after = _native.now_ns()
+        best = min(best, (after - before, (before + after) // 2, epoch))
+    return best[1], best[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One call timed on both clocks: ours around it, the recorder's in the record it left."""
+
+    before_ns: int
+    start_ns: int
+    end_ns: int
+    after_ns: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the record lies inside our own readings, to a microsecond."""
+        slack = 1000
+        return (
+            self.before_ns - slack <= self.start_ns <= self.end_ns <= self.after_ns + slack
+        )
+
+    @property
+    def ours_ns(self) -> int:
+        """The middle of the call on our clock."""
+        return (self.before_ns + self.after_ns) // 2
+
+    @property
+    def theirs_ns(self) -> int:
+        """The middle of the call on the recorder's clock."""
+        return (self.start_ns + self.end_ns) // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A line through two probes, for a recorder whose clock is not ours."""
+
+    first: Probe
+    last: Probe
+
+    @property
+    def offset_ns(self) -> int:
+        """Our clock less the recorder's, at the first probe."""
+        return self.first.ours_ns - self.first.theirs_ns
+
+    def apply(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Bring the recorder's times (any unit that runs evenly) into ours, nanoseconds."""
+        theirs = self.last.theirs_ns - self.first.theirs_ns
+        rate = (self.last.ours_ns - self.first.ours_ns) / theirs if theirs > 0 else 1.0
+        shifted = (times - self.first.theirs_ns) * rate
+        return shifted.astype("int64") + self.first.ours_ns

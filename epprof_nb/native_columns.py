@@ -1,0 +1,34 @@
+"""The native core's columns (bytes) as NumPy arrays, and its name ids as names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb import _native
+
+_names: list[str] = []
+
+
+def numbers(raw: dict[str, Any], name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """A column as the core wrote it, without a copy (read-only)."""
+    return np.frombuffer(raw[name], dtype)
+
+
+def ids(raw: dict[str, Any], name: str, dtype: npt.DTypeLike) -> npt.NDArray[np.int64]:
+    """A column of numbers as int64, the dtype of every id column."""
+    return np.frombuffer(raw[name], dtype).astype(np.int64)
+
+
+def name_of(name_id: int) -> str:
+    """The name that was interned as `name_id`."""
+    if name_id >= len(_names):
+        _names.extend(_native.names(len(_names)))
+    return _names[name_id]
+
+
+def names_of(name_ids: npt.NDArray[Any]) -> dict[int, str]:
+    """The names of the ids that occur in an array."""
+    return {int(i): name_of(int(i)) for i in np.unique(name_ids)}

@@ -1,0 +1,152 @@
+"""Profile: the tables of one profiled stretch, and the doors to analyses, views and files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from epprof_nb.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEAD
+from epprof_nb.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    import pandas as pd
+
+    from epprof_nb.views.page import View
+
+_SCHEMAS = {s.name: s for s in (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD)}
+
+
+class Profile:
+    """One profiled stretch of work.
+
+    Parameters
+    ----------
+    tables
+        Table name to `Table`; tables left out are empty.
+    info
+        What was recorded, on what, and what was lost; JSON-serialisable. See `Profile.info`.
+    sources
+        Cell name (as ``In[3]``) to the cell's source text.
+
+    Notes
+    -----
+    The tables are columns (NumPy arrays); a DataFrame is built when it is asked for, anew each
+    time, so changing it does not change the profile.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table] | None = None,
+        info: Mapping[str, Any] | None = None,
+        sources: Mapping[str, str] | None = None,
+    ) -> None:
+        given = dict(tables or {})
+        self.tables: dict[str, Table] = {
+            name: given.pop(name, None) or Table(schema) for name, schema in _SCHEMAS.items()
+        }
+        if given:
+            raise ValueError(f"a profile has no table {sorted(given)}")
+        self.info: dict[str, Any] = dict(info or {})
+        self.sources: dict[str, str] = dict(sources or {})
+
+    @property
+    def ops(self) -> pd.DataFrame:
+        """One row an op; see `epprof_nb.schema.OPS`."""
+        return self.tables["ops"].to_frame()
+
+    @property
+    def activities(self) -> pd.DataFrame:
+        """One row an activity of a device; see `epprof_nb.schema.ACTIVITIES`."""
+        return self.tables["activities"].to_frame()
+
+    @property
+    def api_calls(self) -> pd.DataFrame:
+        """One row an API call; see `epprof_nb.schema.API_CALLS`."""
+        return self.tables["api_calls"].to_frame()
+
+    @property
+    def graphs(self) -> pd.DataFrame:
+        """One row a CUDA graph launched; see `epprof_nb.schema.GRAPHS`."""
+        return self.tables["graphs"].to_frame()
+
+    @property
+    def memory(self) -> pd.DataFrame:
+        """One row an allocation or release, where recorded; see `epprof_nb.schema.MEMORY`."""
+        return self.tables["memory"].to_frame()
+
+    @property
+    def overhead(self) -> pd.DataFrame:
+        """One row a stretch of CUPTI's own overhead, where recorded."""
+        return self.tables["overhead"].to_frame()
+
+    @property
+    def wall_ns(self) -> int:
+        """Length of the profile on the host's clock, nanoseconds."""
+        return int(self.info.get("wall_ns", 0))
+
+    def by_op(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """One row an op name: device time in total and self, counts, bytes, host time, delay.
+
+        Parameters
+        ----------
+        attribution
+            ``"launch"`` counts an activity for the op that launched it (a graph's replay for the
+            op that replayed); ``"capture"`` counts a graph's nodes for the op that captured them.
+        """
+        from epprof_nb.analysis.breakdown import by_op
+
+        return by_op(self, attribution=attribution)
+
+    def by_kernel(self) -> pd.DataFrame:
+        """One row a kernel name: launches and device time."""
+        from epprof_nb.analysis.breakdown import by_kernel
+
+        return by_kernel(self)
+
+    def by_line(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """One row a line of a profiled cell: device time, launches, copies, host time."""
+        from epprof_nb.analysis.breakdown import by_line
+
+        return by_line(self, attribution=attribution)
+
+    def timeline(self) -> View:
+        """The profile's view, opened on the timeline."""
+        from epprof_nb.views.page import View
+
+        return View(self, tab="timeline")
+
+    def breakdown(self) -> View:
+        """The profile's view, opened on the breakdown."""
+        from epprof_nb.views.page import View
+
+        return View(self, tab="breakdown")
+
+    def lines(self) -> View:
+        """The profile's view, opened on the source with device time at each line."""
+        from epprof_nb.views.page import View
+
+        return View(self, tab="source")
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the profile to one ``.epprof`` file; see `epprof_nb.load`."""
+        from epprof_nb.formats.epprof import save
+
+        save(self, path)
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write one self-contained HTML page that needs neither kernel nor network."""
+        from epprof_nb.views.page import write_html
+
+        write_html(self, path)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        from epprof_nb.views.page import View
+
+        return View(self).mimebundle()
+
+    def __repr__(self) -> str:
+        from epprof_nb.views.summary import summary_line
+
+        return summary_line(self)

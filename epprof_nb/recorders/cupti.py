@@ -1,0 +1,367 @@
+"""The CUPTI recorder: what the GPUs of this process did."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb import _native
+from epprof_nb.abi import cupti as abi
+from epprof_nb.clock import Calibration, Probe
+from epprof_nb.errors import CaptureError
+from epprof_nb.native_columns import ids, names_of, numbers
+from epprof_nb.recorders import libcupti
+from epprof_nb.recorders.base import Recorded
+from epprof_nb.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
+from epprof_nb.table import Names, Table
+
+if TYPE_CHECKING:
+    from epprof_nb.options import Options
+
+KINDS = ("kernel", "memcpy", "memset", "synchronization", "graph_launch")
+"""The native core's numbers of activity kinds (``native/store.h``)."""
+
+BUFFER_BYTES = 4 << 20
+BUFFERS = 16
+"""At most 64 MiB of raw records wait to be decoded; CUPTI drops and counts beyond that."""
+
+_KIND_TABLE = 128  # native/layout.h: kKinds
+_ALREADY_SUBSCRIBED = {"CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", "CUPTI_ERROR_MAX_LIMIT_REACHED"}
+
+
+def packed_layout(api_version: int) -> bytes:
+    """The layout of one CUPTI version as the native core's ``Layout`` (``native/layout.h``)."""
+    layout = abi.layout_for(api_version)
+    record_of_kind = np.full(_KIND_TABLE, -1, np.int32)
+    for number, (record, _) in enumerate(abi.NATIVE_RECORDS):
+        for kind in abi.RECORD_KINDS[record]:
+            record_of_kind[kind] = number
+    return np.concatenate(
+        [record_of_kind, layout.packed(), layout.packed_callbacks()]
+    ).tobytes()
+
+
+def _kind(name: str) -> int:
+    return abi.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
+
+
+@cache
+def _load() -> tuple[libcupti.Found, int]:
+    """Find and load libcupti, once a process."""
+    driver = libcupti.find_driver()
+    if driver is None:
+        raise CaptureError(
+            "No GPU work can be recorded: the NVIDIA driver (libcuda.so.1) was not found on this "
+            "machine. On a machine with a GPU, install the driver; `epprof doctor` shows more."
+        )
+    found = libcupti.find()
+    try:
+        version = _native.cupti_load(found.path, driver)
+        _native.cupti_set_layout(packed_layout(version))
+    except RuntimeError as error:
+        raise CaptureError(
+            f"No GPU work can be recorded: {found.path} ({found.origin}) could not be used: "
+            f"{error}. `epprof doctor` shows what was found and how to mend it."
+        ) from error
+    return found, version
+
+
+def driver_present() -> bool:
+    """Whether this machine has an NVIDIA driver with a device: nothing is loaded or started."""
+    return os.path.exists("/dev/nvidiactl") and libcupti.find_driver() is not None  # noqa: PTH110
+
+
+def active_profiler() -> str | None:
+    """The name of a profiler that is recording in this process now, where that can be known."""
+    torch = sys.modules.get("torch")
+    enabled = getattr(getattr(torch, "autograd", None), "_profiler_enabled", None)
+    if enabled is not None and enabled():
+        return "torch.profiler"
+    injected = os.environ.get("CUDA_INJECTION64_PATH", "")
+    if injected:
+        return "Nsight Systems" if "nsys" in injected.lower() else injected
+    if any("NVIDIA_NSIGHT_COMPUTE" in k or k.startswith("NV_NSIGHT") for k in os.environ):
+        return "Nsight Compute"
+    return None
+
+
+class CuptiRecorder:
+    """Records GPU activities through CUPTI. See `epprof_nb.recorders.base.Recorder`."""
+
+    name = "cupti"
+
+    def __init__(self) -> None:
+        self._probe: Probe | None = None
+        self._external = False
+        self._own_waits: list[tuple[int, int]] = []
+        self.versions: dict[str, str] = {}
+        self.clock: dict[str, Any] = {}
+
+    def start(self, options: Options) -> list[str]:
+        """Turn CUPTI on.
+
+        Raises
+        ------
+        CaptureError
+            Where no GPU work can be recorded; the message says why and what to do.
+        """
+        found, version = _load()
+        self.versions = {
+            "cupti": str(version),
+            "cupti_library": found.path,
+            "cuda_major": str(found.cuda_major),
+        }
+        other = active_profiler()
+        if other == "torch.profiler":
+            raise CaptureError(
+                "No GPU work was recorded: torch.profiler is recording in this process, and CUPTI "
+                "serves one profiler at a time. End it first, or profile one cell with the one "
+                "and the next with the other."
+            )
+        notes: list[str] = []
+        kinds = [_kind(k) for k in ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")]
+        kinds.append(_kind("SYNCHRONIZATION"))
+        if options.graphs == "graph":
+            kinds.append(_kind("GRAPH_TRACE"))
+        if options.records("memory"):
+            kinds.append(_kind("MEMORY2"))
+        if options.records("overhead"):
+            kinds.append(_kind("OVERHEAD"))
+        _native.cupti_configure(
+            buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=options.max_records
+        )
+        started = self._start(kinds, callbacks=True, all_calls=options.records("api"))
+        self._external = False
+        if not started["subscribed"]:
+            # Another tool owns CUPTI's callbacks: tag calls by external correlation instead.
+            _native.cupti_stop()
+            kinds += [_kind(k) for k in ("RUNTIME", "DRIVER", "EXTERNAL_CORRELATION")]
+            self._start(kinds, callbacks=False, all_calls=False)
+            self._external = True
+            result = abi.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
+            holder = other or (
+                "another profiler" if result in _ALREADY_SUBSCRIBED else "an unknown tool"
+            )
+            notes.append(
+                f"CUPTI's callbacks are held by {holder} ({result}): work was tied to ops by "
+                "external correlation, which costs more. End the other profiler for exact costs."
+            )
+        elif other:
+            notes.append(f"{other} is active in this process: it may take records from this one.")
+        self._probe = self._read_clock()
+        if self._probe is None:
+            notes.append(
+                "CUPTI delivered no record when asked for one: another profiler may hold its "
+                "buffers. GPU work may be missing; restart the kernel without the other profiler."
+            )
+        return notes
+
+    def _start(self, kinds: list[int], *, callbacks: bool, all_calls: bool) -> dict[str, int]:
+        try:
+            return _native.cupti_start(
+                kinds=np.array(kinds, np.uint32).tobytes(),
+                callbacks=callbacks,
+                all_calls=all_calls,
+                external=not callbacks,
+            )
+        except RuntimeError as error:
+            raise CaptureError(
+                f"No GPU work was recorded: {error}. Another profiler may hold CUPTI: end it "
+                "(nsys, ncu, torch.profiler), or restart the kernel without it."
+            ) from error
+
+    @staticmethod
+    def _read_clock() -> Probe | None:
+        times = _native.cupti_probe()
+        return None if times is None else Probe(*times)
+
+    def sync(self) -> None:
+        """Wait for the contexts that worked; not while a stream captures, which it would break."""
+        before = _native.now_ns()
+        _native.cupti_sync()
+        self._own_waits.append((before, _native.now_ns()))
+
+    def drain(self) -> Recorded:
+        """Hand over the records CUPTI has finished."""
+        _native.cupti_flush(forced=False)
+        raw = _native.cupti_drain()
+        calibration = self._calibrate()
+        activities = _activities(raw, calibration)
+        recorded = Recorded(
+            activities=activities,
+            memory=_memory(raw, calibration),
+            overhead=_overhead(raw, calibration),
+            dropped=raw["lost"] + raw["dropped"] + raw["unfinished"],
+        )
+        if self._external:
+            recorded.api_calls = _api_calls(raw, calibration)
+            recorded.op_of_correlation = (
+                ids(raw, "external.correlation_id", np.uint32),
+                ids(raw, "external.id", np.uint64),
+            )
+            recorded.own_waits = tuple(self._own_waits)
+        self._own_waits.clear()
+        nodes = _native.cupti_graph_nodes()
+        recorded.graph_nodes = {
+            name: np.frombuffer(nodes[name], np.uint64).astype(np.int64) for name in nodes
+        }
+        return recorded
+
+    def _calibrate(self) -> Calibration | None:
+        first = self._probe
+        if first is None:
+            self.clock = {"cupti": "unproven"}
+            return None
+        if first.agrees:
+            self.clock = {"cupti": "shared", "probe_ns": first.after_ns - first.before_ns}
+            return None
+        # Another profiler has put its own clock into CUPTI.
+        last = self._read_clock() or first
+        calibration = Calibration(first, last)
+        self.clock = {"cupti": "calibrated", "offset_ns": calibration.offset_ns}
+        return calibration
+
+    def stop(self) -> None:
+        """Turn CUPTI off, with nothing left subscribed."""
+        _native.cupti_stop()
+        _native.cupti_drain()
+        self._own_waits.clear()
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Describe the GPUs of this machine."""
+        from epprof_nb.gpu_state import device_names
+
+        return [
+            {"device_id": index, "name": name, "kind": "cuda"}
+            for index, name in enumerate(device_names())
+        ]
+
+
+@cache
+def _demangled(name: str) -> str:
+    return _native.demangle(name)
+
+
+def _times(
+    raw: dict[str, Any], name: str, calibration: Calibration | None
+) -> npt.NDArray[np.int64]:
+    times = numbers(raw, name, np.int64)
+    return times if calibration is None else calibration.apply(times)
+
+
+def _activities(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    kind = numbers(raw, "kind", np.uint8)
+    start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
+    copy = (kind == 1) | (kind == 2)
+    is_copy = kind == 1
+    number = numbers(raw, "type", np.uint8)
+    graph = ids(raw, "graph_id", np.int32)
+    node = ids(raw, "graph_node_id", np.int64)
+    columns: dict[str, npt.NDArray[Any] | Names] = {
+        "kind": Names.from_ids(kind, KINDS),
+        "name": _activity_names(kind, numbers(raw, "name_id", np.uint32), number),
+        "start_ns": start,
+        "end_ns": end,
+        "duration_ns": end - start,
+        "correlation_id": ids(raw, "correlation_id", np.uint32),
+        "bytes": np.where(copy, ids(raw, "bytes", np.int64), MISSING),
+        "copy_kind": Names.from_ids(np.where(is_copy, number, 255), abi.MEMCPY_KINDS),
+        "src_kind": _memory_kinds(numbers(raw, "src_kind", np.uint8), is_copy),
+        "dst_kind": _memory_kinds(numbers(raw, "dst_kind", np.uint8), copy),
+        # CUPTI counts graphs and their nodes from 1: 0 is "not launched by a graph".
+        "graph_id": np.where(graph == 0, MISSING, graph),
+        "graph_node_id": np.where(node == 0, MISSING, node),
+    }
+    for name in (
+        "device_id", "context_id", "stream_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
+        "block_z", "registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes",
+        "src_device_id", "dst_device_id",
+    ):  # fmt: skip
+        columns[name] = ids(raw, name, np.int32)
+    return Table(ACTIVITIES, columns)
+
+
+def _memory_kinds(kinds: npt.NDArray[np.uint8], where: npt.NDArray[np.bool_]) -> Names:
+    return Names.from_ids(np.where(where, kinds, 255), abi.MEMORY_KINDS)
+
+
+def _activity_names(
+    kind: npt.NDArray[np.uint8], name_id: npt.NDArray[np.uint32], number: npt.NDArray[np.uint8]
+) -> Names:
+    """A kernel's demangled name; a copy's, set's, wait's or graph launch's type."""
+    kernels = {
+        int(i): _demangled(name)
+        for i, name in names_of(name_id[kind == 0]).items()
+    }
+    first = max(kernels, default=0) + 1  # numbers of the other kinds follow the name ids
+    others = {first + 256 + n: f"memcpy {name}" for n, name in abi.MEMCPY_KINDS.items()}
+    others[first + 2 * 256] = "memset"
+    others |= {first + 3 * 256 + n: name for n, name in abi.SYNCHRONIZATION_TYPES.items()}
+    others[first + 4 * 256] = "graph launch"
+    keys = np.where(kind == 0, name_id, first + kind.astype(np.int64) * 256 + number)
+    return Names.from_ids(keys, kernels | others)
+
+
+def _api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    start, end = (_times(raw, f"api.{c}", calibration) for c in ("start_ns", "end_ns"))
+    runtime = numbers(raw, "api.runtime", np.uint8).astype(np.int64)
+    key = (runtime + 1) << 32 | numbers(raw, "api.cbid", np.uint32)
+    names = {
+        int(k): _native.cupti_callback_name(int(k) >> 32, int(k) & 0xFFFFFFFF) or f"cbid {k}"
+        for k in np.unique(key)
+    }
+    return Table(
+        API_CALLS,
+        {
+            "domain": Names.from_ids(runtime, ("driver", "runtime")),
+            "name": Names.from_ids(key, names),
+            "thread_id": ids(raw, "api.thread_id", np.uint32),
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+            "correlation_id": ids(raw, "api.correlation_id", np.uint32),
+            "return_value": numbers(raw, "api.return_value", np.int32),
+        },
+    )
+
+
+def _memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    return Table(
+        MEMORY,
+        {
+            "operation": Names.from_ids(
+                numbers(raw, "memory.operation", np.uint32), abi.MEMORY_OPERATIONS
+            ),
+            "memory_kind": Names.from_ids(
+                numbers(raw, "memory.memory_kind", np.uint32), abi.MEMORY_KINDS
+            ),
+            "address": ids(raw, "memory.address", np.uint64),
+            "bytes": ids(raw, "memory.bytes", np.uint64),
+            "time_ns": _times(raw, "memory.time_ns", calibration),
+            "device_id": ids(raw, "memory.device_id", np.int32),
+            "context_id": ids(raw, "memory.context_id", np.int32),
+            "stream_id": ids(raw, "memory.stream_id", np.int32),
+            "correlation_id": ids(raw, "memory.correlation_id", np.uint32),
+        },
+    )
+
+
+def _overhead(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    start, end = (_times(raw, f"overhead.{c}", calibration) for c in ("start_ns", "end_ns"))
+    return Table(
+        OVERHEAD,
+        {
+            "kind": Names.from_ids(
+                numbers(raw, "overhead.kind", np.uint32), abi.OVERHEAD_KINDS
+            ),
+            "thread_id": ids(raw, "overhead.thread_id", np.uint32),
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+        },
+    )

@@ -1,0 +1,183 @@
+"""The tables of a profile: every column, its kind and its meaning, in one place.
+
+A column's *kind* fixes how it is stored (a NumPy array, the truth) and how it is shown
+(a pandas dtype, the same on pandas 2.3 and 3):
+
+========  ==========================  ================  ======================================
+kind      stored as                   pandas dtype      missing value
+========  ==========================  ================  ======================================
+time      int64, nanoseconds          int64             never missing
+int       int64                       int64             never missing
+id        int64                       Int64             stored as -1, shown as ``<NA>``
+name      int32 codes + categories    category          stored as code -1, shown as ``NaN``
+bool      bool                        bool              never missing
+args      int32 codes + JSON strings  object (dict)     stored as code -1, shown as ``None``
+========  ==========================  ================  ======================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["time", "int", "id", "name", "bool", "args"]
+
+MISSING = -1
+"""What a missing ``id`` is stored as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table: its name, kind (see the module's table) and meaning."""
+
+    name: str
+    kind: Kind
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """The columns of one table, in order; ``index`` names the column that is the row label."""
+
+    name: str
+    index: str | None
+    columns: tuple[Column, ...]
+
+    def column(self, name: str) -> Column:
+        """Return the column called `name`; KeyError where there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+OPS = TableSchema(
+    "ops",
+    "op_id",
+    (
+        Column("op_id", "int", "64-bit id of the op, unique in its process"),
+        Column("parent_op_id", "id", "the op that was on top of the op stack at the start"),
+        Column("name", "name", "a range's name, or a statement's source text, shortened"),
+        Column("op_type", "name", "cell, line, range; for ONNX Runtime nodes the operator"),
+        Column("category", "name", "cell, user, session, node"),
+        Column("source", "name", "the recorder or door it came from: cell, range, onnxruntime"),
+        Column("provider", "name", "ONNX Runtime execution provider of a node"),
+        Column("thread_id", "int", "operating-system thread id"),
+        Column("run_id", "id", "the run it belongs to: a repeat of the cell, an ORT run"),
+        Column("start_ns", "time", "start, since the profile's start; negative if it began before"),
+        Column("end_ns", "time", "end; the profile's end for an op that was still open"),
+        Column("duration_ns", "time", "time open and not suspended; summed where count > 1"),
+        Column("suspended_ns", "time", "time between an await or yield and its resumption"),
+        Column("count", "int", "executions this row stands for; over 1 for coalesced statements"),
+        Column("cell", "name", "name of the cell whose source it is a statement of, as In[3]"),
+        Column("line", "id", "first line of the statement in its cell, from 1"),
+        Column("end_line", "id", "last line of the statement"),
+        Column("status", "name", "complete; open: not ended in the profile; earlier: of an earlier "
+               "profile, here because a graph's node was captured by it"),
+        Column("args", "args", "the keyword arguments the op was given"),
+    ),
+)
+
+ACTIVITIES = TableSchema(
+    "activities",
+    None,
+    (
+        Column("kind", "name", "kernel, memcpy, memset, synchronization, graph_launch"),
+        Column("name", "name", "demangled kernel name, or the copy's, set's or wait's type"),
+        Column("device_id", "id", "CUDA device ordinal, or the host device's"),
+        Column("context_id", "id", "CUPTI context id"),
+        Column("stream_id", "id", "CUPTI stream id"),
+        Column("start_ns", "time", "start on the device, since the profile's start"),
+        Column("end_ns", "time", "end on the device"),
+        Column("duration_ns", "time", "end_ns - start_ns"),
+        Column("correlation_id", "id", "ties the activity to its API call; host device: 2**32 up"),
+        Column("op_id", "id", "the op on top of the launching thread's stack at the launch"),
+        Column("capture_op_id", "id", "the op that captured the graph node, for a graph's replay"),
+        Column("attribution", "name", "how op_id was found: stack, cell, none"),
+        Column("thread_id", "id", "operating-system thread that launched it"),
+        Column("bytes", "id", "bytes copied or set"),
+        Column("copy_kind", "name", "HtoD, DtoH, DtoD, HtoH, PtoP, ... (CUPTI's names)"),
+        Column("src_kind", "name", "kind of memory read: pageable, pinned, device, ..."),
+        Column("dst_kind", "name", "kind of memory written or set"),
+        Column("src_device_id", "id", "device read from, for a peer copy"),
+        Column("dst_device_id", "id", "device written to, for a peer copy"),
+        Column("grid_x", "id", "grid dimension x, in blocks"),
+        Column("grid_y", "id", "grid dimension y, in blocks"),
+        Column("grid_z", "id", "grid dimension z, in blocks"),
+        Column("block_x", "id", "block dimension x, in threads"),
+        Column("block_y", "id", "block dimension y, in threads"),
+        Column("block_z", "id", "block dimension z, in threads"),
+        Column("registers_per_thread", "id", "registers a thread of the kernel uses"),
+        Column("static_shared_bytes", "id", "static shared memory a block"),
+        Column("dynamic_shared_bytes", "id", "dynamic shared memory a block"),
+        Column("graph_id", "id", "CUPTI id of the executable CUDA graph that launched it"),
+        Column("graph_node_id", "id", "CUPTI id of the node in that graph"),
+    ),
+)
+
+API_CALLS = TableSchema(
+    "api_calls",
+    None,
+    (
+        Column("domain", "name", "driver, runtime, host"),
+        Column("name", "name", "the API function, as cuLaunchKernel"),
+        Column("thread_id", "int", "operating-system thread that called"),
+        Column("start_ns", "time", "entry, since the profile's start"),
+        Column("end_ns", "time", "return"),
+        Column("duration_ns", "time", "end_ns - start_ns"),
+        Column("correlation_id", "id", "ties the call to its activities"),
+        Column("op_id", "id", "the op on top of the calling thread's stack"),
+        Column("return_value", "int", "the API's result code; 0 is success"),
+        Column("captured", "bool", "the call added a node to a graph instead of doing the work"),
+    ),
+)
+
+GRAPHS = TableSchema(
+    "graphs",
+    "graph_id",
+    (
+        Column("graph_id", "int", "CUPTI id of the executable graph"),
+        Column("capture_op_id", "id", "the op that captured most of its nodes"),
+        Column("nodes", "int", "nodes seen executing"),
+        Column("replays", "int", "launches of the graph in the profile"),
+        Column("device_ns", "time", "device time of all its replays"),
+        Column("device_ns_per_replay", "time", "device_ns / replays"),
+    ),
+)
+
+MEMORY = TableSchema(
+    "memory",
+    None,
+    (
+        Column("operation", "name", "allocation or release"),
+        Column("memory_kind", "name", "device, pinned, managed, host, ..."),
+        Column("address", "id", "address of the block"),
+        Column("bytes", "int", "size of the block"),
+        Column("time_ns", "time", "when, since the profile's start"),
+        Column("device_id", "id", "device"),
+        Column("context_id", "id", "context"),
+        Column("stream_id", "id", "stream, for stream-ordered operations"),
+        Column("correlation_id", "id", "ties it to its API call"),
+        Column("op_id", "id", "the op on top of the calling thread's stack"),
+    ),
+)
+
+OVERHEAD = TableSchema(
+    "overhead",
+    None,
+    (
+        Column("kind", "name", "CUPTI's overhead kind: instrumentation, buffer flush, ..."),
+        Column("thread_id", "id", "thread it happened on, where CUPTI knows it"),
+        Column("start_ns", "time", "start, since the profile's start"),
+        Column("end_ns", "time", "end"),
+        Column("duration_ns", "time", "end_ns - start_ns"),
+    ),
+)
+
+TABLES: tuple[TableSchema, ...] = (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD)
+"""Every table of a profile, in the order in which they are saved."""
