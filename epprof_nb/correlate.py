@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.capture import Batch, Slice, column
+from epprof_nb.id_lookup import contains, find
 from epprof_nb.native_columns import names_of
 from epprof_nb.op_rows import ops_table
 from epprof_nb.schema import API_CALLS, GRAPHS, MEMORY, MISSING, OVERHEAD, ACTIVITIES
@@ -50,7 +51,7 @@ def join(part: Slice) -> Joined:
     recorded = [r for batch in part.batches for r in batch.recorded]
     launches = _with_external(launches, recorded)
     activities = _activities_of(part, recorded, launches)
-    call = _find(launches.correlation, activities["correlation_id"])
+    call = find(launches.correlation, activities["correlation_id"])
     op, attribution, orphans = _attribute(launches, call, ops["op_id"])
     capture_op = np.full(len(activities), MISSING, np.int64)
     in_graph = activities["graph_node_id"] != MISSING
@@ -67,7 +68,7 @@ def join(part: Slice) -> Joined:
         thread_id=_take(launches.thread, call),
     )
     memory = concat([r.memory for r in recorded]) if recorded else Table(MEMORY)
-    memory_call = _find(launches.correlation, memory["correlation_id"])
+    memory_call = find(launches.correlation, memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
     tables = {
         "ops": ops,
@@ -137,7 +138,7 @@ def _launches(batches: list[Batch]) -> _Launches:
     waiting = (launches.flags & _STILL_IN_CALL) != 0
     if waiting.any():
         # A call that was in progress at one cut and ended by a later one is there twice or more.
-        done = np.isin(launches.correlation, launches.correlation[~waiting])
+        done = contains(launches.correlation[~waiting], launches.correlation)
         last = np.zeros(len(waiting), np.bool_)
         _, first_from_end = np.unique(launches.correlation[::-1], return_index=True)
         last[len(waiting) - 1 - first_from_end] = True
@@ -154,9 +155,8 @@ def _with_external(launches: _Launches, recorded: Sequence[Recorded]) -> _Launch
     pairs = [r.op_of_correlation for r in parts if r.op_of_correlation is not None]
     correlation = np.concatenate([p[0] for p in pairs])
     pushed = np.concatenate([p[1] for p in pairs])
-    # Several ids can be open around a call; the innermost was pushed last and has the largest
-    # position: keep the last record of each call.
-    row = _find(correlation, calls["correlation_id"])
+    # CUPTI gives each call one record a kind of id: the innermost that was pushed.
+    row = find(correlation, calls["correlation_id"])
     op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
     own = np.zeros(len(calls), np.bool_)
     for r in parts:
@@ -187,27 +187,6 @@ def _append(a: Names, b: Names) -> Names:
     return Names.of(a.to_list() + b.to_list())
 
 
-def _find(keys: I64, wanted: I64) -> I64:
-    """The row of each wanted correlation id in `keys`; -1 where there is none.
-
-    Of several rows with one id (a runtime call and its driver call) any will do: they are one
-    call, by one thread under one op.
-    """
-    if not len(keys) or not len(wanted):
-        return np.full(len(wanted), -1, np.int64)
-    low, high = int(keys.min()), int(keys.max())
-    if high - low <= 8 * len(keys) + 1024:
-        # Correlation ids are handed out in sequence: a table by id, no sorting.
-        table = np.full(high - low + 2, -1, np.int64)
-        table[keys - low] = np.arange(len(keys))
-        slot = np.where((wanted >= low) & (wanted <= high), wanted - low, high - low + 1)
-        return table[slot]
-    order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-    row = order[at]
-    return np.where(keys[row] == wanted, row, -1)
-
-
 def _take(values: I64, rows: I64) -> I64:
     """`values` at `rows`; missing where the row is -1."""
     if not len(values):
@@ -222,7 +201,7 @@ def _activities_of(part: Slice, recorded: Sequence[Recorded], launches: _Launche
         return Table(ACTIVITIES)
     activities = tables[0] if len(tables) == 1 else concat(tables)
     correlation = activities["correlation_id"]
-    row = _find(launches.correlation, correlation)
+    row = find(launches.correlation, correlation)
     keep = row >= 0
     if len(launches.own):
         keep &= ~launches.own[row]
@@ -231,7 +210,7 @@ def _activities_of(part: Slice, recorded: Sequence[Recorded], launches: _Launche
         late = activities["start_ns"] >= part.opened_ns
         if part.earlier:
             known_before = column(part.earlier, "launches", "correlation_id", np.uint64)
-            late &= ~np.isin(correlation, known_before.astype(np.int64))
+            late &= ~contains(known_before.astype(np.int64), correlation)
         keep |= unknown & late
     return activities if keep.all() else activities.take(keep)
 
@@ -248,7 +227,7 @@ def _attribute(
         by_stack | waited_for, (launches.op & ~_NO_OP).astype(np.int64), MISSING
     )
     op_of_call[op_of_call == 0] = MISSING
-    exists = np.isin(op_of_call, known_ops)
+    exists = contains(known_ops, op_of_call)
     op = np.where(call >= 0, op_of_call[call], MISSING)
     orphan = (op != MISSING) & ~exists[call]
     op[orphan] = MISSING
@@ -280,10 +259,10 @@ def _with_earlier_ops(part: Slice, ops: Table, capture_op: I64) -> tuple[Table, 
     absent = np.setdiff1d(wanted, ops["op_id"])
     earlier = part.graph_nodes.earlier_ops(absent)
     if earlier is not None:
-        fresh = earlier.take(~np.isin(earlier["op_id"], ops["op_id"]))
+        fresh = earlier.take(~contains(ops["op_id"], earlier["op_id"]))
         ops = concat([ops, fresh.replace(status=Names.constant("earlier", len(fresh)))])
     # An op that captured but left no row (it found no room) cannot be shown.
-    capture_op[~np.isin(capture_op, ops["op_id"])] = MISSING
+    capture_op[~contains(ops["op_id"], capture_op)] = MISSING
     return ops, capture_op
 
 

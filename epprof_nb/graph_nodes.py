@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.id_lookup import contains
 from epprof_nb.schema import MISSING
 from epprof_nb.table import Table, concat
 
@@ -59,7 +60,7 @@ class GraphNodes:
         capturing = np.unique(np.fromiter(self._op.values(), np.int64, len(self._op)))
         known = self._ops["op_id"] if self._ops is not None else np.empty(0, np.int64)
         rows = _with_ancestors(ops, np.setdiff1d(capturing, known))
-        fresh = ops.take(rows & ~np.isin(ops["op_id"], known))
+        fresh = ops.take(rows & ~contains(known, ops["op_id"]))
         if len(fresh):
             self._ops = fresh if self._ops is None else concat([self._ops, fresh])
 
@@ -75,7 +76,7 @@ def _with_ancestors(ops: Table, needed: npt.NDArray[np.int64]) -> npt.NDArray[np
     """Where the ops `needed` and all that enclose them are."""
     rows = np.zeros(len(ops), np.bool_)
     while len(needed):
-        found = np.isin(ops["op_id"], needed) & ~rows
+        found = contains(needed, ops["op_id"]) & ~rows
         rows |= found
         parents = ops["parent_op_id"][found]
         needed = np.unique(parents[parents != MISSING])

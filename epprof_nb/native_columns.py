@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb import _native
+from epprof_nb.table import distinct
 
 _names: list[str] = []
 
@@ -31,4 +32,4 @@ def name_of(name_id: int) -> str:
 
 def names_of(name_ids: npt.NDArray[Any]) -> dict[int, str]:
     """The names of the ids that occur in an array."""
-    return {int(i): name_of(int(i)) for i in np.unique(name_ids)}
+    return {i: name_of(i) for i in distinct(name_ids)[0].tolist()}

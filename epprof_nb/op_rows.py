@@ -13,7 +13,7 @@ from epprof_nb.capture import Batch, column
 from epprof_nb.native_columns import names_of
 from epprof_nb.schema import MISSING, OPS
 from epprof_nb.statements import statements_table
-from epprof_nb.table import Names, Table
+from epprof_nb.table import Names, Table, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,8 +112,8 @@ def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> Names:
 
 
 def _nonzero(ids: npt.NDArray[np.int64]) -> Iterable[int]:
-    used: list[int] = np.unique(ids[ids > 0]).tolist()
-    return used
+    used: list[int] = distinct(ids)[0].tolist()
+    return [i for i in used if i > 0]
 
 
 def _as_json(args: dict[str, object] | None) -> str:

@@ -14,10 +14,11 @@ from epprof_nb import _native, gpu_state
 from epprof_nb.capture import Consumer, Slice, service
 from epprof_nb.clock import pair_with_epoch
 from epprof_nb.correlate import Joined, join
+from epprof_nb.id_lookup import contains
 from epprof_nb.options import Options
 from epprof_nb.profiles import Profile
 from epprof_nb.schema import MISSING
-from epprof_nb.table import Table
+from epprof_nb.table import Table, distinct
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -222,7 +223,7 @@ def _rebased(table: Table, origin: int) -> Table:
 
 def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:
     """The GPUs there are, and the host device where it was used or nothing else is there."""
-    used = set(np.unique(activities["device_id"]).tolist())
+    used = set(distinct(activities["device_id"])[0].tolist())
     gpus = [d for d in devices if d["kind"] == "cuda"]
     return [d for d in devices if d["kind"] == "cuda" or d["device_id"] in used or not gpus]
 
@@ -248,7 +249,7 @@ def _recorded(activities: Table, calls: Table, joined: Joined) -> dict[str, Any]
         )
         rows = good & of_kind[names.codes]
         correlations = calls["correlation_id"][rows]
-        missing = ~np.isin(correlations, activities["correlation_id"])
+        missing = ~contains(activities["correlation_id"], correlations)
         if missing.any():
             lost[kind] = int(missing.sum())
             launched[kind] = shown.get(kind, 0) + lost[kind]

@@ -28,6 +28,18 @@ _FILL: dict[Kind, int | bool] = {
 }  # fmt: skip
 
 
+def distinct(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the distinct values, sorted, and the place of each element among them."""
+    if ids.size and ids.min() >= 0 and ids.max() <= max(65536, 2 * ids.size):
+        # Ids are small numbers: ticking them off is many times faster than sorting.
+        present = np.zeros(int(ids.max()) + 1, np.bool_)
+        present[ids] = True
+        if present.all():
+            return np.arange(len(present)), ids
+        return np.flatnonzero(present), (np.cumsum(present) - 1)[ids]
+    return np.unique(ids, return_inverse=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """A column of names: ``codes`` (int32, -1 is missing) into ``categories`` (unique strings)."""
@@ -57,25 +69,26 @@ class Names:
 
         Ids that `table` does not hold become missing.
         """
-        used, inverse = np.unique(ids, return_inverse=True)
         lookup = table if isinstance(table, Mapping) else dict(enumerate(table))
+        used, place = distinct(ids)
         index: dict[str, int] = {}
         # Two ids may share one name: categories must stay unique.
         codes = np.array(
             [
-                index.setdefault(lookup[int(i)], len(index)) if int(i) in lookup else MISSING
-                for i in used
+                index.setdefault(lookup[i], len(index)) if i in lookup else MISSING
+                for i in used.tolist()
             ],
             np.int32,
         )
-        chosen = codes[inverse] if len(used) else np.empty(0, np.int32)
-        return cls(chosen.astype(np.int32), tuple(index))
+        return cls(codes[place] if len(used) else np.empty(0, np.int32), tuple(index))
 
     def compact(self) -> Names:
         """Return the same values with only the categories that occur, in sorted order."""
-        used = np.unique(self.codes)
-        used = used[used >= 0]
-        order = sorted(used.tolist(), key=lambda i: self.categories[i])
+        present = np.zeros(len(self.categories) + 1, np.bool_)
+        present[self.codes] = True  # a missing name, -1, ticks the last place
+        order = sorted(np.flatnonzero(present[:-1]).tolist(), key=lambda i: self.categories[i])
+        if order == list(range(len(self.categories))):
+            return self
         remap = np.full(len(self.categories) + 1, MISSING, np.int32)
         remap[order] = np.arange(len(order), dtype=np.int32)
         return Names(remap[self.codes], tuple(self.categories[i] for i in order))
@@ -200,19 +213,20 @@ class Table:
             if isinstance(values, Names):
                 if column.kind == "args":
                     # Each row gets a dict of its own: changing one must not change another.
-                    texts = values.to_list()
-                    cells = np.empty(len(values), object)
-                    cells[:] = [None if text is None else json.loads(text) for text in texts]
+                    cells = np.full(len(values), None, object)
+                    for row in np.flatnonzero(values.codes >= 0).tolist():
+                        cells[row] = json.loads(values.categories[values.codes[row]])
                     data[column.name] = pd.Series(cells, dtype=object)
                 else:
                     compact = values.compact()
                     dtype = pd.CategoricalDtype(pd.Index(compact.categories, dtype=object))
                     data[column.name] = pd.Categorical.from_codes(compact.codes, dtype=dtype)
             elif column.kind == "id":
-                data[column.name] = pd.arrays.IntegerArray(values.copy(), values == MISSING)
+                data[column.name] = pd.arrays.IntegerArray(values, values == MISSING)
             else:
-                data[column.name] = values.copy()
-        frame = pd.DataFrame(data, columns=list(self.schema.names))
+                data[column.name] = values
+        # pandas copies what a dict holds: changing the frame does not change the table.
+        frame = pd.DataFrame(data, copy=True, columns=list(self.schema.names))
         return frame if self.schema.index is None else frame.set_index(self.schema.index)
 
 

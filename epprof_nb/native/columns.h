@@ -11,18 +11,21 @@
 namespace epprof {
 
 struct Columns {
-  struct Column {
-    const char* name;
-    std::shared_ptr<void> owner;  // the vector itself: adding a column copies nothing
+  struct Part {
     const void* data;
     size_t bytes;
+  };
+  struct Column {
+    const char* name;
+    std::vector<Part> parts;
+    std::shared_ptr<void> owner;  // of what the parts point into
   };
   std::vector<Column> columns;
 
   template <typename T>
   void add(const char* name, std::vector<T> values) {
     auto owner = std::make_shared<std::vector<T>>(std::move(values));
-    columns.push_back({name, owner, owner->data(), owner->size() * sizeof(T)});
+    columns.push_back({name, {{owner->data(), owner->size() * sizeof(T)}}, owner});
   }
 };
 
@@ -36,7 +39,8 @@ typedef struct ep_columns ep_columns;
 
 size_t ep_columns_count(const ep_columns* columns);
 const char* ep_columns_name(const ep_columns* columns, size_t i);
-const void* ep_columns_data(const ep_columns* columns, size_t i, size_t* bytes);
+size_t ep_columns_bytes(const ep_columns* columns, size_t i);
+void ep_columns_copy(const ep_columns* columns, size_t i, void* to);
 void ep_columns_free(ep_columns* columns);
 
 #ifdef __cplusplus

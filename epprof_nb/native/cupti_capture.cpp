@@ -103,6 +103,7 @@ struct Capture {
   std::vector<uint32_t> kinds;
   uint32_t names[3][kCallbackIds] = {};    // [domain][cbid] -> name id, 0: not of interest
   bool capture_begin[kCallbackIds] = {}, capture_end[kCallbackIds] = {};
+  bool does_work[kCallbackIds] = {};  // launches, copies, sets: driver calls that may be captured
   std::atomic<int64_t> captures_open{0};
 
   std::mutex contexts_mutex;
@@ -157,21 +158,23 @@ void on_api_call(Capture& c, uint32_t domain, uint32_t cbid, const unsigned char
   ThreadState* t = this_thread();
   if (!t) return;
   const CallbackFields& f = c.layout.callback.fields;
-  auto correlation = f.correlation.read<uint64_t>(data);
-  auto* kept = static_cast<uint64_t*>(const_cast<void*>(f.data.pointer(data)));
-  if (f.site.read<uint32_t>(data) == kSiteEnter) {
-    auto* context = const_cast<void*>(f.context.pointer(data));
+  auto correlation = uint64_t(f.correlation.get<uint32_t>(data));
+  auto* kept = f.data.get<uint64_t*>(data);
+  if (f.site.get<uint32_t>(data) == kSiteEnter) {
+    auto* context = f.context.get<void*>(data);
     if (context && context != t->context) see_context(t, context);
     int64_t now = ep_now_ns();
     *kept = uint64_t(now);
     call_begins(t, correlation, name, now);
     return;
   }
-  auto* result = static_cast<const int32_t*>(f.result.pointer(data));
+  auto* result = f.result.get<const int32_t*>(data);
   if (domain == kDomainDriver) {
     // Waiting for a device is refused while a stream captures: `sync` must know.
     if (c.capture_begin[cbid] && result && *result == 0) c.captures_open++;
     if (c.capture_end[cbid] && c.captures_open > 0) c.captures_open--;
+    // Work that becomes a node while no capture was seen to begin: it began before the session.
+    if (t->node_created && c.does_work[cbid] && c.captures_open == 0) c.captures_open = 1;
   }
   call_ends(t, correlation, name, int64_t(*kept), result ? *result : 0,
             domain == kDomainDriver ? kDriver : kRuntime);
@@ -185,23 +188,23 @@ uint64_t node_id(void* node) {
 void on_resource(Capture& c, uint32_t cbid, const unsigned char* data) {
   const ResourceFields& f = c.layout.resource.fields;
   if (cbid == kContextDestroyStarting) {
-    const void* context = f.context.pointer(data);
+    auto* context = f.context.get<void*>(data);
     std::lock_guard<std::mutex> lock(c.contexts_mutex);
     c.contexts.erase(std::remove(c.contexts.begin(), c.contexts.end(), context),
                      c.contexts.end());
     return;
   }
-  auto* graph = static_cast<const unsigned char*>(f.descriptor.pointer(data));
+  auto* graph = f.descriptor.get<const unsigned char*>(data);
   if (!graph) return;
   const GraphFields& g = c.layout.graph.fields;
   ThreadState* t = this_thread();
-  uint64_t node = node_id(const_cast<void*>(g.node.pointer(graph)));
+  uint64_t node = node_id(g.node.get<void*>(graph));
   if (!node) return;
   if (cbid == kGraphNodeCreated) {
     if (t) t->node_created = true;
     graph_node_created(node, top_op());
   } else if (cbid == kGraphNodeCloned) {
-    graph_node_cloned(node, node_id(const_cast<void*>(g.original_node.pointer(graph))));
+    graph_node_cloned(node, node_id(g.original_node.get<void*>(graph)));
   }
 }
 
@@ -223,7 +226,7 @@ bool starts_with(const char* name, const char* prefix) {
 // Driver calls that launch, copy, set or wait; that allocate or load code, because these wait for
 // the device too; and that open or close a capture. The runtime's calls, and every library's, pass
 // through them with the same correlation id.
-bool does_work(const char* name) {
+bool is_recorded(const char* name) {
   for (const char* prefix :
        {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemPrefetch", "cuMemAlloc",
         "cuMemFree", "cuMemHostAlloc", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad",
@@ -242,8 +245,10 @@ void choose_callbacks(Capture& c, bool all_calls) {
       if (domain == kDomainDriver) {
         c.capture_begin[cbid] = starts_with(name, "cuStreamBeginCapture");
         c.capture_end[cbid] = starts_with(name, "cuStreamEndCapture");
+        c.does_work[cbid] = starts_with(name, "cuLaunch") || starts_with(name, "cuMemcpy") ||
+                            starts_with(name, "cuMemset");
       }
-      if (!all_calls && (domain != kDomainDriver || !does_work(name))) continue;
+      if (!all_calls && (domain != kDomainDriver || !is_recorded(name))) continue;
       if (cupti.EnableCallback(1, c.subscriber, domain, cbid) != 0) continue;
       c.names[domain][cbid] = intern(name);
     }
@@ -315,11 +320,6 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
     std::lock_guard<std::mutex> lock(c.contexts_mutex);
     c.contexts.clear();
   }
-  CUcontext current = nullptr;
-  if (cupti.CtxGetCurrent(&current) == 0 && current) {
-    std::lock_guard<std::mutex> lock(c.contexts_mutex);
-    c.contexts.push_back(current);
-  }
   if (callbacks) {
     started->subscribe_result = cupti.Subscribe(&c.subscriber, on_callback, nullptr);
     started->subscribed = started->subscribe_result == 0;
@@ -332,6 +332,12 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
     } else {
       started->failed_kinds++;
     }
+  }
+  CUcontext current = nullptr;
+  if (external && cupti.CtxGetCurrent(&current) == 0 && current) {
+    // No callback will tell which contexts work: wait at least for this one.
+    std::lock_guard<std::mutex> lock(c.contexts_mutex);
+    c.contexts.push_back(current);
   }
   if (external) {
     cupti.SetThreadIdType(kSystemThreadIds);  // API records then carry the ids of gettid

@@ -14,143 +14,141 @@ uint32_t Decoder::name_id(const char* name) {
   return id;
 }
 
-void Decoder::decode(const unsigned char* r, uint32_t kind) {
-  Activity a{};
-  switch (layout_.type(kind)) {
+namespace {
+
+// The fields every activity has, first of all: false, and nothing else may be written, where a
+// forced flush took the record before its work was done and it carries no times.
+template <typename Fields>
+bool common(const Fields& f, const unsigned char* r, Block* b, size_t i, ActivityKind kind) {
+  b->kind[i] = kind;
+  b->start[i] = f.start.template get<int64_t>(r);
+  b->end[i] = f.end.template get<int64_t>(r);
+  b->correlation[i] = f.correlation.template get<uint32_t>(r);
+  b->context[i] = f.context.template get<int32_t>(r);
+  b->stream[i] = f.stream.template get<int32_t>(r);
+  return b->start[i] != 0 && b->end[i] != 0;
+}
+
+template <typename Fields>
+void of_graph(const Fields& f, const unsigned char* r, Block* b, size_t i) {
+  b->device[i] = f.device.template get<int32_t>(r);
+  b->graph[i] = f.graph.template get<int32_t>(r);
+  b->graph_node[i] = f.graph_node.template get<int64_t>(r);
+}
+
+template <typename Fields>
+bool copy(const Fields& f, const unsigned char* r, Block* b, size_t i) {
+  if (!common(f, r, b, i, kMemcpy)) return false;
+  b->bytes[i] = f.bytes.template get<int64_t>(r);
+  b->type[i] = f.copy_kind.template get<uint8_t>(r);
+  b->src_kind[i] = f.src_kind.template get<uint8_t>(r);
+  b->dst_kind[i] = f.dst_kind.template get<uint8_t>(r);
+  of_graph(f, r, b, i);
+  return true;
+}
+
+}  // namespace
+
+bool Decoder::decode_activity(RecordType type, const unsigned char* r, Block* b, size_t i) {
+  switch (type) {
     case RecordType::kernel: {
       const KernelFields& f = layout_.kernel.fields;
-      a.kind = kKernel;
-      a.start = f.start.read<int64_t>(r);
-      a.end = f.end.read<int64_t>(r);
-      a.correlation = f.correlation.read<uint32_t>(r);
-      a.name = name_id(static_cast<const char*>(f.name.pointer(r)));
-      a.device = f.device.read<int32_t>(r);
-      a.context = f.context.read<int32_t>(r);
-      a.stream = f.stream.read<int32_t>(r);
-      a.grid[0] = f.grid_x.read<int32_t>(r);
-      a.grid[1] = f.grid_y.read<int32_t>(r);
-      a.grid[2] = f.grid_z.read<int32_t>(r);
-      a.block[0] = f.block_x.read<int32_t>(r);
-      a.block[1] = f.block_y.read<int32_t>(r);
-      a.block[2] = f.block_z.read<int32_t>(r);
-      a.registers = f.registers.read<int32_t>(r);
-      a.static_shared = f.static_shared.read<int32_t>(r);
-      a.dynamic_shared = f.dynamic_shared.read<int32_t>(r);
-      a.graph = f.graph.read<int32_t>(r);
-      a.graph_node = f.graph_node.read<int64_t>(r);
-      break;
+      if (!common(f, r, b, i, kKernel)) return false;
+      b->name[i] = name_id(f.name.get<const char*>(r));
+      b->grid_x[i] = f.grid_x.get<int32_t>(r);
+      b->grid_y[i] = f.grid_y.get<int32_t>(r);
+      b->grid_z[i] = f.grid_z.get<int32_t>(r);
+      b->block_x[i] = f.block_x.get<int32_t>(r);
+      b->block_y[i] = f.block_y.get<int32_t>(r);
+      b->block_z[i] = f.block_z.get<int32_t>(r);
+      b->registers[i] = f.registers.get<uint16_t>(r);
+      b->static_shared[i] = f.static_shared.get<int32_t>(r);
+      b->dynamic_shared[i] = f.dynamic_shared.get<int32_t>(r);
+      of_graph(f, r, b, i);
+      return true;
     }
-    case RecordType::memcpy: {
-      const MemcpyFields& f = layout_.memcpy.fields;
-      a.kind = kMemcpy;
-      a.start = f.start.read<int64_t>(r);
-      a.end = f.end.read<int64_t>(r);
-      a.correlation = f.correlation.read<uint32_t>(r);
-      a.bytes = f.bytes.read<int64_t>(r);
-      a.type = f.copy_kind.read<uint8_t>(r);
-      a.src_kind = f.src_kind.read<uint8_t>(r);
-      a.dst_kind = f.dst_kind.read<uint8_t>(r);
-      a.device = f.device.read<int32_t>(r);
-      a.context = f.context.read<int32_t>(r);
-      a.stream = f.stream.read<int32_t>(r);
-      a.graph = f.graph.read<int32_t>(r);
-      a.graph_node = f.graph_node.read<int64_t>(r);
-      break;
-    }
+    case RecordType::memcpy: return copy(layout_.memcpy.fields, r, b, i);
     case RecordType::memcpy2: {
       const PeerCopyFields& f = layout_.memcpy2.fields;
-      a.kind = kMemcpy;
-      a.start = f.start.read<int64_t>(r);
-      a.end = f.end.read<int64_t>(r);
-      a.correlation = f.correlation.read<uint32_t>(r);
-      a.bytes = f.bytes.read<int64_t>(r);
-      a.type = f.copy_kind.read<uint8_t>(r);
-      a.src_kind = f.src_kind.read<uint8_t>(r);
-      a.dst_kind = f.dst_kind.read<uint8_t>(r);
-      a.device = f.device.read<int32_t>(r);
-      a.context = f.context.read<int32_t>(r);
-      a.stream = f.stream.read<int32_t>(r);
-      a.src_device = f.src_device.read<int32_t>(r);
-      a.dst_device = f.dst_device.read<int32_t>(r);
-      a.graph = f.graph.read<int32_t>(r);
-      a.graph_node = f.graph_node.read<int64_t>(r);
-      break;
+      if (!copy(f, r, b, i)) return false;
+      b->src_device[i] = f.src_device.get<int32_t>(r);
+      b->dst_device[i] = f.dst_device.get<int32_t>(r);
+      return true;
     }
     case RecordType::memset: {
       const MemsetFields& f = layout_.memset.fields;
-      a.kind = kMemset;
-      a.start = f.start.read<int64_t>(r);
-      a.end = f.end.read<int64_t>(r);
-      a.correlation = f.correlation.read<uint32_t>(r);
-      a.bytes = f.bytes.read<int64_t>(r);
-      a.dst_kind = f.memory_kind.read<uint8_t>(r);
-      a.device = f.device.read<int32_t>(r);
-      a.context = f.context.read<int32_t>(r);
-      a.stream = f.stream.read<int32_t>(r);
-      a.graph = f.graph.read<int32_t>(r);
-      a.graph_node = f.graph_node.read<int64_t>(r);
-      break;
+      if (!common(f, r, b, i, kMemset)) return false;
+      b->bytes[i] = f.bytes.get<int64_t>(r);
+      b->dst_kind[i] = uint8_t(f.memory_kind.get<uint16_t>(r));
+      of_graph(f, r, b, i);
+      return true;
     }
     case RecordType::synchronization: {
       const SyncFields& f = layout_.synchronization.fields;
-      a.kind = kSynchronization;
-      a.start = f.start.read<int64_t>(r);
-      a.end = f.end.read<int64_t>(r);
-      a.correlation = f.correlation.read<uint32_t>(r);
-      a.type = f.type.read<uint8_t>(r);
-      a.context = f.context.read<int32_t>(r);
-      a.stream = f.stream.read<int32_t>(r);
-      break;
+      if (!common(f, r, b, i, kSynchronization)) return false;
+      b->type[i] = uint8_t(f.type.get<uint32_t>(r));
+      return true;
     }
-    case RecordType::graph_trace: {
+    default: {
       const GraphTraceFields& f = layout_.graph_trace.fields;
-      a.kind = kGraphLaunch;
-      a.start = f.start.read<int64_t>(r);
-      a.end = f.end.read<int64_t>(r);
-      a.correlation = f.correlation.read<uint32_t>(r);
-      a.device = f.device.read<int32_t>(r);
-      a.context = f.context.read<int32_t>(r);
-      a.stream = f.stream.read<int32_t>(r);
-      a.graph = f.graph.read<int32_t>(r);
-      break;
+      if (!common(f, r, b, i, kGraphLaunch)) return false;
+      b->device[i] = f.device.get<int32_t>(r);
+      b->graph[i] = f.graph.get<int32_t>(r);
+      return true;
+    }
+  }
+}
+
+void Decoder::decode(const unsigned char* r, uint32_t kind) {
+  RecordType type = layout_.type(kind);
+  switch (type) {
+    case RecordType::kernel:
+    case RecordType::memcpy:
+    case RecordType::memcpy2:
+    case RecordType::memset:
+    case RecordType::synchronization:
+    case RecordType::graph_trace: {
+      size_t row;
+      Block* block = store_.begin(&row);
+      if (!block) return;
+      if (decode_activity(type, r, block, row)) {
+        store_.commit();
+      } else {
+        store_.add_unfinished();
+      }
+      return;
     }
     case RecordType::external: {
       const ExternalFields& f = layout_.external.fields;
-      store_.add(ExternalId{f.correlation.read<uint32_t>(r), f.id.read<uint64_t>(r)});
+      store_.add(ExternalId{f.correlation.get<uint32_t>(r), f.id.get<uint64_t>(r)});
       return;
     }
     case RecordType::api: {
       const ApiFields& f = layout_.api.fields;
-      store_.add(ApiCall{f.start.read<int64_t>(r), f.end.read<int64_t>(r),
-                         f.correlation.read<uint32_t>(r), f.cbid.read<uint32_t>(r),
-                         f.thread.read<uint32_t>(r), f.result.read<int32_t>(r),
+      store_.add(ApiCall{f.start.get<int64_t>(r), f.end.get<int64_t>(r),
+                         f.correlation.get<uint32_t>(r), f.cbid.get<uint32_t>(r),
+                         f.thread.get<uint32_t>(r), f.result.get<int32_t>(r),
                          uint8_t(kind == 5)});  // CUPTI_ACTIVITY_KIND_RUNTIME
       return;
     }
     case RecordType::overhead: {
       const OverheadFields& f = layout_.overhead.fields;
-      store_.add(Overhead{f.start.read<int64_t>(r), f.end.read<int64_t>(r),
-                          f.kind.read<uint32_t>(r), f.thread.read<uint32_t>(r)});
+      store_.add(Overhead{f.start.get<int64_t>(r), f.end.get<int64_t>(r), f.kind.get<uint32_t>(r),
+                          f.thread.get<uint32_t>(r)});
       return;
     }
     case RecordType::memory2: {
       const MemoryFields& f = layout_.memory2.fields;
-      store_.add(MemoryEvent{f.timestamp.read<int64_t>(r), f.address.read<uint64_t>(r),
-                             f.bytes.read<uint64_t>(r), f.correlation.read<uint32_t>(r),
-                             f.operation.read<uint32_t>(r), f.memory_kind.read<uint32_t>(r),
-                             f.device.read<int32_t>(r), f.context.read<int32_t>(r),
-                             f.stream.read<int32_t>(r)});
+      store_.add(MemoryEvent{f.timestamp.get<int64_t>(r), f.address.get<uint64_t>(r),
+                             f.bytes.get<uint64_t>(r), f.correlation.get<uint32_t>(r),
+                             f.operation.get<uint32_t>(r), f.memory_kind.get<uint32_t>(r),
+                             f.device.get<int32_t>(r), f.context.get<int32_t>(r),
+                             f.stream.get<int32_t>(r)});
       return;
     }
     case RecordType::cuda_event:
     case RecordType::none: return;
   }
-  // A record that a forced flush took before its work was done carries no times.
-  if (a.start == 0 || a.end == 0) {
-    store_.add_unfinished();
-    return;
-  }
-  store_.add(a);
 }
 
 size_t decode_buffer(const unsigned char* raw, size_t bytes, const Layout& layout, Store& store) {

@@ -19,6 +19,7 @@ class Decoder {
   void forget_names() { name_ids_.clear(); }
 
  private:
+  bool decode_activity(RecordType type, const unsigned char* record, Block* block, size_t row);
   uint32_t name_id(const char* name);
 
   const Layout& layout_;

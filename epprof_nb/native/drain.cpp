@@ -1,5 +1,7 @@
 #include "drain.h"
 
+#include <string.h>
+
 #include <algorithm>
 
 #include "op_stack.h"
@@ -177,9 +179,18 @@ extern "C" const char* ep_columns_name(const ep_columns* columns, size_t i) {
   return columns->columns[i].name;
 }
 
-extern "C" const void* ep_columns_data(const ep_columns* columns, size_t i, size_t* bytes) {
-  *bytes = columns->columns[i].bytes;
-  return columns->columns[i].data;
+extern "C" size_t ep_columns_bytes(const ep_columns* columns, size_t i) {
+  size_t bytes = 0;
+  for (const Columns::Part& part : columns->columns[i].parts) bytes += part.bytes;
+  return bytes;
+}
+
+extern "C" void ep_columns_copy(const ep_columns* columns, size_t i, void* to) {
+  auto* at = static_cast<unsigned char*>(to);
+  for (const Columns::Part& part : columns->columns[i].parts) {
+    if (part.bytes) memcpy(at, part.data, part.bytes);
+    at += part.bytes;
+  }
 }
 
 extern "C" void ep_columns_free(ep_columns* columns) { delete columns; }

@@ -4,38 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 namespace epprof {
 
 struct Field {
   int32_t code = -1;  // offset | width << 16 | signed << 24; -1: this version has no such field
 
-  bool exists() const { return code >= 0; }
-  template <typename To>
-  To read(const unsigned char* record) const {
-    if (code < 0) return To(0);
-    const unsigned char* at = record + (code & 0xffff);
-    switch (code >> 16) {
-      case 1: return To(*at);
-      case 2: return To(load<uint16_t>(at));
-      case 4: return To(load<uint32_t>(at));
-      case 8: return To(load<uint64_t>(at));
-      case 1 | 256: return To(load<int8_t>(at));
-      case 2 | 256: return To(load<int16_t>(at));
-      case 4 | 256: return To(load<int32_t>(at));
-      case 8 | 256: return To(load<int64_t>(at));
-      default: return To(0);
-    }
-  }
-  const void* pointer(const unsigned char* record) const {
-    return code < 0 ? nullptr : load<const void*>(record + (code & 0xffff));
-  }
-
- private:
+  bool has_width(size_t width) const { return code >= 0 && ((code >> 16) & 0xff) == int(width); }
+  // The field's value; T must have its width, which `Layout::assign` has checked.
   template <typename T>
-  static T load(const unsigned char* at) {
+  T get(const unsigned char* record) const {
     T value;
-    memcpy(&value, at, sizeof value);
+    memcpy(&value, record + (code & 0xffff), sizeof value);
     return value;
   }
 };
@@ -131,11 +112,12 @@ struct Layout {
   Record<ResourceFields> resource;
   Record<GraphFields> graph;
 
-  // Copies the array; false where its length is not a layout's.
+  // Copies the array; false where it is not a layout whose fields have the widths they are read
+  // with (all published versions of CUPTI have them).
   bool assign(const void* data, size_t bytes) {
     if (bytes != sizeof(Layout)) return false;
     ::memcpy(static_cast<void*>(this), data, bytes);
-    return true;
+    return widths_are_known();
   }
   RecordType type(uint32_t kind) const {
     return kind < kKinds ? RecordType(record_of_kind[kind]) : RecordType::none;
@@ -156,6 +138,41 @@ struct Layout {
       case RecordType::none: return 0;
     }
     return 0;
+  }
+
+ private:
+  bool widths_are_known() const {
+    auto all = [](size_t width, std::initializer_list<Field> fields) {
+      for (Field f : fields) if (!f.has_width(width)) return false;
+      return true;
+    };
+    const auto& k = kernel.fields;
+    const auto& c = memcpy.fields;
+    const auto& p = memcpy2.fields;
+    const auto& m = memset.fields;
+    const auto& s = synchronization.fields;
+    const auto& a = api.fields;
+    const auto& o = overhead.fields;
+    const auto& y = memory2.fields;
+    const auto& g = graph_trace.fields;
+    return all(8, {k.start, k.end, k.name, k.graph_node, c.start, c.end, c.bytes, c.graph_node,
+                   p.start, p.end, p.bytes, p.graph_node, m.start, m.end, m.bytes, m.graph_node,
+                   s.start, s.end, a.start, a.end, external.fields.id, o.start, o.end, y.address,
+                   y.bytes, y.timestamp, g.start, g.end}) &&
+           all(4, {k.device, k.context, k.stream, k.grid_x, k.grid_y, k.grid_z, k.block_x,
+                   k.block_y, k.block_z, k.static_shared, k.dynamic_shared, k.correlation, k.graph,
+                   c.device, c.context, c.stream, c.correlation, c.graph, p.device, p.context,
+                   p.stream, p.correlation, p.graph, p.src_device, p.dst_device, m.device,
+                   m.context, m.stream, m.correlation, m.graph, s.type, s.correlation, s.context,
+                   s.stream, a.cbid, a.thread, a.correlation, a.result,
+                   external.fields.correlation, o.kind, o.thread, y.operation, y.memory_kind,
+                   y.correlation, y.device, y.context, y.stream, g.device, g.context, g.stream,
+                   g.correlation, g.graph, callback.fields.site, callback.fields.correlation}) &&
+           all(2, {k.registers, m.memory_kind}) &&
+           all(1, {c.copy_kind, c.src_kind, c.dst_kind, p.copy_kind, p.src_kind, p.dst_kind}) &&
+           all(8, {callback.fields.result, callback.fields.context, callback.fields.data,
+                   resource.fields.context, resource.fields.descriptor, graph.fields.node,
+                   graph.fields.original_node});
   }
 };
 static_assert(sizeof(Layout) % sizeof(int32_t) == 0, "an array of int32");

@@ -29,9 +29,8 @@ static int to_u64(PyObject* value, uint64_t* number) {
 static PyObject* to_dict(ep_columns* columns) {
   PyObject* dict = PyDict_New();
   for (size_t i = 0; dict && i < ep_columns_count(columns); i++) {
-    size_t bytes;
-    const void* data = ep_columns_data(columns, i, &bytes);
-    PyObject* value = PyBytes_FromStringAndSize(data, (Py_ssize_t)bytes);
+    PyObject* value = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)ep_columns_bytes(columns, i));
+    if (value) ep_columns_copy(columns, i, PyBytes_AsString(value));
     if (!value || PyDict_SetItemString(dict, ep_columns_name(columns, i), value) < 0) {
       Py_CLEAR(dict);
     }

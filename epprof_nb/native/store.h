@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "columns.h"
@@ -12,41 +13,37 @@ namespace epprof {
 
 enum ActivityKind : uint8_t { kKernel, kMemcpy, kMemset, kSynchronization, kGraphLaunch, kKindCount };
 
-// One column: equal blocks, the last one partly filled.
-template <typename T>
-class BlockColumn {
- public:
-  static constexpr size_t kBlock = 16384;
+// Columns of activities, side by side in one block of memory. Fields that a kind does not have
+// keep what `clear` puts there: 0, and -1 for numbers that may be missing.
+struct Block {
+  static constexpr size_t kRows = 8192;
 
-  void put(size_t row, T value) {
-    if (row == blocks_.size() * kBlock) blocks_.emplace_back(new T[kBlock]);
-    blocks_[row / kBlock][row % kBlock] = value;
-  }
-  std::vector<T> take(size_t rows) {
-    std::vector<T> all;
-    all.reserve(rows);
-    for (size_t b = 0; b * kBlock < rows; b++) {
-      const T* first = blocks_[b].get();
-      all.insert(all.end(), first, first + std::min(kBlock, rows - b * kBlock));
-    }
-    blocks_.clear();
-    return all;
-  }
+  int64_t start[kRows], end[kRows], bytes[kRows], graph_node[kRows];
+  uint32_t correlation[kRows], name[kRows];
+  int32_t device[kRows], context[kRows], stream[kRows];
+  int32_t grid_x[kRows], grid_y[kRows], grid_z[kRows];
+  int32_t block_x[kRows], block_y[kRows], block_z[kRows];
+  int32_t registers[kRows], static_shared[kRows], dynamic_shared[kRows];
+  int32_t src_device[kRows], dst_device[kRows], graph[kRows];
+  uint8_t kind[kRows], type[kRows], src_kind[kRows], dst_kind[kRows];  // type: of copy or wait
+
+  void clear();
+};
+
+// Blocks given back are used again: a later session does not pay for fresh pages. Locked, because
+// columns are freed on another thread than the one that decodes.
+class BlockPool {
+ public:
+  std::unique_ptr<Block> get();
+  void put(std::unique_ptr<Block> block);
 
  private:
-  std::vector<std::unique_ptr<T[]>> blocks_;
+  static constexpr size_t kKept = 32;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Block>> blocks_;
 };
 
-// One activity, as decoded; fields that its kind does not have are 0, ids -1.
-struct Activity {
-  int64_t start, end, bytes = 0, graph_node = 0;
-  uint32_t correlation, name = 0;
-  int32_t device = -1, context = -1, stream = -1;
-  int32_t grid[3] = {-1, -1, -1}, block[3] = {-1, -1, -1};
-  int32_t registers = -1, static_shared = -1, dynamic_shared = -1;
-  int32_t src_device = -1, dst_device = -1, graph = 0;
-  uint8_t kind, type = 0, src_kind = 0, dst_kind = 0;  // type: of copy or synchronization
-};
+BlockPool& block_pool();  // the process's
 
 struct ExternalId {
   uint32_t correlation;
@@ -75,30 +72,47 @@ struct MemoryEvent {
 class Store {
  public:
   void set_bound(uint64_t max_records) { bound_ = max_records; }
-  void add(const Activity& activity);
+
+  // The block and row for one more activity; null (and one more lost) beyond the bound.
+  Block* begin(size_t* row) {
+    if (held_ >= bound_) {
+      lost_++;
+      return nullptr;
+    }
+    size_t at = activities_ % Block::kRows;
+    if (at == 0 && activities_ == blocks_.size() * Block::kRows) blocks_.push_back(block_pool().get());
+    *row = at;
+    return blocks_.back().get();
+  }
+  // Keeps the row that `begin` gave, or not.
+  void commit() {
+    activities_++;
+    held_++;
+  }
+
   void add(const ExternalId& e) { if (room()) external_.push_back(e); }
   void add(const ApiCall& e) { if (room()) api_.push_back(e); }
   void add(const Overhead& e) { if (room()) overhead_.push_back(e); }
   void add(const MemoryEvent& e) { if (room()) memory_.push_back(e); }
   void add_unfinished() { unfinished_++; }
-  void add_lost(uint64_t records) { lost_ += records; }
   // The API call recorded last, taken out again; false where there is none.
   bool take_last_api(ApiCall* call);
   // Everything since the last call; bounds start anew.
   void take(Columns* columns, uint64_t counts[3]);  // lost, unfinished, decoded
 
  private:
+  using Blocks = std::vector<std::unique_ptr<Block>>;
+
   bool room();
+  template <typename T>
+  void column(Columns* columns, const char* name, std::shared_ptr<Blocks> blocks, size_t rows,
+              T (Block::*member)[Block::kRows]);
 
   uint64_t bound_ = UINT64_MAX;
-  uint64_t held_ = 0;     // records of all tables
+  uint64_t held_ = 0;  // records of all tables
   size_t activities_ = 0;
   uint64_t lost_ = 0, unfinished_ = 0;
-  BlockColumn<int64_t> start_, end_, bytes_, graph_node_;
-  BlockColumn<uint32_t> correlation_, name_;
-  BlockColumn<int32_t> device_, context_, stream_, grid_[3], block_[3], registers_,
-      static_shared_, dynamic_shared_, src_device_, dst_device_, graph_;
-  BlockColumn<uint8_t> kind_, type_, src_kind_, dst_kind_;
+  Blocks blocks_;
   std::vector<ExternalId> external_;
   std::vector<ApiCall> api_;
   std::vector<Overhead> overhead_;

@@ -1,0 +1,72 @@
+"""The command line: ``epprof demo | doctor | report FILE``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from epprof_nb import __version__
+from epprof_nb.errors import EpprofError
+
+
+@click.group()
+@click.version_option(__version__, prog_name="epprof")
+def main() -> None:
+    """Profile GPU work from notebooks; these commands help around it."""
+
+
+@main.command()
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("epprof-demo.html"),
+    show_default=True,
+    help="Where the HTML report goes.",
+)
+def demo(report: Path) -> None:
+    """Profile a small training loop, print its ops, write an HTML report."""
+    from epprof_nb.demo import run
+    from epprof_nb.views.prepared import Prepared
+    from epprof_nb.views.text import as_text
+
+    prof, where = run()
+    click.echo(as_text(Prepared(prof)))
+    click.echo()
+    click.echo(where)
+    prof.to_html(report)
+    click.echo(f"Report with the timeline: {report.resolve()} (open it in a browser)")
+    click.echo("In a notebook: jupyter lab notebooks/01_quickstart.ipynb")
+
+
+@main.command()
+def doctor() -> None:
+    """Say what is found and usable here, each finding with its remedy."""
+    from epprof_nb.doctor import run
+
+    sys.exit(run())
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The HTML page; beside FILE, with its name, if not given.",
+)
+def report(file: Path, output: Path | None) -> None:
+    """Write a saved profile (.epprof) as one self-contained HTML page."""
+    from epprof_nb.formats.epprof import load
+
+    target = output or file.with_suffix(".html")
+    try:
+        load(file).to_html(target)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"Wrote {target}")
+
+
+if __name__ == "__main__":
+    main()

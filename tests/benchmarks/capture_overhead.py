@@ -1,0 +1,155 @@
+"""What recording costs a loop of tiny kernels, with one op a launch, beside its peers.
+
+Needs an NVIDIA GPU and PyTorch; Triton's Proton where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import torch
+
+import epprof_nb
+from epprof_nb import _native
+from tests.benchmarks.harness import header, paired, show
+
+LAUNCHES = 100_000
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--launches", type=int, default=LAUNCHES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peers", action="store_true", help="also torch.profiler and Proton")
+    args = parser.parse_args()
+    header(f"{args.launches:,} tiny kernels on {torch.cuda.get_device_name()}, one op a launch")
+    x = torch.zeros(16, device="cuda")
+    n = args.launches
+
+    def unmarked() -> None:
+        for _ in range(n):
+            x.add_(1)
+
+    def marked() -> None:
+        op = epprof_nb.op
+        for _ in range(n):
+            with op("launch"):
+                x.add_(1)
+
+    def timed(body) -> float:
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        body()
+        torch.cuda.synchronize()
+        return time.perf_counter() - begin
+
+    def ops_only() -> float:
+        _native.set_recording(ops=True, launches=False)
+        seconds = timed(marked)
+        _native.set_recording(ops=False, launches=False)
+        _native.drain_ops(_native.now_ns(), open_too=False)
+        return seconds
+
+    joined: list[float] = []
+
+    def profiled(**options):
+        def run() -> float:
+            with epprof_nb.profile(**options) as prof:
+                begin = time.perf_counter()
+                marked()
+                torch.cuda.synchronize()
+                seconds = time.perf_counter() - begin
+                ended = time.perf_counter()
+            if not options:
+                # To all three DataFrames, from the end of the loop's work.
+                frames = prof.ops, prof.activities, prof.api_calls
+                joined.append(time.perf_counter() - ended)
+                kernels = frames[1][frames[1]["kind"] == "kernel"]
+                assert len(kernels) == n, (len(kernels), prof.info["recorded"])
+                assert kernels["op_id"].nunique() == n
+            return seconds
+
+        return run
+
+    variants = {
+        "loop, unmarked": lambda: timed(unmarked),
+        "ops marked, no session": lambda: timed(marked),
+        "ops recorded, no CUPTI": ops_only,
+        "epprof_nb, default": profiled(),
+        "epprof_nb, detail=api": profiled(detail="api"),
+        "epprof_nb, detail=memory": profiled(detail="memory"),
+        "epprof_nb, detail=overhead": profiled(detail="overhead"),
+        "epprof_nb, detail=all": profiled(detail="all"),
+    }
+    timed(marked)
+    profiled()()
+    show(
+        paired(variants, args.rounds),
+        ("loop, unmarked", "ops recorded, no CUPTI"),
+        "us a launch",
+        1e6 / n,
+    )
+    joined.sort()
+    print(f"end of the work to joined DataFrames: {joined[len(joined) // 2] * 1e3:.1f} ms "
+          f"(least {joined[0] * 1e3:.1f}) for {n:,} launches\n")
+    if args.peers:
+        peers(timed, unmarked, x, n, args.rounds)
+
+
+def peers(timed, unmarked, x, n: int, rounds: int) -> None:
+    """torch.profiler and Proton on the same loop. They come last: they leave hooks behind."""
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    def labelled() -> None:
+        for _ in range(n):
+            with record_function("launch"):
+                x.add_(1)
+
+    stops: list[float] = []
+
+    def torch_profiler(activities, body):
+        def run() -> float:
+            prof = profile(activities=activities)
+            prof.start()
+            seconds = timed(body)
+            begin = time.perf_counter()
+            prof.stop()
+            stops.append(time.perf_counter() - begin)
+            return seconds
+
+        return run
+
+    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    variants = {
+        "loop, unmarked": lambda: timed(unmarked),
+        "torch.profiler, CUDA": torch_profiler([ProfilerActivity.CUDA], unmarked),
+        "torch.profiler, CPU+CUDA": torch_profiler(both, unmarked),
+        "torch.profiler, CPU+CUDA, record_function": torch_profiler(both, labelled),
+    }
+    show(paired(variants, max(2, rounds // 2)), ("loop, unmarked",), "us a launch", 1e6 / n)
+    print(f"torch.profiler's stop() alone: {sorted(stops)[len(stops) // 2] * 1e3:.0f} ms\n")
+    try:
+        from triton import profiler as proton
+    except ImportError:
+        print("Proton is not installed")
+        return
+
+    def scoped() -> None:
+        for _ in range(n):
+            with proton.scope("launch"):
+                x.add_(1)
+
+    def proton_run() -> float:
+        session = proton.start("/tmp/proton_benchmark")  # noqa: S108
+        seconds = timed(scoped)
+        proton.finalize(session)
+        return seconds
+
+    variants = {"loop, unmarked": lambda: timed(unmarked), "Proton, a scope a launch": proton_run}
+    show(paired(variants, max(2, rounds // 2)), ("loop, unmarked",), "us a launch", 1e6 / n)
+
+
+if __name__ == "__main__":
+    main()

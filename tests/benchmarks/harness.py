@@ -1,0 +1,65 @@
+"""Paired measurement: every variant in every round, ratios to the round's own base."""
+
+from __future__ import annotations
+
+import gc
+import platform
+import statistics
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def processor() -> str:
+    """The CPU's name, as Linux tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def header(title: str) -> None:
+    """Print what runs on what, and the command that repeats it."""
+    print(f"{title}\n  CPU {processor()}, Python {platform.python_version()}")
+    print(f"  repeat: {Path(sys.executable).name} {' '.join(sys.argv)}\n")
+
+
+def paired(variants: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each variant (each returns its own) in each round, order turned each round."""
+    results: dict[str, list[float]] = {name: [] for name in variants}
+    order = list(variants)
+    for _ in range(rounds):
+        for name in order:
+            gc.collect()
+            results[name].append(variants[name]())
+        order = order[1:] + order[:1]
+    return results
+
+
+def ratios(results: dict[str, list[float]], base: str) -> dict[str, tuple[float, float, float]]:
+    """Least, median and greatest ratio to `base` of the same round."""
+    table = {}
+    for name, seconds in results.items():
+        values = [s / b for s, b in zip(seconds, results[base], strict=True)]
+        table[name] = (min(values), statistics.median(values), max(values))
+    return table
+
+
+def show(results: dict[str, list[float]], bases: tuple[str, ...], unit: str, per: float) -> None:
+    """Print a row a variant: median time in `unit` (seconds times `per`), ratios to the bases."""
+    width = max(len(name) for name in results)
+    head = "  ".join(f"{'x ' + base:>24}" for base in bases)
+    print(f"{'':{width}}  {unit:>12}  {head}")
+    tables = [ratios(results, base) for base in bases]
+    for name, seconds in results.items():
+        cells = "  ".join(
+            f"{t[name][1]:8.2f} ({t[name][0]:.2f}-{t[name][2]:.2f})".rjust(24) for t in tables
+        )
+        print(f"{name:{width}}  {statistics.median(seconds) * per:12.3f}  {cells}")
+    print()

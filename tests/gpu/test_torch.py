@@ -1,0 +1,190 @@
+"""PyTorch: eager, backward on autograd's threads, CUDA graphs, beside torch.profiler."""
+
+import pytest
+
+import epprof_nb
+
+pytest.importorskip("cupy", reason="CuPy is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from tests.gpu.oracle import op_path, pairs  # noqa: E402
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256)]
+    model = torch.nn.Sequential(*layers).cuda()
+    x = torch.randn(64, 256, device="cuda")
+    model(x).sum().backward()
+    torch.cuda.synchronize()
+    return model, x
+
+
+def test_forward_and_optimizer_work_belongs_to_their_ops(model):
+    net, x = model
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with epprof_nb.profile() as prof:
+        with epprof_nb.op("forward"):
+            loss = net(x).sum()
+        with epprof_nb.op("step"):
+            optimizer.step()
+    assert prof.info["attribution"]["none"] == 0
+    assert {op for _, op in pairs(prof)} == {"forward", "step"}
+    assert float(loss) == float(loss)
+
+
+def test_backward_on_autograds_threads_belongs_to_the_statement_that_waits(model):
+    net, x = model
+    with epprof_nb.profile() as prof:
+        with epprof_nb.op("forward"):
+            loss = net(x).sum()
+        with epprof_nb.op("backward"):
+            loss.backward()
+    acts = prof.activities[prof.activities["kind"] == "kernel"]
+    by_cell = acts[acts["attribution"] == "cell"]
+    assert len(by_cell) > 3
+    assert by_cell["thread_id"].nunique() == 1
+    names = prof.ops["name"]
+    assert {names[op] for op in by_cell["op_id"]} == {"backward"}
+    assert prof.info["attribution"]["none"] == 0
+
+
+def test_a_thread_that_works_beside_the_statement_is_nobodys(model):
+    import threading
+    import time
+
+    net, x = model
+    stop = threading.Event()
+
+    def beside():
+        with torch.no_grad():
+            while not stop.is_set():
+                net(x)
+
+    thread = threading.Thread(target=beside)
+    with epprof_nb.profile() as prof:
+        thread.start()
+        with epprof_nb.op("busy"):
+            end = time.perf_counter() + 0.3
+            while time.perf_counter() < end:
+                sum(range(1000))
+        stop.set()
+        thread.join()
+    assert prof.info["attribution"]["cell"] == 0
+    assert prof.info["attribution"]["none"] > 0
+
+
+def test_kernels_of_a_graph_replay_know_the_op_that_captured_them(model):
+    net, x = model
+    graph = torch.cuda.CUDAGraph()
+    stream = torch.cuda.Stream()
+    with torch.no_grad(), torch.cuda.stream(stream):
+        for _ in range(3):
+            net(x)
+    torch.cuda.synchronize()
+    with epprof_nb.profile() as captured, torch.no_grad(), torch.cuda.graph(graph):
+        with epprof_nb.op("first"):
+            y = net[0](x)
+        with epprof_nb.op("second"):
+            net[1](y)
+    assert captured.info["recorded"]["lost"] == {}
+    with epprof_nb.profile() as prof, epprof_nb.op("replay"):
+        for _ in range(5):
+            graph.replay()
+    acts = prof.activities[prof.activities["graph_id"].notna()]
+    assert len(acts) and len(acts) % 5 == 0
+    ops = prof.ops
+    assert {ops.loc[o, "name"] for o in acts["op_id"]} == {"replay"}
+    assert acts["capture_op_id"].notna().all()
+    assert {ops.loc[o, "name"] for o in acts["capture_op_id"]} == {"first", "second"}
+    earlier = ops[ops["status"] == "earlier"]
+    assert set(earlier["name"]) == {"first", "second"}
+    table = prof.graphs
+    assert table["replays"].tolist() == [5]
+    assert table["device_ns"].sum() == acts["duration_ns"].sum()
+    launch, capture = prof.by_op(), prof.by_op(attribution="capture")
+    assert launch.set_index("name").loc["replay", "self_device_ns"] == acts["duration_ns"].sum()
+    by_capture = capture.set_index("name")["self_device_ns"]
+    assert by_capture["first"] + by_capture["second"] == acts["duration_ns"].sum()
+
+
+def test_a_profile_inside_a_capture_does_not_break_the_capture(model):
+    net, x = model
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad(), torch.cuda.graph(graph), epprof_nb.profile():
+        net(x)
+    graph.replay()
+    torch.cuda.synchronize()
+
+
+def test_a_training_step_in_full(model):
+    net, x = model
+    optimizer = torch.optim.Adam(net.parameters())
+
+    def step():
+        with epprof_nb.op("zero"):
+            optimizer.zero_grad(set_to_none=False)
+        with epprof_nb.op("forward"):
+            loss = torch.nn.functional.mse_loss(net(x), x)
+        with epprof_nb.op("backward"):
+            loss.backward()
+        with epprof_nb.op("step"):
+            optimizer.step()
+
+    step()
+    with epprof_nb.profile() as prof:
+        for i in range(10):
+            with epprof_nb.op("iteration", i=i):
+                step()
+    shares = prof.info["attribution"]
+    assert shares["none"] == 0
+    assert shares["cell"] > 0
+    for op_id in prof.activities["op_id"].unique():
+        assert op_path(prof, int(op_id))[-1] == "iteration"
+
+
+def _torch_profile(net, x):
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as theirs:
+        for _ in range(5):
+            net(x)
+        torch.cuda.synchronize()
+    return theirs
+
+
+def _gpu_events_nest(theirs):
+    """Whether its kernels lie within the profile's span of CPU events (with drain time)."""
+    events = theirs.events()
+    gpu = [e for e in events if e.device_type.name == "CUDA"]
+    cpu = [e for e in events if e.device_type.name == "CPU"]
+    assert gpu, "torch.profiler recorded no kernel"
+    first, last = min(e.time_range.start for e in cpu), max(e.time_range.end for e in cpu)
+    return all(first - 50 <= e.time_range.start and e.time_range.end <= last + 50 for e in gpu)
+
+
+def test_torch_profiler_before_between_and_after_ours(model):
+    net, x = model
+    for _ in range(2):
+        with epprof_nb.profile() as ours, epprof_nb.op("ours"):
+            net(x)
+        assert {op for _, op in pairs(ours)} == {"ours"}
+        assert len(pairs(ours)) >= 3
+        calls = ours.api_calls.set_index("correlation_id")["start_ns"]
+        acts = ours.activities[ours.activities["kind"] == "kernel"]
+        assert (acts["start_ns"] - acts["correlation_id"].map(calls)).min() > -5_000
+        assert _gpu_events_nest(_torch_profile(net, x))
+
+
+def test_an_active_torch_profiler_is_named_and_the_code_runs(model):
+    net, x = model
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as theirs:
+        with epprof_nb.profile() as ours, epprof_nb.op("inside"):
+            y = net(x)
+        torch.cuda.synchronize()
+    assert y.shape == (64, 256)
+    assert any("torch.profiler" in note for note in ours.info["notes"])
+    assert ours.ops["name"].tolist() == ["inside"]
+    assert any(e.device_type.name == "CUDA" for e in theirs.events())

@@ -1,0 +1,331 @@
+"""The native op stack: ranges and statements, nested, coalesced, suspended, on many threads."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import _native, op_rows
+from epprof_nb.capture import Batch
+
+
+@pytest.fixture
+def recording():
+    _native.set_recording(ops=True, launches=True)
+    yield
+    _native.set_recording(ops=False, launches=False)
+    _native.drain_ops(_native.now_ns(), open_too=False)
+    _native.drain_launches()
+    _native.clear_args()
+    _native.set_limits(op_chunks=32768, launch_chunks=32768, line_rows=100_000, line_repeats=1000)
+
+
+def taken(*batches):
+    """The op rows of what was recorded since the last call, by name."""
+    raw = _native.drain_ops(_native.now_ns(), open_too=True)
+    table, lost = op_rows.ops_table([*batches, Batch(raw, {}, [], 0)])
+    return table.to_frame(), lost
+
+
+def statements(*parents_and_names):
+    parents = np.array([p for p, _ in parents_and_names], np.int32)
+    names = np.array([_native.intern(n) for _, n in parents_and_names], np.uint32)
+    return _native.add_statements(parents.tobytes(), names.tobytes())
+
+
+def test_the_top_follows_starts_and_stops(recording):
+    name = _native.intern("x")
+    assert _native.top() == 0
+    x = _native.push(name, 0)
+    y = _native.push(name, 0)
+    assert _native.top() == y
+    assert _native.pop(y)
+    assert _native.top() == x
+    z = _native.push(name, 0)
+    assert _native.top() == z
+    assert _native.pop(z)
+    assert _native.pop(x)
+    assert _native.top() == 0
+    assert not _native.pop(x)
+
+
+def test_an_op_closed_from_below_leaves_what_is_above_open(recording):
+    name = _native.intern("x")
+    below, above = _native.push(name, 0), _native.push(name, 0)
+    assert _native.pop(below)
+    assert _native.top() == above
+    assert _native.pop(above)
+    rows, _ = taken()
+    assert rows.loc[above, "parent_op_id"] == below
+
+
+def test_ranges_nest_with_times_inside_their_parents(recording):
+    with epprof_nb.op("outer"), epprof_nb.op("inner", size=3):
+        pass
+    rows, lost = taken()
+    by_name = rows.reset_index().set_index("name")
+    assert lost == 0
+    assert by_name.loc["inner", "parent_op_id"] == by_name.loc["outer", "op_id"]
+    assert by_name.loc["outer", "start_ns"] <= by_name.loc["inner", "start_ns"]
+    assert by_name.loc["inner", "end_ns"] <= by_name.loc["outer", "end_ns"]
+    assert by_name.loc["inner", "args"] == {"size": 3}
+    assert by_name.loc["outer", "args"] is None
+    assert (by_name["status"] == "complete").all()
+
+
+def test_one_op_object_may_be_open_several_times_at_once(recording):
+    again = epprof_nb.op("again")
+    with again, again, again:
+        assert _native.depth() == 3
+    rows, _ = taken()
+    assert len(rows) == 3
+    assert rows["parent_op_id"].isna().sum() == 1
+
+
+def test_an_exception_closes_its_ops(recording):
+    with pytest.raises(KeyError), epprof_nb.op("a"), epprof_nb.op("b"):
+        raise KeyError
+    assert _native.top() == 0
+    rows, _ = taken()
+    assert sorted(rows["name"]) == ["a", "b"]
+
+
+def test_nothing_is_recorded_outside_a_session():
+    with epprof_nb.op("nothing", big=list(range(10))):
+        assert _native.top() == 0
+    _native.set_recording(ops=True, launches=False)
+    rows, _ = taken()
+    _native.set_recording(ops=False, launches=False)
+    assert len(rows) == 0
+
+
+def test_an_op_left_open_by_one_recording_is_gone_in_the_next(recording):
+    _native.push(_native.intern("left"), 0)
+    _native.set_recording(ops=False, launches=False)
+    _native.set_recording(ops=True, launches=True)
+    assert _native.top() == 0
+
+
+def test_ids_are_unique_over_threads(recording):
+    def work():
+        for _ in range(2000):
+            with epprof_nb.op("t"):
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows, lost = taken()
+    assert lost == 0
+    assert len(rows) == 16_000
+    assert rows.index.is_unique
+    assert rows["thread_id"].nunique() == 8
+
+
+def test_threads_that_ended_give_their_memory_back(recording):
+    for _ in range(2):  # threads of tests before: drained, then freed
+        taken()
+        _native.drain_launches()
+    before = _native.counters()["op_chunks"]
+    for _ in range(50):
+        thread = threading.Thread(target=lambda: epprof_nb.op("t").__enter__().__exit__())
+        thread.start()
+        thread.join()
+    assert _native.counters()["op_chunks"] > before
+    rows, _ = taken()
+    assert len(rows) == 50
+    _native.drain_launches()
+    assert _native.counters()["op_chunks"] <= before
+
+
+def test_shown_and_lost_ops_add_up_when_the_log_is_full(recording):
+    taken()
+    in_use = _native.counters()["op_chunks"]
+    _native.set_limits(
+        op_chunks=in_use + 2, launch_chunks=8, line_rows=100_000, line_repeats=1000
+    )
+    for _ in range(5000):
+        with epprof_nb.op("many"):
+            pass
+    rows, lost = taken()
+    assert lost > 0
+    assert len(rows) + lost == 5000
+    assert _native.counters()["op_chunks"] <= in_use + 2
+
+
+def test_a_stack_deeper_than_its_bound_counts_to_the_deepest(recording):
+    name = _native.intern("deep")
+    ids = [_native.push(name, 0) for _ in range(9000)]
+    deepest = _native.top()
+    assert deepest == ids[8191]
+    for op_id in reversed(ids):
+        assert _native.pop(op_id)
+    assert _native.top() == 0
+
+
+def test_a_statement_ends_where_the_next_of_its_level_begins(recording):
+    first = statements((-1, "a"), (-1, "for"), (1, "body"), (-1, "z"))
+    for key in (0, 1, 2, 2, 3):
+        _native.line(first + key)
+    rows, _ = taken()
+    assert rows["name"].tolist() == ["a", "for", "body", "body", "z"]
+    loop = rows.index[rows["name"] == "for"][0]
+    assert (rows.loc[rows["name"] == "body", "parent_op_id"] == loop).all()
+    assert rows["parent_op_id"].isna().sum() == 3
+    assert rows.iloc[-1]["status"] == "open"
+    assert rows.iloc[0]["end_ns"] == rows.iloc[1]["start_ns"]
+
+
+def test_a_range_opened_in_a_statement_stays_open_over_the_next_statements(recording):
+    first = statements((-1, "with"), (0, "one"), (0, "two"), (-1, "after"))
+    _native.line(first)
+    with epprof_nb.op("range"):
+        _native.line(first + 1)
+        _native.line(first + 2)
+        _native.back(first)
+    _native.line(first + 3)
+    rows, _ = taken()
+    ids = rows.reset_index().set_index("name")["op_id"]
+    parents = rows.reset_index().set_index("name")["parent_op_id"]
+    assert parents["range"] == ids["with"]
+    assert parents["one"] == parents["two"] == ids["range"]
+    assert rows.loc[ids["two"], "end_ns"] <= rows.loc[ids["range"], "end_ns"]
+    assert rows.isna()["parent_op_id"].sum() == 2
+
+
+def test_a_functions_scope_closes_with_all_that_is_open_in_it(recording):
+    first = statements((-1, "call"), (-1, "inside"), (1, "deeper"))
+    _native.line(first)
+    _native.enter(first)
+    _native.line(first + 1)
+    _native.line(first + 2)
+    _native.leave(first)
+    assert _native.depth() == 1
+    rows, _ = taken()
+    ids = rows.reset_index().set_index("name")["op_id"]
+    assert rows.loc[ids["inside"], "parent_op_id"] == ids["call"]
+
+
+def test_recursion_nests_the_same_statement_under_itself(recording):
+    first = statements((-1, "def"), (-1, "body"))
+
+    def recurse(n):
+        _native.enter(first)
+        _native.line(first + 1)
+        if n:
+            recurse(n - 1)
+        _native.leave(first)
+
+    recurse(4)
+    rows, _ = taken()
+    assert len(rows) == 5
+    assert rows["parent_op_id"].isna().sum() == 1
+    assert (rows["parent_op_id"].dropna().astype(int) == rows.index[:-1]).all()
+
+
+def test_executions_beyond_the_stated_number_share_a_row_with_exact_totals(recording):
+    _native.set_limits(op_chunks=32768, launch_chunks=32768, line_rows=100_000, line_repeats=10)
+    first = statements((-1, "for"), (0, "body"), (-1, "end"))
+    _native.line(first)
+    for _ in range(500):
+        _native.line(first + 1)
+    _native.line(first + 2)
+    rows, _ = taken()
+    body = rows[rows["name"] == "body"]
+    assert len(body) == 11
+    assert body["count"].sum() == 500
+    assert body["count"].max() == 490
+    loop = rows[rows["name"] == "for"].iloc[0]
+    # Statements follow each other without gaps: their durations add up to the loop's.
+    assert abs(body["duration_ns"].sum() - loop["duration_ns"]) <= loop["duration_ns"] * 0.5
+    assert body["duration_ns"].sum() <= loop["duration_ns"]
+
+
+def test_a_coalesced_row_drained_in_parts_is_one_row_again(recording):
+    _native.set_limits(op_chunks=32768, launch_chunks=32768, line_rows=100_000, line_repeats=5)
+    first = statements((-1, "for"), (0, "body"))
+    _native.line(first)
+    for _ in range(50):
+        _native.line(first + 1)
+    part = Batch(_native.drain_ops(_native.now_ns(), open_too=True), {}, [], 0)
+    for _ in range(50):
+        _native.line(first + 1)
+    rows, _ = taken(part)
+    body = rows[rows["name"] == "body"]
+    assert rows.index.is_unique
+    assert body["count"].sum() == 100
+    assert body["count"].max() == 95
+
+
+def test_the_number_of_statement_rows_is_bounded_under_recursion(recording):
+    _native.set_limits(op_chunks=32768, launch_chunks=32768, line_rows=200, line_repeats=1000)
+    first = statements((-1, "def"), (-1, "body"))
+
+    def fib(n):
+        _native.enter(first)
+        _native.line(first + 1)
+        result = 1 if n < 2 else fib(n - 1) + fib(n - 2)
+        _native.leave(first)
+        return result
+
+    calls = 2 * fib(17) - 1
+    rows, _ = taken()
+    assert rows["count"].sum() == calls
+    assert len(rows) < 200 + 17 * 200
+
+
+def test_suspended_ops_are_on_no_stack_and_their_time_is_told(recording):
+    def numbers():
+        with epprof_nb.op("generator"):
+            yield 1
+            yield 2
+
+    with epprof_nb.op("consumer"):
+        for _ in numbers():
+            inside = _native.top()
+            for _ in range(20_000):
+                pass
+    rows, _ = taken()
+    ids = rows.reset_index().set_index("name")
+    assert inside == ids.loc["consumer", "op_id"]
+    generator = ids.loc["generator"]
+    assert generator["suspended_ns"] > 0
+    assert (
+        generator["duration_ns"] + generator["suspended_ns"]
+        == generator["end_ns"] - generator["start_ns"]
+    )
+
+
+def test_args_that_json_cannot_say_are_kept_as_text(recording):
+    class Odd:
+        def __repr__(self):
+            raise RuntimeError
+
+    cycle = []
+    cycle.append(cycle)
+    with epprof_nb.op("a", shape=np.int64(3), odd=Odd(), pair=(1, 2)), epprof_nb.op("b", c=cycle):
+        pass
+    rows, _ = taken()
+    args = rows.set_index("name")["args"]
+    assert args["a"]["shape"] == 3
+    assert "Odd" in args["a"]["odd"]
+    assert args["a"]["pair"] == [1, 2]
+    assert isinstance(args["b"]["c"], str)
+
+
+def test_odd_names_are_kept_as_they_are(recording):
+    names = ["", "a\nb", "<script>", "\ud800", "名前", "x" * 10_000]
+    for name in names:
+        with epprof_nb.op(name):
+            pass
+    rows, _ = taken()
+    assert rows["name"].tolist() == ["(unnamed)", "a\nb", "<script>", "\\ud800", "名前", "x" * 10_000]
+
+
+@pytest.mark.parametrize("arguments", [(), ("a", "b"), (3,)])
+def test_an_op_without_exactly_one_name_says_so(arguments):
+    with pytest.raises(TypeError, match="name"):
+        epprof_nb.op(*arguments)
