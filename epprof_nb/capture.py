@@ -218,8 +218,7 @@ def _of(recorder: Recorder, name: str) -> list[tuple[str, Any]]:
 
 def _covers(consumers: list[Consumer], options: Options) -> bool:
     return any(
-        consumer.options.graphs == options.graphs
-        and all(
+        all(
             consumer.options.records(part) or not options.records(part)
             for part in ("api", "memory", "overhead")
         )

@@ -20,9 +20,6 @@ class Options:
         or synchronise. ``"api"`` adds every runtime and driver call, ``"memory"`` allocations and
         releases, ``"overhead"`` CUPTI's own overhead; ``"all"`` is all of them. Several may be
         joined by commas.
-    graphs
-        ``"node"`` records each kernel of a CUDA graph's replay; ``"graph"`` one activity a
-        replay, which costs less.
     max_records
         Activities kept at most; those beyond it are counted as lost.
     time_limit_s
@@ -30,7 +27,6 @@ class Options:
     """
 
     detail: str = "default"
-    graphs: Literal["node", "graph"] = "node"
     max_records: int = 5_000_000
     time_limit_s: float | None = None
 
@@ -41,8 +37,6 @@ class Options:
                 f"unknown detail {', '.join(map(repr, unknown))}; "
                 f"choose from {', '.join(DETAILS)}, several joined by commas"
             )
-        if self.graphs not in ("node", "graph"):
-            raise ValueError(f"graphs must be 'node' or 'graph', not {self.graphs!r}")
         if self.max_records < 1:
             raise ValueError(f"max_records must be at least 1, not {self.max_records}")
         if self.time_limit_s is not None and not self.time_limit_s > 0:

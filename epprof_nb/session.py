@@ -131,7 +131,6 @@ class Session:
             "wall_ns": part.closed_ns - part.opened_ns,
             "code_ns": part.stopped_ns - part.opened_ns,
             "detail": self.options.detail,
-            "graphs": self.options.graphs,
             "devices": _devices_used(part.devices, activities),
             "clock": {"source": "CLOCK_MONOTONIC", **part.clock},
             "recorded": _recorded(activities, calls, joined),
@@ -158,7 +157,7 @@ class profile:  # noqa: N801 - used as a function, like contextlib's own
 
     Parameters
     ----------
-    detail, graphs, max_records, time_limit_s
+    detail, max_records, time_limit_s
         See `epprof_nb.options.Options`.
 
     Yields
@@ -180,11 +179,10 @@ class profile:  # noqa: N801 - used as a function, like contextlib's own
         self,
         *,
         detail: str = "default",
-        graphs: str = "node",
         max_records: int = 5_000_000,
         time_limit_s: float | None = None,
     ) -> None:
-        self._options = Options(detail, graphs, max_records, time_limit_s)  # type: ignore[arg-type]
+        self._options = Options(detail, max_records, time_limit_s)
         self._open: list[tuple[Session, Profile]] = []
 
     def __enter__(self) -> Profile:

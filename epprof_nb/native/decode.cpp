@@ -89,13 +89,7 @@ bool Decoder::decode_activity(RecordType type, const unsigned char* r, Block* b,
       b->type[i] = uint8_t(f.type.get<uint32_t>(r));
       return true;
     }
-    default: {
-      const GraphTraceFields& f = layout_.graph_trace.fields;
-      if (!common(f, r, b, i, kGraphLaunch)) return false;
-      b->device[i] = f.device.get<int32_t>(r);
-      b->graph[i] = f.graph.get<int32_t>(r);
-      return true;
-    }
+    default: return false;
   }
 }
 
@@ -106,8 +100,7 @@ void Decoder::decode(const unsigned char* r, uint32_t kind) {
     case RecordType::memcpy:
     case RecordType::memcpy2:
     case RecordType::memset:
-    case RecordType::synchronization:
-    case RecordType::graph_trace: {
+    case RecordType::synchronization: {
       size_t row;
       Block* block = store_.begin(&row);
       if (!block) return;
@@ -146,6 +139,7 @@ void Decoder::decode(const unsigned char* r, uint32_t kind) {
                              f.stream.get<int32_t>(r)});
       return;
     }
+    case RecordType::graph_trace:
     case RecordType::cuda_event:
     case RecordType::none: return;
   }

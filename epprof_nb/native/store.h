@@ -11,7 +11,7 @@
 
 namespace epprof {
 
-enum ActivityKind : uint8_t { kKernel, kMemcpy, kMemset, kSynchronization, kGraphLaunch, kKindCount };
+enum ActivityKind : uint8_t { kKernel, kMemcpy, kMemset, kSynchronization };
 
 // Columns of activities, side by side in one block of memory. Fields that a kind does not have
 // keep what `clear` puts there: 0, and -1 for numbers that may be missing.

@@ -23,7 +23,7 @@ from epprof_nb.table import Names, Table
 if TYPE_CHECKING:
     from epprof_nb.options import Options
 
-KINDS = ("kernel", "memcpy", "memset", "synchronization", "graph_launch")
+KINDS = ("kernel", "memcpy", "memset", "synchronization")
 """The native core's numbers of activity kinds (``native/store.h``)."""
 
 BUFFER_BYTES = 4 << 20
@@ -125,9 +125,9 @@ class CuptiRecorder:
             )
         notes: list[str] = []
         kinds = [_kind(k) for k in ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")]
+        # Graphs are recorded node by node: CUPTI 13.0 crashes when GRAPH_TRACE is on and a graph
+        # is launched that was instantiated before.
         kinds.append(_kind("SYNCHRONIZATION"))
-        if options.graphs == "graph":
-            kinds.append(_kind("GRAPH_TRACE"))
         if options.records("memory"):
             kinds.append(_kind("MEMORY2"))
         if options.records("overhead"):
@@ -302,7 +302,6 @@ def _activity_names(
     others = {first + 256 + n: f"memcpy {name}" for n, name in abi.MEMCPY_KINDS.items()}
     others[first + 2 * 256] = "memset"
     others |= {first + 3 * 256 + n: name for n, name in abi.SYNCHRONIZATION_TYPES.items()}
-    others[first + 4 * 256] = "graph launch"
     keys = np.where(kind == 0, name_id, first + kind.astype(np.int64) * 256 + number)
     return Names.from_ids(keys, kernels | others)
 

@@ -134,11 +134,11 @@ def test_threads_that_ended_give_their_memory_back(recording):
         thread = threading.Thread(target=lambda: epprof_nb.op("t").__enter__().__exit__())
         thread.start()
         thread.join()
-    assert _native.counters()["op_chunks"] > before
+    assert _native.counters()["op_chunks"] > before + 40
     rows, _ = taken()
     assert len(rows) == 50
     _native.drain_launches()
-    assert _native.counters()["op_chunks"] <= before
+    assert _native.counters()["op_chunks"] <= before + 2  # not one more a thread
 
 
 def test_shown_and_lost_ops_add_up_when_the_log_is_full(recording):
