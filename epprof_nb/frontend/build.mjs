@@ -1,0 +1,36 @@
+// Bundles the viewer for the static page (viewer.js) and the live widget (widget.js, an ES module).
+// Output is deterministic: a test builds again and compares.
+import { mkdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = process.argv[2] ?? join(here, "..", "views", "static");
+await mkdir(out, { recursive: true });
+
+const common = {
+  absWorkingDir: here,
+  bundle: true,
+  minify: true,
+  target: "es2022",
+  charset: "ascii",
+  legalComments: "none",
+  logLevel: "warning",
+};
+await build({ ...common, entryPoints: ["src/viewer.css"], outfile: join(out, "viewer.css") });
+await build({
+  ...common,
+  entryPoints: ["src/page.ts"],
+  format: "iife",
+  outfile: join(out, "viewer.js"),
+});
+const styles = await readFile(join(out, "viewer.css"), "utf8");
+await build({
+  ...common,
+  entryPoints: ["src/widget.ts"],
+  format: "esm",
+  // The widget lives in a shadow root, which no style sheet of the notebook reaches.
+  define: { VIEWER_CSS: JSON.stringify(styles) },
+  outfile: join(out, "widget.js"),
+});

@@ -1,0 +1,58 @@
+// Numbers and names as people read them; the same rules as views/units.py.
+
+const TIMES: [number, string][] = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+];
+const SIZES: [number, string][] = [
+  [1e12, "TB"],
+  [1e9, "GB"],
+  [1e6, "MB"],
+  [1e3, "kB"],
+];
+
+/** Three significant digits, and none lost before the point. */
+export function threeDigits(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 99.95) return count(Math.round(value));
+  return value.toFixed(size >= 9.995 ? 1 : 2);
+}
+
+/** An integer with separators. */
+export function count(value: number | bigint): string {
+  return value.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+}
+
+/** Nanoseconds in the unit that fits. */
+export function duration(ns: number): string {
+  if (ns === 0) return "0 s";
+  for (const [scale, unit] of TIMES) {
+    // 999.7 us rounds to 1000: it reads better as 1.00 ms.
+    if (Math.abs(ns) >= scale * 0.9995) return `${threeDigits(ns / scale)} ${unit}`;
+  }
+  return `${Math.round(ns)} ns`;
+}
+
+/** Bytes in decimal units. */
+export function size(bytes: number): string {
+  for (const [scale, unit] of SIZES) {
+    if (Math.abs(bytes) >= scale * 0.9995) return `${threeDigits(bytes / scale)} ${unit}`;
+  }
+  return `${Math.round(bytes)} B`;
+}
+
+/** A share of 1 as percent with three digits at most. */
+export function percent(share: number): string {
+  const value = share * 100;
+  if (value > 0 && value < 0.1) return "< 0.1 %";
+  return `${value.toFixed(1)} %`;
+}
+
+/** One line of at most `limit` characters, cut in the middle: both ends of a name tell. */
+export function shorten(text: string, limit: number): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  if (line.length <= limit) return line;
+  const head = Math.ceil((limit - 1) / 2);
+  return `${line.slice(0, head)}…${line.slice(line.length - (limit - 1 - head))}`;
+}

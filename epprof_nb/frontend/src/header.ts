@@ -1,0 +1,47 @@
+// The line of numbers and the findings on top.
+
+import { h, withCode } from "./dom.ts";
+import type { Finding, Overview } from "./model.ts";
+
+export function header(overview: Overview, go: (finding: Finding) => void): HTMLElement {
+  const { summary } = overview;
+  const line = h("div", { class: "ep-summary" }, h("strong", {}, `${summary.wall} wall`));
+  for (const busy of summary.busy) {
+    const fill = h("span", { class: "ep-meter-fill" });
+    fill.style.width = `${busy.share * 100}%`;
+    line.append(
+      h(
+        "span",
+        { class: "ep-busy", title: busy.name },
+        `${busy.label} busy `,
+        h("strong", {}, busy.text),
+        h("span", { class: "ep-meter", "aria-hidden": "true" }, fill),
+      ),
+    );
+  }
+  if (summary.counts) line.append(h("span", {}, summary.counts));
+  if (summary.quality) {
+    line.append(
+      h(
+        "span",
+        { class: summary.incomplete ? "ep-quality ep-warn" : "ep-quality" },
+        summary.quality,
+      ),
+    );
+  }
+  const block = h("header", { class: "ep-header" }, line);
+  if (summary.error)
+    block.append(h("p", { class: "ep-warn" }, `The cell raised ${summary.error}.`));
+  if (summary.empty) block.append(h("p", { class: "ep-empty" }, summary.empty));
+  if (overview.findings.length) {
+    const list = h("p", { class: "ep-findings" });
+    for (const finding of overview.findings) {
+      const link = h("button", { type: "button", class: "ep-finding" }, ...withCode(finding.text));
+      link.addEventListener("click", () => go(finding));
+      list.append(link, " ");
+    }
+    block.append(list);
+  }
+  for (const note of summary.notes) block.append(h("p", { class: "ep-note" }, note));
+  return block;
+}

@@ -1,0 +1,227 @@
+// What the viewer shows, typed: the overview of a profile and the events of a window.
+
+import type { Bundle } from "./decode.ts";
+import type { Range } from "./scale.ts";
+
+export type Kind = 0 | 1 | 2 | 3 | 4 | 5;
+export const KIND_NAMES = ["other", "kernel", "copy", "set", "wait", "graph launch"] as const;
+
+export interface Lane {
+  kind: "ops" | "api" | "stream";
+  label: string;
+  title: string;
+  rows: number;
+  device: number;
+}
+
+export interface BusyCurve {
+  device: number;
+  name: string;
+  t: number[];
+  busy: number[];
+}
+
+export type Cell = string | number | boolean | null;
+export interface TableData {
+  columns: { name: string; values: Cell[] }[];
+  rows: number;
+}
+
+export interface LineTotals {
+  line: number;
+  start: number;
+  end: number;
+  device_ns: number;
+  host_ns: number;
+  kernels: number;
+  copies: number;
+  bytes: number;
+  top: [name: string, count: number, ns: number][];
+}
+
+export interface SourceCell {
+  cell: string;
+  lines: string[];
+  left_out: number;
+  totals: LineTotals[];
+}
+
+export interface Finding {
+  text: string;
+  start: number;
+  end: number;
+}
+
+export type Prefix = "op" | "api" | "act";
+
+export interface EventsHeader {
+  names: string[];
+  slices: Record<Prefix, [lane: number, row: number, first: number, end: number][]>;
+  shown: Record<string, [sent: number, total: number]>;
+}
+
+export interface Overview extends EventsHeader {
+  range: [number, number];
+  summary: {
+    wall: string;
+    busy: { label: string; name: string; share: number; text: string }[];
+    counts: string;
+    quality: string;
+    incomplete: boolean;
+    empty: string | null;
+    error: string | null;
+    device_word: string;
+    notes: string[];
+  };
+  findings: Finding[];
+  lanes: Lane[];
+  busy: BusyCurve[];
+  tables: { op: TableData; kernel: TableData; line: TableData };
+  source: SourceCell[];
+}
+
+/** A stretch of events of one lane and row, in start order; row -1 is the lane's foot. */
+export interface Slice {
+  set: EventSet;
+  lane: number;
+  row: number;
+  first: number;
+  end: number;
+}
+
+const EMPTY = new Float64Array(0);
+
+/** The events of one table. */
+export class EventSet {
+  readonly start: Float64Array;
+  readonly dur: Float64Array;
+  /** Latest end among this event and those before it in its slice: makes ends searchable. */
+  readonly reach: Float64Array;
+  readonly kind: Float64Array | undefined;
+  /** Position of the op it belongs to (an op's parent), -1 for none. */
+  readonly op: Float64Array;
+  readonly slices: Slice[];
+
+  constructor(
+    readonly prefix: Prefix,
+    private readonly bundle: Bundle<EventsHeader>,
+  ) {
+    this.start = this.#numbers("start") ?? EMPTY;
+    this.dur = this.#numbers("dur") ?? EMPTY;
+    this.kind = this.#numbers("kind");
+    this.op = this.#numbers("op") ?? EMPTY;
+    this.slices = (bundle.header.slices[prefix] ?? []).map(([lane, row, first, end]) => ({
+      set: this,
+      lane,
+      row,
+      first,
+      end,
+    }));
+    this.reach = new Float64Array(this.start.length);
+    for (const { first, end } of this.slices) {
+      let latest = Number.NEGATIVE_INFINITY;
+      for (let i = first; i < end; i++) {
+        latest = Math.max(latest, this.start[i] + this.dur[i]);
+        this.reach[i] = latest;
+      }
+    }
+  }
+
+  get length(): number {
+    return this.start.length;
+  }
+
+  #numbers(name: string): Float64Array | undefined {
+    const column = this.bundle.column(`${this.prefix}.${name}`);
+    return column instanceof Float64Array ? column : undefined;
+  }
+
+  number(name: string, i: number): number | bigint | undefined {
+    return this.bundle.column(`${this.prefix}.${name}`)?.[i];
+  }
+
+  /** The name in a column of names; empty where missing. */
+  name(column: string, i: number): string {
+    const code = Number(this.number(column, i) ?? -1);
+    return code < 0 ? "" : (this.bundle.header.names[code] ?? "");
+  }
+
+  /** The columns that were sent, without the table's prefix. */
+  columns(): string[] {
+    const lead = `${this.prefix}.`;
+    return this.bundle
+      .names()
+      .filter((name) => name.startsWith(lead))
+      .map((name) => name.slice(lead.length));
+  }
+}
+
+/** The three tables of one bundle. */
+export class Events {
+  readonly op: EventSet;
+  readonly api: EventSet;
+  readonly act: EventSet;
+  readonly shown: EventsHeader["shown"];
+  #children: number[][] | undefined;
+
+  constructor(bundle: Bundle<EventsHeader>) {
+    this.op = new EventSet("op", bundle);
+    this.api = new EventSet("api", bundle);
+    this.act = new EventSet("act", bundle);
+    this.shown = bundle.header.shown;
+  }
+
+  sets(): EventSet[] {
+    return [this.op, this.api, this.act];
+  }
+
+  /** Whether some events were left out. */
+  get thinned(): boolean {
+    return Object.values(this.shown).some(([sent, total]) => sent < total);
+  }
+
+  /** The op and its ancestors, outermost first. */
+  chain(op: number): number[] {
+    const chain: number[] = [];
+    for (let at = op; at >= 0 && chain.length < 1000; at = this.op.op[at]) chain.unshift(at);
+    return chain;
+  }
+
+  /** The ops and everything below them. */
+  subtree(ops: Iterable<number>): Set<number> {
+    if (!this.#children) {
+      this.#children = Array.from({ length: this.op.length }, () => []);
+      this.op.op.forEach((parent, child) => {
+        if (parent >= 0) this.#children?.[parent].push(child);
+      });
+    }
+    const found = new Set<number>(ops);
+    for (const at of found) for (const child of this.#children[at]) found.add(child);
+    return found;
+  }
+}
+
+/** Busy time since the start at `time`, between the curve's points by a straight line. */
+function busyUntil(curve: BusyCurve, time: number): number {
+  const { t, busy } = curve;
+  if (t.length === 0 || time <= t[0]) return 0;
+  const last = t.length - 1;
+  if (time >= t[last]) return busy[last];
+  let low = 0;
+  let high = last;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (t[middle] <= time) low = middle;
+    else high = middle;
+  }
+  const step = t[high] - t[low];
+  return step > 0 ? busy[low] + ((busy[high] - busy[low]) * (time - t[low])) / step : busy[high];
+}
+
+/** Share of the stretch for which the device was busy, 0 to 1. */
+export function utilisation(curve: BusyCurve, stretch: Range): number {
+  const length = stretch.end - stretch.start;
+  if (length <= 0) return 0;
+  const busy = busyUntil(curve, stretch.end) - busyUntil(curve, stretch.start);
+  return Math.min(Math.max(busy / length, 0), 1);
+}

@@ -1,0 +1,22 @@
+// Row order of a table.
+
+import type { Cell } from "./model.ts";
+
+/** Positions of `values` in order; what is missing comes last either way, ties keep their order. */
+export function order(values: Cell[], descending: boolean): number[] {
+  const sign = descending ? -1 : 1;
+  return values
+    .map((_, i) => i)
+    .sort((a, b) => {
+      const left = values[a];
+      const right = values[b];
+      if (left === null || right === null) {
+        return left === right ? a - b : left === null ? 1 : -1;
+      }
+      if (left === right) return a - b;
+      if (typeof left === "string" || typeof right === "string") {
+        return sign * String(left).localeCompare(String(right), "en", { numeric: true }) || a - b;
+      }
+      return sign * (Number(left) - Number(right));
+    });
+}

@@ -1,0 +1,138 @@
+// The viewer: summary, tabs and the three views, mounted into an element.
+
+import { Breakdown, type By } from "./breakdown.ts";
+import type { Bundle } from "./decode.ts";
+import { h } from "./dom.ts";
+import { header } from "./header.ts";
+import type { Hit } from "./hit.ts";
+import { type Cell, Events, type EventsHeader, type Overview } from "./model.ts";
+import type { Range } from "./scale.ts";
+import { source } from "./source.ts";
+import type { Theme } from "./theme.ts";
+import { Timeline } from "./timeline.ts";
+
+export type Tab = "timeline" | "breakdown" | "source";
+export const TABS: Tab[] = ["timeline", "breakdown", "source"];
+
+export interface ViewerOptions {
+  tab: Tab;
+  /** Height of the timeline's window at most, pixels. */
+  maxHeight: number;
+  greedyWheel: boolean;
+  load?: (view: Range, width: number) => Promise<Bundle<EventsHeader> | null>;
+  selected?: (hit: Hit | null) => void;
+}
+
+export interface Viewer {
+  setTheme(theme: Theme): void;
+}
+
+const LEGEND = [
+  ["kernel", "kernel"],
+  ["copy", "copy"],
+  ["set", "set"],
+  ["wait", "wait"],
+];
+
+let viewers = 0;
+
+export function mount(root: HTMLElement, bundle: Bundle<Overview>, options: ViewerOptions): Viewer {
+  const overview = bundle.header;
+  const { load } = options;
+  const timeline = new Timeline(overview, new Events(bundle), {
+    maxHeight: options.maxHeight,
+    greedyWheel: options.greedyWheel,
+    ...(load && {
+      load: async (view: Range, width: number) => {
+        const more = await load(view, width);
+        return more && new Events(more);
+      },
+    }),
+    ...(options.selected && { selected: options.selected }),
+  });
+
+  const go = (stretch: Range): void => {
+    show("timeline");
+    timeline.show(stretch);
+  };
+  const breakdown = new Breakdown(overview.tables, (by, row) => {
+    show("timeline");
+    choose(timeline, bundle, by, row);
+  });
+  const lines = source(overview.source, (_, totals) => go(totals));
+
+  const id = `ep${++viewers}-`;
+  const tabs = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
+  const panels: Record<Tab, HTMLElement> = {
+    timeline: h("section", {}, timeline.element, legend(), timeline.panel),
+    breakdown: h("section", {}, breakdown.element),
+    source: h("section", {}, lines),
+  };
+  for (const tab of TABS) {
+    const button = h(
+      "button",
+      { type: "button", role: "tab", id: `${id}${tab}`, "data-tab": tab },
+      tab,
+    );
+    button.addEventListener("click", () => show(tab));
+    tabs.append(button);
+    panels[tab].setAttribute("role", "tabpanel");
+    panels[tab].setAttribute("aria-labelledby", `${id}${tab}`);
+    panels[tab].classList.add("ep-tab-panel");
+  }
+  tabs.addEventListener("keydown", (event) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!step) return;
+    const now = TABS.findIndex((tab) => !panels[tab].hidden);
+    const next = TABS[(now + step + TABS.length) % TABS.length];
+    show(next);
+    tabs.querySelector<HTMLElement>(`[data-tab="${next}"]`)?.focus();
+  });
+
+  function show(tab: Tab): void {
+    for (const button of tabs.querySelectorAll<HTMLElement>("[role=tab]")) {
+      const active = button.dataset.tab === tab;
+      button.setAttribute("aria-selected", String(active));
+      button.tabIndex = active ? 0 : -1;
+    }
+    for (const name of TABS) panels[name].hidden = name !== tab;
+  }
+
+  root.classList.add("ep-viewer");
+  root.replaceChildren(header(overview, go), tabs, ...TABS.map((tab) => panels[tab]));
+  show(options.tab);
+  return {
+    setTheme(theme) {
+      root.dataset.theme = theme;
+      timeline.setTheme(theme);
+    },
+  };
+}
+
+/** Lights in the timeline what a row of the breakdown counts. */
+function choose(
+  timeline: Timeline,
+  bundle: Bundle<Overview>,
+  by: By,
+  row: Record<string, Cell>,
+): void {
+  const name = String(row.name ?? "");
+  if (by === "kernel") {
+    timeline.selectActivities(name);
+    return;
+  }
+  const { op } = new Events(bundle);
+  timeline.selectOps((i) => {
+    const line = op.number("line", i);
+    const sameLine = row.line === null || row.line === undefined || Number(line) === row.line;
+    if (by === "line") return row.line !== null && sameLine && op.name("cell", i) === row.cell;
+    return sameLine && op.name("name", i) === name;
+  });
+}
+
+function legend(): HTMLElement {
+  const items = LEGEND.map(([kind, label]) =>
+    h("span", { class: "ep-key" }, h("i", { class: `ep-swatch ep-swatch-${kind}` }), label),
+  );
+  return h("div", { class: "ep-legend", "aria-label": "Colours" }, ...items);
+}

@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import { Bundle, fromBase64, inflate } from "../src/decode.ts";
+import { hit } from "../src/hit.ts";
+import { place, slicesAt, total } from "../src/lanes.ts";
+import { type Lane, utilisation } from "../src/model.ts";
+import { light, lightActivities } from "../src/selection.ts";
+import { encode, events } from "./helpers.ts";
+
+describe("decoding", () => {
+  test("undoes byte planes and differences", () => {
+    const bundle = new Bundle(
+      encode(
+        {},
+        {
+          small: { tag: "u8", values: [1, 2, 255] },
+          wide: { tag: "f64", values: [0.5, 2 ** 53, -1] },
+          steps: { tag: "i32", values: [0, 5, -7], from: 1_000_000 },
+          huge: { tag: "i64", values: [2n ** 62n, -1n] },
+        },
+      ),
+    );
+    expect([...(bundle.column("small") ?? [])]).toEqual([1, 2, 255]);
+    expect([...(bundle.column("wide") ?? [])]).toEqual([0.5, 2 ** 53, -1]);
+    expect([...(bundle.column("steps") ?? [])]).toEqual([1_000_000, 1_000_005, 999_998]);
+    expect([...(bundle.column("huge") ?? [])]).toEqual([2n ** 62n, -1n]);
+    expect(bundle.column("none")).toBeUndefined();
+  });
+  test("undoes base64 and zlib", async () => {
+    const text = "eJzLSM3JyQcABiwCFQ=="; // "hello", by Python's zlib
+    expect(new TextDecoder().decode(await inflate(fromBase64(text)))).toBe("hello");
+  });
+});
+
+describe("utilisation", () => {
+  const curve = { device: 0, name: "", t: [10, 20, 30, 40], busy: [0, 10, 10, 20] };
+  test.each([
+    [10, 20, 1],
+    [20, 30, 0],
+    [0, 50, 0.4],
+    [15, 35, 0.5],
+    [40, 60, 0],
+  ])("from %d to %d is %d", (start, end, share) => {
+    expect(utilisation(curve, { start, end })).toBeCloseTo(share);
+  });
+  test("of nothing is nothing", () => {
+    expect(utilisation({ ...curve, t: [], busy: [] }, { start: 0, end: 9 })).toBe(0);
+    expect(utilisation(curve, { start: 9, end: 9 })).toBe(0);
+  });
+});
+
+describe("what lies under the pointer", () => {
+  const view = { start: 0, end: 1000 };
+  test("is the shortest event there", () => {
+    const { slices } = events(
+      [
+        [0, 1000, -1],
+        [400, 200, 0],
+      ],
+      [],
+    ).op;
+    expect(hit(slices, view, 100, 50)?.event).toBe(1);
+    expect(hit(slices, view, 100, 10)?.event).toBe(0);
+  });
+  test("may be a few pixels beside a thin event", () => {
+    const { slices } = events([], [[500, 1]]).act;
+    expect(hit(slices, view, 100, 52)?.event).toBe(0);
+    expect(hit(slices, view, 100, 54)).toBeNull();
+  });
+});
+
+describe("selection", () => {
+  // cell > line > range, and another line
+  const all = events(
+    [
+      [0, 100, -1],
+      [0, 50, 0],
+      [0, 40, 1],
+      [50, 50, 0],
+    ],
+    [
+      [10, 5],
+      [20, 5],
+      [60, 5],
+    ],
+    [2, 1, 3],
+  );
+  test("of an op lights its subtree and what it launched", () => {
+    const lit = light(all, { set: all.op, event: 1 });
+    expect([...lit.op]).toEqual([0, 1, 1, 0]);
+    expect([...lit.act]).toEqual([1, 1, 0]);
+  });
+  test("of an activity lights its chain", () => {
+    const lit = light(all, { set: all.act, event: 0 });
+    expect([...lit.op]).toEqual([1, 1, 1, 0]);
+    expect([...lit.act]).toEqual([1, 0, 0]);
+    expect(all.chain(2)).toEqual([0, 1, 2]);
+  });
+  test("by name lights every such activity and the ops above", () => {
+    const lit = lightActivities(all, (i) => all.act.name("name", i) === "a");
+    expect([...lit.act]).toEqual([0, 1, 0]);
+    expect([...lit.op]).toEqual([1, 1, 0, 0]);
+  });
+  test("ends where a parent is its own child", () => {
+    const loop = events(
+      [
+        [0, 1, 1],
+        [0, 1, 0],
+      ],
+      [],
+    );
+    expect(loop.chain(0).length).toBeLessThanOrEqual(1000);
+    expect(loop.subtree([0])).toEqual(new Set([0, 1]));
+  });
+});
+
+describe("lanes", () => {
+  const lanes: Lane[] = [
+    { kind: "ops", label: "main", title: "", rows: 1, device: -1 },
+    { kind: "stream", label: "stream 7", title: "", rows: 1, device: 0 },
+  ];
+  const all = events([[0, 100, -1]], [[10, 5]]);
+  test("lie under each other, and find their events", () => {
+    const placed = place(lanes, all, new Set());
+    expect(placed[1].y).toBeGreaterThan(placed[0].y + placed[0].height);
+    expect(slicesAt(placed, placed[1].y + 3)[0].set.prefix).toBe("act");
+    expect(slicesAt(placed, placed[0].y + placed[0].height + 4)).toEqual([]);
+  });
+  test("take less room when folded", () => {
+    const open = place(lanes, all, new Set());
+    expect(total(place(lanes, all, new Set([0])))).toBeLessThan(total(open));
+  });
+});

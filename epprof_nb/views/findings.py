@@ -1,0 +1,151 @@
+"""What to change first: one or two sentences, ranked by the time to be won."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from epprof_nb.analysis import idle
+from epprof_nb.views.lines import line_totals, source_line
+from epprof_nb.views.summary import IDLE_GAP_NS, device_word, wall_of
+from epprof_nb.views.units import duration, percent, plural, shorten, size
+from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, Work, durations, work_of
+
+if TYPE_CHECKING:
+    from epprof_nb.profiles import Profile
+
+_HOT_SHARE = 0.4
+_IDLE_SHARE = 0.05
+_COPY_SHARE = 0.15
+_SHORT_KERNEL_NS = 10_000
+_MANY_KERNELS = 200
+_LAUNCH_BOUND_BUSY = 0.5
+_CODE_CHARACTERS = 56
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence, and the place in the timeline that shows it.
+
+    Attributes
+    ----------
+    text
+        The sentence; source text stands between backticks.
+    gain_ns
+        Time that could be won at most, nanoseconds.
+    start_ns, end_ns
+        The stretch to look at.
+    """
+
+    text: str
+    gain_ns: int
+    start_ns: int
+    end_ns: int
+
+
+def _code(text: str) -> str:
+    # A backtick of its own would end the code span early.
+    return f"`{shorten(text.replace('`', chr(0x2BC)), _CODE_CHARACTERS)}`"
+
+
+def _hot_line(profile: Profile, work: Work, busy_ns: int) -> list[Finding]:
+    totals = line_totals(profile, work)
+    with_work = [t for t in totals if t.device_ns]
+    if len(with_work) < 2:
+        return []  # the only line with work is no news
+    top = max(with_work, key=lambda t: t.device_ns)
+    share = top.device_ns / busy_ns
+    if share < _HOT_SHARE:
+        return []
+    text = source_line(profile, top.cell, top.line)
+    where = f"Line {top.line}" + (f" ({_code(text)})" if text else "")
+    sentence = f"{where} holds {percent(share)} of the {device_word(profile.info)} time."
+    return [Finding(sentence, top.device_ns, top.start_ns, top.end_ns)]
+
+
+def _idle(profile: Profile, wall_ns: int) -> list[Finding]:
+    together: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for gap in idle.gaps(profile, IDLE_GAP_NS).astype(object).to_dict("records"):
+        line = -1 if pd.isna(gap["line"]) else int(gap["line"])
+        name = "" if pd.isna(gap["name"]) else str(gap["name"])
+        stretch = (int(gap["start_ns"]), int(gap["end_ns"]))
+        together.setdefault((line, name), []).append(stretch)
+    found = []
+    for (line, name), stretches in together.items():
+        total = sum(end - start for start, end in stretches)
+        if total < _IDLE_SHARE * wall_ns:
+            continue
+        amount = f"{duration(total)} of idle"
+        if len(stretches) > 1:
+            amount += f" in {plural(len(stretches), 'gap')}"
+        code = f" ({_code(name)})" if name else ""
+        if line >= 0:
+            doing = f"while the host is in line {line}{code}"
+        else:
+            doing = f"while the host is in {_code(name)}" if name else "with no op open on the host"
+        start, end = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
+        found.append(Finding(f"{amount} {doing}.", total, start, end))
+    return found
+
+
+def _pageable_copies(profile: Profile, work: Work, busy_ns: int) -> list[Finding]:
+    activities = profile.tables["activities"]
+    pageable = (work.kinds == MEMCPY) & (
+        activities.names("src_kind").equals("pageable")
+        | activities.names("dst_kind").equals("pageable")
+    )
+    rows = np.flatnonzero(pageable)
+    time = durations(profile)[rows]
+    total = int(time.sum())
+    if total < _COPY_SHARE * busy_ns:
+        return []
+    moved = int(np.maximum(activities["bytes"][rows], 0).sum())
+    longest = rows[int(time.argmax())]
+    text = (
+        f"{plural(len(rows), 'copy', 'copies')} of pageable memory ({size(moved)}) take "
+        f"{percent(total / busy_ns)} of the {device_word(profile.info)} time: "
+        "pinned memory copies faster and beside kernels."
+    )
+    # Pinned memory halves a copy at best, as a rule.
+    return [Finding(text, total // 2, int(activities["start_ns"][longest]),
+                    int(activities["end_ns"][longest]))]  # fmt: skip
+
+
+def _launch_bound(profile: Profile, work: Work, wall_ns: int) -> list[Finding]:
+    activities = profile.tables["activities"]
+    kernels = np.flatnonzero(work.kinds == KERNEL)
+    if len(kernels) < _MANY_KERNELS:
+        return []
+    start, end = activities["start_ns"][kernels], activities["end_ns"][kernels]
+    median = float(np.median(end - start))
+    starts, ends = idle.busy_intervals(profile)
+    low, high = int(start.min()), int(end.max())
+    inside = float((ends - starts).sum()) / max(high - low, 1)
+    if median > _SHORT_KERNEL_NS or inside > _LAUNCH_BOUND_BUSY:
+        return []
+    text = (
+        f"{plural(len(kernels), 'kernel')} of {duration(median)} (median) leave the "
+        f"{device_word(profile.info)} idle {percent(1 - inside)} of the time between them: "
+        "launching costs more than the work."
+    )
+    won = int((high - low) * (1 - inside))
+    return [Finding(text, min(won, wall_ns) // 2, low, high)]
+
+
+def findings(profile: Profile, *, limit: int = 2) -> list[Finding]:
+    """Return the `limit` findings with the most time to be won; none is better than a weak one."""
+    work = work_of(profile)
+    busy_ns = int(durations(profile)[np.isin(work.kinds, BUSY_KINDS)].sum())
+    if not busy_ns:
+        return []
+    wall_ns = wall_of(profile)
+    found = [
+        *_hot_line(profile, work, busy_ns),
+        *_idle(profile, wall_ns),
+        *_pageable_copies(profile, work, busy_ns),
+        *_launch_bound(profile, work, wall_ns),
+    ]
+    return sorted(found, key=lambda f: -f.gain_ns)[:limit]

@@ -1,0 +1,179 @@
+"""Profile to the payload of the viewer: one compressed buffer that fits a notebook."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from epprof_nb.analysis import idle
+from epprof_nb.views.encode import bundle
+from epprof_nb.views.events import Caps, events
+from epprof_nb.views.units import duration, percent, shorten
+
+if TYPE_CHECKING:
+    from epprof_nb.profiles import Profile
+    from epprof_nb.views.prepared import Prepared
+
+_PAYLOAD_BYTES = 1_150_000
+"""Base64 of this, the viewer and the picture stay under 2 MB together."""
+_TABLE_ROWS = 400
+_SOURCE_LINES = 1500
+_BUSY_POINTS = 8192
+
+
+def busy_curve(profile: Profile, device: int, points: int = _BUSY_POINTS) -> dict[str, list[int]]:
+    """Busy time since the start as a curve: ``t`` and ``busy``, nanoseconds.
+
+    Between two points the curve is a straight line, so utilisation over any window is the
+    difference of two values. It is exact where a device was busy in few stretches, and of
+    `points` equal steps where in many.
+    """
+    starts, ends = idle.busy_intervals(profile, device)
+    if not len(starts):
+        return {"t": [], "busy": []}
+    times = np.stack([starts, ends], axis=1).reshape(-1)
+    total = np.cumsum(np.stack([np.zeros_like(starts), ends - starts], axis=1).reshape(-1))
+    if len(times) > points:
+        steps = np.linspace(int(times[0]), int(times[-1]), points)
+        total = np.rint(np.interp(steps, times, total)).astype(np.int64)
+        times = np.rint(steps).astype(np.int64)
+    return {"t": times.tolist(), "busy": total.tolist()}
+
+
+def _table(frame: pd.DataFrame) -> dict[str, Any]:
+    """Turn a small DataFrame into JSON columns; only absurd names are shortened."""
+    total = len(frame)
+    flat = frame.reset_index() if frame.index.name or frame.index.nlevels > 1 else frame
+    flat = flat.head(_TABLE_ROWS)
+    columns = []
+    for name in flat.columns:
+        values: list[Any] = []
+        for value in flat[name].tolist():
+            if isinstance(value, tuple):
+                values.append(" \N{MULTIPLICATION SIGN} ".join(map(str, value)))
+            elif pd.isna(value):
+                values.append(None)
+            elif isinstance(value, int | float):
+                values.append(value)
+            else:
+                values.append(shorten(str(value), 600))
+        columns.append({"name": str(name), "values": values})
+    return {"columns": columns, "rows": total}
+
+
+def _source(prepared: Prepared) -> list[dict[str, Any]]:
+    totals = prepared.lines
+    cells = []
+    for cell, text in prepared.profile.sources.items():
+        lines = text.splitlines()
+        cells.append(
+            {
+                "cell": cell,
+                "lines": [line[:400] for line in lines[:_SOURCE_LINES]],
+                "left_out": max(len(lines) - _SOURCE_LINES, 0),
+                "totals": [
+                    {
+                        "line": t.line, "start": t.start_ns, "end": t.end_ns,
+                        "device_ns": t.device_ns, "host_ns": t.host_ns, "kernels": t.kernels,
+                        "copies": t.copies, "bytes": t.bytes,
+                        "top": [[shorten(name, 300), count, ns] for name, count, ns in t.top],
+                    }
+                    for t in totals
+                    if t.cell == cell and t.line <= _SOURCE_LINES
+                ],
+            }
+        )  # fmt: skip
+    return cells
+
+
+def overview(prepared: Prepared) -> dict[str, Any]:
+    """All that is not an event: summary, findings, lanes, utilisation, tables, source."""
+    profile = prepared.profile
+    summary = prepared.summary
+    return {
+        "range": time_range(profile),
+        "summary": {
+            "wall": duration(summary.wall_ns),
+            "busy": [
+                {"label": f"{summary.device_word} {b.device_id}" if len(summary.busy) > 1
+                 else summary.device_word, "name": b.name, "share": b.share,
+                 "text": percent(b.share)}
+                for b in summary.busy
+            ],
+            "counts": summary.counts,
+            "quality": summary.quality,
+            "incomplete": summary.lost > 0,
+            "empty": summary.empty,
+            "error": summary.error,
+            "device_word": summary.device_word,
+            "notes": [shorten(str(n), 500) for n in (profile.info.get("notes") or ())[:20]],
+        },
+        "findings": [
+            {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in prepared.findings
+        ],
+        "lanes": [
+            {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
+             "device": lane.device}
+            for lane in prepared.layout.lanes
+        ],
+        "busy": [
+            {"device": b.device_id, "name": b.name, **busy_curve(profile, b.device_id)}
+            for b in summary.busy
+        ],
+        "tables": {
+            "op": _table(prepared.by_op),
+            "kernel": _table(profile.by_kernel()),
+            "line": _table(profile.by_line()),
+        },
+        "source": _source(prepared),
+    }  # fmt: skip
+
+
+def time_range(profile: Profile) -> list[int]:
+    """First and last nanosecond to show: the profile's length, and what sticks out of it."""
+    low, high = 0, max(profile.wall_ns, 0)
+    shown = ~profile.tables["ops"].names("status").equals("earlier")
+    for name in ("ops", "activities", "api_calls"):
+        table = profile.tables[name]
+        start, end = table["start_ns"], table["end_ns"]
+        if name == "ops":
+            start, end = start[shown], end[shown]
+        if len(start):
+            low, high = min(low, int(start.min())), max(high, int(end.max()), int(start.max()))
+    return [low, max(high, low + 1)]
+
+
+def pack(prepared: Prepared, *, caps: Caps | None = None) -> bytes:
+    """Return the payload of a profile, compressed; see `epprof_nb.views.encode` for its layout.
+
+    Parameters
+    ----------
+    prepared
+        The profile.
+    caps
+        How many events to embed at most. Fewer are, where the payload would grow too large for
+        a notebook; the payload's ``shown`` says how many.
+    """
+    head = overview(prepared)
+    caps = caps or Caps()
+    while True:
+        header, columns = events(prepared, caps)
+        data = zlib.compress(bundle({**head, **header}, columns), 6)
+        if len(data) <= _PAYLOAD_BYTES or caps.activities <= 100:
+            return data
+        caps = caps.scaled(0.9 * _PAYLOAD_BYTES / len(data))
+
+
+def pack_window(prepared: Prepared, start_ns: int, end_ns: int, caps: Caps) -> bytes:
+    """Return the events of a window in the same layout, not compressed, no overview."""
+    header, columns = events(prepared, caps, (start_ns, end_ns))
+    return bundle(header, columns)
+
+
+def to_base64(data: bytes) -> str:
+    """ASCII text of `data` for a page; it holds no character that HTML minds."""
+    return base64.b64encode(data).decode("ascii")

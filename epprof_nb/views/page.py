@@ -1,0 +1,82 @@
+"""View: a profile on the screen, whatever shows it; and the page on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.views.document import Tab, block, page
+from epprof_nb.views.pack import to_base64
+from epprof_nb.views.picture import as_png
+from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.text import as_text
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import pandas as pd
+
+    from epprof_nb.profiles import Profile
+    from epprof_nb.views.widget import LiveView
+
+
+class View:
+    """A profile as notebooks and other front ends show it.
+
+    Parameters
+    ----------
+    profile
+        What to show.
+    tab
+        The view it opens on: ``"timeline"``, ``"breakdown"`` or ``"source"``.
+
+    Notes
+    -----
+    Showing a view saves a static page in the notebook; it needs no kernel to be read again.
+    """
+
+    def __init__(self, profile: Profile, tab: Tab = "timeline") -> None:
+        self.profile = profile
+        self.tab = tab
+
+    def mimebundle(self, *, mark: str | None = None) -> dict[str, Any]:
+        """Return what a front end chooses from: HTML, a picture (base64) and text.
+
+        Parameters
+        ----------
+        mark
+            Where given, a live widget of this mark takes the place of the HTML while it lives.
+        """
+        prepared = Prepared(self.profile)
+        png = as_png(prepared)
+        return {
+            "text/html": block(prepared, png, tab=self.tab, mark=mark),
+            "image/png": to_base64(png),
+            "text/plain": as_text(prepared),
+        }
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return self.mimebundle()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows behind the view: activities, ops by device time, or lines."""
+        if self.tab == "breakdown":
+            return self.profile.by_op()
+        return self.profile.by_line() if self.tab == "source" else self.profile.activities
+
+    def widget(self) -> LiveView:
+        """Show the view with Python behind it: zooming in loads every event.
+
+        Returns
+        -------
+        live
+            The widget; its ``selection`` is a DataFrame of what is selected in the view.
+        """
+        from epprof_nb.views.widget import show
+
+        return show(self)
+
+
+def write_html(profile: Profile, path: str | PathLike[str]) -> None:
+    """Write the profile as one HTML page that needs neither kernel nor network."""
+    Path(path).write_text(page(Prepared(profile)), encoding="utf-8")

@@ -1,0 +1,56 @@
+"""What the views of one profile share, each computed once and only when asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from epprof_nb.views import findings, layout, lines, summary, work
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.profiles import Profile
+
+
+class Prepared:
+    """A profile with its summary, findings, op tree, layout and breakdowns.
+
+    Parameters
+    ----------
+    profile
+        The profile; it must not change while this is in use.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+
+    @cached_property
+    def work(self) -> work.Work:
+        """Device work under each op."""
+        return work.work_of(self.profile)
+
+    @cached_property
+    def layout(self) -> layout.Layout:
+        """Lanes, and each event's place in them."""
+        return layout.build(self.profile, self.work)
+
+    @cached_property
+    def summary(self) -> summary.Summary:
+        """The numbers of the summary line."""
+        return summary.summarise(self.profile)
+
+    @cached_property
+    def findings(self) -> list[findings.Finding]:
+        """What to change first."""
+        return findings.findings(self.profile)
+
+    @cached_property
+    def lines(self) -> list[lines.LineTotals]:
+        """Device work at each line of the cells."""
+        return lines.line_totals(self.profile, self.work)
+
+    @cached_property
+    def by_op(self) -> pd.DataFrame:
+        """The breakdown by op."""
+        return self.profile.by_op()

@@ -1,0 +1,179 @@
+"""The one line of numbers above every view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.analysis import idle
+from epprof_nb.views.layout import device_names
+from epprof_nb.views.units import duration, percent, plural, size
+from epprof_nb.views.work import KERNEL, MEMCPY, MEMSET, kind_codes
+
+if TYPE_CHECKING:
+    from epprof_nb.profiles import Profile
+
+IDLE_GAP_NS = 1_000_000
+"""The shortest idle gap worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """How busy one device was: ``share`` of the wall time, 0 to 1."""
+
+    device_id: int
+    name: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The numbers of the summary line.
+
+    ``recorded`` is the share of launches whose activity was recorded, None where it is not
+    known; ``cost`` the profiler's own share of the wall time, None likewise.
+    """
+
+    wall_ns: int
+    device_word: str
+    busy: tuple[Busy, ...]
+    kernels: int
+    copies: int
+    copy_bytes: int
+    sets: int
+    gaps: int
+    recorded: float | None
+    lost: int
+    cost: float | None
+    unattributed: int
+    error: str | None
+
+    @property
+    def counts(self) -> str:
+        """What the device did, as ``4,212 kernels · 36 copies (1.20 GB)``."""
+        parts = []
+        if self.kernels:
+            parts.append(plural(self.kernels, "kernel"))
+        if self.copies:
+            parts.append(f"{plural(self.copies, 'copy', 'copies')} ({size(self.copy_bytes)})")
+        if self.sets:
+            parts.append(plural(self.sets, "set"))
+        if self.gaps:
+            parts.append(f"{plural(self.gaps, 'idle gap')} > 1 ms")
+        return " · ".join(parts)
+
+    @property
+    def quality(self) -> str:
+        """How far the numbers can be trusted, as ``recorded 100 %, +4 % profiling cost``."""
+        parts = []
+        if self.recorded is not None:
+            lost = f" ({plural(self.lost, 'record')} lost)" if self.lost else ""
+            share = percent(self.recorded) if not self.lost else f"{self.recorded:.1%}"
+            parts.append(f"recorded {share.replace('%', ' %').replace('  ', ' ')}{lost}")
+        if self.cost is not None:
+            parts.append(f"+{percent(self.cost)} profiling cost")
+        if self.unattributed:
+            parts.append(f"{self.unattributed:,} without an op")
+        return ", ".join(parts)
+
+    @property
+    def line(self) -> str:
+        """All of it as one line of text.
+
+        As ``1.84 s wall   GPU busy 61 %   4,212 kernels · 36 copies (1.20 GB)   recorded 100 %``.
+        """
+        parts = [f"{duration(self.wall_ns)} wall"]
+        for busy in self.busy:
+            number = f" {busy.device_id}" if len(self.busy) > 1 else ""
+            parts.append(f"{self.device_word}{number} busy {percent(busy.share)}")
+        parts += [self.counts or self.empty or "", self.quality]
+        return "   ".join(part for part in parts if part)
+
+    @property
+    def empty(self) -> str | None:
+        """Why there is nothing to see, where there is nothing; else None."""
+        if self.kernels or self.copies or self.sets:
+            return None
+        word = "GPU" if self.device_word == "GPU" else "device"
+        return f"No {word} work was launched in this cell. (Host ops are shown.)"
+
+
+def device_word(info: dict[str, Any]) -> str:
+    """``GPU`` where a CUDA device was profiled, else ``device``: the host device is no GPU."""
+    kinds = {d.get("kind") for d in info.get("devices") or () if isinstance(d, dict)}
+    return "GPU" if "cuda" in kinds else "device"
+
+
+def wall_of(profile: Profile) -> int:
+    """Return the profile's length, ns: as recorded, else from its first to its last event."""
+    if profile.wall_ns > 0:
+        return profile.wall_ns
+    ends = [t["end_ns"].max() for t in _timed(profile)]
+    starts = [t["start_ns"].min() for t in _timed(profile)]
+    return int(max(ends) - min(starts)) if ends else 0
+
+
+def _timed(profile: Profile) -> list[Any]:
+    tables = (profile.tables[name] for name in ("ops", "activities", "api_calls"))
+    return [table for table in tables if len(table)]
+
+
+def _recorded(info: dict[str, Any]) -> tuple[float | None, int]:
+    """Return the share of launches recorded, and how many were lost."""
+    recorded = info.get("recorded") or {}
+    launched, lost = _total(recorded.get("launched")), _total(recorded.get("lost"))
+    if not launched and not lost:
+        return None, 0
+    return 1 - lost / max(launched, lost), lost
+
+
+def _total(counts: object) -> int:
+    """Return the sum of numbers by kind; a number alone is its own sum."""
+    if isinstance(counts, Mapping):
+        return sum(_total(count) for count in counts.values())
+    return int(counts) if isinstance(counts, int | float) else 0
+
+
+def _busy(profile: Profile, wall_ns: int) -> tuple[Busy, ...]:
+    names = device_names(profile.info)
+    devices = np.unique(profile.tables["activities"]["device_id"]).tolist()
+    result = []
+    for device in [d for d in devices if d >= 0]:
+        starts, ends = idle.busy_intervals(profile, device)
+        share = float((ends - starts).sum()) / wall_ns if wall_ns else 0.0
+        result.append(Busy(device, names.get(device, f"device {device}"), min(share, 1.0)))
+    return tuple(result)
+
+
+def summarise(profile: Profile) -> Summary:
+    """Compute the numbers of the summary line."""
+    kinds = kind_codes(profile)
+    activities = profile.tables["activities"]
+    copies = kinds == MEMCPY
+    cost = (profile.info.get("profiling_cost") or {}).get("share")
+    recorded, lost = _recorded(profile.info)
+    wall = wall_of(profile)
+    error = profile.info.get("error")
+    return Summary(
+        wall_ns=wall,
+        device_word=device_word(profile.info),
+        busy=_busy(profile, wall),
+        kernels=int((kinds == KERNEL).sum()),
+        copies=int(copies.sum()),
+        copy_bytes=int(np.maximum(activities["bytes"][copies], 0).sum()),
+        sets=int((kinds == MEMSET).sum()),
+        gaps=int((idle.gaps(profile, IDLE_GAP_NS)["position"] == "between").sum()),
+        recorded=recorded,
+        lost=lost,
+        cost=None if cost is None else float(cost),
+        unattributed=_total((profile.info.get("attribution") or {}).get("none")),
+        error=None if error is None else str(error),
+    )
+
+
+def summary_line(profile: Profile) -> str:
+    """Return the summary as one line of text; see `Summary.line`."""
+    return summarise(profile).line

@@ -1,0 +1,158 @@
+"""The live view: the static page's viewer with Python behind it.
+
+What is saved in a notebook must not hold a widget: without its model, which ends with the kernel,
+a front end paints an error over it. So the static view is shown first, and is what is saved. The
+widget goes to a second display. Its front end moves itself into the static view's place and says
+so; then the second display is emptied. Where no front end answers, the next cell empties it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections import deque
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import numpy as np
+import traitlets
+
+from epprof_nb.views.events import Caps
+from epprof_nb.views.pack import pack, pack_window
+from epprof_nb.views.prepared import Prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from epprof_nb.profiles import Profile
+    from epprof_nb.views.page import View
+
+_MOST_LIVE = 12
+"""Older live views are closed: each holds its profile. Their pages stay, without reloading."""
+_EVENTS_A_PIXEL = 12
+_live: deque[LiveView] = deque()
+
+
+class LiveView(anywidget.AnyWidget):
+    """A view whose zooming asks Python for the events of the window.
+
+    Parameters
+    ----------
+    profile
+        What to show.
+    tab
+        The view it opens on.
+    mark
+        The mark of the static view whose place it takes.
+    """
+
+    _esm = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
+    mark = traitlets.Unicode().tag(sync=True)
+    tab = traitlets.Unicode("timeline").tag(sync=True)
+
+    def __init__(self, profile: Profile, *, tab: str, mark: str) -> None:
+        super().__init__(mark=mark, tab=tab)
+        self._prepared = Prepared(profile)
+        self._selected: dict[str, Any] | None = None
+        self._emptied = False
+        self.on_msg(self._answer)
+
+    @property
+    def selection(self) -> pd.DataFrame:
+        """The activities selected in the view; all of them where nothing is selected.
+
+        An op selects what it and the ops below it launched, an activity or API call all that
+        its correlation id ties together.
+        """
+        activities = self._prepared.profile.activities
+        chosen = self._selected
+        if chosen is None:
+            return activities
+        if chosen["table"] == "op":
+            work = self._prepared.work
+            tree = work.tree
+            (row,) = tree.rows(np.array([int(chosen["op"])]))
+            inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
+            return activities[np.append(inside, np.False_)[work.activity_op]]
+        correlation = int(chosen["correlation"])
+        if correlation >= 0:
+            return activities[(activities["correlation_id"] == correlation).fillna(value=False)]
+        return activities[activities["start_ns"] == int(chosen["start"])]
+
+    def empty_display(self) -> None:
+        """Empty the display that brought the widget, so that it is not saved."""
+        if not self._emptied:
+            self._emptied = True
+            _publish({}, display_id=self.display_id, update=True)
+
+    @property
+    def display_id(self) -> str:
+        """Id of the display that brings the widget to the front end."""
+        return f"epprof-{self.mark}"
+
+    def _answer(self, _: object, content: dict[str, Any], __: object) -> None:
+        kind = content.get("type")
+        if kind == "mounted":
+            self.empty_display()
+        elif kind == "selected":
+            self._selected = content if content.get("table") else None
+        elif kind in ("overview", "window"):
+            data = pack(self._prepared) if kind == "overview" else self._window(content)
+            self.send({"type": kind, "request": content.get("request")}, buffers=[data])
+
+    def _window(self, content: dict[str, Any]) -> bytes:
+        # Half a window more on both sides: a small pan needs no new answer to look right.
+        start, end = float(content["start"]), float(content["end"])
+        margin = (end - start) / 2
+        width = min(max(int(content["width"]), 100), 8000)
+        caps = Caps(width * _EVENTS_A_PIXEL * 2, width * _EVENTS_A_PIXEL, width * _EVENTS_A_PIXEL)
+        return pack_window(self._prepared, int(start - margin), int(end + margin), caps)
+
+
+def show(view: View) -> LiveView:
+    """Display `view` as a static page and, where the front end can, the live view in its place."""
+    live = LiveView(view.profile, tab=view.tab, mark=uuid.uuid4().hex)
+    _publish(view.mimebundle(mark=live.mark))
+    bundle = live._repr_mimebundle_()
+    data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+    if data:
+        _publish(data, metadata, display_id=live.display_id)
+        _before_next_cell(live.empty_display)
+    _live.append(live)
+    if len(_live) > _MOST_LIVE:
+        _live.popleft().close()
+    return live
+
+
+def _publish(
+    data: dict[str, Any],
+    metadata: dict[str, Any] | None = None,
+    *,
+    display_id: str | None = None,
+    update: bool = False,
+) -> None:
+    """Send a display message as it is: IPython's `display` would add text to an empty one."""
+    transient = {"display_id": display_id} if display_id else {}
+    _shell().display_pub.publish(data, metadata or {}, transient=transient, update=update)
+
+
+def _before_next_cell(act: Callable[[], None]) -> None:
+    """Call `act` once, before the next cell runs."""
+    events = _shell().events
+
+    def hook(*_: object) -> None:
+        with contextlib.suppress(ValueError):
+            events.unregister("pre_run_cell", hook)
+        act()
+
+    events.register("pre_run_cell", hook)
+
+
+def _shell() -> InteractiveShell:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    return InteractiveShell.instance()

@@ -1,0 +1,312 @@
+"""The static page in a browser: what is drawn, and what the reader can do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+KERNEL, COPY = (0, 114, 178), (230, 159, 0)
+RULER, BUSY = 22, 38
+
+
+def _ready(page):
+    page.wait_for_selector(".ep-timeline canvas")
+    page.wait_for_timeout(150)
+    return page
+
+
+def _pixel(page, x: float, y: float) -> tuple[int, int, int]:
+    """Colour of the canvas at CSS pixels."""
+    return tuple(
+        page.evaluate(
+            """([x, y]) => {
+              const canvas = document.querySelector("canvas");
+              const ratio = canvas.width / canvas.clientWidth;
+              const context = canvas.getContext("2d");
+              return [...context.getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3);
+            }""",
+            [x, y],
+        )
+    )
+
+
+def _x(page, ms: float) -> float:
+    return page.evaluate("document.querySelector('canvas').clientWidth") * ms / 100
+
+
+def _lane_y(page, label: str) -> float:
+    """Middle of a lane, from its label."""
+    return page.evaluate(
+        """(label) => {
+          const element = [...document.querySelectorAll(".ep-label")]
+            .find((e) => e.textContent.includes(label));
+          const top = document.querySelector("canvas").getBoundingClientRect().top;
+          return element.getBoundingClientRect().top - top + 8;
+        }""",
+        label,
+    )
+
+
+def _click(page, ms: float, y: float) -> None:
+    page.click("canvas", position={"x": _x(page, ms), "y": y})
+    page.wait_for_timeout(80)
+
+
+def test_bars_stand_where_their_times_say(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    stream = _lane_y(page, "stream 7")
+    background = (255, 255, 255)
+    assert _pixel(page, _x(page, 22), stream + 6) == KERNEL
+    assert _pixel(page, _x(page, 44), stream + 6) == KERNEL
+    assert _pixel(page, _x(page, 19), stream + 6) == background
+    assert _pixel(page, _x(page, 65), stream + 2) == background  # only a wait, at the foot
+    copies = _lane_y(page, "stream 13")
+    assert _pixel(page, _x(page, 70), copies) == background
+    near_copy = {_pixel(page, _x(page, 84) + dx, copies) for dx in range(8)}
+    assert COPY in near_copy
+    # Utilisation: full from 20 to 50 ms, empty in the gap.
+    assert _pixel(page, _x(page, 35), RULER + 4) != background
+    assert _pixel(page, _x(page, 70), RULER + 4) == background
+
+
+def test_names_from_traces_stay_text(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    for tab in ("breakdown", "source", "timeline"):
+        page.click(f"[role=tab][data-tab={tab}]")
+    _click(page, 25, _lane_y(page, "stream 7"))
+    assert "<script>" in page.text_content(".ep-panel")
+    assert page.title() != "hacked"
+    assert page.locator("#epprof script, #epprof img").count() == 0
+    assert page.locator("#epprof b").count() == 0
+
+
+def test_the_page_forbids_and_needs_no_network(opened, page_file):
+    page = opened(page_file.as_uri())
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    _ready(page)
+    page.reload()
+    _ready(page)
+    assert [url for url in asked if not url.startswith("file:")] == []
+    assert "default-src 'none'" in page_file.read_text()
+
+
+def test_clicking_an_op_lights_what_it_launched(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    stream, copies = _lane_y(page, "stream 7"), _lane_y(page, "stream 13")
+    _click(page, 15, _lane_y(page, "main thread") + 17 * 2)
+    assert _pixel(page, _x(page, 22), stream + 6) == KERNEL
+    assert COPY not in {_pixel(page, _x(page, 84) + dx, copies) for dx in range(8)}
+    assert "In[3]" in page.text_content(".ep-chain")
+    page.locator(".ep-timeline").press("Escape")
+    page.wait_for_timeout(80)
+    assert COPY in {_pixel(page, _x(page, 84) + dx, copies) for dx in range(8)}
+
+
+def test_clicking_a_kernel_shows_its_ops_and_fields(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    _click(page, 37, _lane_y(page, "stream 7"))
+    chain = page.locator(".ep-chain").text_content()
+    assert chain.index("In[3]") < chain.index("y = step(x)") < chain.index("gemm")
+    fields = page.locator(".ep-panel dl").text_content()
+    for text in ("15.0 ms", "kernel", "correlation id13", "stack"):
+        assert text in fields
+    page.click(".ep-chain button >> text=y = step(x)")
+    assert page.locator(".ep-chain [aria-current]").text_content() == "y = step(x)"
+
+
+def test_hovering_tells_the_fields(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    page.hover("canvas", position={"x": _x(page, 7), "y": _lane_y(page, "stream 13")})
+    tip = page.locator(".ep-tip")
+    assert tip.is_visible()
+    assert "4.00 MB" in tip.text_content()
+    page.hover("canvas", position={"x": _x(page, 35), "y": RULER + 10})
+    assert "busy 100.0 %" in tip.text_content()
+
+
+def test_wheel_keys_and_double_click_change_the_window(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    stream = _lane_y(page, "stream 7")
+    page.locator(".ep-timeline").focus()
+    page.mouse.move(0, 0)
+    for _ in range(8):
+        page.keyboard.press("w")
+    page.wait_for_timeout(80)
+    # The middle of the page is at 50 ms; zoomed in 11 times, 45 to 50 ms is a set, then idle.
+    assert _pixel(page, 1, stream + 6) == (0, 158, 115)
+    assert _pixel(page, _x(page, 90), stream + 4) == (255, 255, 255)
+    page.keyboard.press("0")
+    page.wait_for_timeout(400)
+    assert _pixel(page, _x(page, 22), stream + 6) == KERNEL
+    box = page.locator("canvas").bounding_box()
+    page.mouse.move(box["x"] + _x(page, 25), box["y"] + stream)
+    for _ in range(12):
+        page.mouse.wheel(0, -120)
+    page.wait_for_timeout(100)
+    # Zoomed at the pointer: the kernel under it now reaches both edges.
+    assert _pixel(page, 3, stream + 6) == KERNEL
+    assert _pixel(page, _x(page, 100) - 3, stream + 6) == KERNEL
+    page.dblclick("canvas", position={"x": 40, "y": 5})
+    page.wait_for_timeout(400)
+    assert _pixel(page, 3, stream + 6) == (255, 255, 255)
+
+
+def test_dragging_pans(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    stream = _lane_y(page, "stream 7")
+    page.locator(".ep-timeline").focus()
+    for _ in range(3):
+        page.keyboard.press("w")
+    box = page.locator("canvas").bounding_box()
+    y = box["y"] + stream
+    page.wait_for_timeout(80)
+    before = [_pixel(page, x, stream + 6) for x in range(0, 900, 10)]
+    page.mouse.move(box["x"] + 300, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 500, y, steps=4)
+    page.mouse.up()
+    page.wait_for_timeout(80)
+    after = [_pixel(page, x, stream + 6) for x in range(0, 900, 10)]
+    assert after[20:] == before[:-20]
+
+
+def test_a_finding_leads_to_its_place(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    finding = page.locator(".ep-finding").first
+    assert re.search(r"Line 2|idle", finding.text_content())
+    before = page.evaluate("document.querySelector('canvas').toDataURL()")
+    page.click("[role=tab][data-tab=source]")
+    finding.click()
+    page.wait_for_timeout(400)
+    assert page.locator("[data-tab=timeline][aria-selected=true]").count() == 1
+    assert page.evaluate("document.querySelector('canvas').toDataURL()") != before
+
+
+def test_api_calls_unfold(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    before = page.locator(".ep-scroller").bounding_box()["height"]
+    button = page.locator(".ep-fold")
+    assert button.get_attribute("aria-expanded") == "false"
+    button.click()
+    assert page.locator(".ep-fold").get_attribute("aria-expanded") == "true"
+    assert page.locator(".ep-scroller").bounding_box()["height"] > before
+
+
+def test_columns_sort(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    page.click("[role=tab][data-tab=breakdown]")
+    page.click("[data-by=kernel]")
+
+    def column(name):
+        heads = page.locator(".ep-breakdown th").evaluate_all(
+            "all => all.map(e => e.dataset.column)"
+        )
+        place = heads.index(name) + 1
+        return page.locator(f".ep-breakdown td:nth-child({place})").all_text_contents()
+
+    assert column("device_ns") == ["15.0 ms", "10.0 ms"]
+    page.click("th[data-column=device_ns] button")
+    assert column("device_ns") == ["10.0 ms", "15.0 ms"]
+    assert page.get_attribute("th[data-column=device_ns]", "aria-sort") == "ascending"
+    page.click("th[data-column=name] button")
+    assert page.get_attribute("th[data-column=name]", "aria-sort") == "ascending"
+    assert column("name")[0].startswith("<script>")
+    page.click("[data-by=op]")
+    assert any("y = step(x)" in name for name in column("name"))
+
+
+def test_source_shows_heat_and_kernels(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    page.click("[role=tab][data-tab=source]")
+    rows = page.locator(".ep-source tbody tr")
+    assert rows.count() == 3
+    assert "30.0 ms" in rows.nth(1).text_content()
+    heat = page.locator(".ep-heat").evaluate_all(
+        "all => all.map(e => +e.style.getPropertyValue('--heat'))"
+    )
+    assert heat[1] > heat[2] > heat[0] > 0
+    assert page.locator(".ep-kernels >> nth=1").is_hidden()
+    rows.nth(1).hover()
+    assert page.locator(".ep-kernels >> nth=1").is_visible()
+    assert "gemm" in page.locator(".ep-kernels >> nth=1").text_content()
+
+
+def test_dark_theme_follows_the_system(opened, page_file):
+    page = _ready(opened(page_file.as_uri(), theme="dark"))
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.ep-viewer')).backgroundColor")
+        == "rgb(20, 24, 29)"
+    )
+    assert _pixel(page, _x(page, 22), _lane_y(page, "stream 7") + 6) == (86, 180, 233)
+
+
+def test_tabs_work_by_keyboard(opened, page_file):
+    page = _ready(opened(page_file.as_uri()))
+    page.locator("[role=tab][data-tab=timeline]").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("[data-tab=breakdown][aria-selected=true]").count() == 1
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+def test_drawing_many_events_stays_fluid(opened, tmp_path):
+    from epprof_nb.testing import synthetic_profile
+    from epprof_nb.views.page import write_html
+
+    path = tmp_path / "large.html"
+    write_html(synthetic_profile(activities=200_000), path)
+    page = _ready(opened(path.as_uri()))
+    page.wait_for_timeout(500)
+    assert "of 200,000 activities" in page.text_content(".ep-panel")
+    page.locator(".ep-timeline").focus()
+    took = page.evaluate(
+        """async () => {
+          const root = document.querySelector(".ep-timeline");
+          const frame = () => new Promise((done) => requestAnimationFrame(done));
+          const begin = performance.now();
+          for (let i = 0; i < 30; i++) {
+            root.dispatchEvent(new KeyboardEvent("keydown", { key: i % 2 ? "s" : "w" }));
+            await frame();
+          }
+          return (performance.now() - begin) / 30;
+        }"""
+    )
+    assert took < 100  # ms a frame, in software rendering on two cores
+
+
+def test_a_sanitiser_leaves_the_fallback(opened, profile, tmp_path):
+    from epprof_nb.views.page import View
+
+    html = View(profile).mimebundle()["text/html"]
+    both = tmp_path / "notebook.html"
+    both.write_text(html)
+    page = opened(both.as_uri())
+    page.frame_locator("iframe").locator("canvas").wait_for()
+    assert page.locator(".epprof-fallback").is_hidden()
+
+    for dropped in (("iframe", "script", "style"), ("iframe", "script"), ("script", "style")):
+        text = html
+        for tag in dropped:
+            text = re.sub(rf"<{tag}\b.*?</{tag}>", "", text, flags=re.DOTALL)
+        stripped = tmp_path / f"without-{'-'.join(dropped)}.html"
+        stripped.write_text(text)
+        page = opened(stripped.as_uri())
+        assert page.locator(".epprof-fallback table").is_visible()
+        picture = page.locator(".epprof-fallback img")
+        assert picture.evaluate("e => e.complete && e.naturalWidth") > 1000
+
+
+def test_a_frame_that_may_run_no_scripts_shows_its_summary(opened, profile, tmp_path):
+    from epprof_nb.views.page import View
+
+    # A frame inherits the policy of the page around it.
+    policy = '<meta http-equiv="Content-Security-Policy" content="script-src \'none\'">'
+    path = tmp_path / "notebook.html"
+    path.write_text(policy + View(profile).mimebundle()["text/html"])
+    plain = opened(path.as_uri()).frame_locator("iframe").locator(".plain")
+    plain.wait_for()
+    assert "100 ms wall" in plain.text_content()

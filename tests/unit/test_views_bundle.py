@@ -1,0 +1,245 @@
+"""What a view gives a front end: payload, page, picture, text; for odd profiles too."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from test_views_encode import decode
+
+from epprof_nb.profiles import Profile
+from epprof_nb.schema import ACTIVITIES, OPS
+from epprof_nb.table import Names, Table
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.document import block, page
+from epprof_nb.views.events import Caps, events
+from epprof_nb.views.pack import busy_curve, pack, pack_window
+from epprof_nb.views.page import View, write_html
+from epprof_nb.views.prepared import Prepared
+
+HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
+
+
+def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None) -> Profile:
+    """One activity, and one op where asked for."""
+    op_table = Table(
+        OPS,
+        {
+            "op_id": np.arange(1, ops + 1),
+            "parent_op_id": np.full(ops, -1),
+            "name": Names.constant(name, ops),
+            "op_type": Names.constant("range", ops),
+            "thread_id": np.full(ops, 5),
+            "start_ns": np.full(ops, start),
+            "end_ns": np.full(ops, end),
+            "duration_ns": np.full(ops, end - start),
+            "count": np.ones(ops, np.int64),
+        },
+    )
+    activities = Table(
+        ACTIVITIES,
+        {
+            "kind": Names.of([kind]),
+            "name": Names.of([name]),
+            "device_id": np.array([0]),
+            "stream_id": np.array([7]),
+            "start_ns": np.array([start]),
+            "end_ns": np.array([end]),
+            "duration_ns": np.array([end - start]),
+            "op_id": np.array([1 if ops else -1]),
+        },
+    )
+    return Profile({"ops": op_table, "activities": activities}, info or {})
+
+
+def unpack(profile: Profile, **options):
+    return decode(zlib.decompress(pack(Prepared(profile), **options)))
+
+
+class Tags(HTMLParser):
+    """Collects tags and the text outside scripts, styles and frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.frame: str | None = None
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag == "iframe":
+            self.frame = dict(attrs)["srcdoc"]
+
+
+def parse(html: str) -> Tags:
+    parser = Tags()
+    parser.feed(html)
+    return parser
+
+
+def test_payload_keeps_every_event_of_a_small_profile():
+    profile = synthetic_profile(activities=500)
+    header, columns = unpack(profile)
+    activities = profile.tables["activities"]
+    assert header["shown"]["activities"] == [500, 500]
+    assert sorted(columns["act.start"]) == sorted(activities["start_ns"])
+    rebuilt = {
+        (start, header["names"][code])
+        for start, code in zip(columns["act.start"], columns["act.name"], strict=True)
+    }
+    names = activities.names("name").to_list()
+    assert rebuilt == set(zip(activities["start_ns"].tolist(), names, strict=True))
+
+
+def test_ops_in_the_payload_point_at_their_parents():
+    profile = synthetic_profile(activities=300)
+    _, columns = unpack(profile)
+    ids = columns["op.id"]
+    parents = np.where(columns["op.op"] >= 0, ids[columns["op.op"]], -1)
+    expected = dict(zip(profile.tables["ops"]["op_id"].tolist(),
+                        profile.tables["ops"]["parent_op_id"].tolist(), strict=True))  # fmt: skip
+    assert dict(zip(ids.tolist(), parents.tolist(), strict=True)) == expected
+
+
+def test_slices_are_in_order_and_complete():
+    header, columns = unpack(synthetic_profile(activities=2000))
+    for prefix in ("op", "api", "act"):
+        covered = 0
+        for _, _, first, end in header["slices"][prefix]:
+            assert first == covered
+            covered = end
+            assert np.all(np.diff(columns[f"{prefix}.start"][first:end]) >= 0)
+        assert covered == len(columns[f"{prefix}.start"])
+
+
+def test_a_large_profile_is_capped_and_says_so():
+    profile = synthetic_profile(activities=120_000)
+    header, columns = unpack(profile)
+    for name, prefix, cap in (
+        ("activities", "act", 40_000),
+        ("ops", "op", 20_000),
+        ("API calls", "api", 20_000),
+    ):
+        sent, _ = header["shown"][name]
+        assert sent == len(columns[f"{prefix}.start"]) <= cap
+    assert header["shown"]["activities"][1] == 120_000
+    html = View(profile).mimebundle()["text/html"]
+    assert len(html) < 2_000_000
+
+
+def test_what_was_thinned_out_is_stood_for_by_ops_above():
+    profile = synthetic_profile(activities=5000)
+    _, columns = events(Prepared(profile), Caps(activities=400, ops=40, api_calls=10))
+    assert len(columns["op.start"]) <= 40
+    assert columns["act.op"].max() < 40
+    assert (columns["act.op"] >= 0).mean() > 0.9
+
+
+def test_a_window_holds_what_reaches_into_it():
+    profile = synthetic_profile(activities=3000)
+    middle = profile.wall_ns * 3 // 4
+    header, columns = decode(pack_window(Prepared(profile), middle, middle + 10**6, Caps()))
+    activities = profile.tables["activities"]
+    inside = (activities["end_ns"] >= middle) & (activities["start_ns"] <= middle + 10**6)
+    assert header["shown"]["activities"] == [int(inside.sum())] * 2
+    assert sorted(columns["act.start"]) == sorted(activities["start_ns"][inside])
+
+
+def test_lanes_do_not_depend_on_the_window():
+    prepared = Prepared(synthetic_profile(activities=3000))
+    whole, _ = events(prepared, Caps())
+    part, _ = events(prepared, Caps(), (10**7, 2 * 10**7))
+    lanes = {(lane, row) for lane, row, *_ in whole["slices"]["act"]}
+    assert {(lane, row) for lane, row, *_ in part["slices"]["act"]} <= lanes
+
+
+def test_the_busy_curve_is_exact_and_bounded():
+    profile = synthetic_profile(activities=2000)
+    exact = busy_curve(profile, 0, points=10**6)
+    coarse = busy_curve(profile, 0, points=50)
+    assert len(coarse["t"]) == 50
+    assert exact["busy"][-1] == coarse["busy"][-1]
+    assert np.all(np.diff(coarse["busy"]) >= 0)
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        pytest.param(Profile(), id="empty"),
+        pytest.param(tiny(), id="one event"),
+        pytest.param(tiny(ops=0), id="no op"),
+        pytest.param(tiny(start=5, end=5), id="zero duration"),
+        pytest.param(tiny(start=50, end=5), id="negative duration"),
+        pytest.param(tiny(start=-900, end=2**60), id="far apart"),
+        pytest.param(tiny(kind="a kind of tomorrow"), id="unknown kind"),
+        pytest.param(tiny(kind="synchronization"), id="only a wait"),
+        pytest.param(tiny(name=HOSTILE), id="hostile"),
+        pytest.param(tiny(name=""), id="no name"),
+        pytest.param(
+            tiny(info={"devices": [{}, "?"], "recorded": {"launched": 3, "lost": {"kernel": 1}},
+                       "profiling_cost": {}, "attribution": None, "error": "ValueError: <b>"}),
+            id="odd info",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_every_profile_shows_itself(profile, tmp_path):
+    data = View(profile).mimebundle()
+    assert set(data) == {"text/html", "image/png", "text/plain"}
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+    assert data["text/plain"]
+    unpack(profile)
+    write_html(profile, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_hostile_names_never_become_markup():
+    profile = tiny(name=HOSTILE)
+    profile.sources["In[1]<b>"] = HOSTILE
+    harmless = tiny(name="k")
+    harmless.sources["In[1]"] = "k"
+    for hostile, plain in (
+        (page(Prepared(profile)), page(Prepared(harmless))),
+        (block(Prepared(profile), b""), block(Prepared(harmless), b"")),
+    ):
+        assert parse(hostile).tags == parse(plain).tags
+    frame = parse(block(Prepared(profile), b"")).frame
+    assert parse(frame).tags == parse(page(Prepared(harmless))).tags
+    assert "alert(1)</script>" not in frame
+
+
+def test_the_page_may_use_no_network():
+    html = page(Prepared(tiny()))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)
+    assert policy
+    assert "default-src 'none'" in policy[1]
+    assert not re.search(r'(?:src|href)="(?!data:)', html)
+
+
+def test_the_frame_is_sandboxed_and_the_fallback_has_a_picture_and_a_table():
+    html = View(tiny()).mimebundle()["text/html"]
+    assert 'sandbox="allow-scripts"' in html
+    assert "allow-same-origin" not in html
+    fallback = html[html.index('class="epprof-fallback"') :]
+    assert "data:image/png;base64," in fallback
+    assert "<table>" in fallback
+    # Sanitisers that keep inline styles must not keep it hidden.
+    assert "display:none" not in fallback
+
+
+def test_the_frames_page_behind_a_view_are_its_rows():
+    profile = synthetic_profile(activities=200)
+    assert len(View(profile, tab="timeline").to_frame()) == 200
+    assert "self_device_ns" in View(profile, tab="breakdown").to_frame()
+    assert "source" in View(profile, tab="source").to_frame()
+
+
+def test_pictures_leave_pyplot_alone():
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    View(tiny()).mimebundle()
+    assert plt.get_fignums() == before

@@ -1,0 +1,90 @@
+"""Columns become few bytes, and come back exactly."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from epprof_nb.views.encode import bundle, smallest
+from epprof_nb.views.sample import longest_of_each_moment
+
+DTYPES = {"u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4",
+          "f64": "<f8", "i64": "<i8"}  # fmt: skip
+
+
+def decode(data: bytes) -> tuple[dict, dict]:
+    """The viewer's decoder, in Python."""
+    (length,) = struct.unpack_from("<I", data)
+    header = json.loads(data[4 : 4 + length])
+    columns = {}
+    for name, (tag, offset, count, first) in header.pop("columns").items():
+        dtype = np.dtype(DTYPES[tag])
+        start = 4 + length + offset
+        planes = np.frombuffer(data, np.uint8, count * dtype.itemsize, start)
+        raw = np.ascontiguousarray(planes.reshape(dtype.itemsize, count).T)
+        values = raw.view(dtype).reshape(-1).astype(np.int64)
+        columns[name] = values if first is None else first + np.cumsum(values)
+    return header, columns
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [0],
+        [-1, 255],
+        [-(2**63), 2**63 - 1],
+        [2**53, 2**53 - 1, -(2**53)],
+        list(range(10**12, 10**12 + 3000, 7)),
+        [5, -70000, 2**40],
+    ],
+)
+def test_columns_come_back_exactly(values):
+    header, columns = decode(bundle({"a": 1}, {"x": np.array(values, np.int64)}))
+    assert header == {"a": 1}
+    assert columns["x"].tolist() == values
+
+
+def test_times_take_little_room():
+    times = 10**15 + np.cumsum(np.full(10_000, 2000))
+    assert len(bundle({}, {"t": times})) < 10_000 * 3
+
+
+def test_what_a_double_cannot_hold_stays_an_integer():
+    assert smallest(np.array([2**53 + 1])) == np.int64
+    assert smallest(np.array([2**53])) == np.float64
+
+
+def test_names_with_lone_surrogates_pass():
+    header, _ = decode(bundle({"names": ["\ud800", "é", "</script>"]}, {}))
+    assert header["names"] == ["\ud800", "é", "</script>"]
+
+
+def test_few_events_are_all_kept():
+    rows = longest_of_each_moment(np.arange(5), np.ones(5, int), np.zeros(5, int), 5)
+    assert rows.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_of_many_events_the_longest_of_each_moment_stay():
+    rng = np.random.default_rng(0)
+    start = np.sort(rng.integers(0, 10**9, 50_000))
+    length = rng.integers(1, 1000, 50_000)
+    length[[7, 30_000, 49_999]] = 10**6
+    lane = rng.integers(0, 4, 50_000)
+    rows = longest_of_each_moment(start, length, lane, 2000)
+    assert len(rows) == 2000
+    assert {7, 30_000, 49_999} <= set(rows.tolist())
+    # Evenly: each twentieth of the time keeps its part.
+    kept = np.histogram(start[rows], 20, (0, 10**9))[0]
+    assert kept.min() > 60
+    assert np.all(np.diff(rows) > 0)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_tiny_limits_hold(limit):
+    start = np.array([0, 0, 0, 5, 5])
+    rows = longest_of_each_moment(start, np.array([1, 9, 1, 1, 1]), np.arange(5), limit)
+    assert len(rows) == limit

@@ -1,0 +1,151 @@
+"""The summary line, the findings and the words they use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epprof_nb.profiles import Profile
+from epprof_nb.schema import ACTIVITIES, OPS
+from epprof_nb.table import Names, Table
+from epprof_nb.views.findings import findings
+from epprof_nb.views.summary import summarise, summary_line
+from epprof_nb.views.units import duration, percent, plural, shorten, size
+
+MS = 1_000_000
+CUDA = [{"device_id": 0, "name": "H", "kind": "cuda"}]
+HOST = [{"device_id": 0, "name": "host", "kind": "host"}]
+SOURCE = "a = f()\nb = `g`\nc = h()"
+
+
+def profile(acts, *, devices=CUDA, wall=100 * MS, **info) -> Profile:
+    """Three statements of 30 ms; `acts` are (kind, line, start ms, end ms, bytes, memory)."""
+    ops = Table(
+        OPS,
+        {
+            "op_id": np.array([1, 2, 3]),
+            "name": Names.of(["a = f()", "b = g()", "c = h()"]),
+            "op_type": Names.constant("line", 3),
+            "thread_id": np.full(3, 9),
+            "start_ns": np.array([0, 30, 60]) * MS,
+            "end_ns": np.array([30, 60, 99]) * MS,
+            "duration_ns": np.array([30, 30, 39]) * MS,
+            "count": np.ones(3, np.int64),
+            "cell": Names.constant("In[1]", 3),
+            "line": np.array([1, 2, 3]),
+        },
+    )
+    n = len(acts)
+    kinds, lines, starts, ends, sizes, memory = zip(*acts, strict=True) if acts else [()] * 6
+    activities = Table(
+        ACTIVITIES,
+        {
+            "kind": Names.of(kinds),
+            "name": Names.constant("k", n),
+            "device_id": np.zeros(n, np.int64),
+            "stream_id": np.full(n, 7),
+            "start_ns": (np.array(starts, float) * MS).astype(np.int64),
+            "end_ns": (np.array(ends, float) * MS).astype(np.int64),
+            "duration_ns": ((np.array(ends, float) - np.array(starts, float)) * MS).astype(
+                np.int64
+            ),
+            "op_id": np.array(lines, np.int64),
+            "bytes": np.array(sizes, np.int64),
+            "src_kind": Names.of(memory),
+            "thread_id": np.full(n, 9),
+        },
+    )
+    tables = {"ops": ops, "activities": activities}
+    return Profile(tables, {"wall_ns": wall, "devices": devices, **info}, {"In[1]": SOURCE})
+
+
+def kernel(line, start, end):
+    return ("kernel", line, start, end, -1, None)
+
+
+def test_the_line_counts_and_adds_up():
+    line = summary_line(
+        profile(
+            [kernel(1, 0, 20), kernel(1, 10, 30), ("memcpy", 2, 40, 50, 1_200_000, "pinned")],
+            recorded={"launched": {"kernel": 2, "memcpy": 1}, "lost": {}},
+            profiling_cost={"share": 0.04},
+        )
+    )
+    assert line.startswith("100 ms wall   GPU busy 40 %")
+    assert "2 kernels · 1 copy (1.20 MB) · 1 idle gap > 1 ms" in line
+    assert "recorded 100 %, +4 % profiling cost" in line
+
+
+def test_lost_records_are_told_where_they_matter():
+    info = {"recorded": {"launched": {"kernel": 1000}, "lost": {"kernel": 8}},
+            "attribution": {"none": 5}}  # fmt: skip
+    line = summary_line(profile([kernel(1, 0, 20)], **info))
+    assert "recorded 99.2 % (8 records lost)" in line
+    assert "5 without an op" in line
+
+
+def test_the_host_device_is_no_gpu():
+    host = profile([kernel(1, 0, 70), kernel(2, 70, 80)], devices=HOST)
+    assert "GPU" not in summary_line(host)
+    assert "device busy 80 %" in summary_line(host)
+    assert all("GPU" not in finding.text for finding in findings(host))
+    assert "GPU" not in (summarise(profile([], devices=HOST)).empty or "")
+
+
+def test_nothing_launched_explains_itself():
+    assert "No GPU work was launched in this cell. (Host ops are shown.)" in summary_line(
+        profile([])
+    )
+    assert findings(profile([])) == []
+
+
+def test_the_hot_line_is_named_with_its_source():
+    (finding,) = findings(profile([kernel(1, 0, 80), kernel(3, 80, 99.5)], wall=100 * MS))
+    assert finding.text == "Line 1 (`a = f()`) holds 80 % of the GPU time."
+    assert (finding.start_ns, finding.end_ns) == (0, 30 * MS)
+
+
+def test_the_only_line_with_work_is_no_news():
+    assert findings(profile([kernel(1, 0, 99.5)])) == []
+
+
+def test_idle_is_told_with_what_the_host_did():
+    found = findings(profile([kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)]))
+    idle = [finding for finding in found if "idle" in finding.text]
+    assert idle[0].text == "38.0 ms of idle while the host is in line 2 (`b = g()`)."
+    assert (idle[0].start_ns, idle[0].end_ns) == (20 * MS, 58 * MS)
+    assert found == sorted(found, key=lambda finding: -finding.gain_ns)
+
+
+def test_pageable_copies_are_told():
+    copies = [("memcpy", 1, i, i + 1, 10**6, "pageable") for i in range(60)]
+    texts = [f.text for f in findings(profile([*copies, kernel(2, 60, 99.5)]), limit=9)]
+    assert any(text.startswith("60 copies of pageable memory (60.0 MB)") for text in texts)
+
+
+def test_many_short_kernels_are_told():
+    kernels = [kernel(1 + i % 3, i * 0.1, i * 0.1 + 0.005) for i in range(990)]
+    texts = [f.text for f in findings(profile(kernels), limit=9)]
+    assert any("launching costs more than the work" in text for text in texts)
+
+
+def test_source_with_backticks_keeps_code_apart():
+    (finding,) = findings(profile([kernel(2, 0, 80), kernel(3, 80, 99.5)]))
+    assert finding.text.count("`") == 2
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"), [(0, "0 s"), (412, "412 ns"), (999_700, "1.00 ms"), (1.84e9, "1.84 s")]
+)
+def test_durations(ns, text):
+    assert duration(ns) == text
+
+
+def test_other_units():
+    assert size(1_200_000_000) == "1.20 GB"
+    assert [percent(x) for x in (0, 0.0001, 0.61, 0.999, 1)] == [
+        "0 %", "< 1 %", "61 %", "> 99 %", "100 %",
+    ]  # fmt: skip
+    assert plural(1, "copy", "copies") == "1 copy"
+    assert shorten("abcdefghijk", 6) == "abc…jk"
+    assert len(shorten("x" * 500, 40)) == 40
