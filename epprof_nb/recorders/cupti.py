@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,8 +73,8 @@ def _load() -> tuple[libcupti.Found, int]:
 
 
 def driver_present() -> bool:
-    """Whether this machine has an NVIDIA driver with a device: nothing is loaded or started."""
-    return os.path.exists("/dev/nvidiactl") and libcupti.find_driver() is not None  # noqa: PTH110
+    """Whether this machine has an NVIDIA driver with a device; CUDA is not started."""
+    return Path("/dev/nvidiactl").exists() and libcupti.find_driver() is not None
 
 
 def active_profiler() -> str | None:

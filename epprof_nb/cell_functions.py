@@ -1,0 +1,77 @@
+"""Which functions of a cell may be marked, and what kind they are.
+
+Some decorators and calls take a function's bytecode and compile it (``numba.njit``,
+``torch.compile``): a marker in it would make them fail or fall back. So a decorated function is
+marked only where each of its decorators is known to do nothing of the sort, and a function whose
+name is handed to such a compiler in the same cell is not marked at all. Its work then counts to
+the line that calls it.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_PLAIN_DECORATORS = {
+    "abstractmethod", "asynccontextmanager", "autocast", "cache", "cached_property",
+    "classmethod", "contextmanager", "custom_bwd", "custom_fwd", "deleter", "enable_grad",
+    "final", "fixture", "getter", "inference_mode", "lru_cache", "no_grad", "op", "override",
+    "property", "register", "setter", "singledispatch", "singledispatchmethod", "staticmethod",
+    "wraps",
+}  # fmt: skip
+_COMPILERS = {
+    "cfunc", "compile", "fuse", "guvectorize", "jit", "kernel", "njit", "optimize", "overload",
+    "script", "stencil", "trace", "vectorize",
+}  # fmt: skip
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def is_plain_function(node: Function) -> bool:
+    """Whether nothing but Python will run the function's body, as far as can be seen."""
+    return all(_last_name(decorator) in _PLAIN_DECORATORS for decorator in node.decorator_list)
+
+
+def compiled_names(body: Iterable[ast.stmt]) -> frozenset[str]:
+    """Names that the code hands to what may be a compiler of bytecode."""
+    calls = (
+        node
+        for node in ast.walk(ast.Module(list(body), []))
+        if isinstance(node, ast.Call) and _last_name(node.func) in _COMPILERS
+    )
+    return frozenset(
+        part.id
+        for call in calls
+        for argument in [*call.args, *(keyword.value for keyword in call.keywords)]
+        for part in ast.walk(argument)
+        if isinstance(part, ast.Name)
+    )
+
+
+def has_own_yield(node: Function) -> bool:
+    """Whether the function is a generator: a ``yield`` of its own, not of a function inside."""
+    todo: list[ast.AST] = list(node.body)
+    while todo:
+        part = todo.pop()
+        if isinstance(part, ast.Yield | ast.YieldFrom):
+            return True
+        if isinstance(part, _SCOPES):
+            # Decorators, defaults and bases are evaluated here, the body is not.
+            inner = part.body if isinstance(part.body, list) else [part.body]
+            todo += [child for child in ast.iter_child_nodes(part) if child not in inner]
+        else:
+            todo += ast.iter_child_nodes(part)
+    return False
+
+
+def _last_name(node: ast.expr) -> str:
+    """``c`` of ``a.b.c`` and of ``a.b.c(...)``."""
+    if isinstance(node, ast.Call):
+        return _last_name(node.func)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,208 @@
+"""What the host device tells its recorder: API calls to the native log, activities to a buffer."""
+
+# ruff: noqa: SLF001 (the device's modules share the internals of its few classes)
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb import _native
+from epprof_nb.schema import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+LAUNCH_KERNEL = _native.intern("hostLaunchKernel")
+MEMCPY_ASYNC = _native.intern("hostMemcpyAsync")
+MEMSET_ASYNC = _native.intern("hostMemsetAsync")
+STREAM_WAIT_EVENT = _native.intern("hostStreamWaitEvent")
+STREAM_SYNCHRONIZE = _native.intern("hostStreamSynchronize")
+EVENT_SYNCHRONIZE = _native.intern("hostEventSynchronize")
+DEVICE_SYNCHRONIZE = _native.intern("hostDeviceSynchronize")
+EVENT_RECORD = _native.intern("hostEventRecord")
+MALLOC = _native.intern("hostMalloc")
+FREE = _native.intern("hostFree")
+
+NOT_LAUNCHED = (MISSING, MISSING, MISSING)
+"""Grid and block of what is not a kernel."""
+
+ACTIVITY_ROW = np.dtype([
+    (name, np.int64)
+    for name in (
+        "kind", "name", "stream_id", "start_ns", "end_ns", "correlation_id", "bytes",
+        "copy_kind", "src_kind", "dst_kind",
+        "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
+    )
+])  # fmt: skip
+MEMORY_ROW = np.dtype([
+    (name, np.int64)
+    for name in ("operation", "memory_kind", "address", "bytes", "time_ns", "correlation_id")
+])  # fmt: skip
+# A packed row takes a sixth of a tuple's memory and becomes columns without a loop.
+_pack_activity = struct.Struct(f"={len(ACTIVITY_ROW.names or ())}q").pack
+_pack_memory = struct.Struct(f"={len(MEMORY_ROW.names or ())}q").pack
+
+
+class Activity(NamedTuple):
+    """What is known of an activity when it is launched; its times come when it has run."""
+
+    kind: str
+    name: str
+    correlation_id: int
+    stream_id: int = MISSING
+    bytes: int = MISSING
+    copy_kind: str | None = None
+    src_kind: str | None = None
+    dst_kind: str | None = None
+    grid: Sequence[int] = NOT_LAUNCHED
+    block: Sequence[int] = NOT_LAUNCHED
+
+
+class Call:
+    """One API call being recorded; its value as a context is its correlation id, never 0."""
+
+    __slots__ = ("_correlation_id", "_name_id", "_start_ns")
+
+    def __init__(self, name_id: int) -> None:
+        self._name_id = name_id
+        self._correlation_id = _native.next_correlation()
+
+    def __enter__(self) -> int:
+        self._start_ns = _native.now_ns()
+        return self._correlation_id
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _native.launch(self._name_id, self._start_ns, _native.now_ns(), self._correlation_id)
+
+
+class _NoCall:
+    """What stands for an API call that is not recorded; its value is 0."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> int:
+        return 0
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+_NO_CALL = _NoCall()
+
+
+class Drained(NamedTuple):
+    """Rows taken from the log; the name columns index `names`, -1 is missing."""
+
+    activities: npt.NDArray[Any]
+    memory: npt.NDArray[Any]
+    names: tuple[str, ...]
+    dropped: int
+
+
+class Log:
+    """Rows of the host device's work, bounded; written by any thread, taken by the recorder."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        # Reentrant, because the release of an array may run inside any allocation made here.
+        self._lock = threading.RLock()
+        self._on = self._memory = self._api = False
+        self._room = 0
+        self._empty()
+
+    def _empty(self) -> None:
+        self._activities = bytearray()
+        self._allocations = bytearray()
+        self._names: dict[str, int] = {}
+        self._dropped = 0
+
+    def start(self, max_records: int, *, memory: bool, api: bool) -> None:
+        """Record from now on, at most `max_records` rows until `stop`."""
+        with self._lock:
+            self._empty()
+            self._room = max_records
+            self._memory = memory
+            self._api = api
+            self._on = True
+
+    def stop(self) -> None:
+        """Record no more and forget what was not drained."""
+        with self._lock:
+            self._on = False
+            self._empty()
+
+    def drain(self) -> Drained:
+        """Take the rows written since the last call."""
+        with self._lock:
+            taken = Drained(
+                np.frombuffer(self._activities, ACTIVITY_ROW),
+                np.frombuffer(self._allocations, MEMORY_ROW),
+                tuple(self._names),
+                self._dropped,
+            )
+            self._empty()
+        return taken
+
+    def call(self, name_id: int) -> Call | _NoCall:
+        """Begin an API call that launches, copies, sets or waits."""
+        return Call(name_id) if self._on else _NO_CALL
+
+    def minor_call(self, name_id: int) -> Call | _NoCall:
+        """Begin an API call that is recorded only with detail ``api``."""
+        return Call(name_id) if self._on and self._api else _NO_CALL
+
+    def memory_call(self, name_id: int) -> Call | _NoCall:
+        """Begin an API call that allocates or releases."""
+        return Call(name_id) if self._on and (self._api or self._memory) else _NO_CALL
+
+    def add(self, activity: Activity, start_ns: int, end_ns: int) -> None:
+        """Record that `activity` ran from `start_ns` to `end_ns` (CLOCK_MONOTONIC)."""
+        with self._lock:
+            if self._has_room():
+                code = self._code
+                self._activities += _pack_activity(
+                    code(activity.kind), code(activity.name), activity.stream_id,
+                    start_ns, end_ns, activity.correlation_id, activity.bytes,
+                    code(activity.copy_kind), code(activity.src_kind), code(activity.dst_kind),
+                    *activity.grid, *activity.block,
+                )  # fmt: skip
+
+    def add_memory(self, operation: str, address: int, nbytes: int, correlation_id: int) -> None:
+        """Record an allocation or release that happens now, where memory is recorded."""
+        with self._lock:
+            if self._memory and self._has_room():
+                self._allocations += _pack_memory(
+                    self._code(operation), self._code("device"), address, nbytes,
+                    _native.now_ns(), correlation_id,
+                )  # fmt: skip
+
+    def _has_room(self) -> bool:
+        if not self._on:
+            return False
+        if self._room > 0:
+            self._room -= 1
+            return True
+        self._dropped += 1
+        return False
+
+    def _code(self, name: str | None) -> int:
+        return MISSING if name is None else self._names.setdefault(name, len(self._names))
+
+
+LOG = Log()
+# A forked child records nothing of its parent's session, and its copy of the lock may be held.
+os.register_at_fork(after_in_child=LOG._clear)

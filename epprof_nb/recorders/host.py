@@ -1,0 +1,68 @@
+"""The recorder of the host device; see `epprof_nb.host`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.host._log import LOG
+from epprof_nb.host._queue import finish, in_worker
+from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
+from epprof_nb.recorders.base import Recorded
+from epprof_nb.schema import ACTIVITIES, MEMORY, TableSchema
+from epprof_nb.table import Names, Table
+
+if TYPE_CHECKING:
+    from epprof_nb.options import Options
+
+
+class HostRecorder:
+    """Records what the host device does. See `epprof_nb.recorders.base.Recorder`."""
+
+    name = "host"
+
+    def start(self, options: Options) -> list[str]:
+        """Turn recording on; the host device records all that `options` may ask, so no notes."""
+        LOG.start(options.max_records, memory=options.records("memory"), api=options.records("api"))
+        return []
+
+    def sync(self) -> None:
+        """Wait until the work launched so far has finished; errors stay for the user's own call.
+
+        Inside a kernel nothing is waited for: the kernel would wait for itself.
+        """
+        if not in_worker():
+            finish()
+
+    def drain(self) -> Recorded:
+        """Hand over the activities and allocations recorded since the last call."""
+        rows = LOG.drain()
+        return Recorded(
+            activities=_table(ACTIVITIES, rows.activities, rows.names),
+            memory=_table(MEMORY, rows.memory, rows.names),
+            dropped=rows.dropped,
+        )
+
+    def stop(self) -> None:
+        """Turn recording off; rows that were not drained are forgotten."""
+        LOG.stop()
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Describe the host device."""
+        return [{"device_id": HOST_DEVICE_ID, "name": device_name(), "kind": "host"}]
+
+
+def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Table:
+    columns: dict[str, npt.NDArray[Any] | Names] = {
+        "device_id": np.full(len(rows), HOST_DEVICE_ID),
+        "context_id": np.full(len(rows), CONTEXT_ID),
+    }
+    for column in rows.dtype.names or ():
+        values = rows[column]
+        is_name = schema.column(column).kind == "name"
+        columns[column] = Names.from_ids(values, names) if is_name else values
+    if "start_ns" in columns:
+        columns["duration_ns"] = rows["end_ns"] - rows["start_ns"]
+    return Table(schema, columns)

@@ -1,0 +1,208 @@
+"""Chrome traces: valid JSON, nested slices, arrows that join, names that cannot break out."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from tiny import activity, call, kernel, line, op, profile
+
+from epprof_nb.formats.chrome import to_chrome
+from epprof_nb.testing import synthetic_profile
+
+
+def strict(constant):
+    raise AssertionError(f"{constant} is no JSON")
+
+
+@pytest.fixture
+def events_of(tmp_path):
+    def write(some):
+        path = tmp_path / "trace.json"
+        to_chrome(some, path)
+        trace = json.loads(path.read_text(encoding="ascii"), parse_constant=strict)
+        assert list(tmp_path.iterdir()) == [path]
+        return trace["traceEvents"]
+
+    return write
+
+
+def tracks(events):
+    """Process id to its name, and (process id, thread id) to the track's name."""
+    named = {(e["name"], e["pid"], e["tid"]): e["args"] for e in events if e["ph"] == "M"}
+    processes = {key[1]: args["name"] for key, args in named.items() if key[0] == "process_name"}
+    threads = {key[1:]: args["name"] for key, args in named.items() if key[0] == "thread_name"}
+    return processes, threads
+
+
+def shown_on(events):
+    """Slice name to the names of its process and track."""
+    processes, threads = tracks(events)
+    slices = [event for event in events if event["ph"] == "X"]
+    return {e["name"]: (processes[e["pid"]], threads[e["pid"], e["tid"]]) for e in slices}
+
+
+def small():
+    return profile(
+        ops=[line(1, 1, -1_500, 90_001, args={"layer": 3}), op(2, "f", 10, 60_000, 1)],
+        activities=[
+            kernel(70_123, 80_000, 2, correlation_id=5, grid_x=1, grid_y=2, grid_z=3),
+            activity("memcpy", 80_000, 80_001, 1, bytes=4096, stream_id=13, device_id=1),
+            activity("synchronization", 0, 85_000, 1, thread_id=1),
+        ],
+        api_calls=[call(20, 30, correlation_id=5)],
+        info={"devices": [{"device_id": 0, "name": "H200", "kind": "cuda"}]},
+    )
+
+
+def test_host_threads_and_streams_are_tracks(events_of):
+    assert shown_on(events_of(small())) == {
+        "line 1": ("host", "thread 1"),
+        "f": ("host", "thread 1"),
+        "cuLaunchKernel": ("host", "thread 1"),
+        "kernel": ("device 0: H200", "stream 7"),
+        "memcpy": ("device 1: unknown", "stream 13"),
+        "synchronization": ("device 0: H200", "waits of thread 1"),
+    }
+
+
+def test_times_are_microseconds_to_the_nanosecond(events_of):
+    times = {e["name"]: (e["ts"], e["dur"]) for e in events_of(small()) if e["ph"] == "X"}
+    assert times["line 1"] == (-1.5, 91.501)
+    assert times["kernel"] == (70.123, 9.877)
+    assert times["memcpy"] == (80.0, 0.001)
+
+
+def test_large_times_keep_their_nanoseconds(tmp_path):
+    day = 86_400_000_000_000
+    path = tmp_path / "trace.json"
+    to_chrome(profile([op(1, "f", day + 1, day + 3)]), path)
+    assert '"ts":86400000000.001,"dur":0.002' in path.read_text()
+
+
+def test_details_are_arguments(events_of):
+    details = {e["name"]: e["args"] for e in events_of(small()) if e["ph"] == "X"}
+    assert details["line 1"] == {"op_id": 1, "line": 1, "count": 1, "args": {"layer": 3}}
+    assert details["f"]["args"] is None
+    assert details["kernel"]["grid"] == [1, 2, 3]
+    assert details["kernel"]["block"] == [None, None, None]
+    assert details["kernel"]["op_id"] == 2
+    assert details["memcpy"] == {"correlation_id": None, "op_id": 1, "bytes": 4096}
+
+
+def test_an_arrow_leads_from_the_call_to_each_activity(events_of):
+    replayed = profile(
+        activities=[
+            kernel(100, 200, correlation_id=5),
+            kernel(200, 300, correlation_id=5),
+            kernel(400, 500, correlation_id=6),
+        ],
+        api_calls=[call(20, 30, correlation_id=5, thread_id=9)],
+    )
+    events = events_of(replayed)
+    left = {e["id"]: e for e in events if e["ph"] == "s"}
+    arrived = {e["id"]: e for e in events if e["ph"] == "f"}
+    assert len(left) == len(arrived) == 2
+    assert {e["ts"] for e in left.values()} == {0.02}
+    assert {e["tid"] for e in left.values()} == {9}
+    assert [arrived[i]["ts"] for i in sorted(arrived)] == [0.1, 0.2]
+    assert {e["bp"] for e in arrived.values()} == {"e"}
+    assert [e["name"] for e in left.values()] == [e["name"] for e in arrived.values()]
+
+
+HOSTILE = ['"}]}', "\\", "</script><script>alert(1)</script>", "a\nb\x00\u2028", "\udc80", "ü"]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+def test_no_name_can_break_out(events_of, name):
+    events = events_of(
+        profile(
+            [op(1, name, 0, 10, op_type=name, args={name: name})],
+            [activity("kernel", 0, 5, name=name)],
+            [call(0, 1, name=name)],
+            info={"devices": [{"device_id": 0, "name": name}]},
+        )
+    )
+    assert [e["name"] for e in events if e["ph"] == "X"] == [name] * 3
+    assert f"device 0: {name}" in tracks(events)[0].values()
+
+
+def test_arguments_without_a_word_in_json_become_text(events_of):
+    events = events_of(profile([op(1, "f", 0, 10, args={"x": float("nan")})]))
+    assert [e["args"]["args"] for e in events if e["ph"] == "X"] == [{"x": "NaN"}]
+
+
+def test_ops_that_cannot_nest_are_asynchronous_slices(events_of):
+    events = events_of(
+        profile(
+            [
+                line(1, 2, 0, 900, count=50),
+                line(2, 3, 10, 990, count=50),
+                op(3, "coroutine", 0, 500, suspended_ns=100),
+                op(4, "plain", 0, 10),
+            ]
+        )
+    )
+    assert [e["name"] for e in events if e["ph"] == "X"] == ["plain"]
+    begun = {(e["id"], e["name"]): e["ts"] for e in events if e["ph"] == "b"}
+    ended = {(e["id"], e["name"]): e["ts"] for e in events if e["ph"] == "e"}
+    assert (
+        list(begun)
+        == list(ended)
+        == [
+            ("op 1", "line 2"),
+            ("op 2", "line 3"),
+            ("op 3", "coroutine"),
+        ]
+    )
+    assert [round(ended[key] - begun[key], 3) for key in begun] == [0.9, 0.98, 0.5]
+
+
+def assert_slices_nest(events):
+    by_track = {}
+    for event in events:
+        if event["ph"] == "X":
+            span = round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)
+            by_track.setdefault((event["pid"], event["tid"]), []).append(span)
+    for spans in by_track.values():
+        enclosing = []
+        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+            while enclosing and enclosing[-1] <= start:
+                enclosing.pop()
+            assert not enclosing or end <= enclosing[-1]
+            enclosing.append(end)
+    return by_track
+
+
+def test_activities_that_overlap_in_a_stream_get_tracks_of_their_own(events_of):
+    events = events_of(
+        profile(
+            activities=[
+                *(kernel(start, end) for start, end in [(0, 100), (10, 30), (20, 50), (30, 40)]),
+                *(kernel(start, start + 10, stream_id=8) for start in (0, 10)),
+            ]
+        )
+    )
+    labels = sorted(name for (_, thread), name in tracks(events)[1].items() if thread)
+    assert labels == ["stream 7", "stream 7, overlapping (2)", "stream 7, overlapping (3)",
+                      "stream 8"]  # fmt: skip
+    for spans in assert_slices_nest(events).values():
+        assert all(before[1] <= after[0] for before, after in pairwise(sorted(spans)))
+
+
+def test_every_slice_of_a_large_profile_nests_and_every_activity_is_there(events_of):
+    made_up = synthetic_profile(60_000, seed=2)
+    events = events_of(made_up)
+    assert_slices_nest(events)
+    kinds = [e["ph"] for e in events]
+    assert kinds.count("X") == 2 * 60_000 + len(made_up.tables["ops"])
+    waits = (made_up.activities["kind"] == "synchronization").sum()
+    assert kinds.count("s") == kinds.count("f") == 60_000 - waits
+
+
+def test_an_empty_profile_is_a_valid_trace(events_of):
+    assert [e["args"] for e in events_of(profile())] == [{"name": "host"}]
+
+
+def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        to_chrome(profile(), tmp_path / "nowhere" / "trace.json")

@@ -1,0 +1,220 @@
+"""The doctor: what it says on machines made for each case."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from epprof_nb import doctor, gpu_state
+from epprof_nb.doctor import Check
+from epprof_nb.recorders import libcupti
+from epprof_nb.recorders.libcupti import CuptiNotFoundError, Found, Surroundings
+
+H200 = {
+    "driver_version": "580.159.04",
+    "cuda_version": "13.0",
+    "gpus": [{"name": "NVIDIA H200", "compute_capability": "9.0"}],
+}
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Make a machine: its GPU state, distributions, and what the process holds."""
+
+    def make(gpu=None, installed=None, around=None, found=None):
+        monkeypatch.setattr(gpu_state, "snapshot", lambda: gpu or {})
+        monkeypatch.setattr(doctor, "distribution_version", (installed or {}).get)
+        current = around or Surroundings(version_of=(installed or {}).get)
+        monkeypatch.setattr(Surroundings, "current", classmethod(lambda cls: current))
+
+        def find():
+            if found is None:
+                raise CuptiNotFoundError("Nothing recorded: none. Install it with: pip x.")
+            return found
+
+        monkeypatch.setattr(libcupti, "find", find)
+
+    make()
+    return make
+
+
+def test_the_diagnosis_of_this_machine_is_whole():
+    checks = doctor.diagnose()
+    assert [check.name for check in checks] == [
+        "platform", "Python", "native core", "NVIDIA driver", "CUDA", "libcupti",
+        "profiling permission", "other profilers", "ONNX Runtime", "front end",
+    ]  # fmt: skip
+    for check in checks:
+        assert check.found
+        assert check.status in ("ok", "warning", "missing")
+        assert bool(check.remedy) == (check.status != "ok")
+        assert "could not be looked at" not in check.found
+
+
+def test_the_text_shows_every_check_and_its_remedy():
+    checks = [Check("one", "ok", "fine"), Check("second", "missing", "x " * 80, "do this")]
+    text = doctor.render(checks, width=60)
+    assert text.splitlines()[0] == "ok       one     fine"
+    assert text.splitlines()[-1].split() == ["->", "do", "this"]
+    assert max(map(len, text.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(("status", "code"), [("ok", 0), ("warning", 0), ("missing", 1)])
+def test_the_exit_code_says_whether_anything_is_missing(monkeypatch, capsys, status, code):
+    monkeypatch.setattr(doctor, "_CHECKS", (("x", lambda: Check("x", status, "found")),))
+    assert doctor.run() == code
+    assert "found" in capsys.readouterr().out
+
+
+def test_a_check_that_breaks_hides_no_other(monkeypatch):
+    def broken():
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(doctor, "_CHECKS", (("bad", broken), ("platform", doctor._platform)))
+    first, second = doctor.diagnose()
+    assert first.status == "warning"
+    assert "ZeroDivisionError: oops" in first.found
+    assert second.name == "platform"
+
+
+def test_other_platforms_and_pythons_are_told(monkeypatch):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    assert doctor._platform().status == "missing"
+    monkeypatch.setattr(platform, "python_implementation", lambda: "PyPy")
+    assert doctor._python().status == "missing"
+
+
+def test_the_native_core_is_looked_at(monkeypatch):
+    import epprof_nb
+    from epprof_nb import _native
+
+    assert doctor._native_core().status in ("ok", "warning")
+    monkeypatch.setattr(_native, "now_ns", lambda: 5)
+    assert "off CLOCK_MONOTONIC" in doctor._native_core().found
+    monkeypatch.delattr(epprof_nb, "_native", raising=False)
+    monkeypatch.setitem(sys.modules, "epprof_nb._native", None)
+    check = doctor._native_core()
+    assert check.status == "missing"
+    assert "C++ compiler" in check.remedy
+
+
+def test_the_driver_is_described(machine):
+    assert doctor._driver().status == "warning"
+    assert "epprof_nb.host" in doctor._driver().remedy
+    machine(gpu=H200)
+    check = doctor._driver()
+    assert check.status == "ok"
+    assert "580.159.04, for CUDA up to 13.0; NVIDIA H200 (compute capability 9.0)" in check.found
+    machine(gpu={**H200, "gpus": []})
+    assert doctor._driver().status == "warning"
+
+
+def test_the_cuda_in_use_is_told_and_checked(machine):
+    machine(gpu=H200, around=Surroundings(mapped=("/x/libcudart.so.13",)))
+    assert doctor._cuda().found.startswith("libcudart.so.13 is loaded")
+    machine(gpu=H200, installed={"cupy-cuda12x": "14.2.0"})
+    assert "cupy-cuda12x 14.2.0 is installed" in doctor._cuda().found
+    both = ("/x/libcudart.so.12", "/x/libnvrtc.so.13")
+    machine(gpu=H200, around=Surroundings(mapped=both))
+    assert doctor._cuda().status == "warning"
+    old_driver = {**H200, "cuda_version": "12.4"}
+    machine(gpu=old_driver, around=Surroundings(mapped=("/x/libcudart.so.13",)))
+    check = doctor._cuda()
+    assert check.status == "missing"
+    assert "CUDA 12 at most" in check.remedy
+    machine(around=Surroundings(environ={"CUDA_HOME": "/opt/cuda"}))
+    assert "toolkit /opt/cuda" in doctor._cuda().found
+
+
+def test_libcupti_is_told_and_checked(machine):
+    assert doctor._cupti().status == "ok", "without a GPU none is needed"
+    machine(gpu=H200)
+    check = doctor._cupti()
+    assert check.status == "missing"
+    assert check.remedy == "Install it with: pip x."
+    found = Found("/site/libcupti.so.13", 13, "wheel nvidia-cuda-cupti 13.0.85")
+    machine(gpu=H200, found=found)
+    assert "CUDA 13, wheel nvidia-cuda-cupti 13.0.85" in doctor._cupti().found
+    machine(gpu={**H200, "cuda_version": "12.4"}, found=found)
+    assert 'pip install "epprof-nb[cuda12]"' in doctor._cupti().remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("RmProfilingAdminOnly: 1\n", "administrators only"), ("RmProfilingAdminOnly: 0\n", "no rest"),
+     (None, "states no restriction")],
+)  # fmt: skip
+def test_the_profiling_permission_is_told(tmp_path, monkeypatch, text, expected):
+    parameters = tmp_path / "params"
+    if text is not None:
+        parameters.write_text(text)
+    monkeypatch.setattr(doctor, "_DRIVER_PARAMETERS", parameters)
+    check = doctor._permission()
+    assert check.status == "ok"
+    assert expected in check.found
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("CUDA_INJECTION64_PATH", "/x.so"), ("NVTX_INJECTION64_PATH", "/x.so"),
+     ("NSYS_PROFILING_SESSION_ID", "1"), ("KINETO_USE_DAEMON", "1"),
+     ("LD_PRELOAD", "/opt/nvidia/nsight-systems/libToolsInjectionProxy64.so")],
+)  # fmt: skip
+def test_another_profiler_in_the_environment_is_told(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    check = doctor._other_profilers()
+    assert check.status == "warning"
+    assert f"{name}={value}" in check.found
+
+
+def test_another_profiler_in_the_process_is_told(monkeypatch):
+    monkeypatch.setattr(libcupti, "mapped_files", lambda: ("/opt/libcuda-injection.so",))
+    monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libjemalloc.so.2")
+    check = doctor._other_profilers()
+    assert check.found == "libcuda-injection.so is loaded"
+    monkeypatch.setattr(libcupti, "mapped_files", lambda: ())
+    assert doctor._other_profilers().status == "ok"
+    torch = SimpleNamespace(autograd=SimpleNamespace(_profiler_enabled=lambda: True))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert doctor._other_profilers().found == "torch.profiler is recording"
+
+
+@pytest.mark.parametrize(
+    ("installed", "status", "text"),
+    [
+        ({}, "ok", ""),
+        ({"onnxruntime": "1.31.1"}, "ok", ""),
+        ({"onnxruntime-gpu": "1.25.0"}, "ok", ""),
+        ({"onnxruntime": "1.24.4"}, "warning", '"onnxruntime>=1.25"'),
+        ({"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.31.1"}, "warning", "pip uninstall"),
+    ],
+)
+def test_onnxruntime_is_checked(machine, installed, status, text):
+    machine(installed=installed)
+    check = doctor._onnxruntime()
+    assert check.status == status
+    assert text in check.remedy
+
+
+def test_the_front_end_is_checked(machine, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "files", lambda _: tmp_path)
+    machine(installed={"anywidget": "0.11.0"})
+    assert "files are absent" in doctor._front_end().found
+    static = tmp_path / "views" / "static"
+    static.mkdir(parents=True)
+    (static / "viewer.js").write_text("")
+    assert doctor._front_end().status == "ok"
+    machine(installed={"anywidget": "0.9.2"})
+    assert doctor._front_end().status == "missing"
+    machine(installed={"anywidget": "0.11.0", "jupyterlab": "3.6.1"})
+    assert doctor._front_end().status == "warning"
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"), [("1.25.0", (1, 25, 0)), ("1.25.0rc1", (1, 25, 0)), ("dev", ())]
+)
+def test_versions_are_compared_by_their_numbers(version, numbers):
+    assert doctor._numbers(version) == numbers

@@ -1,0 +1,80 @@
+"""TorchDynamo learns of the markers when it is imported, and compiles marked functions whole."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from epprof_nb.cell import MARKERS, install_markers, instrument
+from epprof_nb.statements import Cell
+
+DYNAMO = """
+substituted = []
+def substitute_in_graph(function, *, skip_signature_check):
+    assert skip_signature_check
+    def decorate(replacement):
+        assert replacement(3) is None
+        substituted.append(function)
+    return decorate
+"""
+
+
+def in_a_process(code, path):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={"PYTHONPATH": f"{path}:{':'.join(sys.path)}"},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+@pytest.mark.parametrize("first", ["import torch._dynamo", "pass"])
+@pytest.mark.parametrize("module", [DYNAMO, "substituted = None"], ids=["new", "old"])
+def test_told_whenever_it_is_imported(tmp_path, first, module):
+    package = tmp_path / "torch" / "_dynamo"
+    package.mkdir(parents=True)
+    (tmp_path / "torch" / "__init__.py").touch()
+    (package / "__init__.py").write_text(module)
+    code = f"""
+        import sys
+        {first}
+        from epprof_nb.cell import MARKERS, install_markers
+        install_markers({{}})
+        install_markers({{}})
+        import torch._dynamo as d
+        assert d.substituted in (None, [*MARKERS.values()])
+        assert type(d.__loader__).__name__ == type(d.__spec__.loader).__name__ == "SourceFileLoader"
+        assert not [f for f in sys.meta_path if "epprof" in type(f).__module__]
+        print("ok")
+        """
+    assert in_a_process(code, tmp_path) == "ok\n"
+
+
+def test_torch_is_not_imported_for_it(tmp_path):
+    code = """
+        import sys
+        from epprof_nb.cell import install_markers
+        install_markers({})
+        print("torch" in sys.modules)
+        """
+    assert in_a_process(code, tmp_path) == "False\n"
+
+
+def test_marked_functions_compile_whole():
+    torch = pytest.importorskip("torch")
+    if not hasattr(torch.compiler, "substitute_in_graph"):
+        pytest.skip("torch before 2.6")
+    source = "def f(x):\n    y = x + 1\n    return y * 2\n"
+    tree = ast.parse(source)
+    tree.body = instrument(tree.body, Cell("In[1]", source))
+    namespace: dict = {}
+    install_markers(namespace)
+    exec(compile(tree, "<cell>", "exec"), namespace)
+    assert any(name in MARKERS for name in namespace["f"].__code__.co_names)
+    compiled = torch.compile(namespace["f"], backend="eager", fullgraph=True)
+    assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]

@@ -1,0 +1,153 @@
+"""Tables: what is stored, what is shown, and the same on every pandas."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epprof_nb.schema import ACTIVITIES, API_CALLS, MISSING, OPS, TABLES
+from epprof_nb.table import Names, Table, concat
+
+NAMES = st.lists(st.none() | st.text(max_size=3), max_size=12)
+
+
+def shown_dtypes(frame):
+    return {
+        name: "category of object"
+        if isinstance(dtype, pd.CategoricalDtype) and dtype.categories.dtype == object
+        else str(dtype)
+        for name, dtype in frame.dtypes.items()
+    }
+
+
+@pytest.mark.parametrize("schema", TABLES, ids=lambda schema: schema.name)
+@pytest.mark.parametrize("rows", [0, 2])
+def test_frame_has_the_schemas_columns_and_dtypes_empty_or_not(schema, rows):
+    first = schema.columns[0]
+    values = Names.of(["a"] * rows) if first.kind == "name" else np.zeros(rows, np.int64)
+    frame = Table(schema, {first.name: values}).to_frame()
+    by_kind = {
+        "time": "int64",
+        "int": "int64",
+        "id": "Int64",
+        "name": "category of object",
+        "bool": "bool",
+        "args": "object",
+    }
+    expected = {c.name: by_kind[c.kind] for c in schema.columns if c.name != schema.index}
+    assert shown_dtypes(frame) == expected
+    assert len(frame) == rows
+    assert frame.index.name == schema.index
+    assert frame.index.dtype == np.int64
+
+
+def test_missing_values_are_shown_as_missing():
+    table = Table(
+        OPS,
+        {
+            "op_id": np.array([1, 2]),
+            "parent_op_id": np.array([MISSING, 1]),
+            "name": Names.of([None, "b"]),
+            "args": Names.of([None, '{"layer": 3}']),
+        },
+    )
+    frame = table.to_frame()
+    assert frame["parent_op_id"].isna().tolist() == [True, False]
+    assert frame["name"].isna().tolist() == [True, False]
+    assert frame["args"].tolist() == [None, {"layer": 3}]
+    assert frame["provider"].isna().all()
+
+
+def test_columns_left_out_are_filled():
+    table = Table(API_CALLS, {"start_ns": np.array([5, 6])})
+    assert table["op_id"].tolist() == [MISSING, MISSING]
+    assert table["duration_ns"].tolist() == [0, 0]
+    assert table["captured"].tolist() == [False, False]
+    assert table.names("name").to_list() == [None, None]
+
+
+def test_frame_is_a_copy_of_the_table():
+    table = Table(ACTIVITIES, {"start_ns": np.array([1, 2]), "op_id": np.array([3, 4])})
+    frame = table.to_frame()
+    frame.loc[0, "start_ns"] = 99
+    frame.loc[0, "op_id"] = 99
+    assert table["start_ns"].tolist() == [1, 2]
+    assert table["op_id"].tolist() == [3, 4]
+
+
+def test_rows_do_not_share_their_arguments():
+    args = Names.of(['{"a": 1}', '{"a": 1}'])
+    shown = Table(OPS, {"op_id": np.arange(2), "args": args}).to_frame()["args"].tolist()
+    shown[0]["a"] = 2
+    assert shown[1] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"nonsense": np.zeros(1)}, "no column"),
+        ({"op_id": np.zeros(1, np.int64), "line": np.zeros(2, np.int64)}, "differ in length"),
+        ({"op_id": np.array([1.5])}, "int64"),
+        ({"op_id": np.zeros((2, 2), np.int64)}, "one-dimensional"),
+        ({"op_id": Names.of(["a"])}, "int64"),
+        ({"name": np.zeros(1, np.int64)}, "must be Names"),
+    ],
+)
+def test_columns_that_break_the_schema_are_refused(columns, message):
+    with pytest.raises(ValueError, match=message):
+        Table(OPS, columns)
+
+
+def test_names_and_numbers_have_doors_of_their_own():
+    table = Table(OPS)
+    with pytest.raises(TypeError, match="names"):
+        table["name"]
+    with pytest.raises(TypeError, match="numbers"):
+        table.names("op_id")
+
+
+@given(NAMES)
+def test_names_come_back_as_they_went_in(values):
+    names = Names.of(values)
+    assert names.to_list() == values
+    assert names.compact().to_list() == values
+    assert list(names.compact().categories) == sorted({v for v in values if v is not None})
+
+
+@given(NAMES, st.text(max_size=3))
+def test_equals_marks_exactly_the_name(values, wanted):
+    assert Names.of(values).equals(wanted).tolist() == [v == wanted for v in values]
+
+
+def test_ids_of_one_name_share_a_category_and_unknown_ids_are_missing():
+    names = Names.from_ids(np.array([7, 3, 9, 7]), {3: "same", 7: "same"})
+    assert names.to_list() == ["same", "same", None, "same"]
+    assert names.categories == ("same",)
+    assert Names.from_ids(np.array([1, -1, 5]), ["a", "b"]).to_list() == ["b", None, None]
+    assert Names.from_ids(np.empty(0, np.int64), ["a"]).to_list() == []
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4))
+def test_concat_puts_tables_under_each_other(parts):
+    tables = [
+        Table(ACTIVITIES, {"name": Names.of(part), "start_ns": np.arange(len(part))})
+        for part in parts
+    ]
+    whole = concat(tables)
+    assert whole.names("name").to_list() == [name for part in parts for name in part]
+    assert whole["start_ns"].tolist() == [i for part in parts for i in range(len(part))]
+    assert len(set(whole.names("name").categories)) == len(whole.names("name").categories)
+
+
+def test_take_and_replace_leave_the_original_alone():
+    table = Table(ACTIVITIES, {"name": Names.of(["a", "b", "c"]), "start_ns": np.arange(3)})
+    taken = table.take(np.array([True, False, True])).replace(start_ns=np.array([8, 9]))
+    assert taken.names("name").to_list() == ["a", "c"]
+    assert taken["start_ns"].tolist() == [8, 9]
+    assert table["start_ns"].tolist() == [0, 1, 2]
+
+
+def test_nbytes_counts_every_column():
+    table = Table(API_CALLS, {"start_ns": np.zeros(10, np.int64)})
+    assert table.nbytes == 10 * (7 * 8 + 2 * 4 + 1)

@@ -1,0 +1,61 @@
+"""Hand-made profiles: a row is a dict of the columns that matter to the test."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from epprof_nb.profiles import Profile
+from epprof_nb.schema import ACTIVITIES, API_CALLS, MISSING, OPS
+from epprof_nb.table import Names, Table
+
+
+def op(op_id, name, start, end, parent=MISSING, **more):
+    row = {"op_id": op_id, "name": name, "start_ns": start, "end_ns": end, "parent_op_id": parent}
+    defaults = {"op_type": "range", "thread_id": 1, "count": 1, "status": "complete"}
+    return defaults | row | {"duration_ns": end - start} | more
+
+
+def line(op_id, number, start, end, parent=MISSING, cell="In[1]", **more):
+    more = {"op_type": "line", "cell": cell, "line": number} | more
+    return op(op_id, f"line {number}", start, end, parent, **more)
+
+
+def activity(kind, start, end, op_id=MISSING, **more):
+    row = {"kind": kind, "name": kind, "start_ns": start, "end_ns": end, "op_id": op_id}
+    return {"device_id": 0, "stream_id": 7} | row | {"duration_ns": end - start} | more
+
+
+def kernel(start, end, op_id=MISSING, **more):
+    return activity("kernel", start, end, op_id, **more)
+
+
+def call(start, end, thread_id=1, **more):
+    row = {"start_ns": start, "end_ns": end, "thread_id": thread_id, "duration_ns": end - start}
+    return {"name": "cuLaunchKernel"} | row | more
+
+
+def table(schema, rows):
+    columns = {}
+    for column in schema.columns:
+        if not any(column.name in row for row in rows):
+            continue
+        values = [row.get(column.name) for row in rows]
+        if column.kind == "name":
+            columns[column.name] = Names.of(values)
+        elif column.kind == "args":
+            columns[column.name] = Names.of([None if v is None else json.dumps(v) for v in values])
+        else:
+            missing = MISSING if column.kind == "id" else 0
+            columns[column.name] = np.array([missing if v is None else v for v in values], np.int64)
+    return Table(schema, columns)
+
+
+def profile(ops=(), activities=(), api_calls=(), *, info=None, sources=None):
+    tables = {
+        "ops": table(OPS, ops),
+        "activities": table(ACTIVITIES, activities),
+        "api_calls": table(API_CALLS, api_calls),
+    }
+    return Profile(tables, info, sources)
