@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from epprof_nb import _native, gpu_state
+from epprof_nb import _native, gpu_state, ops  # noqa: F401 - ops installs the suspender
 from epprof_nb.capture import Consumer, Slice, service
 from epprof_nb.clock import pair_with_epoch
 from epprof_nb.correlate import Joined, join
@@ -238,7 +238,12 @@ def _recorded(activities: Table, calls: Table, joined: Joined) -> dict[str, Any]
     launched, lost = dict(shown), {}
     good = (calls["return_value"] == 0) & ~calls["captured"]
     # A runtime call, where recorded too, and its driver call are one launch.
-    good &= ~calls.names("domain").equals("runtime")
+    domain = calls.names("domain")
+    good &= ~domain.equals("runtime")
+    if not joined.activities_dropped:
+        # The host device counts what it drops; a call without an activity is else a command that
+        # was not run because one before it failed.
+        good &= ~domain.equals("host")
     names = calls.names("name")
     for kind, parts in _LAUNCHES.items():
         of_kind = np.array(

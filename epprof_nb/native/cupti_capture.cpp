@@ -98,6 +98,7 @@ struct Capture {
   uint64_t completed = 0, dropped = 0;
 
   std::atomic<bool> running{false};
+  std::atomic<uint64_t> session{0};
   void* subscriber = nullptr;
   bool clock_registered = false;
   std::vector<uint32_t> kinds;
@@ -143,8 +144,9 @@ void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_
   if (buffer) c.buffers.put(buffer);
 }
 
-void see_context(ThreadState* t, CUcontext context) {
+void see_context(ThreadState* t, CUcontext context, uint64_t session) {
   t->context = context;
+  t->context_session = session;
   Capture& c = capture();
   std::lock_guard<std::mutex> lock(c.contexts_mutex);
   if (std::find(c.contexts.begin(), c.contexts.end(), context) == c.contexts.end()) {
@@ -162,7 +164,10 @@ void on_api_call(Capture& c, uint32_t domain, uint32_t cbid, const unsigned char
   auto* kept = f.data.get<uint64_t*>(data);
   if (f.site.get<uint32_t>(data) == kSiteEnter) {
     auto* context = f.context.get<void*>(data);
-    if (context && context != t->context) see_context(t, context);
+    uint64_t session = c.session.load(std::memory_order_relaxed);
+    if (context && (context != t->context || t->context_session != session)) {
+      see_context(t, context, session);
+    }
     int64_t now = ep_now_ns();
     *kept = uint64_t(now);
     call_begins(t, correlation, name, now);
@@ -316,6 +321,7 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
     c.clock_registered = started->clock_result == 0;
   }
   c.captures_open = 0;
+  c.session++;
   {
     std::lock_guard<std::mutex> lock(c.contexts_mutex);
     c.contexts.clear();

@@ -114,7 +114,8 @@ struct ThreadState {
   uint32_t statement_rows = 0;
   bool node_created = false;  // a graph node was made inside the current API call
   bool internal = false;      // the profiler itself is calling CUDA
-  void* context = nullptr;    // last CUDA context seen on this thread
+  void* context = nullptr;    // last CUDA context seen on this thread ...
+  uint64_t context_session = 0;  // ... in this CUPTI session
   Entry* stack = nullptr;
   LineRows lines;
   Log<OpRecord> ops;

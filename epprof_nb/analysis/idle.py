@@ -1,0 +1,167 @@
+"""When a device worked, when it waited, and what the host did meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from epprof_nb.analysis.attribute import device_work
+from epprof_nb.analysis.frames import categorical, optional
+from epprof_nb.analysis.intervals import Times, complement, union
+from epprof_nb.analysis.optree import OpTree
+from epprof_nb.schema import MISSING
+from epprof_nb.table import Names
+
+if TYPE_CHECKING:
+    from epprof_nb.profiles import Profile
+    from epprof_nb.table import Table
+
+_POSITION = pd.CategoricalDtype(pd.Index(["before", "between", "after"], dtype=object))
+
+
+def busy_intervals(profile: Profile, device_id: int | None = None) -> tuple[Times, Times]:
+    """Return when a device ran kernels, copies or sets.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    device_id
+        The device; None for the time in which any device was busy.
+
+    Returns
+    -------
+    starts, ends
+        int64 arrays, nanoseconds since the profile's start: disjoint intervals, ascending.
+    """
+    activities = profile.tables["activities"]
+    work = device_work(activities)
+    if device_id is not None:
+        work &= activities["device_id"] == device_id
+    return union(activities["start_ns"][work], activities["end_ns"][work])
+
+
+def busy_ns(profile: Profile, device_id: int | None = None) -> int:
+    """Return the time in which a device (None: any device) was busy, nanoseconds.
+
+    Times that activities share count once, so it never exceeds the time from the first to the
+    last.
+    """
+    starts, ends = busy_intervals(profile, device_id)
+    return int((ends - starts).sum())
+
+
+def gaps(profile: Profile, min_ns: int = 1_000_000) -> pd.DataFrame:
+    """Return the stretches in which a device that did work had nothing to do.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    min_ns
+        Shortest stretch, nanoseconds.
+
+    Returns
+    -------
+    frame
+        One row a stretch, by device and time:
+
+        ===========  ========  ================================================================
+        device_id    Int64     the device
+        start_ns     int64     start, since the profile's start
+        end_ns       int64     end
+        duration_ns  int64     ``end_ns - start_ns``
+        position     category  before the device's first activity in the profile, between
+                               activities, or after the last
+        op_id        Int64     what the host was doing: the deepest op open at the middle of
+                               the stretch on the thread that launched the next activity (the
+                               last one, for the stretch after it)
+        name         category  that op's name
+        cell, line   category, where the statement around it stands, or the op itself, where it
+                     Int64     is a statement
+        ===========  ========  ================================================================
+    """
+    activities = profile.tables["activities"]
+    work = np.flatnonzero(device_work(activities))
+    work = work[np.argsort(activities["start_ns"][work], kind="stable")]
+    devices = activities["device_id"][work]
+    found = [_of_device(profile, work[devices == d], min_ns) for d in np.unique(devices)]
+    start, end, position, launched = np.concatenate([np.empty((4, 0), np.int64), *found], axis=1)
+    ops = profile.tables["ops"]
+    tree = OpTree(ops)
+    op = _host_op(profile, tree, launched, start + (end - start) // 2)
+    statement = np.append(tree.nearest(ops["line"] != MISSING), MISSING)[op]
+    return pd.DataFrame(
+        {
+            "device_id": optional(activities["device_id"][launched]),
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+            "position": pd.Categorical.from_codes(position, dtype=_POSITION),
+            "op_id": optional(_at(ops["op_id"], op)),
+            "name": categorical(_names_at(ops.names("name"), op)),
+            "cell": categorical(_names_at(ops.names("cell"), statement)),
+            "line": optional(_at(ops["line"], statement)),
+        }
+    )
+
+
+def _of_device(profile: Profile, work: Times, min_ns: int) -> Times:
+    """Return start, end, position and nearest launched activity of a device's idle stretches.
+
+    ``work`` is the rows of the device's activities in ascending order of their starts, at least
+    one. The result is an array of shape ``(4, stretches)``.
+    """
+    activities = profile.tables["activities"]
+    starts = activities["start_ns"][work]
+    busy = union(starts, activities["end_ns"][work])
+    if not len(busy[0]):
+        return np.empty((4, 0), np.int64)
+    start, end = complement(*busy, 0, max(profile.wall_ns, int(busy[1][-1])))
+    long = end - start >= min_ns
+    start, end = start[long], end[long]
+    position = np.where(end <= busy[0][0], 0, np.where(start >= busy[1][-1], 2, 1))
+    following = np.minimum(np.searchsorted(starts, end), len(work) - 1)
+    return np.stack([start, end, position, work[following]])
+
+
+def _host_op(profile: Profile, tree: OpTree, launched: Times, times: Times) -> Times:
+    """Return the row of the op that the host was in at each time; `MISSING` for none.
+
+    ``launched`` is, for each time, the activity whose launching thread is asked.
+    """
+    activities, ops = profile.tables["activities"], profile.tables["ops"]
+    launcher = tree.rows(activities["op_id"][launched])
+    op_thread = _at(ops["thread_id"], launcher)
+    thread = activities["thread_id"][launched]
+    thread = np.where(thread == MISSING, op_thread, thread)
+    # An API call knows its op exactly, even among statements that share one row.
+    op = tree.rows(_op_of_open_call(profile.tables["api_calls"], thread, times))
+    op = np.where(op == MISSING, tree.deepest_at(thread, times), op)
+    # A worker thread has no ops: ask the thread whose statement waited for it.
+    return np.where(op == MISSING, tree.deepest_at(op_thread, times), op)
+
+
+def _op_of_open_call(api_calls: Table, thread_ids: Times, times: Times) -> Times:
+    """Return the op id of the API call open on a thread at a time; `MISSING` for none."""
+    found = np.full(len(times), MISSING, np.int64)
+    for thread_id in np.unique(thread_ids):
+        calls = np.flatnonzero(api_calls["thread_id"] == thread_id)
+        calls = calls[np.argsort(api_calls["start_ns"][calls], kind="stable")]
+        asked = np.flatnonzero(thread_ids == thread_id)
+        before = np.searchsorted(api_calls["start_ns"][calls], times[asked], side="right")
+        asked, last = asked[before > 0], calls[before[before > 0] - 1]
+        is_open = api_calls["end_ns"][last] > times[asked]
+        found[asked[is_open]] = api_calls["op_id"][last[is_open]]
+    return found
+
+
+def _at(values: Times, rows: Times) -> Times:
+    # Row MISSING, -1, is the last element: missing again.
+    return np.append(values, MISSING)[rows]
+
+
+def _names_at(names: Names, rows: Times) -> list[str | None]:
+    return Names(np.append(names.codes, np.int32(MISSING)), names.categories).take(rows).to_list()

@@ -1,0 +1,101 @@
+"""Joins and groups over integer columns, vectorised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from epprof_nb.schema import MISSING
+
+
+class RowIndex:
+    """Find the row of an id.
+
+    Parameters
+    ----------
+    ids
+        int64 array, one id a row. Of rows with the same id the first counts; `MISSING` is no id.
+    """
+
+    __slots__ = ("_low", "_rows", "_sorted")
+
+    def __init__(self, ids: npt.NDArray[np.int64]) -> None:
+        rows = np.flatnonzero(ids != MISSING)
+        ids = ids[rows]
+        low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
+        # Ids are counters: a table over their range is small, and far faster than a search.
+        dense = high - low < 8 * len(ids) + 1024
+        self._low = low
+        self._sorted: npt.NDArray[np.int64] | None = None
+        if dense:
+            self._rows = np.full(high - low + 1, MISSING, np.int64)
+            self._rows[ids[::-1] - low] = rows[::-1]
+        else:
+            order = np.argsort(ids, kind="stable")
+            self._sorted = ids[order]
+            self._rows = rows[order]
+
+    def rows(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the row of each of `ids` (int64 array); `MISSING` where there is none."""
+        if not len(self._rows):
+            return np.full(len(ids), MISSING, np.int64)
+        if self._sorted is None:
+            inside = (ids >= self._low) & (ids <= self._low + len(self._rows) - 1)
+            inside &= ids != MISSING
+            at = np.where(inside, ids, self._low) - self._low
+            return np.where(inside, self._rows[at], MISSING)
+        at = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
+        return np.where(self._sorted[at] == ids, self._rows[at], MISSING)
+
+
+def group(
+    *columns: npt.NDArray[np.integer[Any]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return numbers for the distinct combinations of the values of several columns.
+
+    Parameters
+    ----------
+    columns
+        Integer arrays of one length, at least one.
+
+    Returns
+    -------
+    codes
+        int64 array: the number of each row's combination, from 0, by first appearance.
+    first
+        int64 array: the first row of each combination.
+    """
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, distinct = pd.factorize(column)
+        codes = pd.factorize(codes * max(len(distinct), 1) + values)[0].astype(np.int64)
+    first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return codes, first
+
+
+def add_up(
+    codes: npt.NDArray[np.int64], values: npt.NDArray[np.int64], groups: int
+) -> npt.NDArray[np.int64]:
+    """Sum `values` by group, in integers: exact where ``np.bincount`` would round.
+
+    Parameters
+    ----------
+    codes
+        int64 array, the group of each value, from 0; `MISSING` counts for no group.
+    values
+        int64 array of the same length.
+    groups
+        Number of groups.
+
+    Returns
+    -------
+    sums
+        int64 array, shape ``(groups + 1,)``; the last is the sum of those without a group.
+    """
+    sums = np.zeros(groups + 1, np.int64)
+    np.add.at(sums, codes, values)
+    return sums

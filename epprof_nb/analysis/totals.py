@@ -1,0 +1,155 @@
+"""Sums of device work and host time over groups of ops; what belongs to none is kept apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.analysis.attribute import Attribution, device_work, launch_delays, op_rows
+from epprof_nb.analysis.lookup import add_up
+from epprof_nb.schema import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.optree import OpTree
+    from epprof_nb.profiles import Profile
+
+_Int = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What each group of ops adds up to.
+
+    Attributes
+    ----------
+    shown
+        bool array, one a group: it ran, or activities count for it.
+    count
+        int64 array, one a group: executions.
+    work
+        Measure to int64 array, one a group, over the group's ops and all below them:
+        ``activities``, ``device_ns``, ``bytes``, ``kernels``, ``memcpys``, ``memsets``,
+        ``delay_ns`` (of launches, summed) and ``delays`` (how many).
+    own_device_ns
+        int64 array, one a group: device time that counts for the group itself.
+    host_ns, own_host_ns
+        int64 arrays, one a group: host time in all, and outside the ops below.
+    rest
+        Measure to what belongs to no group.
+    """
+
+    shown: npt.NDArray[np.bool_]
+    count: _Int
+    work: dict[str, _Int]
+    own_device_ns: _Int
+    host_ns: _Int
+    own_host_ns: _Int
+    rest: dict[str, int]
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether device work belongs to no group."""
+        return self.rest["activities"] > 0
+
+    @property
+    def device_ns(self) -> int:
+        """The device time of all activities."""
+        return int(self.own_device_ns.sum()) + self.rest["device_ns"]
+
+    def longest_first(self) -> _Int:
+        """Return the shown groups by device time, then host time, the longest first."""
+        order: _Int = np.lexsort((-self.host_ns, -self.work["device_ns"]))
+        return order[self.shown[order]]
+
+
+def totals(
+    profile: Profile,
+    tree: OpTree,
+    groups: _Int,
+    owner: _Int,
+    *,
+    attribution: Attribution,
+) -> Totals:
+    """Add up the activities and the host time of groups of ops.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    tree
+        The tree of its ops.
+    groups
+        int64 array: the group of each op, numbered from 0 without a hole; `MISSING` for ops
+        without one.
+    owner
+        int64 array: for each op the row of the op, itself or one above it, for which its work
+        counts as own; `MISSING` where there is none. Owners have a group and own themselves.
+    attribution
+        See `epprof_nb.analysis.attribute.op_rows`.
+
+    Returns
+    -------
+    totals
+        The sums. An op below one of its own group is not counted twice.
+    """
+    ops, activities = profile.tables["ops"], profile.tables["activities"]
+    n = int(groups.max(initial=-1)) + 1
+    # Where a row is missing, its index, -1, leads to the last element: missing again.
+    owner = np.append(owner, MISSING)
+    rows = owner[op_rows(activities, tree, attribution)]
+    sums = {
+        name: add_up(rows[which], values, len(ops)) for name, which, values in _measures(profile)
+    }
+    outer = tree.outermost(groups)
+    work = {
+        name: add_up(groups[outer], tree.subtree_sum(values[:-1])[outer], n)[:-1]
+        for name, values in sums.items()
+    }
+    # An op of an earlier profile is here for the graph that it captured: it did not run.
+    ran = ~ops.names("status").equals("earlier")
+    host = np.where(ran, ops["duration_ns"], 0)
+    own_host = host.copy()
+    above = owner[tree.parent]
+    inner = np.flatnonzero((groups >= 0) & (above >= 0))
+    inner = inner[ops["thread_id"][inner] == ops["thread_id"][above[inner]]]
+    np.subtract.at(own_host, above[inner], host[inner])
+    count = add_up(groups, np.where(ran, ops["count"], 0), n)[:-1]
+    return Totals(
+        shown=(count > 0) | (work["activities"] > 0),
+        count=count,
+        work=work,
+        own_device_ns=add_up(groups, sums["device_ns"][:-1], n)[:-1],
+        host_ns=add_up(groups[outer], host[outer], n)[:-1],
+        own_host_ns=add_up(groups, np.maximum(own_host, 0), n)[:-1],
+        rest={name: int(values[-1]) for name, values in sums.items()},
+    )
+
+
+def share(part: _Int, whole: int) -> npt.NDArray[np.float64]:
+    """Return `part` as fractions of `whole`; 0 where there is no whole."""
+    return part / whole if whole else np.zeros(len(part))
+
+
+def _measures(profile: Profile) -> list[tuple[str, npt.NDArray[Any], _Int]]:
+    """Return each measure's name, the rows of the activities it is over, and their values."""
+    activities = profile.tables["activities"]
+    kind = activities.names("kind")
+    work = np.flatnonzero(device_work(activities))
+    kernels, memcpys, memsets = (
+        np.flatnonzero(kind.equals(name)) for name in ("kernel", "memcpy", "memset")
+    )
+    delays, known = launch_delays(activities, profile.tables["api_calls"])
+    timed = kernels[known[kernels]]
+    return [
+        ("activities", work, np.ones(len(work), np.int64)),
+        ("device_ns", work, activities["duration_ns"][work]),
+        ("bytes", work, np.maximum(activities["bytes"][work], 0)),
+        ("kernels", kernels, np.ones(len(kernels), np.int64)),
+        ("memcpys", memcpys, np.ones(len(memcpys), np.int64)),
+        ("memsets", memsets, np.ones(len(memsets), np.int64)),
+        ("delay_ns", timed, delays[timed]),
+        ("delays", timed, np.ones(len(timed), np.int64)),
+    ]

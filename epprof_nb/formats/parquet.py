@@ -1,0 +1,152 @@
+"""A table as Parquet: the part of an ``.epprof`` file that other tools can read, too."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from epprof_nb.schema import MISSING, Column, Kind, TableSchema
+from epprof_nb.table import STORAGE, Names, Table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_ARROW: dict[Kind, pa.DataType] = {
+    "time": pa.int64(),
+    "int": pa.int64(),
+    "id": pa.int64(),
+    "name": _TEXT,
+    "args": _TEXT,
+    "bool": pa.bool_(),
+}
+
+
+def encode(table: Table) -> bytes:
+    """Write a table as one Parquet file in memory; missing ids and names become nulls.
+
+    Characters of names that UTF-8 cannot hold (lone surrogates) are written as escapes.
+    """
+    columns = table.schema.columns
+    numbers = [column.name for column in columns if _ARROW[column.kind] == pa.int64()]
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        pa.table({column.name: _to_arrow(table, column) for column in columns}),
+        sink,
+        compression="zstd",
+        use_dictionary=[column.name for column in columns if _ARROW[column.kind] == _TEXT],
+        # Times and ids grow in small steps.
+        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+    )
+    return bytes(memoryview(sink.getvalue()))
+
+
+def row_bytes(schema: TableSchema) -> int:
+    """Return the bytes that a row takes in memory, its texts aside."""
+    return sum(STORAGE[column.kind].itemsize for column in schema.columns)
+
+
+def decode(
+    data: bytes, schema: TableSchema, *, rows: int, max_bytes: int, allow_missing: bool
+) -> tuple[Table, list[str]]:
+    """Read a table that `encode` wrote, or that pretends to be one.
+
+    Parameters
+    ----------
+    data
+        The Parquet file.
+    schema
+        What the table must be.
+    rows
+        Number of rows it must have.
+    max_bytes
+        Most bytes that the file may say to need in memory.
+    allow_missing
+        Whether columns may be absent; they are then filled as `Table` fills them.
+
+    Returns
+    -------
+    table
+        The table.
+    unknown
+        Names of columns that `schema` does not have; they were not read.
+
+    Raises
+    ------
+    ValueError
+        For a file that breaks one of these rules; pyarrow raises errors of its own kinds for
+        one that is no Parquet.
+    """
+    file = pq.ParquetFile(pa.BufferReader(data))
+    stated = file.metadata
+    if stated.num_rows != rows:
+        raise ValueError(f"table {schema.name} has {stated.num_rows} rows instead of {rows}")
+    groups = (stated.row_group(i) for i in range(stated.num_row_groups))
+    if sum(group.total_byte_size for group in groups) > max_bytes:
+        raise ValueError(f"table {schema.name} would need more than {max_bytes:,} bytes")
+    found = file.schema_arrow
+    if len(set(found.names)) != len(found.names):
+        raise ValueError(f"table {schema.name} has two columns of one name")
+    known = [column for column in schema.columns if column.name in found.names]
+    absent = sorted(set(schema.names) - set(found.names))
+    if absent and not allow_missing:
+        raise ValueError(f"table {schema.name} lacks the column {absent[0]}")
+    for column in known:
+        if found.field(column.name).type != _ARROW[column.kind]:
+            raise ValueError(
+                f"column {schema.name}.{column.name} holds {found.field(column.name).type} "
+                f"instead of {_ARROW[column.kind]}"
+            )
+    if not known:
+        raise ValueError(f"table {schema.name} has none of its columns")
+    read = file.read(columns=[column.name for column in known])
+    if read.num_rows != rows:
+        raise ValueError(f"table {schema.name} yields {read.num_rows} rows instead of {rows}")
+    columns = {column.name: _from_arrow(read.column(column.name), column) for column in known}
+    return Table(schema, columns), [name for name in found.names if name not in schema.names]
+
+
+def _to_arrow(table: Table, column: Column) -> pa.Array:
+    if column.kind in ("name", "args"):
+        names = table.names(column.name).compact()
+        texts = [
+            text.encode("utf-8", "backslashreplace").decode("utf-8") for text in names.categories
+        ]
+        codes = pa.array(names.codes, mask=names.codes == MISSING)
+        return pa.DictionaryArray.from_arrays(codes, pa.array(texts, pa.string()))
+    values = table[column.name]
+    return pa.array(values, mask=values == MISSING if column.kind == "id" else None)
+
+
+def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | Names:
+    if column.kind == "name":
+        return _names(data)
+    if column.kind == "args":
+        names = _names(data)
+        if not all(isinstance(json.loads(text), dict) for text in names.categories):
+            raise ValueError(f"column {column.name} holds something else than JSON objects")
+        return names
+    if column.kind == "id":
+        data = data.fill_null(MISSING)
+    elif data.null_count:
+        raise ValueError(f"column {column.name} lacks values")
+    return np.array(data.to_numpy(), STORAGE[column.kind])
+
+
+def _names(data: pa.ChunkedArray) -> Names:
+    """Bring the chunks, each with a dictionary of its own, to one set of categories."""
+    index: dict[str, int] = {}
+    parts = [np.empty(0, np.int32)]
+    for chunk in data.chunks:
+        texts = chunk.dictionary.to_pylist()
+        codes = chunk.indices.fill_null(MISSING).to_numpy()
+        if codes.min(initial=MISSING) < MISSING or codes.max(initial=MISSING) >= len(texts):
+            raise ValueError("a name is not in its dictionary")
+        lookup = [MISSING if t is None else index.setdefault(t, len(index)) for t in texts]
+        # Code MISSING, -1, leads to the last element: missing again.
+        parts.append(np.array([*lookup, MISSING], np.int32)[codes])
+    return Names(np.concatenate(parts), tuple(index))

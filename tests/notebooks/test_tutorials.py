@@ -1,0 +1,59 @@
+"""The tutorials run from top to bottom, and what they save can be read without a kernel."""
+
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
+def executed(request):
+    notebook = nbformat.read(request.param, as_version=4)
+    client = nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3")
+    client.execute(cwd=str(request.param.parent))
+    return notebook
+
+
+def outputs(notebook):
+    return [
+        (cell, output)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    ]
+
+
+def test_profiled_cells_show_a_page_a_picture_and_text(executed):
+    profiled = [cell for cell in executed.cells if cell.source.startswith("%%gpuprofile")]
+    assert profiled
+    for cell in profiled:
+        bundles = [o.data for o in cell.outputs if o.output_type == "display_data"]
+        assert len(bundles) == 1
+        assert {"text/html", "image/png", "text/plain"} <= set(bundles[0])
+        assert "wall" in bundles[0]["text/plain"]
+
+
+def test_nothing_saved_needs_a_kernel_or_the_network(executed):
+    for _, output in outputs(executed):
+        data = output.get("data", {})
+        assert not [mime for mime in data if "widget-view" in mime]
+        html = data.get("text/html", "")
+        assert "src=&quot;http" not in html
+        assert 'src="http' not in html
+
+
+def test_no_cell_writes_an_error_or_a_warning(executed):
+    for cell, output in outputs(executed):
+        assert output.output_type != "error", cell.source
+        assert output.get("name") != "stderr", (cell.source, output.get("text"))
+
+
+def test_the_last_expression_of_each_cell_is_not_empty(executed):
+    results = [o for _, o in outputs(executed) if o.output_type == "execute_result"]
+    assert len(results) >= 6
+    for result in results:
+        assert result.data["text/plain"].strip()
