@@ -8,7 +8,7 @@ launched it. ``prof`` holds the same as pandas DataFrames.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
@@ -43,7 +43,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in ("host", "testing"):
         return import_module(f"epprof_nb.{name}")
     if name not in _HOMES:

@@ -17,11 +17,12 @@ import numpy as np
 from epprof_nb import _native, suspend
 from epprof_nb.errors import CaptureError
 from epprof_nb.graph_nodes import GraphNodes
-from epprof_nb.recorders.base import Recorded
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.options import Options
-    from epprof_nb.recorders.base import Recorder
+    from epprof_nb.recorders.base import Recorded, Recorder
 
 
 @dataclass(slots=True)
@@ -230,7 +231,7 @@ service = CaptureService()
 os.register_at_fork(after_in_child=service.after_fork_in_child)
 
 
-def column(batches: list[Batch], table: str, name: str, dtype: Any) -> np.ndarray[Any, Any]:
+def column(batches: list[Batch], table: str, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """One raw column over batches, concatenated."""
     parts = [np.frombuffer(getattr(batch, table)[name], dtype) for batch in batches]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -44,9 +44,7 @@ class Probe:
     def agrees(self) -> bool:
         """Whether the record lies inside our own readings, to a microsecond."""
         slack = 1000
-        return (
-            self.before_ns - slack <= self.start_ns <= self.end_ns <= self.after_ns + slack
-        )
+        return self.before_ns - slack <= self.start_ns <= self.end_ns <= self.after_ns + slack
 
     @property
     def ours_ns(self) -> int:

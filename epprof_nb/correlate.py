@@ -16,7 +16,7 @@ from epprof_nb.capture import Batch, Slice, column
 from epprof_nb.id_lookup import contains, find
 from epprof_nb.native_columns import names_of
 from epprof_nb.op_rows import ops_table
-from epprof_nb.schema import API_CALLS, GRAPHS, MEMORY, MISSING, OVERHEAD, ACTIVITIES
+from epprof_nb.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.table import Names, Table, concat
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ class _Launches:
 
     @property
     def own(self) -> npt.NDArray[np.bool_]:
-        return (self.flags & _OUR_OWN) != 0
+        own: npt.NDArray[np.bool_] = (self.flags & _OUR_OWN) != 0
+        return own
 
 
 def _launches(batches: list[Batch]) -> _Launches:
@@ -174,12 +175,15 @@ def _with_external(launches: _Launches, recorded: Sequence[Recorded]) -> _Launch
         calls.names("domain"),
     )
     return _Launches(
-        *(
-            np.concatenate([getattr(launches, f), getattr(added, f)])
-            for f in ("correlation", "op", "start", "end", "thread", "result", "flags")
-        ),
-        names=_append(launches.names, added.names),
-        domains=_append(launches.domains, added.domains),
+        np.concatenate([launches.correlation, added.correlation]),
+        np.concatenate([launches.op, added.op]),
+        np.concatenate([launches.start, added.start]),
+        np.concatenate([launches.end, added.end]),
+        np.concatenate([launches.thread, added.thread]),
+        np.concatenate([launches.result, added.result]),
+        np.concatenate([launches.flags, added.flags]),
+        _append(launches.names, added.names),
+        _append(launches.domains, added.domains),
     )
 
 
@@ -223,9 +227,7 @@ def _attribute(
         return np.full(len(call), MISSING, np.int64), np.full(len(call), 2, np.int32), 0
     by_stack = (launches.op & _NO_OP) == 0
     waited_for = _waited_for(launches)
-    op_of_call = np.where(
-        by_stack | waited_for, (launches.op & ~_NO_OP).astype(np.int64), MISSING
-    )
+    op_of_call = np.where(by_stack | waited_for, (launches.op & ~_NO_OP).astype(np.int64), MISSING)
     op_of_call[op_of_call == 0] = MISSING
     exists = contains(known_ops, op_of_call)
     op = np.where(call >= 0, op_of_call[call], MISSING)
@@ -243,7 +245,7 @@ def _waited_for(launches: _Launches) -> npt.NDArray[np.bool_]:
     while the cell's thread waited works for the statement that waits; one that was ever seen to
     call while the cell's thread ran is on its own, and its work is nobody's.
     """
-    candidate = ((launches.op & _NO_OP) != 0) & ((launches.op & ~_NO_OP) != 0)
+    candidate: npt.NDArray[np.bool_] = launches.op > _NO_OP  # no op here, one on the cell's thread
     if not candidate.any():
         return candidate
     waited = candidate & ((launches.flags & _CELL_WAITED) != 0)

@@ -87,7 +87,7 @@ def _host_loop(_: object) -> None:
 
     x_host, w1_host, w2_host = _data()
 
-    def launch(function: Callable[..., object], *arrays: Any, name: str) -> None:  # noqa: ANN401
+    def launch(function: Callable[..., object], *arrays: Any, name: str) -> None:
         host.launch(function, *arrays, name=name)
 
     with epprof_nb.op("upload weights"):

@@ -65,7 +65,7 @@ class GraphNodes:
             self._ops = fresh if self._ops is None else concat([self._ops, fresh])
 
     def earlier_ops(self, needed: npt.NDArray[np.int64]) -> Table | None:
-        """Rows of the ops `needed` and their ancestors, as remembered; None where there are none."""
+        """Rows of the ops `needed` and their ancestors, as remembered; None for none."""
         if self._ops is None or not len(needed):
             return None
         rows = _with_ancestors(self._ops, needed)

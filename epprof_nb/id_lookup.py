@@ -9,9 +9,7 @@ _SPARSE = 64
 """Largest range of ids a row for which a table is made; 8 bytes an id of the range."""
 
 
-def find(
-    keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def find(keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The row of each wanted id in `keys`; -1 where there is none.
 
     Parameters
@@ -35,8 +33,6 @@ def find(
     return np.where(keys[row] == wanted, row, -1)
 
 
-def contains(
-    keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
+def contains(keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Where a wanted id is among `keys`."""
     return find(keys, wanted) >= 0

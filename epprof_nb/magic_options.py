@@ -6,7 +6,7 @@ import keyword
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
@@ -16,7 +16,6 @@ from epprof_nb.options import Options
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable
-    from typing import Literal
 
     from epprof_nb.settings import GpuProfile
 

@@ -43,11 +43,13 @@ class Profile:
         sources: Mapping[str, str] | None = None,
     ) -> None:
         given = dict(tables or {})
+        unknown = set(given) - set(_SCHEMAS)
+        if unknown:
+            raise ValueError(f"a profile has no table {sorted(unknown)}")
         self.tables: dict[str, Table] = {
-            name: given.pop(name, None) or Table(schema) for name, schema in _SCHEMAS.items()
+            name: given[name] if name in given else Table(schema)
+            for name, schema in _SCHEMAS.items()
         }
-        if given:
-            raise ValueError(f"a profile has no table {sorted(given)}")
         self.info: dict[str, Any] = dict(info or {})
         self.sources: dict[str, str] = dict(sources or {})
 
@@ -134,6 +136,12 @@ class Profile:
         from epprof_nb.formats.epprof import save
 
         save(self, path)
+
+    def to_chrome(self, path: str | PathLike[str]) -> None:
+        """Write a Chrome trace (JSON), which Perfetto opens."""
+        from epprof_nb.formats.chrome import to_chrome
+
+        to_chrome(self, path)
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Write one self-contained HTML page that needs neither kernel nor network."""

@@ -77,8 +77,12 @@ OPS = TableSchema(
         Column("cell", "name", "name of the cell whose source it is a statement of, as In[3]"),
         Column("line", "id", "first line of the statement in its cell, from 1"),
         Column("end_line", "id", "last line of the statement"),
-        Column("status", "name", "complete; open: not ended in the profile; earlier: of an earlier "
-               "profile, here because a graph's node was captured by it"),
+        Column(
+            "status",
+            "name",
+            "complete; open: not ended in the profile; earlier: of an earlier "
+            "profile, here because a graph's node was captured by it",
+        ),
         Column("args", "args", "the keyword arguments the op was given"),
     ),
 )

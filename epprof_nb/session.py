@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 import threading
-from importlib import metadata
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from epprof_nb import _native, gpu_state, ops  # noqa: F401 - ops installs the suspender
+import epprof_nb.ops  # noqa: F401 - it installs what follows ops into generators
+from epprof_nb import _native, gpu_state
 from epprof_nb.capture import Consumer, Slice, service
 from epprof_nb.clock import pair_with_epoch
-from epprof_nb.correlate import Joined, join
-from epprof_nb.id_lookup import contains
+from epprof_nb.correlate import join
 from epprof_nb.options import Options
+from epprof_nb.profile_info import describe
 from epprof_nb.profiles import Profile
 from epprof_nb.schema import MISSING
-from epprof_nb.table import Table, distinct
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    import numpy.typing as npt
+    from epprof_nb.table import Table
+
 
 _TIME_COLUMNS = ("start_ns", "end_ns", "time_ns")
-_LAUNCHES = {"kernel": ("Launch",), "memcpy": ("Memcpy",), "memset": ("Memset",)}
 
 
 class Session:
@@ -86,7 +83,12 @@ class Session:
         part, self._sliced = self._sliced or service.close(self._consumer), None
         joined = join(part)
         joined_ns = _native.now_ns()
-        info = self._info(part, joined)
+        info = {
+            "cell": self._cell,
+            "detail": self.options.detail,
+            **describe(part, joined, self._epoch),
+            "gpu": {"before": self._gpu_before, "after": gpu_state.snapshot()},
+        }
         info["error"] = error
         if self.options.time_limit_s is not None and part.closed_ns < stopped:
             info["notes"].append(
@@ -100,9 +102,7 @@ class Session:
             "start_ns": self._start_cost_ns,
             "join_ns": joined_ns - part.closed_ns,
         }
-        tables = {
-            name: _rebased(table, part.opened_ns) for name, table in joined.tables.items()
-        }
+        tables = {name: _rebased(table, part.opened_ns) for name, table in joined.tables.items()}
         if self._runs:
             tables["ops"] = self._with_runs(tables["ops"], part.opened_ns)
         return Profile(tables, info, self._sources)
@@ -118,31 +118,6 @@ class Session:
         indices = np.array([index for _, index in self._runs], np.int64)
         at = np.searchsorted(starts, ops["start_ns"], side="right") - 1
         return ops.replace(run_id=np.where(at >= 0, indices[at], MISSING))
-
-    def _info(self, part: Slice, joined: Joined) -> dict[str, Any]:
-        activities, calls = joined.tables["activities"], joined.tables["api_calls"]
-        monotonic, epoch = self._epoch
-        notes = list(dict.fromkeys(part.notes))
-        attribution = activities.names("attribution")
-        info: dict[str, Any] = {
-            "format": 1,
-            "cell": self._cell,
-            "started_at_epoch_ns": epoch + part.opened_ns - monotonic,
-            "wall_ns": part.closed_ns - part.opened_ns,
-            "code_ns": part.stopped_ns - part.opened_ns,
-            "detail": self.options.detail,
-            "devices": _devices_used(part.devices, activities),
-            "clock": {"source": "CLOCK_MONOTONIC", **part.clock},
-            "recorded": _recorded(activities, calls, joined),
-            "attribution": {
-                how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "none")
-            },
-            "notes": notes,
-            "versions": {**_versions(), **part.versions},
-            "gpu": {"before": self._gpu_before, "after": gpu_state.snapshot()},
-        }
-        notes += _losses(info["recorded"], joined)
-        return info
 
 
 def start(
@@ -206,92 +181,13 @@ class profile:  # noqa: N801 - used as a function, like contextlib's own
         result.sources = finished.sources
 
     def __call__(self, *_: object) -> Self:
+        """Say that this is no decorator."""
         raise TypeError(
             "profile() is a context manager: write `with epprof_nb.profile() as prof:`. To name "
-            "a function as an op, decorate it with @epprof_nb.op(\"name\")."
+            'a function as an op, decorate it with @epprof_nb.op("name").'
         )
 
 
 def _rebased(table: Table, origin: int) -> Table:
-    times = {
-        name: table[name] - origin for name in _TIME_COLUMNS if name in table.schema.names
-    }
+    times = {name: table[name] - origin for name in _TIME_COLUMNS if name in table.schema.names}
     return table.replace(**times) if times else table
-
-
-def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:
-    """The GPUs there are, and the host device where it was used or nothing else is there."""
-    used = set(distinct(activities["device_id"])[0].tolist())
-    gpus = [d for d in devices if d["kind"] == "cuda"]
-    return [d for d in devices if d["kind"] == "cuda" or d["device_id"] in used or not gpus]
-
-
-def _recorded(activities: Table, calls: Table, joined: Joined) -> dict[str, Any]:
-    """Work launched, shown and lost, by kind.
-
-    A call that succeeded and was not captured launched at least one activity of its kind; a
-    call without one lost it. Graph launches are left to ``dropped``: their number of nodes is not
-    told by the call.
-    """
-    kinds = activities.names("kind")
-    shown = {k: int(kinds.equals(k).sum()) for k in kinds.categories}
-    launched, lost = dict(shown), {}
-    good = (calls["return_value"] == 0) & ~calls["captured"]
-    # A runtime call, where recorded too, and its driver call are one launch.
-    domain = calls.names("domain")
-    good &= ~domain.equals("runtime")
-    if not joined.activities_dropped:
-        # The host device counts what it drops; a call without an activity is else a command that
-        # was not run because one before it failed.
-        good &= ~domain.equals("host")
-    names = calls.names("name")
-    for kind, parts in _LAUNCHES.items():
-        of_kind = np.array(
-            [any(p in name and "Graph" not in name for p in parts) for name in names.categories]
-            + [False]
-        )
-        rows = good & of_kind[names.codes]
-        correlations = calls["correlation_id"][rows]
-        missing = ~contains(activities["correlation_id"], correlations)
-        if missing.any():
-            lost[kind] = int(missing.sum())
-            launched[kind] = shown.get(kind, 0) + lost[kind]
-    return {
-        "launched": launched,
-        "shown": shown,
-        "lost": lost,
-        "dropped": joined.activities_dropped,
-        "ops_lost": joined.ops_lost,
-        "calls_lost": joined.calls_lost,
-    }
-
-
-def _losses(recorded: dict[str, Any], joined: Joined) -> list[str]:
-    notes = []
-    if recorded["lost"]:
-        what = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items())
-        notes.append(
-            f"Records lost: {what}. Totals are too small by these. Profile less at once, or raise "
-            "max_records."
-        )
-    if joined.ops_lost or joined.calls_lost:
-        notes.append(
-            f"{joined.ops_lost:,} ops and {joined.calls_lost:,} API calls found no room in the "
-            f"logs; {joined.orphans:,} activities lost their op by it. Profile less at once."
-        )
-    return notes
-
-
-def _versions() -> dict[str, str]:
-    from epprof_nb import __version__
-
-    versions = {
-        "epprof_nb": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-    }
-    for module, package in (("torch", "torch"), ("cupy", "cupy"), ("onnxruntime", "onnxruntime")):
-        if module in sys.modules:
-            versions[package] = str(getattr(sys.modules[module], "__version__", "?"))
-    versions["numpy"] = metadata.version("numpy")
-    return versions

@@ -1,0 +1,1 @@
+"""Analyses: pure functions, tables in, tables out."""

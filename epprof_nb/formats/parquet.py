@@ -134,7 +134,7 @@ def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | Nam
         data = data.fill_null(MISSING)
     elif data.null_count:
         raise ValueError(f"column {column.name} lacks values")
-    return np.array(data.to_numpy(), STORAGE[column.kind])
+    return np.asarray(data.to_numpy(), STORAGE[column.kind])
 
 
 def _names(data: pa.ChunkedArray) -> Names:

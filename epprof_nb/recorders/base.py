@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from epprof_nb.schema import ACTIVITIES, MEMORY, OVERHEAD
 from epprof_nb.table import Table
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from epprof_nb.options import Options
 
 

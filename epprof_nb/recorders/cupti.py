@@ -32,7 +32,10 @@ BUFFERS = 16
 """At most 64 MiB of raw records wait to be decoded; CUPTI drops and counts beyond that."""
 
 _KIND_TABLE = 128  # native/layout.h: kKinds
-_ALREADY_SUBSCRIBED = {"CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", "CUPTI_ERROR_MAX_LIMIT_REACHED"}
+_ALREADY_SUBSCRIBED = {
+    "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",
+    "CUPTI_ERROR_MAX_LIMIT_REACHED",
+}
 
 
 def packed_layout(api_version: int) -> bytes:
@@ -42,9 +45,7 @@ def packed_layout(api_version: int) -> bytes:
     for number, (record, _) in enumerate(abi.NATIVE_RECORDS):
         for kind in abi.RECORD_KINDS[record]:
             record_of_kind[kind] = number
-    return np.concatenate(
-        [record_of_kind, layout.packed(), layout.packed_callbacks()]
-    ).tobytes()
+    return np.concatenate([record_of_kind, layout.packed(), layout.packed_callbacks()]).tobytes()
 
 
 def _kind(name: str) -> int:
@@ -295,10 +296,7 @@ def _activity_names(
     kind: npt.NDArray[np.uint8], name_id: npt.NDArray[np.uint32], number: npt.NDArray[np.uint8]
 ) -> Names:
     """A kernel's demangled name; a copy's, set's, wait's or graph launch's type."""
-    kernels = {
-        int(i): _demangled(name)
-        for i, name in names_of(name_id[kind == 0]).items()
-    }
+    kernels = {int(i): _demangled(name) for i, name in names_of(name_id[kind == 0]).items()}
     first = max(kernels, default=0) + 1  # numbers of the other kinds follow the name ids
     others = {first + 256 + n: f"memcpy {name}" for n, name in abi.MEMCPY_KINDS.items()}
     others[first + 2 * 256] = "memset"
@@ -356,9 +354,7 @@ def _overhead(raw: dict[str, Any], calibration: Calibration | None) -> Table:
     return Table(
         OVERHEAD,
         {
-            "kind": Names.from_ids(
-                numbers(raw, "overhead.kind", np.uint32), abi.OVERHEAD_KINDS
-            ),
+            "kind": Names.from_ids(numbers(raw, "overhead.kind", np.uint32), abi.OVERHEAD_KINDS),
             "thread_id": ids(raw, "overhead.thread_id", np.uint32),
             "start_ns": start,
             "end_ns": end,

@@ -92,8 +92,10 @@ def main() -> None:
         1e6 / n,
     )
     joined.sort()
-    print(f"end of the work to joined DataFrames: {joined[len(joined) // 2] * 1e3:.1f} ms "
-          f"(least {joined[0] * 1e3:.1f}) for {n:,} launches\n")
+    print(
+        f"end of the work to joined DataFrames: {joined[len(joined) // 2] * 1e3:.1f} ms "
+        f"(least {joined[0] * 1e3:.1f}) for {n:,} launches\n"
+    )
     if args.peers:
         peers(timed, unmarked, x, n, args.rounds)
 
@@ -142,7 +144,7 @@ def peers(timed, unmarked, x, n: int, rounds: int) -> None:
                 x.add_(1)
 
     def proton_run() -> float:
-        session = proton.start("/tmp/proton_benchmark")  # noqa: S108
+        session = proton.start("/tmp/proton_benchmark")
         seconds = timed(scoped)
         proton.finalize(session)
         return seconds

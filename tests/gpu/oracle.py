@@ -6,7 +6,12 @@ from functools import cache
 
 import cupy
 
-SPIN = 'extern "C" __global__ void {name}(long long c) {{ long long t = clock64(); while (clock64() - t < c); }}'
+SPIN = """
+extern "C" __global__ void {name}(long long cycles) {{
+  long long begin = clock64();
+  while (clock64() - begin < cycles);
+}}
+"""
 
 
 @cache
@@ -27,7 +32,9 @@ def pairs(prof, kind="kernel"):
     return [
         (name, None if op is None or op != op else ops.get(op))
         for name, op in zip(
-            rows["name"].astype(object), rows["op_id"].astype(object).where(rows["op_id"].notna(), None), strict=True
+            rows["name"].astype(object),
+            rows["op_id"].astype(object).where(rows["op_id"].notna(), None),
+            strict=True,
         )
     ]
 

@@ -40,7 +40,12 @@ def test_nested_ops_take_only_what_they_launch_themselves():
                 launch("inner")
             launch("outer")
         launch("nobody")
-    assert pairs(prof) == [("outer", "outer"), ("inner", "inner"), ("outer", "outer"), ("nobody", None)]
+    assert pairs(prof) == [
+        ("outer", "outer"),
+        ("inner", "inner"),
+        ("outer", "outer"),
+        ("nobody", None),
+    ]
     row = prof.by_op().set_index("name").loc["outer"]
     assert row["kernels"] == 3
     assert row["device_ns"] > row["self_device_ns"] > 0
@@ -203,7 +208,11 @@ def test_external_correlation_takes_over_where_callbacks_are_held(monkeypatch):
 
     def refused(**options):
         started = real(**options)
-        return {**started, "subscribed": 0, "subscribe_result": 39} if options["callbacks"] else started
+        return (
+            {**started, "subscribed": 0, "subscribe_result": 39}
+            if options["callbacks"]
+            else started
+        )
 
     monkeypatch.setattr(_native, "cupti_start", refused)
     names = [f"ext_{i}" for i in range(10)]

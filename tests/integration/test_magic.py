@@ -240,10 +240,7 @@ def test_options_reach_the_session(run, shell, monkeypatch):
 
     monkeypatch.setattr(session, "start", spy)
     shell.user_ns["limit"] = 7.5
-    run(
-        "%%gpuprofile -q --detail api,memory --time-limit {limit} --max-records 10\n"
-        "x = 1"
-    )
+    run("%%gpuprofile -q --detail api,memory --time-limit {limit} --max-records 10\nx = 1")
     assert given[-1].detail == "api,memory"
     assert (given[-1].time_limit_s, given[-1].max_records) == (7.5, 10)
     run("%config GpuProfile.detail = 'all'\n%config GpuProfile.time_limit = 3.0")

@@ -13,9 +13,23 @@ import sys
 import cupy
 import numpy as np
 
-KINDS = {"MEMCPY": 1, "MEMSET": 2, "DRIVER": 4, "RUNTIME": 5, "CONCURRENT_KERNEL": 10,
-         "SYNCHRONIZATION": 38, "EXTERNAL_CORRELATION": 39, "OVERHEAD": 17, "MEMORY2": 49}  # fmt: skip
-SOURCE = 'extern "C" __global__ void recorded(long long c) { long long t = clock64(); while (clock64() - t < c); }'
+KINDS = {
+    "MEMCPY": 1,
+    "MEMSET": 2,
+    "DRIVER": 4,
+    "RUNTIME": 5,
+    "CONCURRENT_KERNEL": 10,
+    "OVERHEAD": 17,
+    "SYNCHRONIZATION": 38,
+    "EXTERNAL_CORRELATION": 39,
+    "MEMORY2": 49,
+}
+SOURCE = """
+extern "C" __global__ void recorded(long long cycles) {
+  long long begin = clock64();
+  while (clock64() - begin < cycles);
+}
+"""
 SIZE = 1 << 20
 
 
@@ -30,7 +44,10 @@ def main(library: str, out: str) -> None:
     free = list(memory)
 
     @ctypes.CFUNCTYPE(
-        None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t)
+        None,
+        ctypes.POINTER(ctypes.c_void_p),
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_size_t),
     )
     def requested(buffer, size, records):
         address = ctypes.addressof(free.pop())
@@ -45,9 +62,13 @@ def main(library: str, out: str) -> None:
         kept.append(ctypes.string_at(buffer, valid))
         found = []
         record = ctypes.c_void_p()
-        while valid and cupti.cuptiActivityGetNextRecord(
-            ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record)
-        ) == 0:
+        while (
+            valid
+            and cupti.cuptiActivityGetNextRecord(
+                ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record)
+            )
+            == 0
+        ):
             found.append(record.value - buffer)
         offsets.append(found)
 

@@ -63,9 +63,8 @@ def test_kernels_have_the_dimensions_they_were_launched_with(recording):
         return decoded(recording, column, dtype)[kernels][by_time]
 
     assert of("grid_x").tolist() == list(range(1, launches + 1))
-    assert set(zip(of("grid_y"), of("grid_z"), of("block_x"), of("block_y"), of("block_z"))) == {
-        (2, 3, 4, 5, 6)
-    }
+    shape = [of(c) for c in ("grid_y", "grid_z", "block_x", "block_y", "block_z")]
+    assert set(zip(*shape, strict=True)) == {(2, 3, 4, 5, 6)}
     assert set(of("dynamic_shared_bytes")) == {256}
     assert (of("registers_per_thread") > 0).all()
     assert (of("end_ns", np.int64) > of("start_ns", np.int64)).all()

@@ -144,9 +144,7 @@ def test_threads_that_ended_give_their_memory_back(recording):
 def test_shown_and_lost_ops_add_up_when_the_log_is_full(recording):
     taken()
     in_use = _native.counters()["op_chunks"]
-    _native.set_limits(
-        op_chunks=in_use + 2, launch_chunks=8, line_rows=100_000, line_repeats=1000
-    )
+    _native.set_limits(op_chunks=in_use + 2, launch_chunks=8, line_rows=100_000, line_repeats=1000)
     for _ in range(5000):
         with epprof_nb.op("many"):
             pass
@@ -322,7 +320,14 @@ def test_odd_names_are_kept_as_they_are(recording):
         with epprof_nb.op(name):
             pass
     rows, _ = taken()
-    assert rows["name"].tolist() == ["(unnamed)", "a\nb", "<script>", "\\ud800", "名前", "x" * 10_000]
+    assert rows["name"].tolist() == [
+        "(unnamed)",
+        "a\nb",
+        "<script>",
+        "\\ud800",
+        "名前",
+        "x" * 10_000,
+    ]
 
 
 @pytest.mark.parametrize("arguments", [(), ("a", "b"), (3,)])
