@@ -126,6 +126,9 @@ def cupti_configure(*, buffer_bytes: int, buffers: int, max_records: int) -> Non
 def cupti_sync() -> list[tuple[int, int]]:
     """Wait for every context that worked; (context, CUresult) of waits that failed."""
 
+def cupti_outstanding() -> int:
+    """Launches, copies and sets since the start less the activities seen of them."""
+
 def cupti_flush(*, forced: bool) -> int: ...
 def cupti_probe() -> tuple[int, int, int, int] | None:
     """Have one harmless call recorded: our clock, the record's start and end, our clock.
@@ -137,7 +140,7 @@ def cupti_drain() -> dict[str, Any]:
     """Take the decoded records; column names and dtypes as in ``native/store.cpp``.
 
     ``lost``: records beyond the bound; ``unfinished``: records without times; ``dropped``:
-    records CUPTI found no buffer for.
+    records CUPTI found no buffer for; ``decode_ns``: time the decoding took.
     """
 
 def cupti_graph_nodes() -> dict[str, bytes]:

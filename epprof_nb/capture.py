@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,8 @@ class Consumer:
     options: Options
     first_batch: int
     opened_ns: int
+    earlier: list[Batch]
+    """Batches from before it opened, while others recorded: work launched then is not its own."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -61,14 +64,12 @@ class Slice:
     graph_nodes: GraphNodes
 
 
-def _recorders() -> list[Recorder]:
+@cache
+def _recorders() -> tuple[Recorder, ...]:
     from epprof_nb.recorders.cupti import CuptiRecorder, driver_present
     from epprof_nb.recorders.host import HostRecorder
 
-    recorders: list[Recorder] = [HostRecorder()]
-    if driver_present():
-        recorders.insert(0, CuptiRecorder())
-    return recorders
+    return (CuptiRecorder(), HostRecorder()) if driver_present() else (HostRecorder(),)
 
 
 class CaptureService:
@@ -101,6 +102,7 @@ class CaptureService:
                 options,
                 self._dropped_batches + len(self._batches),
                 _native.now_ns(),
+                list(self._batches),
                 list(self._notes),
             )
             self._consumers.append(consumer)
@@ -126,7 +128,7 @@ class CaptureService:
                 first = consumer.first_batch - self._dropped_batches
                 return Slice(
                     batches=self._batches[first:],
-                    earlier=self._batches[:first],
+                    earlier=consumer.earlier,
                     opened_ns=consumer.opened_ns,
                     stopped_ns=stopped,
                     closed_ns=self._batches[-1].cut_ns,

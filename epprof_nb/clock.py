@@ -66,12 +66,12 @@ class Calibration:
 
     @property
     def offset_ns(self) -> int:
-        """Our clock less the recorder's, at the first probe."""
-        return self.first.ours_ns - self.first.theirs_ns
+        """Our clock less the recorder's, at the last probe."""
+        return self.last.ours_ns - self.last.theirs_ns
 
     def apply(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Bring the recorder's times (any unit that runs evenly) into ours, nanoseconds."""
         theirs = self.last.theirs_ns - self.first.theirs_ns
         rate = (self.last.ours_ns - self.first.ours_ns) / theirs if theirs > 0 else 1.0
-        shifted = (times - self.first.theirs_ns) * rate
-        return shifted.astype("int64") + self.first.ours_ns
+        shifted = (times - self.last.theirs_ns) * rate
+        return shifted.astype("int64") + self.last.ours_ns

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.capture import Batch, Slice, column
-from epprof_nb.id_lookup import contains, find
+from epprof_nb.id_lookup import contains, find, selection
 from epprof_nb.native_columns import names_of
 from epprof_nb.op_rows import ops_table
 from epprof_nb.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, MISSING, OVERHEAD
@@ -29,6 +29,9 @@ I64 = npt.NDArray[np.int64]
 # Launch flags and the op column's top bit: native/threads.h.
 _CAPTURED, _OUR_OWN, _STILL_IN_CALL, _CELL_WAITED, _CELL_RAN = 1, 2, 4, 8, 16
 _NO_OP = np.uint64(1 << 63)
+# What the profiler calls to wait for a context, and how far off a calibrated clock may be.
+_OWN_CALLS = ("cuCtxPushCurrent_v2", "cuCtxSynchronize", "cuCtxPopCurrent_v2", "cuCtxGetCurrent")
+_SLACK = 100_000
 _DOMAINS = ("driver", "runtime", "host")
 
 
@@ -101,7 +104,7 @@ class _Launches:
     names: Names
     domains: Names
 
-    def take(self, rows: npt.NDArray[Any]) -> _Launches:
+    def take(self, rows: npt.NDArray[Any] | slice) -> _Launches:
         return _Launches(
             self.correlation[rows],
             self.op[rows],
@@ -160,9 +163,11 @@ def _with_external(launches: _Launches, recorded: Sequence[Recorded]) -> _Launch
     row = find(correlation, calls["correlation_id"])
     op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
     own = np.zeros(len(calls), np.bool_)
+    name = calls.names("name")
+    ours = np.logical_or.reduce([name.equals(n) for n in _OWN_CALLS])
     for r in parts:
         for begin, end in r.own_waits:
-            own |= (calls["start_ns"] >= begin) & (calls["end_ns"] <= end)
+            own |= ours & (calls["start_ns"] >= begin - _SLACK) & (calls["end_ns"] <= end + _SLACK)
     added = _Launches(
         calls["correlation_id"],
         np.where(op == 0, _NO_OP, op),
@@ -216,7 +221,7 @@ def _activities_of(part: Slice, recorded: Sequence[Recorded], launches: _Launche
             known_before = column(part.earlier, "launches", "correlation_id", np.uint64)
             late &= ~contains(known_before.astype(np.int64), correlation)
         keep |= unknown & late
-    return activities if keep.all() else activities.take(keep)
+    return activities if keep.all() else activities.take(selection(keep))
 
 
 def _attribute(
@@ -269,7 +274,7 @@ def _with_earlier_ops(part: Slice, ops: Table, capture_op: I64) -> tuple[Table, 
 
 
 def _api_calls(launches: _Launches, known_ops: I64) -> Table:
-    shown = launches.take(~launches.own) if launches.own.any() else launches
+    shown = launches.take(selection(~launches.own)) if launches.own.any() else launches
     op, _, _ = _attribute(shown, np.arange(len(shown.op)), known_ops)
     return Table(
         API_CALLS,

@@ -39,11 +39,13 @@ class _Nvml:
     def __init__(self) -> None:
         self._library: Any = None
         self._process: int | None = None
+        self.unchanging: dict[int, dict[str, Any]] = {}
 
     def get(self) -> Any:  # noqa: ANN401 (the module is untyped)
         # A forked child has to initialise anew.
         if self._process != os.getpid():
             self._process = os.getpid()
+            self.unchanging = {}
             self._library = self._initialise()
         return self._library
 
@@ -137,22 +139,30 @@ def _gpu(nvml: Any, index: int) -> dict[str, Any]:  # noqa: ANN401
         nvml.nvmlDeviceGetCurrentClocksThrottleReasons
     )
     memory = _ask(nvml.nvmlDeviceGetMemoryInfo, gpu)
+    if index not in _NVML.unchanging:
+        _NVML.unchanging[index] = _unchanging(nvml, gpu)
+    return _NVML.unchanging[index] | _known(
+        sm_clock_mhz=_ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_SM),
+        memory_clock_mhz=_ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_MEM),
+        clock_events=_ask(events, gpu, then=clock_events),
+        temperature_c=_ask(nvml.nvmlDeviceGetTemperature, gpu, nvml.NVML_TEMPERATURE_GPU),
+        power_w=_ask(nvml.nvmlDeviceGetPowerUsage, gpu, then=_watts),
+        memory_used_bytes=None if memory is None else int(memory.used),
+        memory_total_bytes=None if memory is None else int(memory.total),
+        **_processes(_ask(nvml.nvmlDeviceGetComputeRunningProcesses, gpu)),
+    )
+
+
+def _unchanging(nvml: Any, gpu: Any) -> dict[str, Any]:  # noqa: ANN401
+    """What stays the same: asked once, because the clock's limit alone takes milliseconds."""
     return _known(
         name=_ask(nvml.nvmlDeviceGetName, gpu, then=_text),
         pci_bus_id=_ask(nvml.nvmlDeviceGetPciInfo, gpu, then=lambda pci: _text(pci.busId)),
         compute_capability=_ask(
             nvml.nvmlDeviceGetCudaComputeCapability, gpu, then=lambda v: f"{v[0]}.{v[1]}"
         ),
-        sm_clock_mhz=_ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_SM),
         sm_clock_max_mhz=_ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_SM),
-        memory_clock_mhz=_ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_MEM),
-        clock_events=_ask(events, gpu, then=clock_events),
-        temperature_c=_ask(nvml.nvmlDeviceGetTemperature, gpu, nvml.NVML_TEMPERATURE_GPU),
-        power_w=_ask(nvml.nvmlDeviceGetPowerUsage, gpu, then=_watts),
         power_limit_w=_ask(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu, then=_watts),
-        memory_used_bytes=None if memory is None else int(memory.used),
-        memory_total_bytes=None if memory is None else int(memory.total),
-        **_processes(_ask(nvml.nvmlDeviceGetComputeRunningProcesses, gpu)),
     )
 
 

@@ -33,6 +33,13 @@ def find(keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDAr
     return np.where(keys[row] == wanted, row, -1)
 
 
+def selection(keep: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | slice:
+    """The rows of a mask as a slice where they follow each other: taking them copies nothing."""
+    count = int(np.count_nonzero(keep))
+    first = int(keep.argmax()) if count else 0
+    return slice(first, first + count) if keep[first : first + count].all() else keep
+
+
 def contains(keys: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Where a wanted id is among `keys`."""
     return find(keys, wanted) >= 0

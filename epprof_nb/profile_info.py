@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,11 @@ def _losses(recorded: dict[str, Any], joined: Joined) -> list[str]:
     return notes
 
 
+@cache
+def _numpy_version() -> str:
+    return metadata.version("numpy")
+
+
 def _versions() -> dict[str, str]:
     from epprof_nb import __version__
 
@@ -123,5 +129,5 @@ def _versions() -> dict[str, str]:
     for module, package in (("torch", "torch"), ("cupy", "cupy"), ("onnxruntime", "onnxruntime")):
         if module in sys.modules:
             versions[package] = str(getattr(sys.modules[module], "__version__", "?"))
-    versions["numpy"] = metadata.version("numpy")
+    versions["numpy"] = _numpy_version()
     return versions

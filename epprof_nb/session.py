@@ -101,6 +101,7 @@ class Session:
             "share": cost / max(1, info["wall_ns"]),
             "start_ns": self._start_cost_ns,
             "join_ns": joined_ns - part.closed_ns,
+            "decode_ns": sum(r.decode_ns for b in part.batches for r in b.recorded),
         }
         tables = {name: _rebased(table, part.opened_ns) for name, table in joined.tables.items()}
         if self._runs:

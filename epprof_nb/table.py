@@ -93,8 +93,8 @@ class Names:
         remap[order] = np.arange(len(order), dtype=np.int32)
         return Names(remap[self.codes], tuple(self.categories[i] for i in order))
 
-    def take(self, rows: npt.NDArray[Any]) -> Names:
-        """Return the names at `rows` (indices or a boolean mask)."""
+    def take(self, rows: npt.NDArray[Any] | slice) -> Names:
+        """Return the names at `rows` (indices, a boolean mask or a slice)."""
         return Names(self.codes[rows], self.categories)
 
     def equals(self, value: str) -> npt.NDArray[np.bool_]:
@@ -181,7 +181,7 @@ class Table:
             raise TypeError(f"column {name} holds numbers; use Table[{name!r}]")
         return values
 
-    def take(self, rows: npt.NDArray[Any]) -> Table:
+    def take(self, rows: npt.NDArray[Any] | slice) -> Table:
         """Return the table of `rows` only (indices or a boolean mask)."""
         return Table(
             self.schema,

@@ -56,16 +56,18 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
                      int external, struct ep_cupti_started* started);
 void ep_cupti_stop(void);
 size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room);  // (context, result) of failed waits
+// Work calls since the start less the activities seen of them: records still to come.
+int64_t ep_cupti_outstanding(void);
 uint32_t ep_cupti_flush(int forced);
 // Has CUPTI record one harmless call: our clock before, the record's start and end, our clock
 // after. False where no record came.
 int ep_cupti_probe(int64_t out[4]);
-ep_columns* ep_cupti_drain(uint64_t counts[4]);  // lost, unfinished, decoded, dropped by CUPTI
+ep_columns* ep_cupti_drain(uint64_t counts[5]);  // lost, unfinished, decoded, dropped by CUPTI, ns
 ep_columns* ep_cupti_graph_nodes(void);
 void ep_cupti_state(uint64_t out[6]);  // running, buffers out, buffer bytes, completed, captures open, contexts
 const char* ep_cupti_callback_name(uint32_t domain, uint32_t cbid);
 ep_columns* ep_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
-                      uint64_t counts[4]);  // counts[3]: bytes walked; null: bad layout
+                      uint64_t counts[5]);  // counts[3]: bytes walked, [4]: ns; null: bad layout
 
 #ifdef __cplusplus
 }

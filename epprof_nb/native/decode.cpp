@@ -105,7 +105,7 @@ void Decoder::decode(const unsigned char* r, uint32_t kind) {
       Block* block = store_.begin(&row);
       if (!block) return;
       if (decode_activity(type, r, block, row)) {
-        store_.commit();
+        store_.commit(type != RecordType::synchronization && block->graph[row] == 0);
       } else {
         store_.add_unfinished();
       }

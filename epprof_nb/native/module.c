@@ -358,6 +358,10 @@ static PyObject* cupti_sync(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return list;
 }
 
+static PyObject* cupti_outstanding(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromLongLong(ep_cupti_outstanding());
+}
+
 static PyObject* cupti_flush(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
   static char* names[] = {"forced", NULL};
   int forced;
@@ -381,11 +385,12 @@ static PyObject* cupti_probe(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 }
 
 static PyObject* cupti_drain(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  uint64_t counts[4];
+  uint64_t counts[5];
   PyObject* dict = to_dict(ep_cupti_drain(counts));
   dict = with_count(dict, "lost", counts[0]);
   dict = with_count(dict, "unfinished", counts[1]);
-  return with_count(dict, "dropped", counts[3]);
+  dict = with_count(dict, "dropped", counts[3]);
+  return with_count(dict, "decode_ns", counts[4]);
 }
 
 static PyObject* cupti_graph_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
@@ -410,7 +415,7 @@ static PyObject* cupti_callback_name(PyObject* Py_UNUSED(m), PyObject* args) {
 static PyObject* decode(PyObject* Py_UNUSED(m), PyObject* args) {
   const char *raw, *layout;
   Py_ssize_t raw_bytes, layout_bytes;
-  uint64_t counts[4];
+  uint64_t counts[5];
   if (!PyArg_ParseTuple(args, "y#y#", &raw, &raw_bytes, &layout, &layout_bytes)) return NULL;
   ep_columns* columns = ep_decode(raw, (size_t)raw_bytes, layout, (size_t)layout_bytes, counts);
   if (!columns) {
@@ -420,7 +425,8 @@ static PyObject* decode(PyObject* Py_UNUSED(m), PyObject* args) {
   PyObject* dict = to_dict(columns);
   dict = with_count(dict, "unfinished", counts[1]);
   dict = with_count(dict, "decoded", counts[2]);
-  return with_count(dict, "bytes_walked", counts[3]);
+  dict = with_count(dict, "bytes_walked", counts[3]);
+  return with_count(dict, "decode_ns", counts[4]);
 }
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
@@ -464,6 +470,7 @@ static PyMethodDef functions[] = {
     {"cupti_start", KEYWORDS(cupti_start), NULL},
     {"cupti_stop", cupti_stop, METH_NOARGS, NULL},
     {"cupti_sync", cupti_sync, METH_NOARGS, NULL},
+    {"cupti_outstanding", cupti_outstanding, METH_NOARGS, NULL},
     {"cupti_flush", KEYWORDS(cupti_flush), NULL},
     {"cupti_probe", cupti_probe, METH_NOARGS, NULL},
     {"cupti_drain", cupti_drain, METH_NOARGS, NULL},

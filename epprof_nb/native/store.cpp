@@ -83,7 +83,7 @@ void Store::column(Columns* columns, const char* name, std::shared_ptr<Blocks> b
 }
 
 void Store::take(Columns* columns, uint64_t counts[3]) {
-  size_t n = activities_;
+  size_t n = blocks_.empty() ? 0 : (blocks_.size() - 1) * Block::kRows + row_;
   // The columns point into the blocks, which return to the pool when the columns are freed.
   std::shared_ptr<Blocks> blocks(new Blocks(std::move(blocks_)), [](Blocks* taken) {
     for (auto& block : *taken) block_pool().put(std::move(block));
@@ -144,7 +144,7 @@ void Store::take(Columns* columns, uint64_t counts[3]) {
   api_.clear();
   overhead_.clear();
   memory_.clear();
-  activities_ = 0;
+  row_ = Block::kRows;
   held_ = lost_ = unfinished_ = 0;
 }
 

@@ -16,7 +16,8 @@ enum ActivityKind : uint8_t { kKernel, kMemcpy, kMemset, kSynchronization };
 // Columns of activities, side by side in one block of memory. Fields that a kind does not have
 // keep what `clear` puts there: 0, and -1 for numbers that may be missing.
 struct Block {
-  static constexpr size_t kRows = 8192;
+  // No multiple of a page: else every column's next row falls into the same set of the cache.
+  static constexpr size_t kRows = 8192 + 40;
 
   int64_t start[kRows], end[kRows], bytes[kRows], graph_node[kRows];
   uint32_t correlation[kRows], name[kRows];
@@ -77,16 +78,20 @@ class Store {
   Block* begin(size_t* row) {
     if (held_ >= bound_) {
       lost_++;
+      single_work_++;
       return nullptr;
     }
-    size_t at = activities_ % Block::kRows;
-    if (at == 0 && activities_ == blocks_.size() * Block::kRows) blocks_.push_back(block_pool().get());
-    *row = at;
+    if (row_ == Block::kRows) {
+      blocks_.push_back(block_pool().get());
+      row_ = 0;
+    }
+    *row = row_;
     return blocks_.back().get();
   }
   // Keeps the row that `begin` gave, or not.
-  void commit() {
-    activities_++;
+  void commit(bool single_work) {
+    single_work_ += single_work;
+    row_++;
     held_++;
   }
 
@@ -95,6 +100,9 @@ class Store {
   void add(const Overhead& e) { if (room()) overhead_.push_back(e); }
   void add(const MemoryEvent& e) { if (room()) memory_.push_back(e); }
   void add_unfinished() { unfinished_++; }
+  // Activities seen that a call of their own launched (not a graph's), those lost included.
+  int64_t single_work() const { return single_work_; }
+  void reset_single_work() { single_work_ = 0; }
   // The API call recorded last, taken out again; false where there is none.
   bool take_last_api(ApiCall* call);
   // Everything since the last call; bounds start anew.
@@ -103,6 +111,7 @@ class Store {
  private:
   using Blocks = std::vector<std::unique_ptr<Block>>;
 
+  int64_t single_work_ = 0;
   bool room();
   template <typename T>
   void column(Columns* columns, const char* name, std::shared_ptr<Blocks> blocks, size_t rows,
@@ -110,7 +119,7 @@ class Store {
 
   uint64_t bound_ = UINT64_MAX;
   uint64_t held_ = 0;  // records of all tables
-  size_t activities_ = 0;
+  size_t row_ = Block::kRows;  // the next row of the last block
   uint64_t lost_ = 0, unfinished_ = 0;
   Blocks blocks_;
   std::vector<ExternalId> external_;

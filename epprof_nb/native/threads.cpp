@@ -20,7 +20,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<ThreadState*> threads;
-  uint64_t ids = 0;
+  int64_t ended_work_calls = 0;
 };
 
 Registry& registry() {
@@ -78,6 +78,12 @@ void for_each_thread(void (*each)(ThreadState*, void*), void* data) {
   for (ThreadState* t : r.threads) each(t, data);
 }
 
+int64_t ended_work_calls() {
+  Registry& r = registry();
+  std::lock_guard<std::mutex> lock(r.mutex);
+  return r.ended_work_calls;
+}
+
 void reap_threads() {
   Registry& r = registry();
   std::lock_guard<std::mutex> lock(r.mutex);
@@ -86,6 +92,7 @@ void reap_threads() {
     if (t->ended_drained && t != cell_thread.load() && t->ops.empty() && t->launches.empty()) {
       t->ops.close(op_pool);
       t->launches.close(launch_pool);
+      r.ended_work_calls += int64_t(t->work_calls.load());
       free(t->stack);
       delete t;
     } else {
@@ -102,7 +109,7 @@ void forget_threads_after_fork() {
   current = nullptr;
 }
 
-uint32_t LineRows::find(uint64_t parent, uint32_t key) {
+uint32_t LineRows::search(uint64_t parent, uint32_t key) {
   if (rows.size() * 2 >= slots_.size()) rehash(std::max<size_t>(1024, slots_.size() * 2));
   size_t mask = slots_.size() - 1;
   for (size_t i = hash(parent, key) & mask;; i = (i + 1) & mask) {

@@ -86,13 +86,24 @@ struct LineRow {
 // (parent op, statement) -> LineRow. Open addressing; grows by doubling.
 class LineRows {
  public:
-  uint32_t find(uint64_t parent, uint32_t key);  // index into `rows`, made where missing
+  // Index into `rows`, made where missing.
+  uint32_t find(uint64_t parent, uint32_t key) {
+    uint32_t& recent = recent_[key % kRecent];
+    if (recent < rows.size() && rows[recent].key == key && rows[recent].parent == parent) {
+      return recent;
+    }
+    return recent = search(parent, key);
+  }
   void clear();
   std::vector<LineRow> rows;
 
  private:
+  static constexpr size_t kRecent = 64;
+
+  uint32_t search(uint64_t parent, uint32_t key);
   void rehash(size_t slots);
   std::vector<uint32_t> slots_;  // index + 1
+  uint32_t recent_[kRecent] = {};  // rows found last: a loop's statements come again and again
 };
 
 constexpr uint32_t kMaxDepth = 8192;
@@ -113,6 +124,7 @@ struct ThreadState {
   uint64_t last_id = 0;
   uint32_t statement_rows = 0;
   bool node_created = false;  // a graph node was made inside the current API call
+  std::atomic<uint64_t> work_calls{0};  // calls that put one activity on the device, ever
   bool internal = false;      // the profiler itself is calling CUDA
   void* context = nullptr;    // last CUDA context seen on this thread ...
   uint64_t context_session = 0;  // ... in this CUPTI session
@@ -148,6 +160,7 @@ ThreadState* this_thread();  // made on first use; null once this thread's local
 
 // Calls `each(thread, data)` for every thread, under the registry's lock.
 void for_each_thread(void (*each)(ThreadState*, void*), void* data);
+int64_t ended_work_calls();  // work calls of threads freed since
 void reap_threads();  // frees threads that have ended and whose logs have all been taken
 void forget_threads_after_fork();
 

@@ -34,6 +34,8 @@ class Recorded:
     """API calls the recorder saw itself, where the launch log could not (external correlation)."""
     op_of_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
     """External correlation: correlation ids and the op ids pushed around their calls."""
+    decode_ns: int = 0
+    """Time that decoding took, on the recorder's own threads or while handing over."""
     own_waits: tuple[tuple[int, int], ...] = ()
     """Stretches in which the profiler itself waited for the device, nanoseconds."""
 

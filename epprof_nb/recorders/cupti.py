@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,10 @@ _ALREADY_SUBSCRIBED = {
 }
 
 
+_foreign_clock: Probe | None = None
+"""The first reading of a clock that another profiler put into CUPTI, while it is there."""
+
+
 def packed_layout(api_version: int) -> bytes:
     """The layout of one CUPTI version as the native core's ``Layout`` (``native/layout.h``)."""
     layout = abi.layout_for(api_version)
@@ -52,9 +57,14 @@ def _kind(name: str) -> int:
     return abi.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
 
 
+_loaded_in: int | None = None
+"""The process that loaded libcupti: a child forked from it cannot use it."""
+
+
 @cache
 def _load() -> tuple[libcupti.Found, int]:
     """Find and load libcupti, once a process."""
+    global _loaded_in  # noqa: PLW0603 - a fact of the process
     driver = libcupti.find_driver()
     if driver is None:
         raise CaptureError(
@@ -70,6 +80,7 @@ def _load() -> tuple[libcupti.Found, int]:
             f"No GPU work can be recorded: {found.path} ({found.origin}) could not be used: "
             f"{error}. `epprof doctor` shows what was found and how to mend it."
         ) from error
+    _loaded_in = os.getpid()
     return found, version
 
 
@@ -92,6 +103,14 @@ def active_profiler() -> str | None:
     return None
 
 
+def _likely_holder(result: str) -> str:
+    if result not in _ALREADY_SUBSCRIBED:
+        return "an unknown tool"
+    if "torch" in sys.modules:
+        return "another profiler, likely torch.profiler, which keeps them once it has run"
+    return "another profiler"
+
+
 class CuptiRecorder:
     """Records GPU activities through CUPTI. See `epprof_nb.recorders.base.Recorder`."""
 
@@ -100,7 +119,9 @@ class CuptiRecorder:
     def __init__(self) -> None:
         self._probe: Probe | None = None
         self._external = False
+        self._without_record = 0
         self._own_waits: list[tuple[int, int]] = []
+        self._devices: list[str] = []
         self.versions: dict[str, str] = {}
         self.clock: dict[str, Any] = {}
 
@@ -112,6 +133,12 @@ class CuptiRecorder:
         CaptureError
             Where no GPU work can be recorded; the message says why and what to do.
         """
+        if _loaded_in not in (None, os.getpid()):
+            raise CaptureError(
+                "No GPU work can be recorded in this process: it was forked from one that uses "
+                "CUDA, and CUDA does not work in the child of a fork. Start worker processes with "
+                "the 'spawn' method."
+            )
         found, version = _load()
         self.versions = {
             "cupti": str(version),
@@ -139,6 +166,7 @@ class CuptiRecorder:
         )
         started = self._start(kinds, callbacks=True, all_calls=options.records("api"))
         self._external = False
+        self._without_record = 0
         if not started["subscribed"]:
             # Another tool owns CUPTI's callbacks: tag calls by external correlation instead.
             _native.cupti_stop()
@@ -146,12 +174,10 @@ class CuptiRecorder:
             self._start(kinds, callbacks=False, all_calls=False)
             self._external = True
             result = abi.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
-            holder = other or (
-                "another profiler" if result in _ALREADY_SUBSCRIBED else "an unknown tool"
-            )
+            holder = other or _likely_holder(str(result))
             notes.append(
                 f"CUPTI's callbacks are held by {holder} ({result}): work was tied to ops by "
-                "external correlation, which costs more. End the other profiler for exact costs."
+                "external correlation, which costs more. Restart the kernel to profile without it."
             )
         elif other:
             notes.append(f"{other} is active in this process: it may take records from this one.")
@@ -187,10 +213,26 @@ class CuptiRecorder:
         before = _native.now_ns()
         _native.cupti_sync()
         self._own_waits.append((before, _native.now_ns()))
+        self._await_records()
+
+    def _await_records(self) -> None:
+        """Flush until every launch has its record: CUPTI finishes records on a thread of its own.
+
+        A forced flush comes last, because it gives up on records of work still running.
+        """
+        if not self._external:
+            for pause_s in (0.0, 0.0005, 0.001, 0.002, 0.004):
+                time.sleep(pause_s)
+                _native.cupti_flush(forced=False)
+                if _native.cupti_outstanding() <= self._without_record:
+                    return
+        _native.cupti_flush(forced=True)
+        # Copies within the host's memory, and what CUPTI dropped, will never have one.
+        self._without_record = max(0, _native.cupti_outstanding())
 
     def drain(self) -> Recorded:
         """Hand over the records CUPTI has finished."""
-        _native.cupti_flush(forced=False)
+        _native.cupti_flush(forced=False)  # a cut without a wait takes what is there
         raw = _native.cupti_drain()
         calibration = self._calibrate()
         activities = _activities(raw, calibration)
@@ -199,6 +241,7 @@ class CuptiRecorder:
             memory=_memory(raw, calibration),
             overhead=_overhead(raw, calibration),
             dropped=raw["lost"] + raw["dropped"] + raw["unfinished"],
+            decode_ns=raw["decode_ns"],
         )
         if self._external:
             recorded.api_calls = _api_calls(raw, calibration)
@@ -215,16 +258,20 @@ class CuptiRecorder:
         return recorded
 
     def _calibrate(self) -> Calibration | None:
+        global _foreign_clock  # noqa: PLW0603 - a fact of the process, like the clock itself
         first = self._probe
         if first is None:
             self.clock = {"cupti": "unproven"}
             return None
         if first.agrees:
+            _foreign_clock = None
             self.clock = {"cupti": "shared", "probe_ns": first.after_ns - first.before_ns}
             return None
-        # Another profiler has put its own clock into CUPTI.
+        # Another profiler has put its own clock into CUPTI. The longer the stretch between two
+        # readings, the better the rate: the first reading of that clock is kept.
+        _foreign_clock = _foreign_clock or first
         last = self._read_clock() or first
-        calibration = Calibration(first, last)
+        calibration = Calibration(_foreign_clock, last)
         self.clock = {"cupti": "calibrated", "offset_ns": calibration.offset_ns}
         return calibration
 
@@ -238,9 +285,11 @@ class CuptiRecorder:
         """Describe the GPUs of this machine."""
         from epprof_nb.gpu_state import device_names
 
+        # CUDA has started by the time something was recorded, and its ordinals stay.
+        self._devices = self._devices or device_names()
         return [
             {"device_id": index, "name": name, "kind": "cuda"}
-            for index, name in enumerate(device_names())
+            for index, name in enumerate(self._devices)
         ]
 
 

@@ -29,12 +29,15 @@ class Busy:
     share: float
 
 
+_TELLING_SHARE = 0.25
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """The numbers of the summary line.
 
     ``recorded`` is the share of launches whose activity was recorded, None where it is not
-    known; ``cost`` the profiler's own share of the wall time, None likewise.
+    known; ``cost`` the profiler's own time as a share of the wall time, None likewise.
     """
 
     wall_ns: int
@@ -48,6 +51,7 @@ class Summary:
     recorded: float | None
     lost: int
     cost: float | None
+    cost_ns: int
     unattributed: int
     error: str | None
 
@@ -74,7 +78,9 @@ class Summary:
             share = percent(self.recorded) if not self.lost else f"{self.recorded:.1%}"
             parts.append(f"recorded {share.replace('%', ' %').replace('  ', ' ')}{lost}")
         if self.cost is not None:
-            parts.append(f"+{percent(self.cost)} profiling cost")
+            # A short cell's share would be thousands of per cent: the time itself says more.
+            told = percent(self.cost) if self.cost <= _TELLING_SHARE else duration(self.cost_ns)
+            parts.append(f"+{told} profiling cost")
         if self.unattributed:
             parts.append(f"{self.unattributed:,} without an op")
         return ", ".join(parts)
@@ -153,7 +159,8 @@ def summarise(profile: Profile) -> Summary:
     kinds = kind_codes(profile)
     activities = profile.tables["activities"]
     copies = kinds == MEMCPY
-    cost = (profile.info.get("profiling_cost") or {}).get("share")
+    costs = profile.info.get("profiling_cost") or {}
+    cost = costs.get("share")
     recorded, lost = _recorded(profile.info)
     wall = wall_of(profile)
     error = profile.info.get("error")
@@ -169,6 +176,7 @@ def summarise(profile: Profile) -> Summary:
         recorded=recorded,
         lost=lost,
         cost=None if cost is None else float(cost),
+        cost_ns=int(costs.get("ns", 0)),
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else str(error),
     )

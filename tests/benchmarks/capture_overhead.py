@@ -6,12 +6,16 @@ Needs an NVIDIA GPU and PyTorch; Triton's Proton where it is installed.
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
+import tempfile
 import time
 
 import torch
 
 import epprof_nb
 from epprof_nb import _native
+from epprof_nb.abi.cupti import layout_for
 from tests.benchmarks.harness import header, paired, show
 
 LAUNCHES = 100_000
@@ -23,6 +27,7 @@ def main() -> None:
     parser.add_argument("--launches", type=int, default=LAUNCHES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peers", action="store_true", help="also torch.profiler and Proton")
+    parser.add_argument("--proton", action="store_true", help="only Proton")
     args = parser.parse_args()
     header(f"{args.launches:,} tiny kernels on {torch.cuda.get_device_name()}, one op a launch")
     x = torch.zeros(16, device="cuda")
@@ -52,7 +57,12 @@ def main() -> None:
         _native.drain_ops(_native.now_ns(), open_too=False)
         return seconds
 
+    if args.proton:
+        proton(timed, unmarked, x, n, max(2, args.rounds // 2))
+        return
+    epprof_version: dict[str, str] = {}
     joined: list[float] = []
+    held: list[float] = []
 
     def profiled(**options):
         def run() -> float:
@@ -67,8 +77,10 @@ def main() -> None:
                 frames = prof.ops, prof.activities, prof.api_calls
                 joined.append(time.perf_counter() - ended)
                 kernels = frames[1][frames[1]["kind"] == "kernel"]
+                epprof_version.update(prof.info["versions"])
                 assert len(kernels) == n, (len(kernels), prof.info["recorded"])
                 assert kernels["op_id"].nunique() == n
+                held.append(sum(table.nbytes for table in prof.tables.values()) / n)
             return seconds
 
         return run
@@ -95,6 +107,12 @@ def main() -> None:
     print(
         f"end of the work to joined DataFrames: {joined[len(joined) // 2] * 1e3:.1f} ms "
         f"(least {joined[0] * 1e3:.1f}) for {n:,} launches\n"
+    )
+    version = int(epprof_version["cupti"])
+    raw = layout_for(version).records["kernel"].size
+    print(
+        f"tables: {held[-1]:.0f} bytes a launch, {held[-1] / raw:.2f} x its raw kernel record "
+        f"of {raw} bytes\n"
     )
     if args.peers:
         peers(timed, unmarked, x, n, args.rounds)
@@ -132,25 +150,42 @@ def peers(timed, unmarked, x, n: int, rounds: int) -> None:
     }
     show(paired(variants, max(2, rounds // 2)), ("loop, unmarked",), "us a launch", 1e6 / n)
     print(f"torch.profiler's stop() alone: {sorted(stops)[len(stops) // 2] * 1e3:.0f} ms\n")
+    # In a process of its own: torch.profiler leaves CUPTI's one subscriber place taken.
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "tests.benchmarks.capture_overhead",
+            "--proton",
+            "--launches",
+            str(n),
+        ],
+        check=False,
+    )
+
+
+def proton(timed, unmarked, x, n: int, rounds: int) -> None:
+    """Triton's Proton with a scope a launch."""
     try:
-        from triton import profiler as proton
+        from triton import profiler
     except ImportError:
         print("Proton is not installed")
         return
 
     def scoped() -> None:
         for _ in range(n):
-            with proton.scope("launch"):
+            with profiler.scope("launch"):
                 x.add_(1)
 
-    def proton_run() -> float:
-        session = proton.start("/tmp/proton_benchmark")
-        seconds = timed(scoped)
-        proton.finalize(session)
+    def run() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            session = profiler.start(f"{folder}/proton")
+            seconds = timed(scoped)
+            profiler.finalize(session)
         return seconds
 
-    variants = {"loop, unmarked": lambda: timed(unmarked), "Proton, a scope a launch": proton_run}
-    show(paired(variants, max(2, rounds // 2)), ("loop, unmarked",), "us a launch", 1e6 / n)
+    variants = {"loop, unmarked": lambda: timed(unmarked), "Proton, a scope a launch": run}
+    show(paired(variants, rounds), ("loop, unmarked",), "us a launch", 1e6 / n)
 
 
 if __name__ == "__main__":

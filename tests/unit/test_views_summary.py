@@ -76,6 +76,12 @@ def test_the_line_counts_and_adds_up():
     assert "recorded 100 %, +4 % profiling cost" in line
 
 
+def test_a_cost_beyond_a_quarter_of_the_wall_is_told_as_time():
+    cost = {"share": 4.3, "ns": 97_000_000}
+    line = summary_line(profile([kernel(1, 0, 20)], profiling_cost=cost))
+    assert "+97.0 ms profiling cost" in line
+
+
 def test_lost_records_are_told_where_they_matter():
     info = {"recorded": {"launched": {"kernel": 1000}, "lost": {"kernel": 8}},
             "attribution": {"none": 5}}  # fmt: skip

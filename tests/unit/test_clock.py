@@ -1,0 +1,37 @@
+"""Two clocks brought into one."""
+
+import numpy as np
+
+from epprof_nb import _native
+from epprof_nb.clock import Calibration, Probe, pair_with_epoch
+
+
+def probe(ours: int, theirs: int, width: int = 400) -> Probe:
+    return Probe(ours - width, theirs - 50, theirs + 50, ours + width)
+
+
+def test_the_epoch_pairing_is_consistent_over_readings():
+    first, second = pair_with_epoch(), pair_with_epoch()
+    drift = (second[1] - first[1]) - (second[0] - first[0])
+    assert abs(drift) < 1_000_000
+    assert first[0] <= _native.now_ns()
+
+
+def test_a_record_inside_our_readings_proves_the_shared_clock():
+    assert Probe(1000, 1100, 1200, 1300).agrees
+    assert not Probe(1000, 500_000, 500_100, 1300).agrees
+
+
+def test_times_of_a_clock_of_another_unit_and_origin_are_brought_into_ours():
+    ticks_per_ns, origin = 2.1, 5_000_000_000
+    ours = np.arange(1_000_000_000, 2_000_000_000, 12_345_678, dtype=np.int64)
+    theirs = (ours * ticks_per_ns).astype(np.int64) + origin
+    ends = (1_000_000_000, 2_000_000_000)
+    probes = [probe(t, int(t * ticks_per_ns) + origin) for t in ends]
+    back = Calibration(*probes).apply(theirs)
+    assert np.abs(back - ours).max() < 1000
+
+
+def test_one_probe_alone_shifts_without_stretching():
+    only = probe(10_000, 70_000)
+    assert Calibration(only, only).apply(np.array([70_000, 71_000])).tolist() == [10_000, 11_000]

@@ -1,0 +1,334 @@
+"""Sessions and the capture service on the host device: slices, limits, faults, forks."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import _native, host, session
+from epprof_nb.capture import service
+from epprof_nb.errors import CaptureError
+from epprof_nb.options import Options
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaks():
+    yield
+    assert service.consumers == 0
+    assert _native.top() == 0
+
+
+def work(name: str) -> None:
+    array = host.empty((16,))
+    host.launch(lambda a: a.fill(1), array, name=name)
+
+
+def kernels(prof) -> list[str]:
+    found = prof.activities
+    return found.loc[found["kind"] == "kernel", "name"].tolist()
+
+
+def test_an_empty_profile_has_every_table_with_its_full_schema():
+    with epprof_nb.profile() as prof:
+        pass
+    for name, table in prof.tables.items():
+        frame = table.to_frame()
+        assert len(frame) == 0, name
+        columns = [*([frame.index.name] if frame.index.name else []), *frame.columns]
+        assert tuple(columns) == table.schema.names
+    assert len(prof.by_op()) == len(prof.by_line()) == len(prof.by_kernel()) == 0
+    assert "No device work" in repr(prof)
+
+
+def test_nested_profiles_see_exactly_their_slices():
+    with epprof_nb.profile() as outer, epprof_nb.op("outer"):
+        work("a")
+        with epprof_nb.profile() as inner, epprof_nb.op("inner"):
+            work("b")
+        work("c")
+    assert kernels(outer) == ["a", "b", "c"]
+    assert kernels(inner) == ["b"]
+    assert outer.ops["name"].tolist() == ["outer", "inner"]
+    around = inner.ops.set_index("name").loc["outer"]
+    assert around["status"] == "open"
+    assert around["start_ns"] < 0
+    assert (outer.ops["status"] == "complete").all()
+
+
+def test_overlapping_profiles_see_exactly_their_slices():
+    first, second = session.start(), None
+    work("only first")
+    second = session.start()
+    work("both")
+    one = first.stop()
+    work("only second")
+    two = second.stop()
+    assert kernels(one) == ["only first", "both"]
+    assert kernels(two) == ["both", "only second"]
+
+
+def test_a_launch_before_a_slice_is_not_in_it_even_if_it_ends_inside():
+    slow = host.empty((1,))
+    with epprof_nb.profile():
+        host.launch(lambda _: time.sleep(0.1), slow, name="slow")
+        with epprof_nb.profile() as inner:
+            work("inside")
+            host.synchronize()
+    assert kernels(inner) == ["inside"]
+
+
+def test_the_hundredth_session_is_as_right_as_the_first():
+    for _ in range(100):
+        with epprof_nb.profile() as prof, epprof_nb.op("again"):
+            work("k")
+        assert kernels(prof) == ["k"]
+        assert prof.info["attribution"] == {"stack": 1, "cell": 0, "none": 0}
+
+
+def test_an_exception_comes_through_and_the_profile_is_kept():
+    profiler = epprof_nb.profile()
+    prof = None
+
+    def code():
+        nonlocal prof
+        with profiler as prof:
+            work("before")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        code()
+    assert kernels(prof) == ["before"]
+    assert prof.info["error"] == "ZeroDivisionError"
+
+
+def test_stopping_twice_says_what_to_do():
+    one = session.start()
+    one.stop()
+    with pytest.raises(CaptureError, match="Begin a new one"):
+        one.stop()
+
+
+def test_recording_stops_at_the_time_limit_and_the_code_goes_on():
+    with epprof_nb.profile(time_limit_s=0.1) as prof:
+        work("early")
+        time.sleep(0.4)
+        work("late")
+    assert kernels(prof) == ["early"]
+    assert prof.info["wall_ns"] < 350_000_000
+    assert any("0.1 s" in note for note in prof.info["notes"])
+
+
+def test_shown_and_lost_add_up_to_launched_beyond_the_record_limit():
+    with epprof_nb.profile(max_records=20) as prof:
+        for _ in range(100):
+            work("many")
+    recorded = prof.info["recorded"]
+    assert recorded["shown"]["kernel"] + recorded["lost"]["kernel"] == 100
+    assert recorded["launched"]["kernel"] == 100
+    assert recorded["shown"]["kernel"] <= 20
+    assert any("Records lost" in note for note in prof.info["notes"])
+
+
+def test_a_full_op_log_keeps_the_device_time_and_says_what_is_lost():
+    in_use = _native.counters()["op_chunks"]
+    _native.set_limits(
+        op_chunks=in_use + 2, launch_chunks=32768, line_rows=100_000, line_repeats=1000
+    )
+    try:
+        with epprof_nb.profile() as prof:
+            for _ in range(2000):
+                with epprof_nb.op("many"):
+                    pass
+            with epprof_nb.op("last"):
+                work("k")
+    finally:
+        _native.set_limits(
+            op_chunks=32768, launch_chunks=32768, line_rows=100_000, line_repeats=1000
+        )
+    assert prof.info["recorded"]["ops_lost"] + len(prof.ops) == 2001
+    assert kernels(prof) == ["k"]
+    by_op = prof.by_op()
+    assert by_op["self_device_ns"].sum() == prof.activities["duration_ns"].sum()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"detail": "everything"}, "unknown detail 'everything'"),
+        ({"max_records": 0}, "max_records"),
+        ({"time_limit_s": -1}, "time_limit_s"),
+    ],
+)
+def test_wrong_options_are_told_before_anything_runs(options, said):
+    with pytest.raises(ValueError, match=said):
+        epprof_nb.profile(**options)
+
+
+def test_profile_used_as_a_decorator_points_to_op():
+    with pytest.raises(TypeError, match=r"epprof_nb\.op"):
+        epprof_nb.profile()(lambda: None)
+
+
+def test_threads_that_end_inside_a_session_leave_their_work():
+    def one(i):
+        with epprof_nb.op(f"op_{i}"):
+            work(f"op_{i}")
+
+    with epprof_nb.profile() as prof:
+        for i in range(30):
+            thread = threading.Thread(target=one, args=(i,))
+            thread.start()
+            thread.join()
+    ops = prof.ops["name"]
+    rows = prof.activities[prof.activities["kind"] == "kernel"]
+    assert len(rows) == 30
+    assert all(name == ops[op] for name, op in zip(rows["name"], rows["op_id"], strict=True))
+
+
+def test_work_of_a_worker_that_the_statement_waits_for_is_the_statements():
+    def worker():
+        for _ in range(20):
+            time.sleep(0.005)
+            work("w")
+
+    with epprof_nb.profile() as prof, epprof_nb.op("waits"):
+        thread = threading.Thread(target=worker)
+        thread.start()
+        thread.join()
+    rows = prof.activities[prof.activities["kind"] == "kernel"]
+    assert set(rows["attribution"]) == {"cell"}
+    assert {prof.ops["name"][op] for op in rows["op_id"]} == {"waits"}
+
+
+def test_work_of_a_thread_that_runs_beside_busy_code_is_nobodys():
+    done = threading.Event()
+
+    def beside():
+        while not done.is_set():
+            time.sleep(0.002)
+            work("w")
+
+    with epprof_nb.profile() as prof, epprof_nb.op("busy"):
+        thread = threading.Thread(target=beside)
+        thread.start()
+        end = time.perf_counter() + 0.3
+        while time.perf_counter() < end:
+            sum(range(500))
+        done.set()
+        thread.join()
+    rows = prof.activities[prof.activities["kind"] == "kernel"]
+    assert len(rows) > 5
+    assert set(rows["attribution"]) == {"none"}
+    assert prof.info["attribution"]["none"] == len(prof.activities)
+
+
+def _child(queue):
+    try:
+        with epprof_nb.profile() as prof, epprof_nb.op("child"):
+            work("child")
+        queue.put((kernels(prof), prof.ops["name"].tolist()))
+    except BaseException as error:
+        queue.put(repr(error))
+
+
+def test_a_forked_child_profiles_itself_and_disturbs_nothing():
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    with epprof_nb.profile() as prof, epprof_nb.op("parent"):
+        work("parent")
+        process = context.Process(target=_child, args=(queue,))
+        process.start()
+        assert queue.get() == (["child"], ["child"])
+        process.join(20)
+        work("parent")
+    assert process.exitcode == 0
+    assert kernels(prof) == ["parent", "parent"]
+
+
+def test_a_session_of_the_parent_cannot_be_stopped_in_a_forked_child():
+    one = session.start()
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            one.stop()
+            os.write(write, b"stopped")
+        except CaptureError:
+            os.write(write, b"refused")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(read, 20) == b"refused"
+    os.close(read)
+    os.close(write)
+    one.stop()
+
+
+def test_a_subprocess_in_a_profile_is_left_alone():
+    with epprof_nb.profile() as prof:
+        out = subprocess.run([sys.executable, "-c", "print(1)"], capture_output=True, check=True)
+        work("k")
+    assert out.stdout == b"1\n"
+    assert kernels(prof) == ["k"]
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = (
+        "import sys, epprof_nb;"
+        "print([m for m in ('pandas', 'numpy', 'IPython', 'matplotlib') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_changing_a_frame_does_not_change_the_profile():
+    with epprof_nb.profile() as prof, epprof_nb.op("kept", a=1):
+        work("k")
+    frame = prof.ops
+    frame["start_ns"] = 0
+    frame.loc[:, "count"] = 7
+    frame["args"].iloc[0]["a"] = 2
+    activities = prof.activities
+    activities["bytes"] = activities["bytes"].fillna(5)
+    assert prof.ops["start_ns"].iloc[0] > 0
+    assert prof.ops["count"].iloc[0] == 1
+    assert prof.ops["args"].iloc[0] == {"a": 1}
+    assert prof.activities["bytes"].isna().all()
+
+
+def test_a_recorder_that_cannot_start_is_told_and_costs_nothing_else(monkeypatch):
+    from epprof_nb import capture
+    from epprof_nb.recorders.host import HostRecorder
+
+    class Broken:
+        name = "broken"
+
+        def start(self, options):
+            raise CaptureError("CUPTI is held by nsys.")
+
+    monkeypatch.setattr(capture, "_recorders", lambda: (Broken(), HostRecorder()))
+    with epprof_nb.profile() as prof, epprof_nb.op("goes on"):
+        work("k")
+    assert kernels(prof) == ["k"]
+    assert prof.info["notes"] == ["CUPTI is held by nsys."]
+
+
+def test_a_nested_profile_may_ask_for_more_detail():
+    with epprof_nb.profile():
+        with epprof_nb.profile(detail="memory") as inner:
+            host.empty((100,), np.float64)
+        assert inner.memory["operation"].tolist() == ["allocation", "release"]
+        assert inner.memory["bytes"].tolist() == [800, 800]
+
+
+def test_options_know_their_parts():
+    options = Options(detail="api, memory")
+    assert options.records("api")
+    assert options.records("memory")
+    assert not options.records("overhead")
+    assert Options(detail="all").records("overhead")
