@@ -46,11 +46,24 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name in ("host", "testing"):
         return import_module(f"epprof_nb.{name}")
+    if name == "_native":
+        return _import_native()
     if name not in _HOMES:
         raise AttributeError(f"module 'epprof_nb' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _import_native() -> object:
+    try:
+        return import_module("epprof_nb._native")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"The native core of epprof_nb is not in {__path__[0]}: this is a source checkout in "
+            "which it was not built. Run Python from another directory, where the installed "
+            "package is found, or install the checkout in place with `pip install -e .`."
+        ) from error
 
 
 def __dir__() -> list[str]:

@@ -96,6 +96,8 @@ def profile() -> Profile:
 def _chromium() -> str:
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
+        if os.environ.get("CI"):
+            pytest.fail("there is no chromium on the PATH")
         pytest.skip("needs chromium on the PATH")
     return path
 
