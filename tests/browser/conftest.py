@@ -102,7 +102,7 @@ def _chromium() -> str:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
     api = pytest.importorskip("playwright.sync_api")
     arguments = ["--no-sandbox", "--force-color-profile=srgb"]
