@@ -221,7 +221,15 @@ def _activities_of(part: Slice, recorded: Sequence[Recorded], launches: _Launche
             known_before = column(part.earlier, "launches", "correlation_id", np.uint64)
             late &= ~contains(known_before.astype(np.int64), correlation)
         keep |= unknown & late
-    return activities if keep.all() else activities.take(selection(keep))
+    return _by_time(activities if keep.all() else activities.take(selection(keep)))
+
+
+def _by_time(table: Table) -> Table:
+    """The rows in the order of their starts: streams and threads are recorded one by one."""
+    start = table["start_ns"]
+    if (start[1:] >= start[:-1]).all():
+        return table
+    return table.take(np.argsort(start, kind="stable"))
 
 
 def _attribute(
@@ -276,7 +284,7 @@ def _with_earlier_ops(part: Slice, ops: Table, capture_op: I64) -> tuple[Table, 
 def _api_calls(launches: _Launches, known_ops: I64) -> Table:
     shown = launches.take(selection(~launches.own)) if launches.own.any() else launches
     op, _, _ = _attribute(shown, np.arange(len(shown.op)), known_ops)
-    return Table(
+    table = Table(
         API_CALLS,
         {
             "domain": shown.domains,
@@ -291,6 +299,7 @@ def _api_calls(launches: _Launches, known_ops: I64) -> Table:
             "captured": (shown.flags & _CAPTURED) != 0,
         },
     )
+    return _by_time(table)
 
 
 def _graphs(activities: Table) -> Table:

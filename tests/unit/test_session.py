@@ -286,6 +286,44 @@ def test_importing_the_package_imports_nothing_heavy():
     assert out.stdout.strip() == "[]"
 
 
+def test_rows_of_every_table_are_in_the_order_of_their_starts():
+    streams = [host.Stream() for _ in range(3)]
+
+    def one(stream):
+        for _ in range(20):
+            with epprof_nb.op("o"):
+                array = host.empty((16,))
+                host.launch(lambda a: a.fill(1), array, name="k", stream=stream)
+
+    with epprof_nb.profile() as prof:
+        threads = [threading.Thread(target=one, args=(stream,)) for stream in streams]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(prof.activities) >= 60
+    for frame in (prof.ops, prof.activities, prof.api_calls):
+        assert frame["start_ns"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "import os; os._exit(3)"])
+def test_a_session_left_open_lets_the_process_end(ending):
+    code = f"""
+import epprof_nb
+from epprof_nb import host, session
+left = session.start()
+with epprof_nb.op("open"):
+    host.launch(lambda a: a.fill(1), host.empty((16,)))
+epprof_nb.op("never closed").__enter__()
+{ending}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == (3 if ending else 0), done.stderr
+    assert done.stderr == ""
+
+
 def test_changing_a_frame_does_not_change_the_profile():
     with epprof_nb.profile() as prof, epprof_nb.op("kept", a=1):
         work("k")
