@@ -66,7 +66,8 @@ def _recorded(activities: Table, calls: Table, joined: Joined) -> dict[str, Any]
     told by the call.
     """
     kinds = activities.names("kind")
-    shown = {k: int(kinds.equals(k).sum()) for k in kinds.categories}
+    counts = {k: int(kinds.equals(k).sum()) for k in kinds.categories}
+    shown = {kind: count for kind, count in counts.items() if count}
     launched, lost = dict(shown), {}
     good = (calls["return_value"] == 0) & ~calls["captured"]
     # A runtime call, where recorded too, and its driver call are one launch.
