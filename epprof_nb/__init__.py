@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from epprof_nb import host, testing
+    from epprof_nb import host, onnxruntime, testing
     from epprof_nb.formats.epprof import load
     from epprof_nb.magic import load_ipython_extension, unload_ipython_extension
     from epprof_nb.ops import op
@@ -25,6 +25,7 @@ __all__ = [
     "host",
     "load",
     "load_ipython_extension",
+    "onnxruntime",
     "op",
     "profile",
     "testing",
@@ -44,7 +45,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("host", "testing"):
+    if name in ("host", "onnxruntime", "testing"):
         return import_module(f"epprof_nb.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'epprof_nb' has no attribute {name!r}")

@@ -63,8 +63,9 @@ class Slice:
 def _recorders() -> list[Recorder]:
     from epprof_nb.recorders.cupti import CuptiRecorder, driver_present
     from epprof_nb.recorders.host import HostRecorder
+    from epprof_nb.recorders.onnxruntime import OnnxRuntimeRecorder
 
-    recorders: list[Recorder] = [HostRecorder()]
+    recorders: list[Recorder] = [HostRecorder(), OnnxRuntimeRecorder()]
     if driver_present():
         recorders.insert(0, CuptiRecorder())
     return recorders
@@ -132,7 +133,7 @@ class CaptureService:
                     devices=[d for r in self._running for d in r.devices()],
                     versions={k: v for r in self._running for k, v in _of(r, "versions")},
                     clock={k: v for r in self._running for k, v in _of(r, "clock")},
-                    notes=consumer.notes,
+                    notes=[*consumer.notes, *(n for r in self._running for n in r.remarks())],
                     graph_nodes=self._graph_nodes,
                 )
             finally:
