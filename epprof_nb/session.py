@@ -144,6 +144,7 @@ class Session:
             "gpu": {"before": self._gpu_before, "after": gpu_state.snapshot()},
         }
         notes += _losses(info["recorded"], joined)
+        notes += _without_run(joined.tables["ops"])
         return info
 
 
@@ -282,6 +283,17 @@ def _losses(recorded: dict[str, Any], joined: Joined) -> list[str]:
             f"logs; {joined.orphans:,} activities lost their op by it. Profile less at once."
         )
     return notes
+
+
+def _without_run(ops: Table) -> list[str]:
+    nodes = ops.names("category").equals("node") & (ops["run_id"] == MISSING)
+    if not nodes.any():
+        return []
+    return [
+        f"{int(nodes.sum()):,} node events belong to no run for certain: their run began before "
+        "this profile, or ran beside another one of a session that ONNX Runtime profiles as a "
+        "whole (SessionOptions.enable_profiling). Leave that off to tell the runs apart."
+    ]
 
 
 def _versions() -> dict[str, str]:
