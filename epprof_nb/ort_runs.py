@@ -152,7 +152,7 @@ def _pointer(run_options: Any) -> Any:  # noqa: ANN401
     pybind11 gives it to who names the C++ type (its conduit: ``_pybind11_conduit_v1_``).
     """
     try:
-        capsule = run_options._pybind11_conduit_v1_(  # noqa: SLF001 - pybind11's public protocol
+        capsule = run_options._pybind11_conduit_v1_(
             _ABI, _native.ort_run_options_type(), b"raw_pointer_ephemeral"
         )
     except AttributeError:

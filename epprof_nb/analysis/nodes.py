@@ -187,7 +187,7 @@ def _enclosing(tree: OpTree, node: npt.NDArray[np.bool_]) -> _Int:
 def _same_node(
     profile: Profile, above: _Int, node: npt.NDArray[np.bool_]
 ) -> tuple[_Int, _Int]:
-    """Number the nodes: executions of one node of one graph share a number."""
+    """Give each node a number, shared by the executions of one node of one graph."""
     ops = profile.tables["ops"]
     path = np.full(len(ops) + 1, MISSING, np.int64)
     while True:
@@ -205,7 +205,7 @@ def _same_node(
 def _numbered(
     which: npt.NDArray[np.bool_], *columns: npt.NDArray[np.integer[Any]]
 ) -> tuple[_Int, _Int]:
-    """Number the combinations of values over some rows; `MISSING` for the other rows."""
+    """Give each combination of values over some rows a number; `MISSING` for other rows."""
     rows = np.flatnonzero(which)
     groups = np.full(len(which), MISSING, np.int64)
     if not len(rows):

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
 import epprof_nb
 
-onnxruntime = pytest.importorskip("onnxruntime", minversion="1.25")
-pytest.importorskip("onnx")
+# run_matrix.py, which brings both, fails where nothing ran.
+collect_ignore_glob = [] if find_spec("onnxruntime") and find_spec("onnx") else ["test_*.py"]
 
 
 @pytest.fixture
 def installed():
+    import onnxruntime
+
     epprof_nb.onnxruntime.install()
     yield onnxruntime
     epprof_nb.onnxruntime.uninstall()

@@ -228,7 +228,9 @@ def test_a_session_may_go_inside_a_profile(installed, x):
     assert nodes(prof)["name"].tolist() == ["first", "second", "third"]
 
 
-HOSTILE = ('say "hi"', "two\nlines\ttab", "größe-層", "<script>alert(1)</script>", "nul-ish \\u0000")
+HOSTILE = (
+    'say "hi"', "two\nlines\ttab", "größe-層", "<script>alert(1)</script>", "nul-ish \\u0000",
+)  # fmt: skip
 
 
 def test_hostile_node_names_come_through(installed, x, tmp_path):
