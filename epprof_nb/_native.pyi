@@ -160,3 +160,14 @@ def ort_profile_run(run_options: Any, file_prefix: str | None, /) -> None:
 
 def ort_details(first: int, /) -> dict[str, bytes]:
     """What was said of events, ids `first` and up: session, node_index, and ids of names."""
+
+def ort_keep_event(
+    session: int,
+    name: str,
+    start_ns: int,
+    duration_ns: int,
+    thread_id: int,
+    args: tuple[str, ...],
+    /,
+) -> None:
+    """Keep device work for the session's own profile; `args` are keys and values in turn."""

@@ -184,12 +184,17 @@ def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
 def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def end_profiling(self: object) -> object:
+        sight = ort_runs.sight_of(self)
+        if sight is None or sight.number is None:
+            return original(self)
+        if sight.session_profile:
+            from epprof_nb import ort_device_events
+
+            ort_device_events.end(self, sight.number)
         try:
             return original(self)
         finally:
-            sight = ort_runs.sight_of(self)
-            if sight is not None:
-                sight.session_profile = False
+            sight.session_profile = False
 
     return end_profiling
 

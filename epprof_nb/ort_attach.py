@@ -111,8 +111,12 @@ def create(
         return
     session._providers = [p for p in session._providers if p != NAME]  # noqa: SLF001
     session._provider_options.pop(NAME, None)  # noqa: SLF001
-    profiled = session._sess_options.enable_profiling  # noqa: SLF001
-    see(session, Sight(name, number=number, session_profile=bool(profiled)))
+    profiled = bool(session._sess_options.enable_profiling)  # noqa: SLF001
+    see(session, Sight(name, number=number, session_profile=profiled))
+    if profiled:
+        from epprof_nb import ort_device_events
+
+        ort_device_events.begin(session)
 
 
 class _LeftAlone(Exception):  # noqa: N818 - no error: a reason

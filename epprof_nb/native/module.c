@@ -444,6 +444,31 @@ static PyObject* ort_profile_run(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_RETURN_NONE;
 }
 
+static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
+  enum { kMost = 32 };
+  unsigned int session;
+  int thread;
+  long long start, duration;
+  const char* name;
+  PyObject* args;
+  if (!PyArg_ParseTuple(arguments, "IsLLiO!", &session, &name, &start, &duration, &thread,
+                        &PyTuple_Type, &args)) {
+    return NULL;
+  }
+  const char* texts[kMost];
+  Py_ssize_t count = PyTuple_Size(args);
+  if (count > kMost || count % 2) {
+    PyErr_SetString(PyExc_ValueError, "args are keys and values in turn, 16 pairs at most");
+    return NULL;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, i), NULL);
+    if (!texts[i]) return NULL;
+  }
+  ep_ort_keep_event(session, name, start, duration, thread, texts, (size_t)count);
+  Py_RETURN_NONE;
+}
+
 static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   const char* name;
   const void* type = ep_ort_run_options_type(&name);
@@ -507,6 +532,7 @@ static PyMethodDef functions[] = {
     {"ort_runtime", ort_runtime, METH_NOARGS, NULL},
     {"ort_new_session", ort_new_session, METH_NOARGS, NULL},
     {"ort_profile_run", ort_profile_run, METH_VARARGS, NULL},
+    {"ort_keep_event", ort_keep_event, METH_VARARGS, NULL},
     {"ort_run_options_type", ort_run_options_type, METH_NOARGS, NULL},
     {"ort_details", ort_details, METH_O, NULL},
     {NULL, NULL, 0, NULL},

@@ -12,6 +12,7 @@
 #include "core.h"
 #include "ort_api.h"
 #include "ort_details.h"
+#include "ort_device_events.h"
 #include "ort_profiler.h"
 
 // Only its type's name counts: pybind11 finds a Python object's class by it.
@@ -149,6 +150,13 @@ char* ep_ort_profile_run(void* run_options, const char* file_prefix) {
   auto* options = static_cast<RunOptions*>(run_options);
   return message_of(file_prefix ? api.enable_run_profiling(options, file_prefix)
                                 : api.disable_run_profiling(options));
+}
+
+void ep_ort_keep_event(uint32_t session, const char* name, int64_t start, int64_t duration,
+                       int32_t thread, const char* const* args, size_t count) {
+  DeviceEvent event{name, start, duration, thread, {}};
+  for (size_t i = 0; i + 1 < count; i += 2) event.args.emplace_back(args[i], args[i + 1]);
+  keep_event(session, std::move(event));
 }
 
 const void* ep_ort_run_options_type(const char** name) {

@@ -9,6 +9,7 @@
 #include "op_stack.h"
 #include "ort_api.h"
 #include "ort_details.h"
+#include "ort_device_events.h"
 
 namespace epprof::ort {
 namespace {
@@ -112,7 +113,13 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   });
 }
 
-Status* end_profiling(EpProfiler*, EventsContainer*) { return nullptr; }
+Status* end_profiling(EpProfiler* self, EventsContainer* container) {
+  return guarded([&] {
+    auto& profiler = *static_cast<Profiler*>(self);
+    if (!profiler.whole_session) return;
+    hand_over_events(profiler.session, profiler.offset_ns, profiler.begun_ns, container);
+  });
+}
 
 }  // namespace
 
