@@ -187,7 +187,7 @@ def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
         sight = ort_runs.sight_of(self)
         if sight is None or sight.number is None:
             return original(self)
-        if sight.session_profile:
+        if sight.session_profile and not sight.graphs:
             from epprof_nb import ort_device_events
 
             ort_device_events.end(self, sight.number)

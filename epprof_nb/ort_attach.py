@@ -8,10 +8,12 @@ not so is left alone.
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.errors import CaptureError
+from epprof_nb.ort_graphs import captures, profiled_from_the_start
 from epprof_nb.ort_runs import Sight, describe, see
 
 if TYPE_CHECKING:
@@ -100,7 +102,10 @@ def create(
     try:
         register()
         arguments, number = _with_observer(given, providers, provider_options)
-        original(session, *arguments, *more)
+        users_profile = given is not None and given.enable_profiling
+        graphs = not users_profile and captures(providers, provider_options)
+        with profiled_from_the_start(session) if graphs else nullcontext():
+            original(session, *arguments, *more)
     except Exception as error:  # noqa: BLE001 - whatever it was, the user's call is made as it is
         reason = str(error) if isinstance(error, _LeftAlone | CaptureError) else (
             f"ONNX Runtime refused it with the observer ({error})"
@@ -111,9 +116,9 @@ def create(
         return
     session._providers = [p for p in session._providers if p != NAME]  # noqa: SLF001
     session._provider_options.pop(NAME, None)  # noqa: SLF001
-    profiled = bool(session._sess_options.enable_profiling)  # noqa: SLF001
-    see(session, Sight(name, number=number, session_profile=profiled))
-    if profiled:
+    sight = Sight(name, number=number, session_profile=users_profile or graphs, graphs=graphs)
+    see(session, sight)
+    if users_profile:
         from epprof_nb import ort_device_events
 
         ort_device_events.begin(session)

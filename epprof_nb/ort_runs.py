@@ -35,6 +35,10 @@ class Sight:
     reason: str | None = None
     session_profile: bool = False
     """ONNX Runtime profiles the whole session, and would warn at each run profiled by itself."""
+    graphs: bool = False
+    """We had it do so, for the CUDA graphs that the session captures; see `ort_graphs`."""
+    ran: bool = False
+    """A run of it was recorded."""
 
 
 _sights: weakref.WeakKeyDictionary[Any, Sight] = weakref.WeakKeyDictionary()
@@ -67,6 +71,10 @@ def stop() -> None:
         ours, _users_own[:] = list(_users_own), []
     for options in ours:
         _native.ort_profile_run(_pointer(options), None)
+    for session, sight in list(_sights.items()):
+        if sight.graphs and sight.session_profile and sight.ran:
+            sight.session_profile = False
+            session._sess.end_profiling()  # noqa: SLF001 - past our own wrapper
 
 
 def remarks() -> list[str]:
@@ -111,6 +119,7 @@ def options_for(session: object, given: Any) -> Any:  # noqa: ANN401
     if sight is None or sight.number is None:
         _count_unseen(session, sight)
         return given
+    sight.ran = True
     if sight.session_profile:
         return given
     if given is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,8 +26,7 @@ def session(installed, tmp_path):
 
 
 def written(session):
-    with open(session.end_profiling()) as file:
-        return json.load(file)
+    return json.loads(Path(session.end_profiling()).read_text())
 
 
 def test_events_land_in_the_file_in_its_own_time(session, x):
