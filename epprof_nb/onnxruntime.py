@@ -80,7 +80,13 @@ def session(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
     -------
     onnxruntime.InferenceSession
         Its runs are profiled also where `install` was not called.
+
+    Raises
+    ------
+    CaptureError
+        If ONNX Runtime is missing or older than 1.25.
     """
+    ort_attach.register()
     import onnxruntime
 
     kind = _observed_class(onnxruntime.InferenceSession)
@@ -120,6 +126,7 @@ def _patch(module: ModuleType) -> None:
             f"ONNX Runtime {module.__version__} makes its sessions in a way this version of "
             "epprof_nb does not know, so they are not observed. Update epprof_nb."
         )
+    ort_runs.refuse(None)
     _replace(kind, _MAKE, _making(getattr(kind, _MAKE)))
     for name, wrapper in _run_wrappers(kind):
         owner = next(c for c in kind.__mro__ if name in vars(c))

@@ -58,8 +58,13 @@ def register() -> None:
     """
     if _native.ort_runtime():
         return
-    import onnxruntime
-
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise CaptureError(
+            f"ONNX Runtime cannot be imported ({error}), so there are no sessions to observe. Run "
+            "`pip install onnxruntime` (or onnxruntime-gpu), 1.25 or newer."
+        ) from error
     check_release(onnxruntime.__version__)
     try:
         onnxruntime.register_execution_provider_library(NAME, _native.__file__)

@@ -84,9 +84,9 @@ def remarks() -> list[str]:
     return [*_refused, *(f"{what}. {runs:,} of its runs show no nodes." for what, runs in unseen)]
 
 
-def refuse(why: str) -> None:
-    """Say in every profile why no session can be observed."""
-    _refused[:] = [why]
+def refuse(why: str | None) -> None:
+    """Say in every profile why no session can be observed; None: they can."""
+    _refused[:] = [] if why is None else [why]
 
 
 def see(session: object, sight: Sight) -> None:

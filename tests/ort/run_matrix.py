@@ -18,6 +18,7 @@ import venv
 from pathlib import Path
 
 VERSIONS = ("1.25.0", "1.28.0", "1.31.1")
+TOO_OLD = "1.24.4"
 NEEDS = (
     "onnx", "numpy", "pandas>=2.3", "pyarrow", "ipython", "traitlets", "click", "anywidget",
     "matplotlib", "nvidia-ml-py", "pytest", "pytest-timeout",
@@ -61,8 +62,23 @@ def check(version: str) -> str:
     return ""
 
 
+def check_too_old() -> str:
+    """Run what must hold with a release that cannot be observed."""
+    try:
+        python = environment(TOO_OLD)
+    except subprocess.CalledProcessError as error:
+        return f"no environment: {error}"
+    done = subprocess.run(
+        [python, "-m", "tests.ort.too_old"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    print(f"{TOO_OLD}: {'refused clearly' if not done.returncode else 'failed'}", flush=True)
+    return done.stdout + done.stderr if done.returncode else ""
+
+
 def main() -> int:
     failed = {v: why for v in sys.argv[1:] or VERSIONS if (why := check(v))}
+    if not sys.argv[1:] and (why := check_too_old()):
+        failed[TOO_OLD] = why
     for version, why in failed.items():
         print(f"\n== onnxruntime {version} ==\n{why}")
     return 1 if failed else 0
