@@ -219,13 +219,15 @@ uint64_t top_op() {
   return t ? t->top_op.load(std::memory_order_relaxed) : 0;
 }
 
-uint64_t push_event(const void* owner, uint32_t tag, uint64_t above) {
+uint64_t push_event(const void* owner, uint32_t tag, uint64_t above, uint32_t name,
+                    uint16_t category) {
   ThreadState* t = stack_thread();
   if (!t) return 0;
   Guard guard(t);
   Entry entry{};
   entry.kind = EntryKind::op;
-  entry.category = kOrtEvent;
+  entry.category = category;
+  entry.name = name;
   entry.meta = tag;
   entry.owner = owner;
   entry.parent = t->top_op;

@@ -19,6 +19,8 @@ struct Profiler : EpProfiler {
   bool whole_session;
   int64_t offset_ns = 0;  // ORT's elapsed profiling time at ...
   int64_t begun_ns = 0;   // ... this moment of our clock
+  uint32_t run_name, open_name;
+  std::atomic<bool> told{false};  // of an event
   // The run's own op, under which its pool threads' events belong; of this epoch.
   std::atomic<uint64_t> run_op{0};
   std::atomic<uint64_t> run_epoch{0};
@@ -87,15 +89,20 @@ Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
 }
 
 Status* start_event(EpProfiler* self, uint64_t id) {
-  if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
+  if (!recording_ops.load(std::memory_order_relaxed)) {
+    static_cast<Profiler*>(self)->told.store(true, std::memory_order_relaxed);
+    return nullptr;
+  }
   return guarded([&] {
     auto& profiler = *static_cast<Profiler*>(self);
     uint64_t now = epoch.load(std::memory_order_relaxed);
     bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
     uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
-    uint64_t op = push_event(self, uint32_t(id), run_op);
-    if (op && !profiler.whole_session && !in_run) {
-      // A run's profiler is told of the run itself first.
+    // A run's profiler is told of the run itself first.
+    bool is_run = !profiler.whole_session && !profiler.told.exchange(true);
+    uint64_t op = is_run ? push_event(self, uint32_t(id), 0, profiler.run_name, kOrtRun)
+                         : push_event(self, uint32_t(id), run_op, profiler.open_name, kOrtEvent);
+    if (op && is_run) {
       profiler.run_op.store(op, std::memory_order_relaxed);
       profiler.run_epoch.store(now, std::memory_order_release);
     }
@@ -133,6 +140,8 @@ EpProfiler* make_profiler(uint32_t session, bool whole_session) {
   profiler->end_profiling = end_profiling;
   profiler->session = session;
   profiler->whole_session = whole_session;
+  profiler->run_name = cached_name(kRunName);
+  profiler->open_name = cached_name("(not ended yet)");
   return profiler;
 }
 

@@ -252,3 +252,56 @@ def test_empty_tables_keep_their_columns():
         assert len(frame.columns) > 5
     assert str(prof.by_node()["count"].dtype) == "int64"
     assert str(prof.by_node()["session"].dtype) == "Int64"
+
+
+def test_a_profile_may_begin_and_end_inside_a_run(installed, x):
+    session = installed.InferenceSession(models.looping())
+    many = {"x": x, "times": np.array(30_000)}
+    thread = threading.Thread(target=session.run, args=(None, many))
+    begun = threading.Event()
+    with epprof_nb.profile() as outer:
+        thread.start()
+        begun.wait(0.1)
+        with epprof_nb.profile() as inner:
+            begun.wait(0.02)
+        going = thread.is_alive()
+        thread.join()
+    assert going, "the run was over too soon to test anything"
+    assert runs(inner)["status"].tolist() == ["open"]
+    assert len(nodes(inner)) > 10
+    assert set(nodes(inner)["run_id"]) == {0}
+    assert len(nodes(outer)) == 60_001
+    assert set(nodes(outer)["run_id"]) == {0}
+
+
+def test_a_run_that_began_unrecorded_leaves_no_trace(installed, x):
+    session = installed.InferenceSession(models.looping())
+    many = {"x": x, "times": np.array(30_000)}
+    thread = threading.Thread(target=session.run, args=(None, many))
+    thread.start()
+    with epprof_nb.profile() as prof:
+        threading.Event().wait(0.01)
+    thread.join()
+    assert nodes(prof).empty
+
+
+def test_the_child_of_a_fork_starts_afresh(installed, x):
+    import os
+
+    with epprof_nb.profile():
+        child = os.fork()
+        if not child:
+            session = installed.InferenceSession(models.chain())
+            with epprof_nb.profile() as prof:
+                session.run(None, {"x": x})
+            os._exit(0 if len(nodes(prof)) == 3 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_new_shapes_are_new_details_and_old_ones_stay(installed):
+    session = installed.InferenceSession(models.chain())
+    with epprof_nb.profile() as prof:
+        for rows in (1, 2, 1, 3):
+            session.run(None, {"x": np.zeros((rows, 4), np.float32)})
+    first = nodes(prof)[nodes(prof)["name"] == "first"]
+    assert first["input_shapes"].tolist() == [f"float[{n},4]" for n in (1, 2, 1, 3)]
