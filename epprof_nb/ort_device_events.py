@@ -40,7 +40,7 @@ def begin(session: object) -> None:
     consumer = service.open(Options())
     _recorded[session] = consumer
     # A session that goes without end_profiling() must not leave the recording on.
-    weakref.finalize(session, service.abort, consumer)
+    weakref.finalize(session, service.abort, consumer).atexit = False
 
 
 def end(session: object, number: int) -> None:

@@ -279,6 +279,7 @@ def test_a_run_that_began_unrecorded_leaves_no_trace(installed, x):
     many = {"x": x, "times": np.array(30_000)}
     thread = threading.Thread(target=session.run, args=(None, many))
     thread.start()
+    threading.Event().wait(0.05)
     with epprof_nb.profile() as prof:
         threading.Event().wait(0.01)
     thread.join()
