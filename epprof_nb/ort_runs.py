@@ -46,8 +46,10 @@ _lock = threading.Lock()
 _recording = False
 _unseen: dict[str, int] = {}
 _refused: list[str] = []
-_users_own: list[Any] = []  # run options of the user that we turned profiling on for
-_profiled: weakref.WeakSet[Any] = weakref.WeakSet()  # ... that the user had turned it on for
+_users_own: weakref.WeakSet[Any] = weakref.WeakSet()  # the user's options, profiled by us ...
+_profiled: weakref.WeakSet[Any] = weakref.WeakSet()  # ... and by the user
+_graph_sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+_names: dict[int, str] = {}
 _fresh: Any = None
 
 
@@ -68,11 +70,13 @@ def stop() -> None:
     global _recording  # noqa: PLW0603
     _recording = False
     with _lock:
-        ours, _users_own[:] = list(_users_own), []
+        ours, graph_sessions = list(_users_own), list(_graph_sessions)
+        _users_own.clear()
     for options in ours:
         _native.ort_profile_run(_pointer(options), None)
-    for session, sight in list(_sights.items()):
-        if sight.graphs and sight.session_profile and sight.ran:
+    for session in graph_sessions:
+        sight = _sights[session]
+        if sight.session_profile and sight.ran:
             sight.session_profile = False
             session._sess.end_profiling()  # noqa: SLF001 - past our own wrapper
 
@@ -91,7 +95,17 @@ def refuse(why: str | None) -> None:
 
 def see(session: object, sight: Sight) -> None:
     """Remember how a session is observed."""
-    _sights[session] = sight
+    with _lock:
+        _sights[session] = sight
+        if sight.number is not None:
+            _names[sight.number] = sight.name
+        if sight.graphs:
+            _graph_sessions.add(session)
+
+
+def session_names(numbers: Iterable[int]) -> dict[str, str]:
+    """Return the names of sessions by their numbers (as strings: they become JSON keys)."""
+    return {str(number): _names.get(number, describe(None)) for number in numbers}
 
 
 def sight_of(session: object) -> Sight | None:
@@ -124,10 +138,10 @@ def options_for(session: object, given: Any) -> Any:  # noqa: ANN401
         return given
     if given is None:
         return _fresh_options()
-    if given not in _profiled and not any(given is ours for ours in _users_own):
+    if given not in _profiled and given not in _users_own:
         _native.ort_profile_run(_pointer(given), NO_FILE)
         with _lock:
-            _users_own.append(given)
+            _users_own.add(given)
     return given
 
 
@@ -191,10 +205,3 @@ def _count_unseen(session: object, sight: Sight | None) -> None:
 def describe(path: str | None) -> str:
     """Name a session by its model's file."""
     return "An ONNX Runtime session" if path is None else f"The ONNX Runtime session of {path}"
-
-
-def observed() -> Iterable[tuple[int, str]]:
-    """Yield the number and name of each observed session that is alive."""
-    for sight in list(_sights.values()):
-        if sight.number is not None:
-            yield sight.number, sight.name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from epprof_nb import _native, gpu_state, ops  # noqa: F401 - ops installs the suspender
+from epprof_nb import _native, gpu_state, ops, ort_runs  # noqa: F401 - ops installs the suspender
 from epprof_nb.capture import Consumer, Slice, service
 from epprof_nb.clock import pair_with_epoch
 from epprof_nb.correlate import Joined, join
@@ -139,6 +139,9 @@ class Session:
             "attribution": {
                 how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "none")
             },
+            "onnxruntime_sessions": ort_runs.session_names(
+                n for n in np.unique(joined.tables["ops"]["session"]).tolist() if n != MISSING
+            ),
             "notes": notes,
             "versions": {**_versions(), **part.versions},
             "gpu": {"before": self._gpu_before, "after": gpu_state.snapshot()},

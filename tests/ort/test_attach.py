@@ -230,6 +230,20 @@ def test_the_users_run_options_are_left_as_they_were(installed, x, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
+def test_many_run_options_are_not_kept_alive(installed, x):
+    import weakref
+
+    session = installed.InferenceSession(models.chain())
+    seen = []
+    with epprof_nb.profile():
+        for _ in range(20):
+            options = installed.RunOptions()
+            seen.append(weakref.ref(options))
+            session.run(None, {"x": x}, options)
+    del options
+    assert not any(ref() for ref in seen)
+
+
 def test_run_profiles_to_a_file_and_to_a_profile(installed, x, tmp_path):
     session = installed.InferenceSession(models.chain())
     options = installed.RunOptions()

@@ -133,7 +133,7 @@ def test_two_sessions_are_told_apart(installed, x):
     by_run = prof.by_run()
     first, second, third = by_run["session"]
     assert first == third != second
-    assert prof.by_node()["count"].tolist() != []
+    assert set(prof.info["onnxruntime_sessions"]) == {str(first), str(second)}
     assert len(prof.by_node()) == 6
     assert prof.by_op_type().set_index("op_type").at["MatMul", "count"] == 3
     assert prof.by_op_type().set_index("op_type").at["MatMul", "nodes"] == 2
@@ -231,6 +231,14 @@ def test_a_session_may_go_inside_a_profile(installed, x):
 HOSTILE = (
     'say "hi"', "two\nlines\ttab", "größe-層", "<script>alert(1)</script>", "nul-ish \\u0000",
 )  # fmt: skip
+
+
+def test_nodes_without_a_name_get_one_from_onnx_runtime(installed, x):
+    session = installed.InferenceSession(models.chain(("", "", "")))
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x})
+    assert nodes(prof)["name"].tolist() == ["Relu_0", "MatMul_1", "Sigmoid_2"]
+    assert len(prof.by_node()) == 3
 
 
 def test_hostile_node_names_come_through(installed, x, tmp_path):
