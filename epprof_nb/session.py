@@ -290,6 +290,7 @@ def _losses(recorded: dict[str, Any], joined: Joined) -> list[str]:
 
 def _without_run(ops: Table) -> list[str]:
     nodes = ops.names("category").equals("node") & (ops["run_id"] == MISSING)
+    nodes &= ~ops.names("status").equals("earlier")
     if not nodes.any():
         return []
     return [
