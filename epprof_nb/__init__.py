@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from epprof_nb import host, testing
+    from epprof_nb import host, onnxruntime, testing
     from epprof_nb.formats.epprof import load
     from epprof_nb.magic import load_ipython_extension, unload_ipython_extension
     from epprof_nb.ops import op
@@ -25,6 +25,7 @@ __all__ = [
     "host",
     "load",
     "load_ipython_extension",
+    "onnxruntime",
     "op",
     "profile",
     "testing",
@@ -44,7 +45,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name in ("host", "testing"):
+    if name in ("host", "onnxruntime", "testing"):
         return import_module(f"epprof_nb.{name}")
     if name == "_native":
         return _import_native()

@@ -150,3 +150,28 @@ def cupti_state() -> dict[str, int]: ...
 def cupti_callback_name(domain: int, cbid: int, /) -> str | None: ...
 def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
     """Decode one raw activity buffer by a packed layout (see `epprof_nb.abi.cupti`)."""
+
+# -- ONNX Runtime's observer
+def ort_runtime() -> str:
+    """Version of the ONNX Runtime that loaded the observer; empty while none has."""
+
+def ort_new_session() -> int: ...
+def ort_run_options_type() -> object:
+    """The C++ type information of OrtRunOptions, as pybind11's conduit takes it."""
+
+def ort_profile_run(run_options: object, file_prefix: str | None, /) -> None:
+    """Profile the runs made with these options (a capsule of OrtRunOptions); None: no longer."""
+
+def ort_details(first: int, /) -> dict[str, bytes]:
+    """What was said of events, ids `first` and up: session, node_index, and ids of names."""
+
+def ort_keep_event(
+    session: int,
+    name: str,
+    start_ns: int,
+    duration_ns: int,
+    thread_id: int,
+    args: tuple[str, ...],
+    /,
+) -> None:
+    """Keep device work for the session's own profile; `args` are keys and values in turn."""

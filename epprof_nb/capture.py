@@ -68,8 +68,10 @@ class Slice:
 def _recorders() -> tuple[Recorder, ...]:
     from epprof_nb.recorders.cupti import CuptiRecorder, driver_present
     from epprof_nb.recorders.host import HostRecorder
+    from epprof_nb.recorders.onnxruntime import OnnxRuntimeRecorder
 
-    return (CuptiRecorder(), HostRecorder()) if driver_present() else (HostRecorder(),)
+    always: tuple[Recorder, ...] = (HostRecorder(), OnnxRuntimeRecorder())
+    return (CuptiRecorder(), *always) if driver_present() else always
 
 
 class CaptureService:
@@ -135,7 +137,7 @@ class CaptureService:
                     devices=[d for r in self._running for d in r.devices()],
                     versions={k: v for r in self._running for k, v in _of(r, "versions")},
                     clock={k: v for r in self._running for k, v in _of(r, "clock")},
-                    notes=consumer.notes,
+                    notes=[*consumer.notes, *(n for r in self._running for n in r.remarks())],
                     graph_nodes=self._graph_nodes,
                 )
             finally:

@@ -275,7 +275,12 @@ def _with_earlier_ops(part: Slice, ops: Table, capture_op: I64) -> tuple[Table, 
     earlier = part.graph_nodes.earlier_ops(absent)
     if earlier is not None:
         fresh = earlier.take(~contains(ops["op_id"], earlier["op_id"]))
-        ops = concat([ops, fresh.replace(status=Names.constant("earlier", len(fresh)))])
+        # Runs are counted within a profile: the earlier one's numbers mean nothing here.
+        fresh = fresh.replace(
+            status=Names.constant("earlier", len(fresh)),
+            run_id=np.full(len(fresh), MISSING, np.int64),
+        )
+        ops = concat([ops, fresh])
     # An op that captured but left no row (it found no room) cannot be shown.
     capture_op[~contains(ops["op_id"], capture_op)] = MISSING
     return ops, capture_op

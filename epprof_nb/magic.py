@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
-from epprof_nb import magic_cell
+from epprof_nb import magic_cell, onnxruntime, ort_runs
 from epprof_nb.cell import MARKERS, install_markers
+from epprof_nb.errors import CaptureError
 from epprof_nb.magic_options import Request, parse, parse_line, with_arguments
 from epprof_nb.magic_run import MagicRun, note
 from epprof_nb.magic_shell import cached, cell_name, compiler_flags, execute, show_first_line
@@ -270,6 +271,10 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Load ``%%gpuprofile`` into IPython (``%load_ext epprof_nb``)."""
     if _loaded(shell) is None:
         ProfileMagics(shell).install()
+    try:
+        onnxruntime.install()
+    except CaptureError as error:
+        ort_runs.refuse(str(error))  # told in the profiles; the magics work without it
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -277,6 +282,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     magics = _loaded(shell)
     if magics is not None:
         magics.uninstall()
+        onnxruntime.uninstall()
 
 
 def _loaded(shell: InteractiveShell) -> ProfileMagics | None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from epprof_nb import _native
 from epprof_nb.capture import Batch, column
 from epprof_nb.native_columns import names_of
+from epprof_nb.ort_rows import ORT_CATEGORIES, with_details
 from epprof_nb.schema import MISSING, OPS
 from epprof_nb.statements import statements_table
 from epprof_nb.table import Names, Table, distinct
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 # Categories and flags: native/threads.h.
 RANGE, STATEMENT, CELL = 0, 1, 2
 _OPEN, _COALESCED = 1, 2
-_TYPES = ("range", "line", "cell")
-_CATEGORIES = ("user", "cell", "cell")
-_SOURCES = ("range", "cell", "cell")
+_TYPES = ("range", "line", "cell", "event", "run", "node")
+_CATEGORIES = ("user", "cell", "cell", *ORT_CATEGORIES)
+_SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * len(ORT_CATEGORIES)))
 
 
 def ops_table(batches: list[Batch]) -> tuple[Table, int]:
@@ -74,7 +75,7 @@ def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[
 
 def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
     n = len(raw["op_id"])
-    category = np.minimum(raw["category"], CELL)
+    category = raw["category"].astype(np.int64)
     parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
     columns: dict[str, npt.NDArray[Any] | Names] = {
         "op_id": raw["op_id"],
@@ -102,7 +103,7 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
             whole = np.full(n, MISSING, np.int64)
             whole[statements] = values
             columns[name] = whole
-    return Table(OPS, columns)
+    return with_details(Table(OPS, columns), category, raw["meta"])
 
 
 def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> Names:

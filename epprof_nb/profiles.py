@@ -113,6 +113,24 @@ class Profile:
 
         return by_line(self, attribution=attribution)
 
+    def by_node(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """One row a node of an ONNX Runtime session: host time, device time, copies."""
+        from epprof_nb.analysis.nodes import by_node
+
+        return by_node(self, attribution=attribution)
+
+    def by_op_type(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """One row an ONNX operator and execution provider."""
+        from epprof_nb.analysis.nodes import by_op_type
+
+        return by_op_type(self, attribution=attribution)
+
+    def by_run(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """One row a run of an ONNX Runtime session."""
+        from epprof_nb.analysis.nodes import by_run
+
+        return by_run(self, attribution=attribution)
+
     def timeline(self) -> View:
         """The profile's view, opened on the timeline."""
         from epprof_nb.views.page import View

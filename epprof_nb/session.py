@@ -15,7 +15,6 @@ from epprof_nb.correlate import join
 from epprof_nb.options import Options
 from epprof_nb.profile_info import describe
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import MISSING
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -118,7 +117,9 @@ class Session:
         starts = np.array([at - origin for at, _ in self._runs], np.int64)
         indices = np.array([index for _, index in self._runs], np.int64)
         at = np.searchsorted(starts, ops["start_ns"], side="right") - 1
-        return ops.replace(run_id=np.where(at >= 0, indices[at], MISSING))
+        # An event of ONNX Runtime keeps the run of its session.
+        of_repeat = (at >= 0) & ~ops.names("source").equals("onnxruntime")
+        return ops.replace(run_id=np.where(of_repeat, indices[at], ops["run_id"]))
 
 
 def start(

@@ -69,6 +69,19 @@ const char* ep_cupti_callback_name(uint32_t domain, uint32_t cbid);
 ep_columns* ep_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
                       uint64_t counts[5]);  // counts[3]: bytes walked, [4]: ns; null: bad layout
 
+
+// ONNX Runtime's observer.
+const char* ep_ort_runtime(void);   // version that loaded the observer; empty: none has
+uint32_t ep_ort_new_session(void);  // a number for the next session
+// Profiles the runs made with an OrtRunOptions; null prefix: no longer. Null or a malloc'ed message.
+char* ep_ort_profile_run(void* run_options, const char* file_prefix);
+// Keeps one event of a device for the session's own profile. args: keys and values in turn.
+void ep_ort_keep_event(uint32_t session, const char* name, int64_t start, int64_t duration,
+                       int32_t thread, const char* const* args, size_t count);
+// The C++ type information of OrtRunOptions, and the name pybind11 gives a capsule of such.
+const void* ep_ort_run_options_type(const char** name);
+ep_columns* ep_ort_details(uint32_t first);
+
 #ifdef __cplusplus
 }
 #endif

@@ -429,6 +429,64 @@ static PyObject* decode(PyObject* Py_UNUSED(m), PyObject* args) {
   return with_count(dict, "decode_ns", counts[4]);
 }
 
+// -- ONNX Runtime ---------------------------------------------------------------------------
+
+static PyObject* ort_runtime(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyUnicode_FromString(ep_ort_runtime());
+}
+
+static PyObject* ort_new_session(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLong(ep_ort_new_session());
+}
+
+static PyObject* ort_profile_run(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject* capsule;
+  const char* prefix;
+  if (!PyArg_ParseTuple(args, "Oz", &capsule, &prefix)) return NULL;
+  void* options = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+  if (!options) return NULL;
+  char* failed = ep_ort_profile_run(options, prefix);
+  if (failed) return raise_message(failed);
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
+  enum { kMost = 32 };
+  unsigned int session;
+  int thread;
+  long long start, duration;
+  const char* name;
+  PyObject* args;
+  if (!PyArg_ParseTuple(arguments, "IsLLiO!", &session, &name, &start, &duration, &thread,
+                        &PyTuple_Type, &args)) {
+    return NULL;
+  }
+  const char* texts[kMost];
+  Py_ssize_t count = PyTuple_Size(args);
+  if (count > kMost || count % 2) {
+    PyErr_SetString(PyExc_ValueError, "args are keys and values in turn, 16 pairs at most");
+    return NULL;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, i), NULL);
+    if (!texts[i]) return NULL;
+  }
+  ep_ort_keep_event(session, name, start, duration, thread, texts, (size_t)count);
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  const char* name;
+  const void* type = ep_ort_run_options_type(&name);
+  return PyCapsule_New((void*)type, name, NULL);
+}
+
+static PyObject* ort_details(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint32_t first;
+  if (to_key(value, &first) < 0) return NULL;
+  return to_dict(ep_ort_details(first));
+}
+
 #define KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef functions[] = {
@@ -478,6 +536,12 @@ static PyMethodDef functions[] = {
     {"cupti_state", cupti_state, METH_NOARGS, NULL},
     {"cupti_callback_name", cupti_callback_name, METH_VARARGS, NULL},
     {"decode", decode, METH_VARARGS, NULL},
+    {"ort_runtime", ort_runtime, METH_NOARGS, NULL},
+    {"ort_new_session", ort_new_session, METH_NOARGS, NULL},
+    {"ort_profile_run", ort_profile_run, METH_VARARGS, NULL},
+    {"ort_keep_event", ort_keep_event, METH_VARARGS, NULL},
+    {"ort_run_options_type", ort_run_options_type, METH_NOARGS, NULL},
+    {"ort_details", ort_details, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

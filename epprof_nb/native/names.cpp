@@ -20,14 +20,21 @@ Table& table() {
 
 }  // namespace
 
-uint32_t intern(std::string_view name) {
+std::string_view interned(std::string_view name, uint32_t* id) {
   Table& t = table();
   std::lock_guard<std::mutex> lock(t.mutex);
   auto found = t.ids.find(name);
-  if (found != t.ids.end()) return found->second;
-  auto id = uint32_t(t.names.size());
-  t.names.emplace_back(name);
-  t.ids.emplace(t.names.back(), id);
+  if (found == t.ids.end()) {
+    t.names.emplace_back(name);
+    found = t.ids.emplace(t.names.back(), uint32_t(t.names.size() - 1)).first;
+  }
+  *id = found->second;
+  return found->first;
+}
+
+uint32_t intern(std::string_view name) {
+  uint32_t id;
+  interned(name, &id);
   return id;
 }
 

@@ -9,6 +9,7 @@
 namespace epprof {
 
 uint32_t intern(std::string_view name);        // 0 is the empty name
+std::string_view interned(std::string_view name, uint32_t* id);  // ... and the text that is kept
 std::vector<std::string> names_from(uint32_t first);
 
 }  // namespace epprof

@@ -123,6 +123,15 @@ void open_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
   put(t, entry);
 }
 
+// Index of the topmost entry of `owner`, with `tag` unless that is null; UINT32_MAX: none.
+uint32_t find_event(const ThreadState* t, const void* owner, const uint32_t* tag) {
+  for (uint32_t i = t->depth; i-- > 0;) {
+    const Entry& entry = t->stack[i];
+    if (entry.owner == owner && (!tag || entry.meta == *tag)) return i;
+  }
+  return UINT32_MAX;
+}
+
 }  // namespace
 
 uint64_t new_op_id(ThreadState* t) {
@@ -208,6 +217,47 @@ bool pop_owner(const void* owner) {
 uint64_t top_op() {
   ThreadState* t = stack_thread();
   return t ? t->top_op.load(std::memory_order_relaxed) : 0;
+}
+
+uint64_t push_event(const void* owner, uint32_t tag, uint64_t above, uint32_t name,
+                    uint16_t category) {
+  ThreadState* t = stack_thread();
+  if (!t) return 0;
+  Guard guard(t);
+  Entry entry{};
+  entry.kind = EntryKind::op;
+  entry.category = category;
+  entry.name = name;
+  entry.meta = tag;
+  entry.owner = owner;
+  entry.parent = t->top_op;
+  if (above && find_event(t, owner, nullptr) == UINT32_MAX) entry.parent = above;
+  entry.op_id = new_op_id(t);
+  entry.start = ep_now_ns();
+  put(t, entry);
+  return entry.op_id;
+}
+
+bool event_open(const void* owner, uint32_t tag) {
+  ThreadState* t = stack_thread();
+  return t && find_event(t, owner, &tag) != UINT32_MAX;
+}
+
+void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  Guard guard(t);
+  uint32_t index = find_event(t, owner, &tag);
+  if (index == UINT32_MAX) return;
+  // The owner's events nest: one above that was not ended was left by an error.
+  for (uint32_t i = t->depth; i-- > index + 1;) {
+    if (t->stack[i].owner == owner) remove(t, i, end.at_ns);
+  }
+  Entry& entry = t->stack[index];
+  entry.name = end.name;
+  entry.category = end.category;
+  entry.meta = end.meta;
+  remove(t, index, end.at_ns);
 }
 
 void line(uint32_t key) {

@@ -27,7 +27,14 @@ struct OpRecord {
 static_assert(sizeof(OpRecord) == 64, "one cache line an op");
 
 enum OpFlags : uint16_t { kOpOpen = 1, kOpCoalesced = 2 };
-enum Category : uint16_t { kRange = 0, kStatement = 1, kCell = 2, kFirstOther = 3 };
+enum Category : uint16_t {
+  kRange = 0,
+  kStatement = 1,
+  kCell = 2,
+  kOrtEvent = 3,  // of ONNX Runtime: of a session, ...
+  kOrtRun = 4,    // ... a run, ...
+  kOrtNode = 5,   // ... or a node
+};
 
 // An API call that launched, copied, set or waited.
 struct LaunchRecord {

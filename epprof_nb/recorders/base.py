@@ -54,6 +54,9 @@ class Recorder(Protocol):
     def drain(self) -> Recorded:
         """Hand over the activities recorded since the last call."""
 
+    def remarks(self) -> list[str]:
+        """Return notes for the user on what was seen since `start`."""
+
     def stop(self) -> None:
         """Turn recording off and leave nothing behind; called once for each `start`."""
 

@@ -275,6 +275,10 @@ class CuptiRecorder:
         self.clock = {"cupti": "calibrated", "offset_ns": calibration.offset_ns}
         return calibration
 
+    def remarks(self) -> list[str]:
+        """What CUPTI did not record is counted, not remarked on."""
+        return []
+
     def stop(self) -> None:
         """Turn CUPTI off, with nothing left subscribed."""
         _native.cupti_stop()

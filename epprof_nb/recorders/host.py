@@ -45,6 +45,10 @@ class HostRecorder:
             dropped=rows.dropped,
         )
 
+    def remarks(self) -> list[str]:
+        """The host device leaves nothing to remark."""
+        return []
+
     def stop(self) -> None:
         """Turn recording off; rows that were not drained are forgotten."""
         LOG.stop()

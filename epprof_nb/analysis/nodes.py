@@ -1,0 +1,253 @@
+"""ONNX Runtime's nodes, operators and runs: how often, how long on the host, what on the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from epprof_nb.analysis.frames import categorical, optional
+from epprof_nb.analysis.lookup import add_up, group
+from epprof_nb.analysis.optree import OpTree
+from epprof_nb.analysis.totals import Totals, share, totals
+from epprof_nb.schema import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.attribute import Attribution
+    from epprof_nb.profiles import Profile
+
+_Int = npt.NDArray[np.int64]
+
+NO_NODE = "(no node)"
+"""Name of the row of device work that belongs to no node."""
+
+
+def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+    """Return the host and device time of each node of the ONNX Runtime sessions.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    attribution
+        Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+
+    Returns
+    -------
+    frame
+        One row a node of a session, the longest device time first, then the longest host time.
+        A node inside an If, Loop or Scan has a row of its own, and counts for that one too. Where
+        device work belongs to no node, a last row ``"(no node)"`` holds it: `self_device_ns`
+        always adds up to the device's time.
+
+        ====================  ========  =======================================================
+        name                  category  the node's name
+        op_type, provider     category  its operator; the execution provider that runs it
+        session               Int64     the session, as in ``prof.ops``
+        inside                category  name of the node whose subgraph it is in; else missing
+        node_index            Int64     its index in its graph
+        count                 int64     executions
+        mean_ns, p50_ns,      int64     host time of an execution, of all below it included;
+        p95_ns                          the percentiles are durations that occurred
+        host_ns               int64     host time of all executions
+        device_ns             int64     device time of the node and all below it
+        self_device_ns        int64     device time that the node launched itself
+        share                 float64   `device_ns` as a fraction of all device time
+        kernels, memcpys      int64     kernels and copies of the node and all below it
+        bytes                 int64     bytes copied and set by them
+        ====================  ========  =======================================================
+
+    Raises
+    ------
+    ValueError
+        For an unknown `attribution`.
+    """
+    ops = profile.tables["ops"]
+    tree = OpTree(ops)
+    node = ops.names("category").equals("node")
+    above = _enclosing(tree, node)
+    groups, first = _same_node(profile, above, node)
+    sums = totals(profile, tree, groups, tree.nearest(node), attribution=attribution)
+    order = sums.longest_first()
+    rows, rest = first[order], int(sums.has_rest)
+    outer = above[rows]
+    inside = ops.names("name").take(outer)
+    inside_names = [n if at >= 0 else None for n, at in zip(inside.to_list(), outer, strict=True)]
+
+    def names(column: str, of_rest: str | None = None) -> pd.Categorical:
+        return categorical([*ops.names(column).take(rows).to_list(), *[of_rest] * rest])
+
+    return pd.DataFrame(
+        {
+            "name": names("name", NO_NODE),
+            "op_type": names("op_type"),
+            "provider": names("provider"),
+            "session": optional([*ops["session"][rows], *[MISSING] * rest]),
+            "inside": categorical([*inside_names, *[None] * rest]),
+            "node_index": optional([*ops["node_index"][rows], *[MISSING] * rest]),
+            **_times(profile, groups, sums, order),
+        }
+    )
+
+
+def by_op_type(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+    """Return the host and device time of each operator, by the provider that ran it.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    attribution
+        Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+
+    Returns
+    -------
+    frame
+        One row an operator and provider: `op_type`, `provider` (category), `nodes` (int64: the
+        different nodes) and the columns of `by_node` from `count` on.
+
+    Raises
+    ------
+    ValueError
+        For an unknown `attribution`.
+    """
+    ops = profile.tables["ops"]
+    tree = OpTree(ops)
+    node = ops.names("category").equals("node")
+    nodes, _ = _same_node(profile, _enclosing(tree, node), node)
+    codes = ops.names("op_type").codes, ops.names("provider").codes
+    groups, first = _numbered(node, *codes)
+    sums = totals(profile, tree, groups, tree.nearest(node), attribution=attribution)
+    order = sums.longest_first()
+    rows, rest = first[order], int(sums.has_rest)
+    of_node = group(groups[node], nodes[node])[1]
+    different = np.bincount(groups[node][of_node], minlength=len(first)).astype(np.int64)
+    types, providers = (ops.names(n).take(rows).to_list() for n in ("op_type", "provider"))
+    return pd.DataFrame(
+        {
+            "op_type": categorical([*types, *[NO_NODE] * rest]),
+            "provider": categorical([*providers, *[None] * rest]),
+            "nodes": np.append(different[order], np.zeros(rest, np.int64)),
+            **_times(profile, groups, sums, order),
+        }
+    )
+
+
+def by_run(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+    """Return the host and device time of each run of the ONNX Runtime sessions.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    attribution
+        Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+
+    Returns
+    -------
+    frame
+        One row a run, in order of start: `run_id`, `session` (Int64), `thread_id`, `start_ns`,
+        `host_ns` (how long the call took on the host), `nodes` (executions of nodes), `device_ns`,
+        `kernels`, `memcpys`, `bytes` (int64). Device work outside of runs is left out.
+
+    Raises
+    ------
+    ValueError
+        For an unknown `attribution`.
+    """
+    ops = profile.tables["ops"]
+    tree = OpTree(ops)
+    run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
+    rows = np.flatnonzero(run)
+    groups = np.full(len(ops), MISSING, np.int64)
+    groups[rows] = np.arange(len(rows))
+    sums = totals(profile, tree, groups, tree.nearest(run), attribution=attribution)
+    node = ops.names("category").equals("node").astype(np.int64)
+    return pd.DataFrame(
+        {
+            "run_id": optional(ops["run_id"][rows]),
+            "session": optional(ops["session"][rows]),
+            "thread_id": ops["thread_id"][rows],
+            "start_ns": ops["start_ns"][rows],
+            "host_ns": ops["duration_ns"][rows],
+            "nodes": tree.subtree_sum(node)[rows],
+            **{name: sums.work[name] for name in ("device_ns", "kernels", "memcpys", "bytes")},
+        }
+    )
+
+
+def _enclosing(tree: OpTree, node: npt.NDArray[np.bool_]) -> _Int:
+    """Return the row of the node around each op, itself not counted; `MISSING` for none."""
+    nearest = np.append(tree.nearest(node), MISSING)
+    return nearest[tree.parent]
+
+
+def _same_node(profile: Profile, above: _Int, node: npt.NDArray[np.bool_]) -> tuple[_Int, _Int]:
+    """Give each node a number, shared by the executions of one node of one graph."""
+    ops = profile.tables["ops"]
+    path = np.full(len(ops) + 1, MISSING, np.int64)
+    while True:
+        # An index restarts in each subgraph: nodes are the same where those around them are too.
+        groups, first = _numbered(
+            node, ops["session"], ops.names("name").codes, ops.names("op_type").codes,
+            ops["node_index"], path[above],
+        )  # fmt: skip
+        further = np.append(groups, MISSING)
+        if np.array_equal(further, path):
+            return groups, first
+        path = further
+
+
+def _numbered(
+    which: npt.NDArray[np.bool_], *columns: npt.NDArray[np.integer[Any]]
+) -> tuple[_Int, _Int]:
+    """Give each combination of values over some rows a number; `MISSING` for other rows."""
+    rows = np.flatnonzero(which)
+    groups = np.full(len(which), MISSING, np.int64)
+    if not len(rows):
+        return groups, rows
+    codes, first = group(*(column[rows] for column in columns))
+    groups[rows] = codes
+    return groups, rows[first]
+
+
+def _times(
+    profile: Profile, groups: _Int, sums: Totals, order: _Int
+) -> dict[str, npt.NDArray[np.generic]]:
+    """Return the columns of host and device time of the groups in `order`, then of the rest."""
+    rows = np.flatnonzero(groups >= 0)
+    rows = rows[~profile.tables["ops"].names("status").equals("earlier")[rows]]
+    durations, of = profile.tables["ops"]["duration_ns"][rows], groups[rows]
+    n = len(sums.count)
+    count = np.bincount(of, minlength=n).astype(np.int64)
+    some = np.maximum(count, 1)
+    begin = np.cumsum(count) - count
+    # One more, for groups that only earlier profiles ran: their times are 0.
+    ascending = np.append(durations[np.lexsort((durations, of))], 0)
+    mean = np.rint(add_up(of, durations, n)[:-1] / some).astype(np.int64)
+
+    def percentile(percent: int) -> _Int:
+        at = begin + (some * percent + 99) // 100 - 1
+        return np.where(count > 0, ascending[np.minimum(at, len(ascending) - 1)], 0)
+
+    def column(values: _Int, of_rest: int = 0) -> _Int:
+        return np.append(values[order], np.full(int(sums.has_rest), of_rest, np.int64))
+
+    def work(name: str) -> _Int:
+        return column(sums.work[name], sums.rest[name])
+
+    return {
+        "count": column(sums.count),
+        "mean_ns": column(mean),
+        "p50_ns": column(percentile(50)),
+        "p95_ns": column(percentile(95)),
+        "host_ns": column(sums.host_ns),
+        "device_ns": work("device_ns"),
+        "self_device_ns": column(sums.own_device_ns, sums.rest["device_ns"]),
+        "share": share(work("device_ns"), sums.device_ns),
+        "kernels": work("kernels"),
+        "memcpys": work("memcpys"),
+        "bytes": work("bytes"),
+    }

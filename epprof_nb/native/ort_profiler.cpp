@@ -1,0 +1,148 @@
+#include "ort_profiler.h"
+
+#include <stdlib.h>
+
+#include <exception>
+#include <new>
+
+#include "clock.h"
+#include "op_stack.h"
+#include "ort_api.h"
+#include "ort_details.h"
+#include "ort_device_events.h"
+
+namespace epprof::ort {
+namespace {
+
+struct Profiler : EpProfiler {
+  uint32_t session;
+  bool whole_session;
+  int64_t offset_ns = 0;  // ORT's elapsed profiling time at ...
+  int64_t begun_ns = 0;   // ... this moment of our clock
+  uint32_t run_name, open_name;
+  std::atomic<bool> told{false};  // of an event
+  // The run's own op, under which its pool threads' events belong; of this epoch.
+  std::atomic<uint64_t> run_op{0};
+  std::atomic<uint64_t> run_epoch{0};
+};
+
+constexpr std::string_view kNodeSuffix = "_kernel_time";
+constexpr std::string_view kRunName = "model_run";
+
+// No exception may reach ONNX Runtime: what goes wrong becomes a status, which it logs.
+template <typename Body>
+Status* guarded(Body body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  } catch (...) {
+    return fail("unknown error in epprof_nb");
+  }
+}
+
+std::string_view text(const ProfilingEvent* event, const char* key) {
+  const char* value = nullptr;
+  if (Status* status = api.event_arg(event, key, &value)) {
+    api.release_status(status);
+    return {};
+  }
+  return value ? std::string_view(value) : std::string_view();
+}
+
+void describe(const Profiler& profiler, const ProfilingEvent* event, EventEnd* end) {
+  int32_t category = -1;
+  const char* name = nullptr;
+  std::string failed = take_message(api.event_category(event, &category));
+  if (failed.empty()) failed = take_message(api.event_name(event, &name));
+  if (!failed.empty() || !name) return;
+  std::string_view shown(name);
+  Details details{profiler.session, -1, 0, 0, 0, 0};
+  end->category = kOrtEvent;
+  if (category == kNodeEvent) {
+    end->category = kOrtNode;
+    size_t stem = shown.size() - kNodeSuffix.size();
+    if (shown.size() > kNodeSuffix.size() && shown.substr(stem) == kNodeSuffix) {
+      shown = shown.substr(0, stem);
+    }
+    std::string_view index = text(event, "node_index");
+    if (!index.empty()) details.node_index = atoi(index.data());
+    details.op_type = cached_name(text(event, "op_name"));
+    details.provider = cached_name(text(event, "provider"));
+    details.input_shapes = cached_name(text(event, "input_type_shape"));
+    details.output_shapes = cached_name(text(event, "output_type_shape"));
+  } else if (category == kSessionEvent && shown == kRunName) {
+    end->category = kOrtRun;
+  }
+  end->name = cached_name(shown);
+  end->meta = cached_details(details);
+}
+
+void release(EpProfiler* self) { delete static_cast<Profiler*>(self); }
+
+Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
+  auto& profiler = *static_cast<Profiler*>(self);
+  profiler.begun_ns = ep_now_ns();
+  profiler.offset_ns = offset_ns;
+  return nullptr;
+}
+
+Status* start_event(EpProfiler* self, uint64_t id) {
+  if (!recording_ops.load(std::memory_order_relaxed)) {
+    static_cast<Profiler*>(self)->told.store(true, std::memory_order_relaxed);
+    return nullptr;
+  }
+  return guarded([&] {
+    auto& profiler = *static_cast<Profiler*>(self);
+    uint64_t now = epoch.load(std::memory_order_relaxed);
+    bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
+    uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
+    // A run's profiler is told of the run itself first.
+    bool is_run = !profiler.whole_session && !profiler.told.exchange(true);
+    uint64_t op = is_run ? push_event(self, uint32_t(id), 0, profiler.run_name, kOrtRun)
+                         : push_event(self, uint32_t(id), run_op, profiler.open_name, kOrtEvent);
+    if (op && is_run) {
+      profiler.run_op.store(op, std::memory_order_relaxed);
+      profiler.run_epoch.store(now, std::memory_order_release);
+    }
+  });
+}
+
+Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
+  if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
+  int64_t now = ep_now_ns();
+  return guarded([&] {
+    if (!event_open(self, uint32_t(id))) return;  // it began before recording did
+    EventEnd end{now, 0, kOrtEvent, 0};
+    describe(*static_cast<Profiler*>(self), event, &end);
+    end_event(self, uint32_t(id), end);
+  });
+}
+
+Status* end_profiling(EpProfiler* self, EventsContainer* container) {
+  return guarded([&] {
+    auto& profiler = *static_cast<Profiler*>(self);
+    if (!profiler.whole_session) return;
+    hand_over_events(profiler.session, profiler.offset_ns, profiler.begun_ns, container);
+  });
+}
+
+}  // namespace
+
+EpProfiler* make_profiler(uint32_t session, bool whole_session) {
+  auto* profiler = new Profiler;
+  profiler->version = kApiVersion;
+  profiler->release = release;
+  profiler->start_profiling = start_profiling;
+  profiler->start_event = start_event;
+  profiler->stop_event = stop_event;
+  profiler->end_profiling = end_profiling;
+  profiler->session = session;
+  profiler->whole_session = whole_session;
+  profiler->run_name = cached_name(kRunName);
+  profiler->open_name = cached_name("(not ended yet)");
+  return profiler;
+}
+
+}  // namespace epprof::ort

@@ -1,0 +1,207 @@
+"""Which ONNX Runtime sessions are observed, and the profiling of each of their runs.
+
+A run that is profiled by itself has a profiler of its own in the observer, so its nodes belong to
+exactly one run, also when runs overlap. Python's ``RunOptions`` cannot ask for that; the C API
+can, from release 1.25 (``OrtApi::RunOptionsEnableProfiling``), and the observer calls it.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NO_FILE = "/dev/null/epprof"
+"""A prefix under which no file can be made: ONNX Runtime then profiles without writing one."""
+
+# pybind11's name of the C++ ABI it was built for (PYBIND11_PLATFORM_ABI_ID), as all Linux wheels
+# from 1.25 have it.
+_ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
+
+
+@dataclass(slots=True)
+class Sight:
+    """How a session is observed: by its number, or why not."""
+
+    name: str
+    number: int | None = None
+    reason: str | None = None
+    session_profile: bool = False
+    """ONNX Runtime profiles the whole session, and would warn at each run profiled by itself."""
+    graphs: bool = False
+    """We had it do so, for the CUDA graphs that the session captures; see `ort_graphs`."""
+    ran: bool = False
+    """A run of it was recorded."""
+
+
+_sights: weakref.WeakKeyDictionary[Any, Sight] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+_recording = False
+_unseen: dict[str, int] = {}
+_refused: list[str] = []
+_users_own: weakref.WeakSet[Any] = weakref.WeakSet()  # the user's options, profiled by us ...
+_profiled: weakref.WeakSet[Any] = weakref.WeakSet()  # ... and by the user
+_graph_sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+_names: dict[int, str] = {}
+_fresh: Any = None
+
+
+def recording() -> bool:
+    """Whether runs are to be profiled now."""
+    return _recording
+
+
+def start() -> None:
+    """Profile the runs of observed sessions from now on."""
+    global _recording  # noqa: PLW0603
+    _unseen.clear()
+    _recording = True
+
+
+def stop() -> None:
+    """Profile runs no longer, and leave the user's run options as they were."""
+    global _recording  # noqa: PLW0603
+    _recording = False
+    with _lock:
+        ours, graph_sessions = list(_users_own), list(_graph_sessions)
+        _users_own.clear()
+    for options in ours:
+        _native.ort_profile_run(_pointer(options), None)
+    for session in graph_sessions:
+        sight = _sights[session]
+        if sight.session_profile and sight.ran:
+            sight.session_profile = False
+            session._sess.end_profiling()  # noqa: SLF001 - past our own wrapper
+
+
+def remarks() -> list[str]:
+    """Name the sessions that ran unobserved."""
+    with _lock:
+        unseen = list(_unseen.items())
+    return [*_refused, *(f"{what}. {runs:,} of its runs show no nodes." for what, runs in unseen)]
+
+
+def refuse(why: str | None) -> None:
+    """Say in every profile why no session can be observed; None: they can."""
+    _refused[:] = [] if why is None else [why]
+
+
+def see(session: object, sight: Sight) -> None:
+    """Remember how a session is observed."""
+    with _lock:
+        _sights[session] = sight
+        if sight.number is not None:
+            _names[sight.number] = sight.name
+        if sight.graphs:
+            _graph_sessions.add(session)
+
+
+def session_names(numbers: Iterable[int]) -> dict[str, str]:
+    """Return the names of sessions by their numbers (as strings: they become JSON keys)."""
+    return {str(number): _names.get(number, describe(None)) for number in numbers}
+
+
+def sight_of(session: object) -> Sight | None:
+    """Return how a session is observed; None for one made without `install`."""
+    return _sights.get(session)
+
+
+def options_for(session: object, given: Any) -> Any:  # noqa: ANN401
+    """Return the run options for a run of `session` while recording.
+
+    Parameters
+    ----------
+    session
+        The ``InferenceSession``.
+    given
+        The run options the user passed, or None.
+
+    Returns
+    -------
+    object
+        `given` itself, now with profiling on; fresh options where it is None; `given` unchanged
+        where the session is not observed.
+    """
+    sight = _sights.get(session)
+    if sight is None or sight.number is None:
+        _count_unseen(session, sight)
+        return given
+    sight.ran = True
+    if sight.session_profile:
+        return given
+    if given is None:
+        return _fresh_options()
+    if given not in _profiled and given not in _users_own:
+        _native.ort_profile_run(_pointer(given), NO_FILE)
+        with _lock:
+            _users_own.add(given)
+    return given
+
+
+def enable(run_options: object, file_prefix: str) -> None:
+    """Turn profiling to a file on for the runs made with these options."""
+    _native.ort_profile_run(_pointer(run_options), file_prefix)
+    _profiled.add(run_options)
+
+
+def disable(run_options: object) -> None:
+    """Turn it off again."""
+    _native.ort_profile_run(_pointer(run_options), None)
+    _profiled.discard(run_options)
+
+
+def _fresh_options() -> Any:  # noqa: ANN401
+    global _fresh  # noqa: PLW0603
+    if _fresh is None:
+        import onnxruntime
+
+        options = onnxruntime.RunOptions()
+        _native.ort_profile_run(_pointer(options), NO_FILE)
+        # Nobody changes these: all runs without options of their own share them.
+        _fresh = options
+    return _fresh
+
+
+def _pointer(run_options: Any) -> Any:  # noqa: ANN401
+    """Return a capsule of the ``OrtRunOptions`` inside a Python ``RunOptions``.
+
+    pybind11 gives it to who names the C++ type (its conduit: ``_pybind11_conduit_v1_``).
+    """
+    try:
+        capsule = run_options._pybind11_conduit_v1_(
+            _ABI, _native.ort_run_options_type(), b"raw_pointer_ephemeral"
+        )
+    except AttributeError:
+        capsule = None
+    if capsule is None:
+        raise CaptureError(
+            f"A {type(run_options).__name__} gives no access to the OrtRunOptions inside it, so "
+            "its runs cannot be profiled. Pass onnxruntime.RunOptions; if it is one, this build "
+            "of ONNX Runtime is not known to this version of epprof_nb: please report it."
+        )
+    return capsule
+
+
+def _count_unseen(session: object, sight: Sight | None) -> None:
+    if sight is None:
+        path = getattr(session, "_model_path", None)
+        what = (
+            f"{describe(path)} was made before epprof_nb.onnxruntime.install(), so it is not "
+            "observed. Make it again"
+        )
+    else:
+        what = f"{sight.name} is not observed: {sight.reason}"
+    with _lock:
+        _unseen[what] = _unseen.get(what, 0) + 1
+
+
+def describe(path: str | None) -> str:
+    """Name a session by its model's file."""
+    return "An ONNX Runtime session" if path is None else f"The ONNX Runtime session of {path}"

@@ -1,0 +1,153 @@
+"""ONNX Runtime's CUDA provider on the released wheel: kernels and copies of each node."""
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import epprof_nb
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+ort = pytest.importorskip("onnxruntime", minversion="1.25", reason="onnxruntime is not installed")
+if "CUDAExecutionProvider" not in ort.get_available_providers():
+    pytest.skip("onnxruntime-gpu is not installed", allow_module_level=True)
+
+from tests.ort import models  # noqa: E402
+from tests.ort.rows import nodes  # noqa: E402
+
+CUDA = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+
+@pytest.fixture(autouse=True)
+def installed():
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()
+    epprof_nb.onnxruntime.install()
+    yield
+    epprof_nb.onnxruntime.uninstall()
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32)
+
+
+def kernels(prof):
+    acts = prof.activities
+    return acts[acts["kind"] == "kernel"]
+
+
+def test_the_session_is_the_same_with_the_observer(x):
+    session = ort.InferenceSession(models.chain(), providers=CUDA)
+    assert session.get_providers() == CUDA
+    epprof_nb.onnxruntime.uninstall()
+    plain = ort.InferenceSession(models.chain(), providers=CUDA)
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], plain.run(None, {"x": x})[0])
+    default = ort.InferenceSession(models.chain()).get_providers()
+    epprof_nb.onnxruntime.install()
+    assert ort.InferenceSession(models.chain()).get_providers() == default
+
+
+def test_every_kernel_and_copy_belongs_to_an_event_of_its_run(x):
+    session = ort.InferenceSession(models.chain(), providers=CUDA)
+    session.run(None, {"x": x})
+    with epprof_nb.profile() as prof:
+        for _ in range(10):
+            session.run(None, {"x": x})
+    found = nodes(prof)
+    on_gpu = found[found["provider"] == "CUDAExecutionProvider"]
+    assert len(on_gpu) == 30
+    launched = kernels(prof)
+    assert len(launched) >= 30
+    assert (launched["attribution"] == "stack").all()
+    # Each node launched its own kernel in each run.
+    assert set(on_gpu.index) <= set(launched["op_id"])
+    runs = prof.ops["run_id"].reindex(launched["op_id"])
+    assert set(runs) == set(range(10))
+    table = prof.by_node()
+    assert table["self_device_ns"].sum() == int(
+        prof.activities.loc[
+            prof.activities["kind"].isin(["kernel", "memcpy", "memset"]), "duration_ns"
+        ].sum()
+    )
+    assert (prof.by_run()["kernels"] >= 3).all()
+    assert (prof.by_run()["memcpys"] >= 2).all()
+
+
+def test_threads_that_share_a_session_keep_their_kernels_apart(x):
+    session = ort.InferenceSession(models.chain(), providers=CUDA)
+    session.run(None, {"x": x})
+
+    def work():
+        for _ in range(50):
+            session.run(None, {"x": x})
+
+    with epprof_nb.profile() as prof:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    by_run = prof.by_run()
+    assert len(by_run) == 200
+    assert by_run["kernels"].nunique() == 1
+    assert prof.info["attribution"]["none"] == 0
+
+
+def test_a_session_profile_has_the_kernels(x, tmp_path):
+    options = ort.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "whole")
+    session = ort.InferenceSession(models.chain(), options, providers=CUDA)
+    for _ in range(5):
+        session.run(None, {"x": x})
+    events = json.loads(Path(session.end_profiling()).read_text())
+    by_name = {}
+    for event in events:
+        if event["cat"] == "Node":
+            by_name.setdefault(event["name"].removesuffix("_kernel_time"), []).append(event)
+    found = [e for e in events if e["cat"] == "Kernel" and "grid_x" in e["args"]]
+    assert len(found) >= 15
+    assert {"Relu", "MatMul", "Sigmoid"} <= {e["args"]["op_name"] for e in found}
+    for event in found:
+        assert {"stream", "block_z", "parent_name"} <= set(event["args"])
+    of_first = sorted(
+        (e for e in found if e["args"]["parent_name"] == "first"), key=lambda e: e["ts"]
+    )
+    # A kernel starts after its node does, in the same time base (microseconds).
+    for kernel, node in zip(of_first, by_name["first"], strict=False):
+        assert kernel["ts"] >= node["ts"] - 5
+        assert kernel["ts"] - node["ts"] < 5_000_000
+
+
+def bound(session, x):
+    binding = session.io_binding()
+    given = ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
+    taken = ort.OrtValue.ortvalue_from_shape_and_type(x.shape, np.float32, "cuda", 0)
+    binding.bind_ortvalue_input("x", given)
+    binding.bind_ortvalue_output("t2", taken)
+    return binding, (given, taken)
+
+
+def test_kernels_of_a_replay_know_the_node_that_captured_them(x):
+    session = ort.InferenceSession(
+        models.chain(), providers=[("CUDAExecutionProvider", {"enable_cuda_graph": "1"})]
+    )
+    binding, _keep = bound(session, x)
+    with epprof_nb.profile() as first:
+        session.run_with_iobinding(binding)
+    assert {"first", "second", "third"} <= set(nodes(first)["name"])
+    with epprof_nb.profile() as prof:
+        for _ in range(5):
+            session.run_with_iobinding(binding)
+    launched = kernels(prof)
+    replayed = launched[launched["graph_id"].notna()]
+    assert len(replayed) >= 15
+    assert replayed["capture_op_id"].notna().all()
+    names = prof.ops["name"].reindex(replayed["capture_op_id"])
+    assert {"first", "second", "third"} <= set(names)
+    assert set(prof.ops["name"].reindex(replayed["op_id"])) == {"model_run"}
+    by_capture = prof.by_node(attribution="capture").set_index("name")
+    assert (by_capture.loc[["first", "second", "third"], "device_ns"] > 0).all()

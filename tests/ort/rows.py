@@ -1,0 +1,33 @@
+"""Looking things up in a profile's ops."""
+
+from __future__ import annotations
+
+
+def nodes(prof):
+    return prof.ops[prof.ops["category"] == "node"]
+
+
+def runs(prof):
+    ops = prof.ops
+    return ops[(ops["category"] == "session") & (ops["op_type"] == "run")]
+
+
+def path(prof, op_id):
+    """Names from the outermost op down to `op_id`."""
+    ops = prof.ops
+    names = []
+    while op_id in ops.index:
+        names.append(ops.at[op_id, "name"])
+        op_id = ops.at[op_id, "parent_op_id"]
+    return names[::-1]
+
+
+def nested_in_time(prof):
+    """Whether each op on its parent's thread lies within it."""
+    ops = prof.ops
+    for _, row in ops.iterrows():
+        if row["parent_op_id"] in ops.index:
+            above = ops.loc[row["parent_op_id"]]
+            if not (above["start_ns"] <= row["start_ns"] and row["end_ns"] <= above["end_ns"]):
+                return False
+    return True

@@ -1,0 +1,289 @@
+"""Attaching changes nothing that a user sees, and what cannot be observed is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import _native, ort_attach
+from epprof_nb.errors import CaptureError
+from tests.ort import models
+from tests.ort.rows import nodes
+
+
+def profiled(session, x):
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x})
+    return prof
+
+
+def fresh(code, *arguments):
+    """Run code in a Python of its own: what is registered with ONNX Runtime stays for good."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")
+
+
+def test_providers_options_and_results_are_those_without_the_observer(installed, x):
+    epprof_nb.onnxruntime.uninstall()
+    before = [
+        (s.get_providers(), s.get_provider_options(), s.run(None, {"x": x})[0])
+        for s in (
+            installed.InferenceSession(models.chain()),
+            installed.InferenceSession(models.chain(), providers=["CPUExecutionProvider"]),
+            installed.InferenceSession(
+                models.chain(), providers=["CPUExecutionProvider"], provider_options=[{}]
+            ),
+            installed.InferenceSession(
+                models.chain(), providers=[("CPUExecutionProvider", {"a": "b"})]
+            ),
+        )
+    ]
+    available = [p for p in installed.get_available_providers() if p != ort_attach.NAME]
+    epprof_nb.onnxruntime.install()
+    after = [
+        (s.get_providers(), s.get_provider_options(), s.run(None, {"x": x})[0])
+        for s in (
+            installed.InferenceSession(models.chain()),
+            installed.InferenceSession(models.chain(), providers=["CPUExecutionProvider"]),
+            installed.InferenceSession(
+                models.chain(), providers=["CPUExecutionProvider"], provider_options=[{}]
+            ),
+            installed.InferenceSession(
+                models.chain(), providers=[("CPUExecutionProvider", {"a": "b"})]
+            ),
+        )
+    ]
+    for a, b in zip(before, after, strict=True):
+        assert a[:2] == b[:2]
+        np.testing.assert_array_equal(a[2], b[2])
+    assert installed.get_available_providers() == available
+    assert all(d.ep_name != ort_attach.NAME for d in installed.get_ep_devices())
+
+
+def test_the_optimised_graph_is_the_same(installed, tmp_path):
+    saved = []
+    for i, on in enumerate((False, True)):
+        (epprof_nb.onnxruntime.install if on else epprof_nb.onnxruntime.uninstall)()
+        options = installed.SessionOptions()
+        options.optimized_model_filepath = str(tmp_path / f"{i}.onnx")
+        installed.InferenceSession(models.branching(), options)
+        saved.append((tmp_path / f"{i}.onnx").read_bytes())
+    assert saved[0] == saved[1]
+
+
+def test_nothing_is_registered_before_a_session_is_made():
+    code = """
+import epprof_nb, onnxruntime as ort
+from epprof_nb import _native
+epprof_nb.onnxruntime.install()
+print(_native.ort_runtime(), len(ort.capi._pybind_state.get_available_providers()))
+"""
+    assert fresh(code)[0].startswith(" ")
+
+
+@pytest.mark.parametrize("order", ["import first", "install first"])
+def test_either_import_order(order, x):
+    imports = ["import onnxruntime as ort", "import epprof_nb; epprof_nb.onnxruntime.install()"]
+    if order == "install first":
+        imports.reverse()
+    code = "\n".join(
+        [
+            *imports,
+            "import numpy as np",
+            "from tests.ort import models",
+            "s = ort.InferenceSession(models.chain())",
+            "with epprof_nb.profile() as prof: s.run(None, {'x': np.ones((1, 4), np.float32)})",
+            "print((prof.ops['category'] == 'node').sum())",
+        ]
+    )
+    assert fresh(code)[0] == "3"
+
+
+def test_subclasses_are_observed(installed, x):
+    class Mine(installed.InferenceSession):
+        def __init__(self, model):
+            super().__init__(model, providers=["CPUExecutionProvider"])
+
+    assert len(nodes(profiled(Mine(models.chain()), x))) == 3
+
+
+def test_uninstall_restores_every_function(installed):
+    kind = installed.InferenceSession
+    patched = kind.run, kind._create_inference_session, installed.get_available_providers
+    epprof_nb.onnxruntime.uninstall()
+    now = kind.run, kind._create_inference_session, installed.get_available_providers
+    assert all(a is not b for a, b in zip(patched, now, strict=True))
+    assert all(not hasattr(f, "__wrapped__") for f in now)
+    assert "run" not in vars(kind)
+
+
+def test_the_explicit_form_needs_no_install(x):
+    epprof_nb.onnxruntime.uninstall()
+    session = epprof_nb.onnxruntime.session(models.chain())
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    assert len(nodes(profiled(session, x))) == 3
+
+
+@pytest.mark.parametrize("policy", ["DEFAULT", "PREFER_CPU", "MAX_EFFICIENCY", "PREFER_GPU"])
+def test_a_selection_policy_chooses_what_it_chose(installed, x, policy):
+    installed.InferenceSession(models.chain())  # now the observer is registered
+    assert _native.ort_runtime()
+    options = installed.SessionOptions()
+    options.set_provider_selection_policy(
+        getattr(installed.OrtExecutionProviderDevicePolicy, policy)
+    )
+    session = installed.InferenceSession(models.chain(), options)
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    prof = profiled(session, x)
+    assert nodes(prof).empty
+    assert any("Pass providers=[...]" in note for note in prof.info["notes"])
+
+
+def test_a_policy_delegate_is_still_asked(installed, x):
+    installed.InferenceSession(models.chain())
+    asked = []
+
+    def delegate(devices, *_):
+        asked.append(len(devices))
+        return [d for d in devices if d.ep_name == "CPUExecutionProvider"]
+
+    options = installed.SessionOptions()
+    options.set_provider_selection_policy_delegate(delegate)
+    installed.InferenceSession(models.chain(), options)
+    assert asked
+
+
+def test_devices_in_the_options_are_kept(installed, x):
+    cpu = [d for d in installed.get_ep_devices() if d.ep_name == "CPUExecutionProvider"]
+    options = installed.SessionOptions()
+    options.add_provider_for_devices(cpu, {})
+    session = installed.InferenceSession(models.chain(), options)
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    assert any("not observed" in note for note in profiled(session, x).info["notes"])
+
+
+def test_the_same_options_serve_many_sessions(installed, x):
+    options = installed.SessionOptions()
+    for _ in range(3):
+        session = installed.InferenceSession(
+            models.chain(), options, providers=["CPUExecutionProvider"]
+        )
+        assert len(nodes(profiled(session, x))) == 3
+    assert not options.has_providers()
+
+
+def test_the_users_error_is_the_users_own(installed):
+    epprof_nb.onnxruntime.uninstall()
+    with pytest.raises(Exception) as plain:
+        installed.InferenceSession(b"no model", providers=["CPUExecutionProvider"])
+    epprof_nb.onnxruntime.install()
+    with pytest.raises(type(plain.value)) as seen:
+        installed.InferenceSession(b"no model", providers=["CPUExecutionProvider"])
+    assert str(seen.value) == str(plain.value)
+
+
+def test_a_refused_attachment_is_tried_again_without(installed, x, monkeypatch):
+    monkeypatch.setattr(ort_attach, "NAME", "NoSuchProvider")
+    with pytest.warns(UserWarning, match="NoSuchProvider"):
+        session = installed.InferenceSession(models.chain(), providers=["CPUExecutionProvider"])
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    prof = profiled(session, x)
+    assert nodes(prof).empty
+    assert any("refused it with the observer" in note for note in prof.info["notes"])
+
+
+def test_a_session_from_before_is_named(x):
+    import onnxruntime
+
+    epprof_nb.onnxruntime.uninstall()
+    session = onnxruntime.InferenceSession(models.chain())
+    epprof_nb.onnxruntime.install()
+    try:
+        prof = profiled(session, x)
+    finally:
+        epprof_nb.onnxruntime.uninstall()
+    assert any("made before" in note and "Make it again" in note for note in prof.info["notes"])
+
+
+def test_set_providers_keeps_the_observer(installed, x):
+    session = installed.InferenceSession(models.chain())
+    session.set_providers(["CPUExecutionProvider"])
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    assert len(nodes(profiled(session, x))) == 3
+
+
+def test_the_users_run_options_are_left_as_they_were(installed, x, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    session = installed.InferenceSession(models.chain())
+    options = installed.RunOptions()
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x}, options)
+        session.run(None, {"x": x}, run_options=options)
+    assert len(nodes(prof)) == 6
+    session.run(None, {"x": x}, options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_run_options_are_not_kept_alive(installed, x):
+    import weakref
+
+    session = installed.InferenceSession(models.chain())
+    seen = []
+    with epprof_nb.profile():
+        for _ in range(20):
+            options = installed.RunOptions()
+            seen.append(weakref.ref(options))
+            session.run(None, {"x": x}, options)
+    del options
+    assert not any(ref() for ref in seen)
+
+
+def test_run_profiles_to_a_file_and_to_a_profile(installed, x, tmp_path):
+    session = installed.InferenceSession(models.chain())
+    options = installed.RunOptions()
+    epprof_nb.onnxruntime.enable_profiling(options, profile_file_prefix=str(tmp_path / "mine"))
+    session.run(None, {"x": x}, options)
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x}, options)
+    assert len(nodes(prof)) == 3
+    files = [p for p in tmp_path.iterdir() if p.name.startswith("mine")]
+    assert files
+    epprof_nb.onnxruntime.disable_profiling(options)
+    session.run(None, {"x": x}, options)
+    assert [p for p in tmp_path.iterdir() if p.name.startswith("mine")] == files
+
+
+def test_what_is_no_run_options_is_refused_clearly(installed):
+    with pytest.raises(CaptureError, match=r"Pass onnxruntime\.RunOptions"):
+        epprof_nb.onnxruntime.enable_profiling(object())
+
+
+@pytest.mark.parametrize("version", ["1.24.3", "1.9.0", "0.5"])
+def test_an_older_release_is_refused_with_what_to_do(version):
+    with pytest.raises(CaptureError, match="pip install -U onnxruntime"):
+        ort_attach.check_release(version)
+
+
+def test_exit_with_sessions_alive_and_profiled():
+    code = """
+import epprof_nb, onnxruntime as ort, numpy as np
+from tests.ort import models
+epprof_nb.onnxruntime.install()
+keep = [ort.InferenceSession(models.chain()) for _ in range(3)]
+prof = epprof_nb.profile()
+prof.__enter__()
+for s in keep: s.run(None, {'x': np.ones((1, 4), np.float32)})
+print("end")
+"""
+    assert fresh(code)[0] == "end"

@@ -1,0 +1,110 @@
+"""Device work in ONNX Runtime's own JSON profile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import _native, ort_device_events, ort_runs
+from epprof_nb.schema import ACTIVITIES, OPS
+from epprof_nb.table import Names, Table
+from tests.ort import models
+
+HOSTILE = 'void k<"a">(\\ \n\t größe </script>)'
+
+
+@pytest.fixture
+def session(installed, tmp_path):
+    options = installed.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "whole")
+    return installed.InferenceSession(models.chain(), options)
+
+
+def written(session):
+    return json.loads(Path(session.end_profiling()).read_text())
+
+
+def test_events_land_in_the_file_in_its_own_time(session, x):
+    session.run(None, {"x": x})
+    begin = _native.now_ns()
+    session.run(None, {"x": x})
+    end = _native.now_ns()
+    number = ort_runs.sight_of(session).number
+    args = ("stream", "7", "grid_x", "3", "op_name", "MatMul", "parent_name", HOSTILE)
+    _native.ort_keep_event(number, HOSTILE, begin, end - begin, 123, args)
+    events = written(session)
+    ours = [e for e in events if e["cat"] == "Kernel"]
+    assert len(ours) == 1
+    assert ours[0]["name"] == HOSTILE
+    assert ours[0]["tid"] == 123
+    assert ours[0]["args"]["parent_name"] == HOSTILE
+    assert ours[0]["args"]["grid_x"] == "3"
+    second = [e for e in events if e["name"] == "model_run"][1]
+    # It spans the second run, by the runtime's clock as by ours (microseconds).
+    assert ours[0]["ts"] <= second["ts"] + 2
+    assert ours[0]["ts"] + ours[0]["dur"] >= second["ts"] + second["dur"] - 2
+    assert abs(ours[0]["dur"] - second["dur"]) < 5_000
+
+
+def test_events_go_to_their_own_session_only(session, installed, x, tmp_path):
+    number = ort_runs.sight_of(session).number
+    _native.ort_keep_event(number + 1000, "other", 0, 1, 1, ())
+    assert all(e["cat"] != "Kernel" for e in written(session))
+
+
+def test_a_recorded_session_ends_its_recording(installed, x, tmp_path, monkeypatch):
+    monkeypatch.setattr(ort_device_events, "driver_present", lambda: True)
+    options = installed.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "whole")
+    session = installed.InferenceSession(models.chain(), options)
+    session.run(None, {"x": x})
+    from epprof_nb.capture import service
+
+    assert service.consumers == 1
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x})
+    assert (prof.ops["category"] == "node").sum() == 3
+    assert written(session)
+    assert service.consumers == 0
+    session = installed.InferenceSession(models.chain(), options)
+    assert service.consumers == 1
+    del session  # without end_profiling()
+    assert service.consumers == 0
+
+
+def test_only_work_of_the_sessions_nodes_is_taken():
+    ops = Table(
+        OPS,
+        {
+            "op_id": np.array([1, 2, 3]),
+            "name": Names.of(["mine", "matmul_0", "matmul_0"]),
+            "op_type": Names.of(["range", "MatMul", "MatMul"]),
+            "session": np.array([-1, 5, 6]),
+        },
+    )
+    activities = Table(
+        ACTIVITIES,
+        {
+            "kind": Names.of(["kernel", "kernel", "memcpy", "synchronization", "kernel"]),
+            "name": Names.of(["k1", "k2", "HtoD", "sync", "k3"]),
+            "op_id": np.array([1, 2, 2, 2, 3]),
+            "stream_id": np.array([7, 7, 7, 7, 7]),
+            "start_ns": np.array([10, 20, 30, 40, 50]),
+            "duration_ns": np.array([1, 2, 3, 4, 5]),
+            "grid_x": np.array([1, 2, -1, -1, 1]),
+            "bytes": np.array([-1, -1, 64, -1, -1]),
+        },
+    )
+    kernel, copy = ort_device_events.events_of(ops, activities, 5)
+    assert kernel[:3] == ("k2", 20, 2)
+    assert kernel[4][:4] == ("stream", "7", "grid_x", "2")
+    assert kernel[4][-4:] == ("op_name", "MatMul", "parent_name", "matmul_0")
+    assert copy[0] == "HtoD"
+    assert "bytes" in copy[4]
+    assert "grid_x" not in copy[4]

@@ -1,0 +1,70 @@
+"""Sessions that ask for CUDA graphs; the CPU provider ignores the option, so this needs no GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+import epprof_nb
+from epprof_nb import ort_graphs, ort_runs
+from tests.ort import models
+from tests.ort.rows import nodes
+
+GRAPHS = [("CPUExecutionProvider", {"enable_cuda_graph": "1"})]
+
+
+@pytest.mark.parametrize(
+    ("providers", "options", "asked"),
+    [
+        (None, None, False),
+        (["CPUExecutionProvider"], None, False),
+        (["CUDAExecutionProvider"], [{"enable_cuda_graph": "1"}], True),
+        ([("CUDAExecutionProvider", {"enable_cuda_graph": True})], None, True),
+        (
+            [("CUDAExecutionProvider", {"enable_cuda_graph": 0}), "CPUExecutionProvider"],
+            None,
+            False,
+        ),
+        ([("CUDAExecutionProvider", {"enable_cuda_graph": "False"})], None, False),
+    ],
+)
+def test_who_captures(providers, options, asked):
+    assert ort_graphs.captures(providers, options) is asked
+
+
+@pytest.mark.parametrize("own_options", [False, True])
+def test_it_is_profiled_as_a_whole_until_the_first_profile_ends(
+    installed, x, tmp_path, monkeypatch, own_options
+):
+    monkeypatch.chdir(tmp_path)
+    options = installed.SessionOptions() if own_options else None
+    session = installed.InferenceSession(models.chain(), options, providers=GRAPHS)
+    if options is not None:
+        assert not options.enable_profiling
+    assert not session.get_session_options().enable_profiling
+    assert ort_runs.sight_of(session).session_profile
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x})
+        session.run(None, {"x": x})
+    assert len(nodes(prof)) == 6
+    assert nodes(prof)["run_id"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert not ort_runs.sight_of(session).session_profile
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x})
+    assert len(nodes(prof)) == 3
+    other = installed.InferenceSession(models.chain())
+    with epprof_nb.profile() as prof:
+        other.run(None, {"x": x})
+    assert len(nodes(prof)) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_users_own_profile_stays_the_users(installed, x, tmp_path):
+    options = installed.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "mine")
+    session = installed.InferenceSession(models.chain(), options, providers=GRAPHS)
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x})
+    assert len(nodes(prof)) == 3
+    assert ort_runs.sight_of(session).session_profile
+    assert session.end_profiling().startswith(str(tmp_path / "mine"))
