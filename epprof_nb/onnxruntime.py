@@ -31,6 +31,7 @@ _RUNS = {
     "run_with_ortvaluevector": 0,
 }
 _MAKE = "_create_inference_session"
+_CHECK = "check_and_normalize_provider_args"  # warns of unknown providers, and lists the known
 
 _restore: list[tuple[Any, str, Any]] = []
 
@@ -131,6 +132,9 @@ def _patch(module: ModuleType) -> None:
     for name, wrapper in _run_wrappers(kind):
         owner = next(c for c in kind.__mro__ if name in vars(c))
         _replace(owner, name, wrapper)
+    maker = sys.modules[kind.__module__]
+    if hasattr(maker, _CHECK):
+        _replace(maker, _CHECK, _checking(getattr(maker, _CHECK)))
     for name in ("get_available_providers", "get_ep_devices"):
         if hasattr(module, name):
             _replace(module, name, _without_observer(getattr(module, name)))
@@ -171,6 +175,26 @@ def _making(original: Callable[..., None]) -> Callable[..., None]:
         ort_attach.create(original, self, providers, provider_options, more)
 
     return make
+
+
+def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def check(
+        providers: Sequence[Any] | None,
+        provider_options: Sequence[Any] | None,
+        available: Sequence[str],
+    ) -> tuple[list[Any], list[Any]]:
+        known = [p for p in available if p != ort_attach.NAME]
+        if not providers or not ort_attach.is_ours(providers[-1]):
+            return original(providers, provider_options, known)  # type: ignore[no-any-return]
+        if provider_options is None:
+            token = providers[-1][1]
+        else:
+            *provider_options, token = provider_options
+        names, options = original(list(providers[:-1]), provider_options, known)
+        return [*names, ort_attach.NAME], [*options, token]
+
+    return check
 
 
 def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:

@@ -193,12 +193,41 @@ def test_the_users_error_is_the_users_own(installed):
     assert str(seen.value) == str(plain.value)
 
 
-def test_a_refused_attachment_is_tried_again_without(installed, x, monkeypatch):
-    monkeypatch.setattr(ort_attach, "NAME", "NoSuchProvider")
-    with pytest.warns(UserWarning, match="NoSuchProvider"):
-        session = installed.InferenceSession(models.chain(), providers=["CPUExecutionProvider"])
-    assert session.get_providers() == ["CPUExecutionProvider"]
-    prof = profiled(session, x)
+@pytest.mark.parametrize("options", [None, [{}, {}]])
+def test_a_warning_of_an_unknown_provider_is_the_users_own(installed, x, options):
+    installed.InferenceSession(models.chain())
+    with pytest.warns(UserWarning, match="NoSuchProvider") as seen:
+        session = installed.InferenceSession(
+            models.chain(), providers=["NoSuchProvider", "CPUExecutionProvider"],
+            provider_options=options,
+        )  # fmt: skip
+    assert not any(ort_attach.NAME in str(w.message) for w in seen)
+    assert len(nodes(profiled(session, x))) == 3
+
+
+def test_a_refused_attachment_is_tried_again_without(x, monkeypatch):
+    import onnxruntime
+
+    kind = onnxruntime.InferenceSession
+    original = kind._create_inference_session
+    made = []
+
+    def refuse(session, providers, *more):
+        if any(ort_attach.is_ours(p) for p in providers):
+            raise RuntimeError("no such provider")
+        made.append((providers, *more))
+        original(session, providers, *more)
+
+    monkeypatch.setattr(kind, "_create_inference_session", refuse)
+    epprof_nb.onnxruntime.install()
+    try:
+        given = ["CPUExecutionProvider"]
+        session = kind(models.chain(), providers=given)
+        prof = profiled(session, x)
+    finally:
+        epprof_nb.onnxruntime.uninstall()
+    assert made[0][0] is given
+    assert session.get_providers() == given
     assert nodes(prof).empty
     assert any("refused it with the observer" in note for note in prof.info["notes"])
 

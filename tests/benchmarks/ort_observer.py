@@ -1,0 +1,68 @@
+"""What observing ONNX Runtime costs a node: attached and idle, and while a profile is taken.
+
+::
+
+    python -m tests.benchmarks.ort_observer        # needs onnxruntime and onnx; no GPU
+
+ONNX Runtime's own profiling of a run, without the observer's session, is measured beside it: what
+is above that is the observer's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+import onnxruntime
+
+import epprof_nb
+from epprof_nb import ort_runs
+from tests.benchmarks.harness import header, paired, show
+from tests.ort import models
+
+
+def timed(session, options, runs, x):
+    begin = time.perf_counter()
+    for _ in range(runs):
+        session.run(None, {"x": x}, options)
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=201)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=9)
+    arguments = parser.parse_args()
+    header(f"ONNX Runtime {onnxruntime.__version__}, {arguments.nodes} nodes a run")
+    x = np.ones((1, 4), np.float32)
+    model = models.chain([f"n{i}" for i in range(arguments.nodes)])
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    plain = onnxruntime.InferenceSession(model, settings)
+    epprof_nb.onnxruntime.install()
+    observed = onnxruntime.InferenceSession(model, settings)
+    profiled = onnxruntime.RunOptions()
+    ort_runs.enable(profiled, ort_runs.NO_FILE)
+    idle = onnxruntime.RunOptions()
+
+    def recorded() -> float:
+        with epprof_nb.profile():
+            return timed(observed, profiled, arguments.runs, x)
+
+    variants = {
+        "plain": lambda: timed(plain, idle, arguments.runs, x),
+        "observed, idle": lambda: timed(observed, idle, arguments.runs, x),
+        "run profile": lambda: timed(plain, profiled, arguments.runs, x),
+        "run profile, observed": lambda: timed(observed, profiled, arguments.runs, x),
+        "in a profile": recorded,
+    }
+    for variant in variants.values():
+        variant()
+    results = paired(variants, arguments.rounds)
+    show(results, ("plain", "run profile"), "us/node", 1e6 / arguments.runs / arguments.nodes)
+
+
+if __name__ == "__main__":
+    main()
