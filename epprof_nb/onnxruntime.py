@@ -207,6 +207,9 @@ def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
             else:
                 options = kwargs.get("run_options")
                 kwargs["run_options"] = ort_runs.options_for(self, options)
+        if ort_runs.count_runs():
+            with ort_runs.going(self, returns_early=original.__name__ == "run_async"):
+                return original(self, *args, **kwargs)
         return original(self, *args, **kwargs)
 
     return run
@@ -225,7 +228,7 @@ def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(self)
         finally:
-            sight.session_profile = False
+            ort_runs.end_whole(self)
 
     return end_profiling
 

@@ -8,6 +8,7 @@ not so is left alone.
 from __future__ import annotations
 
 import re
+import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ _GRAPH = (
 _TINY_MODEL = b"\x08\x08" + bytes([0x3A, len(_GRAPH)]) + _GRAPH + b"\x42\x04\x0a\x00\x10\x0d"
 
 _defaults: list[str] = []
+_registering = threading.Lock()
 
 
 def check_release(version: str) -> None:
@@ -56,8 +58,12 @@ def register() -> None:
     CaptureError
         If it refuses; the message says why.
     """
-    if _native.ort_runtime():
-        return
+    with _registering:
+        if not _native.ort_runtime():
+            _register()
+
+
+def _register() -> None:
     try:
         import onnxruntime
     except ImportError as error:
@@ -173,5 +179,5 @@ def default_providers() -> list[str]:
             False,  # noqa: FBT003
         )
         probe.initialize_session([], [], set())
-        _defaults.extend(probe.get_providers())
+        _defaults[:] = probe.get_providers()
     return list(_defaults)

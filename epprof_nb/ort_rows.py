@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb import _native
+from epprof_nb import _native, ort_runs
 from epprof_nb.id_lookup import find
 from epprof_nb.native_columns import names_of, numbers
 from epprof_nb.schema import MISSING
@@ -106,27 +106,27 @@ def _parents(ops: Table, category: I64, session: I64) -> I64:
     """Parents, also of events on pool threads of a session that is profiled as a whole.
 
     Such an event has nothing above it on its thread. It belongs to the one run of its session
-    that was going on; where two were, its parent stays missing.
+    that was going on. Where it may have been one of two, or a run that was not recorded from its
+    start, its parent stays missing.
     """
     parent = ops["parent_op_id"]
     lone = np.flatnonzero((category == _NODE) & (parent == MISSING))
-    runs = np.flatnonzero(category == _RUN)
-    if not len(lone) or not len(runs):
+    if not len(lone):
         return parent
     parent = parent.copy()
     start, end = ops["start_ns"], ops["end_ns"]
-    for number in np.unique(session[lone]):
+    # An event that has not ended does not say whose it is: it may be a run of any session.
+    unended = ops.names("status").equals("open") & (category >= _EVENT)
+    for number in np.setdiff1d(session[lone], ort_runs.uncertain_sessions()):
         mine = lone[session[lone] == number]
-        of_session = runs[session[runs] == number]
-        first = np.sort(start[of_session])
-        last = np.sort(end[of_session])
-        begun = np.searchsorted(first, start[mine], side="right")
-        going = begun - np.searchsorted(last, start[mine], side="right")
-        order = of_session[np.argsort(start[of_session])]
-        alone = going == 1
-        # With one run going on and those before it over, it is the one that began last.
-        newest = order[np.maximum(begun - 1, 0)]
-        sure = alone & (end[newest] >= end[mine])
+        runs = np.flatnonzero(((category == _RUN) & (session == number)) | unended)
+        if not len(runs):
+            continue
+        runs = runs[np.argsort(start[runs], kind="stable")]
+        begun = np.searchsorted(start[runs], start[mine], side="right")
+        going = begun - np.searchsorted(np.sort(end[runs]), start[mine], side="right")
+        newest = runs[np.maximum(begun - 1, 0)]
+        sure = (going == 1) & (end[newest] >= end[mine]) & (session[newest] == number)
         parent[mine[sure]] = ops["op_id"][newest[sure]]
     return parent
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from epprof_nb import _native
 from epprof_nb.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 NO_FILE = "/dev/null/epprof"
 """A prefix under which no file can be made: ONNX Runtime then profiles without writing one."""
@@ -39,6 +40,8 @@ class Sight:
     """We had it do so, for the CUDA graphs that the session captures; see `ort_graphs`."""
     ran: bool = False
     """A run of it was recorded."""
+    going: int = 0
+    """Runs going on, counted while ONNX Runtime profiles the whole session."""
 
 
 _sights: weakref.WeakKeyDictionary[Any, Sight] = weakref.WeakKeyDictionary()
@@ -48,7 +51,8 @@ _unseen: dict[str, int] = {}
 _refused: list[str] = []
 _users_own: weakref.WeakSet[Any] = weakref.WeakSet()  # the user's options, profiled by us ...
 _profiled: weakref.WeakSet[Any] = weakref.WeakSet()  # ... and by the user
-_graph_sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+_whole: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions profiled as a whole
+_uncertain: set[int] = set()
 _names: dict[int, str] = {}
 _fresh: Any = None
 
@@ -61,7 +65,16 @@ def recording() -> bool:
 def start() -> None:
     """Profile the runs of observed sessions from now on."""
     global _recording  # noqa: PLW0603
-    _unseen.clear()
+    with _lock:
+        _unseen.clear()
+        _uncertain.clear()
+        # Runs that began before are not recorded: their pool threads' nodes would seem to be of
+        # the next run.
+        _uncertain.update(
+            sight.number
+            for sight in (_sights[session] for session in _whole)
+            if sight.going and sight.number is not None
+        )
     _recording = True
 
 
@@ -70,15 +83,15 @@ def stop() -> None:
     global _recording  # noqa: PLW0603
     _recording = False
     with _lock:
-        ours, graph_sessions = list(_users_own), list(_graph_sessions)
+        ours, whole = list(_users_own), list(_whole)
         _users_own.clear()
     for options in ours:
         _native.ort_profile_run(_pointer(options), None)
-    for session in graph_sessions:
+    for session in whole:
         sight = _sights[session]
-        if sight.session_profile and sight.ran:
-            sight.session_profile = False
+        if sight.graphs and sight.ran:
             session._sess.end_profiling()  # noqa: SLF001 - past our own wrapper
+            end_whole(session)
 
 
 def remarks() -> list[str]:
@@ -99,8 +112,50 @@ def see(session: object, sight: Sight) -> None:
         _sights[session] = sight
         if sight.number is not None:
             _names[sight.number] = sight.name
-        if sight.graphs:
-            _graph_sessions.add(session)
+        if sight.session_profile:
+            _whole.add(session)
+
+
+def end_whole(session: object) -> None:
+    """Remember that a session is no longer profiled as a whole."""
+    with _lock:
+        _whole.discard(session)
+        _sights[session].session_profile = False
+
+
+def count_runs() -> bool:
+    """Whether a session is profiled as a whole, so that its runs must be counted."""
+    return bool(_whole)
+
+
+@contextmanager
+def going(session: object, *, returns_early: bool) -> Iterator[None]:
+    """Count a run of a session that is profiled as a whole, while it is going on.
+
+    Parameters
+    ----------
+    session
+        The ``InferenceSession``.
+    returns_early
+        The run goes on after the call: its end is not known, and it counts for good.
+    """
+    sight = _sights.get(session)
+    if sight is None or not sight.session_profile:
+        yield
+        return
+    with _lock:
+        sight.going += 1
+    try:
+        yield
+    finally:
+        if not returns_early:
+            with _lock:
+                sight.going -= 1
+
+
+def uncertain_sessions() -> list[int]:
+    """Return the sessions profiled as a whole with runs from before the recording."""
+    return sorted(_uncertain)
 
 
 def session_names(numbers: Iterable[int]) -> dict[str, str]:

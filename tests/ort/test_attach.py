@@ -316,3 +316,20 @@ for s in keep: s.run(None, {'x': np.ones((1, 4), np.float32)})
 print("end")
 """
     assert fresh(code)[0] == "end"
+
+
+def test_threads_may_make_the_first_sessions_at_once():
+    code = """
+import threading, epprof_nb, onnxruntime as ort
+from epprof_nb import ort_runs
+from tests.ort import models
+epprof_nb.onnxruntime.install()
+made = []
+def work():
+    made.append(ort.InferenceSession(models.chain()))
+threads = [threading.Thread(target=work) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(len({ort_runs.sight_of(s).number for s in made} - {None}))
+"""
+    assert fresh(code)[0] == "8"

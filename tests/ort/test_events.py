@@ -317,3 +317,27 @@ def test_new_shapes_are_new_details_and_old_ones_stay(installed):
             session.run(None, {"x": np.zeros((rows, 4), np.float32)})
     first = nodes(prof)[nodes(prof)["name"] == "first"]
     assert first["input_shapes"].tolist() == [f"float[{n},4]" for n in (1, 2, 1, 3)]
+
+
+def test_a_run_from_before_the_profile_makes_pool_nodes_uncertain(installed, x, tmp_path):
+    options = installed.SessionOptions()
+    options.execution_mode = installed.ExecutionMode.ORT_PARALLEL
+    options.inter_op_num_threads = 3
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "whole")
+    session = installed.InferenceSession(models.looping(), options)
+    many = {"x": x, "times": np.array(30_000)}
+    thread = threading.Thread(target=session.run, args=(None, many))
+    thread.start()
+    threading.Event().wait(0.05)
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x, "times": np.array(1)})
+    assert thread.is_alive()
+    thread.join()
+    # The run inside has 3 nodes; the others are of the one from before.
+    assert len(nodes(prof)) > 3
+    assert nodes(prof)["run_id"].notna().sum() <= 3
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x, "times": np.array(1)})
+    assert nodes(prof)["run_id"].tolist() == [0, 0, 0]
+    session.end_profiling()
