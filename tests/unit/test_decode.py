@@ -11,7 +11,8 @@ import pytest
 
 from epprof_nb import _native
 from epprof_nb.abi import cupti as abi
-from epprof_nb.recorders.cupti import KINDS, packed_layout
+from epprof_nb.recorders.cupti import packed_layout
+from epprof_nb.recorders.cupti_tables import KINDS
 
 RECORDINGS = sorted((Path(__file__).parent.parent / "data").glob("cupti_*.npz"))
 
