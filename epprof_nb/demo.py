@@ -11,7 +11,11 @@ import epprof_nb
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy.typing as npt
+
     from epprof_nb.profiles import Profile
+
+    Host = npt.NDArray[np.float32]
 
 STEPS = 5
 SIZE = 768
@@ -26,11 +30,18 @@ def run() -> tuple[Profile, str]:
     tuple of Profile and str
         The profile, and a sentence on where it ran and why.
     """
-    array, where = _arrays()
-    profile_of = _cupy_loop if array is not None else _host_loop
-    profile_of(array)  # compilation and first allocations are not what the demo is about
+    cupy, where = _arrays()
+    data = _data()
+
+    def loop() -> None:
+        if cupy is None:
+            _host_loop(*data)
+        else:
+            _cupy_loop(cupy, *data)
+
+    loop()  # compilation and first allocations are not what the demo is about
     with epprof_nb.profile() as prof:
-        profile_of(array)
+        loop()
     return prof, where
 
 
@@ -54,14 +65,15 @@ def _arrays() -> tuple[Any, str]:
     return cupy, f"Ran on {name} through CuPy."
 
 
-def _data() -> tuple[np.ndarray[Any, Any], ...]:
+def _data() -> tuple[Host, Host, Host]:
     rng = np.random.default_rng(0)
-    weights = [rng.standard_normal((SIZE, SIZE), np.float32) / 28 for _ in range(2)]
-    return rng.standard_normal((BATCH, SIZE), np.float32), *weights
+    first, second = (
+        rng.standard_normal((SIZE, SIZE), np.float32) / np.float32(28) for _ in range(2)
+    )
+    return rng.standard_normal((BATCH, SIZE), np.float32), first, second
 
 
-def _cupy_loop(cupy: Any) -> None:  # noqa: ANN401
-    x_host, w1_host, w2_host = _data()
+def _cupy_loop(cupy: Any, x_host: Host, w1_host: Host, w2_host: Host) -> None:  # noqa: ANN401
     with epprof_nb.op("upload weights"):
         w1, w2 = cupy.asarray(w1_host), cupy.asarray(w2_host)
     for step in range(STEPS):
@@ -82,10 +94,8 @@ def _cupy_loop(cupy: Any) -> None:  # noqa: ANN401
                 float((error * error).mean())
 
 
-def _host_loop(_: object) -> None:
+def _host_loop(x_host: Host, w1_host: Host, w2_host: Host) -> None:
     from epprof_nb import host
-
-    x_host, w1_host, w2_host = _data()
 
     def launch(function: Callable[..., object], *arrays: Any, name: str) -> None:
         host.launch(function, *arrays, name=name)

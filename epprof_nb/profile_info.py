@@ -37,6 +37,7 @@ def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, A
     monotonic, epoch_ns = epoch
     attribution = activities.names("attribution")
     recorded = _recorded(activities, calls, joined)
+    sessions = joined.tables["ops"]["session"]
     return {
         "format": 1,
         "started_at_epoch_ns": epoch_ns + part.opened_ns - monotonic,
@@ -49,7 +50,7 @@ def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, A
             how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "none")
         },
         "onnxruntime_sessions": ort_runs.session_names(
-            n for n in np.unique(joined.tables["ops"]["session"]).tolist() if n != MISSING
+            np.unique(sessions[sessions != MISSING]).tolist()
         ),
         "notes": [
             *dict.fromkeys(part.notes),

@@ -116,6 +116,7 @@ class CuptiRecorder:
         self._without_record = 0
         self._own_waits: list[tuple[int, int]] = []
         self._devices: list[str] = []
+        self._device_of_context: dict[int, int] = {}
         self.versions: dict[str, str] = {}
         self.clock: dict[str, Any] = {}
 
@@ -229,7 +230,7 @@ class CuptiRecorder:
         _native.cupti_flush(forced=False)  # a cut without a wait takes what is there
         raw = _native.cupti_drain()
         calibration = self._calibrate()
-        activities = cupti_tables.activities(raw, calibration)
+        activities = cupti_tables.activities(raw, calibration, self._device_of_context)
         recorded = Recorded(
             activities=activities,
             memory=cupti_tables.memory(raw, calibration),

@@ -12,7 +12,7 @@ from epprof_nb import _native
 from epprof_nb.abi import cupti as abi
 from epprof_nb.native_columns import ids, names_of, numbers
 from epprof_nb.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
-from epprof_nb.table import Names, Table
+from epprof_nb.table import Names, Table, distinct
 
 if TYPE_CHECKING:
     from epprof_nb.clock import Calibration
@@ -33,8 +33,10 @@ def _times(
     return times if calibration is None else calibration.apply(times)
 
 
-def activities(raw: dict[str, Any], calibration: Calibration | None) -> Table:
-    """Kernels, copies, sets and waits."""
+def activities(
+    raw: dict[str, Any], calibration: Calibration | None, devices: dict[int, int]
+) -> Table:
+    """Kernels, copies, sets and waits; `devices` maps contexts to devices and learns new ones."""
     kind = numbers(raw, "kind", np.uint8)
     start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
     copy = (kind == 1) | (kind == 2)
@@ -58,12 +60,33 @@ def activities(raw: dict[str, Any], calibration: Calibration | None) -> Table:
         "graph_node_id": np.where(node == 0, MISSING, node),
     }
     for name in (
-        "device_id", "context_id", "stream_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
+        "stream_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
         "block_z", "registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes",
         "src_device_id", "dst_device_id",
     ):  # fmt: skip
         columns[name] = ids(raw, name, np.int32)
+    context = ids(raw, "context_id", np.int32)
+    columns["context_id"] = context
+    columns["device_id"] = _with_devices(ids(raw, "device_id", np.int32), context, devices)
     return Table(ACTIVITIES, columns)
+
+
+def _with_devices(
+    device: npt.NDArray[np.int64], context: npt.NDArray[np.int64], known: dict[int, int]
+) -> npt.NDArray[np.int64]:
+    """Fill in the device of waits: CUPTI tells only their context.
+
+    `known` maps a context to its device; what the other records say is added to it.
+    """
+    untold = np.flatnonzero(device == MISSING)
+    for c in distinct(context[untold])[0].tolist():
+        if c not in known:
+            told = np.flatnonzero((context == c) & (device != MISSING))
+            if not len(told):
+                continue
+            known[c] = int(device[told[0]])
+        device[untold[context[untold] == c]] = known[c]
+    return device
 
 
 def _memory_kinds(kinds: npt.NDArray[np.uint8], where: npt.NDArray[np.bool_]) -> Names:

@@ -93,7 +93,9 @@ def test_copies_sets_and_waits_are_recorded_with_their_bytes():
     sets = acts[acts["kind"] == "memset"]
     assert sets["op"].tolist() == ["set"]
     assert sets["bytes"].tolist() == [4096]
-    assert "wait" in acts[acts["kind"] == "synchronization"]["op"].tolist()
+    waits = acts[acts["kind"] == "synchronization"]
+    assert "wait" in waits["op"].tolist()
+    assert set(waits["device_id"]) == {0}
     up = prof.by_op().set_index("name").loc["up"]
     assert up["bytes"] == 4_000_000
 
