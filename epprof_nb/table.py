@@ -30,6 +30,8 @@ _FILL: dict[Kind, int | bool] = {
 
 def distinct(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Return the distinct values, sorted, and the place of each element among them."""
+    if ids.size and ids.min() == ids.max():
+        return ids[:1], np.zeros(len(ids), np.intp)
     if ids.size and ids.min() >= 0 and ids.max() <= max(65536, 2 * ids.size):
         # Ids are small numbers: ticking them off is many times faster than sorting.
         present = np.zeros(int(ids.max()) + 1, np.bool_)
@@ -84,6 +86,8 @@ class Names:
 
     def compact(self) -> Names:
         """Return the same values with only the categories that occur, in sorted order."""
+        if len(self.categories) <= self.codes.max(initial=MISSING) + 1 <= 1:
+            return self  # no category, or the only one occurs
         present = np.zeros(len(self.categories) + 1, np.bool_)
         present[self.codes] = True  # a missing name, -1, ticks the last place
         order = sorted(np.flatnonzero(present[:-1]).tolist(), key=lambda i: self.categories[i])
@@ -207,8 +211,12 @@ class Table:
         """Build the DataFrame; dtypes are those of the schema's kinds, empty or not."""
         import pandas as pd
 
+        index = self.schema.index
+        rows = None if index is None else pd.Index(self[index], name=index, copy=True)
         data: dict[str, Any] = {}
         for column in self.schema.columns:
+            if column.name == index:
+                continue
             values = self._columns[column.name]
             if isinstance(values, Names):
                 if column.kind == "args":
@@ -216,7 +224,7 @@ class Table:
                     cells = np.full(len(values), None, object)
                     for row in np.flatnonzero(values.codes >= 0).tolist():
                         cells[row] = json.loads(values.categories[values.codes[row]])
-                    data[column.name] = pd.Series(cells, dtype=object)
+                    data[column.name] = pd.Series(cells, index=rows, dtype=object)
                 else:
                     compact = values.compact()
                     dtype = pd.CategoricalDtype(pd.Index(compact.categories, dtype=object))
@@ -226,8 +234,7 @@ class Table:
             else:
                 data[column.name] = values
         # pandas copies what a dict holds: changing the frame does not change the table.
-        frame = pd.DataFrame(data, copy=True, columns=list(self.schema.names))
-        return frame if self.schema.index is None else frame.set_index(self.schema.index)
+        return pd.DataFrame(data, copy=True, index=rows)
 
 
 def _numbers(values: npt.NDArray[Any] | Names, name: str, kind: Kind) -> npt.NDArray[Any]:
