@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <mutex>
 #include <vector>
 
+#include "buffer_pool.h"
 #include "clock.h"
 #include "core.h"
 #include "cupti_graphs.h"
@@ -31,63 +31,6 @@ constexpr uint32_t kDefaultThreadIds = 0, kSystemThreadIds = 1;  // CUpti_Activi
 constexpr uint32_t kCallbackIds = 2048;
 
 char* message(const std::string& text) { return strdup(text.c_str()); }
-
-// A pool of equal activity buffers, bounded; its address space is reserved at the first session.
-class BufferPool {
- public:
-  void configure(size_t bytes, uint32_t buffers) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (out_ == 0 && (bytes != bytes_ || !base_)) {
-      if (base_) munmap(base_, bytes_ * reserved_);
-      base_ = nullptr;
-      bytes_ = bytes;
-    }
-    wanted_ = buffers;
-    if (base_ && wanted_ > reserved_ && out_ == 0) {
-      munmap(base_, bytes_ * reserved_);
-      base_ = nullptr;
-    }
-  }
-
-  uint8_t* get() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!base_ && !reserve()) return nullptr;
-    if (free_.empty() || out_ >= wanted_) return nullptr;
-    uint8_t* buffer = free_.back();
-    free_.pop_back();
-    out_++;
-    return buffer;
-  }
-
-  void put(uint8_t* buffer) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    free_.push_back(buffer);
-    out_--;
-  }
-
-  size_t bytes() const { return bytes_; }
-  uint32_t out() const { return out_; }
-
- private:
-  bool reserve() {
-    void* space = mmap(nullptr, bytes_ * wanted_, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (space == MAP_FAILED) return false;
-    base_ = static_cast<uint8_t*>(space);
-    reserved_ = wanted_;
-    free_.clear();
-    for (uint32_t i = reserved_; i-- > 0;) free_.push_back(base_ + size_t(i) * bytes_);
-    // The first buffer is in place before the first record: no page faults while it fills.
-    for (size_t at = 0; at < bytes_; at += 4096) base_[at] = 0;
-    return true;
-  }
-
-  std::mutex mutex_;
-  std::vector<uint8_t*> free_;
-  uint8_t* base_ = nullptr;
-  size_t bytes_ = 4 << 20;
-  uint32_t wanted_ = 16, reserved_ = 0, out_ = 0;
-};
 
 struct Capture {
   Layout layout{};

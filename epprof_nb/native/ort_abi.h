@@ -1,9 +1,11 @@
 // ONNX Runtime's C interface, as far as the observer uses it: slots of its two tables of
 // functions, and the structs a plugin library hands over.
 //
-// Source: include/onnxruntime/core/session/onnxruntime_c_api.h and onnxruntime_ep_c_api.h of
-// releases 1.25.0 to 1.31.1. Both tables only ever grow at their end, so a slot is good for every
-// later release; `load_api` proves the ones used by a profiling event that it makes and reads.
+// The tables are OrtApi and OrtEpApi of ONNX Runtime's public headers (onnxruntime_c_api.h,
+// onnxruntime_ep_c_api.h), which only ever grow at their end, so a slot is good for every later
+// release. The numbers were found right on the released wheels 1.25.0, 1.28.0 and 1.31.1, where
+// tests/ort/run_matrix.py exercises them; `load_api` proves the ones used, at each load, by a
+// profiling event that it makes and reads.
 #pragma once
 
 #include <cstddef>
