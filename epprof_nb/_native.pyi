@@ -130,6 +130,9 @@ def cupti_outstanding() -> int:
     """Launches, copies and sets since the start less the activities seen of them."""
 
 def cupti_flush(*, forced: bool) -> int: ...
+def cuda_started() -> bool:
+    """Whether CUDA is initialised in this process; only after `cupti_load`."""
+
 def cupti_probe() -> tuple[int, int, int, int] | None:
     """Have one harmless call recorded: our clock, the record's start and end, our clock.
 

@@ -59,6 +59,8 @@ size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room);  // (context, result) 
 // Work calls since the start less the activities seen of them: records still to come.
 int64_t ep_cupti_outstanding(void);
 uint32_t ep_cupti_flush(int forced);
+// Whether CUDA has been initialised in this process.
+int ep_cuda_started(void);
 // Has CUPTI record one harmless call: our clock before, the record's start and end, our clock
 // after. False where no record came.
 int ep_cupti_probe(int64_t out[4]);

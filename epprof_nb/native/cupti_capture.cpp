@@ -365,6 +365,11 @@ int64_t ep_cupti_outstanding(void) {
 
 uint32_t ep_cupti_flush(int forced) { return cupti.ActivityFlushAll(forced ? 1 : 0); }
 
+int ep_cuda_started(void) {
+  CUcontext current;
+  return cupti.CtxGetCurrent(&current) == 0;
+}
+
 int ep_cupti_probe(int64_t out[4]) {
   Capture& c = capture();
   bool on = std::find(c.kinds.begin(), c.kinds.end(), kDriverCalls) != c.kinds.end();

@@ -373,6 +373,10 @@ static PyObject* cupti_flush(PyObject* Py_UNUSED(m), PyObject* args, PyObject* k
   return PyLong_FromUnsignedLong(result);
 }
 
+static PyObject* cuda_started(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyBool_FromLong(ep_cuda_started());
+}
+
 static PyObject* cupti_probe(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   int64_t times[4];
   int found;
@@ -530,6 +534,7 @@ static PyMethodDef functions[] = {
     {"cupti_sync", cupti_sync, METH_NOARGS, NULL},
     {"cupti_outstanding", cupti_outstanding, METH_NOARGS, NULL},
     {"cupti_flush", KEYWORDS(cupti_flush), NULL},
+    {"cuda_started", cuda_started, METH_NOARGS, NULL},
     {"cupti_probe", cupti_probe, METH_NOARGS, NULL},
     {"cupti_drain", cupti_drain, METH_NOARGS, NULL},
     {"cupti_graph_nodes", cupti_graph_nodes, METH_NOARGS, NULL},

@@ -176,8 +176,10 @@ class CuptiRecorder:
             )
         elif other:
             notes.append(f"{other} is active in this process: it may take records from this one.")
-        self._probe = self._read_clock()
-        if self._probe is None:
+        # Before CUDA's first use there is nothing to read: the clock is then proven at the end.
+        started_before = _native.cuda_started()
+        self._probe = self._read_clock() if started_before else None
+        if self._probe is None and started_before:
             notes.append(
                 "CUPTI delivered no record when asked for one: another profiler may hold its "
                 "buffers. GPU work may be missing; restart the kernel without the other profiler."
@@ -254,6 +256,8 @@ class CuptiRecorder:
 
     def _calibrate(self) -> Calibration | None:
         global _foreign_clock  # noqa: PLW0603 - a fact of the process, like the clock itself
+        if self._probe is None and _native.cuda_started():
+            self._probe = self._read_clock()
         first = self._probe
         if first is None:
             self.clock = {"cupti": "unproven"}

@@ -142,3 +142,25 @@ def test_a_device_reset_in_the_profile_costs_neither_the_process_nor_the_ops():
     )
     assert out.returncode == 0, out.stderr[-2000:]
     assert "OPS ['first', 'reset']" in out.stdout
+
+
+def test_a_profile_before_cudas_first_use_is_quiet_and_one_around_it_is_right():
+    code = """
+        import epprof_nb
+        with epprof_nb.profile() as before, epprof_nb.op("nothing"):
+            pass
+        assert before.info["notes"] == [], before.info["notes"]
+        with epprof_nb.profile() as prof, epprof_nb.op("first"):
+            import cupy
+            from tests.gpu.oracle import launch
+            launch("first")
+            cupy.cuda.Device().synchronize()
+        from tests.gpu.oracle import pairs
+        assert pairs(prof) == [("first", "first")], pairs(prof)
+        assert prof.info["clock"]["cupti"] == "shared", prof.info["clock"]
+        assert prof.info["notes"] == [], prof.info["notes"]
+    """
+    out = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+    )
+    assert out.returncode == 0, out.stderr[-2000:]

@@ -31,7 +31,7 @@ def test_each_node_is_an_op_under_its_run_and_the_users_range(installed, x):
         assert path(prof, op_id)[:-1] == ["mine", "model_run", EXECUTE]
     assert (found["duration_ns"] > 0).all()
     assert nested_in_time(prof)
-    assert prof.info["notes"] == []
+    assert not [note for note in prof.info["notes"] if "node" in note or "ONNX" in note]
 
 
 def test_nodes_of_subgraphs_nest_under_their_node(installed, x):
