@@ -326,12 +326,13 @@ def test_a_run_from_before_the_profile_makes_pool_nodes_uncertain(installed, x, 
     options.enable_profiling = True
     options.profile_file_prefix = str(tmp_path / "whole")
     session = installed.InferenceSession(models.looping(), options)
-    many = {"x": x, "times": np.array(60_000)}
+    many = {"x": x, "times": np.array(100_000)}
     thread = threading.Thread(target=session.run, args=(None, many))
     thread.start()
     threading.Event().wait(0.05)
     with epprof_nb.profile() as prof:
         session.run(None, {"x": x, "times": np.array(1)})
+        threading.Event().wait(0.05)  # the other run gets its turn
         going = thread.is_alive()
     thread.join()
     assert going, "the run was over too soon to test anything"
