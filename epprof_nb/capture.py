@@ -78,6 +78,9 @@ class CaptureService:
     """Turns recorders on for the first consumer and off after the last, whatever happens."""
 
     def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._lock = threading.RLock()
         self._consumers: list[Consumer] = []
         self._batches: list[Batch] = []
@@ -214,7 +217,7 @@ class CaptureService:
     def after_fork_in_child(self) -> None:
         """Forget everything: the child has neither the threads nor the device of its parent."""
         _native.after_fork_child()
-        self.__init__()  # type: ignore[misc]
+        self._forget()
 
 
 def _of(recorder: Recorder, name: str) -> list[tuple[str, Any]]:
