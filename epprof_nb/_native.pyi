@@ -168,6 +168,13 @@ def ort_profile_run(run_options: object, file_prefix: str | None, /) -> None:
 def ort_details(first: int, /) -> dict[str, bytes]:
     """What was said of events, ids `first` and up: session, node_index, and ids of names."""
 
+def ort_nodes_of_last_run() -> int:
+    """Nodes of the run profiled by itself that ended last on this thread; -1: not known."""
+
+def ort_begin_run(session: int, /) -> int:
+    """Open the op of a run that has no profiler of its own; its id, 0 while not recording."""
+
+def ort_end_run(op_id: int, /) -> None: ...
 def ort_keep_event(
     session: int,
     name: str,

@@ -12,7 +12,7 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import ort_attach, ort_runs
+from epprof_nb import ort_attach, ort_replays, ort_runs
 from epprof_nb.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -198,19 +198,28 @@ def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
+    returns_early = original.__name__ == "run_async"
+
     @functools.wraps(original)
     def run(self: object, *args: Any, **kwargs: Any) -> object:
-        if ort_runs.recording():
+        recording = ort_runs.recording()
+        if recording:
+            given = args[position] if len(args) > position else kwargs.get("run_options")
+            if not returns_early and ort_replays.is_known(self, given):
+                with ort_replays.run_op(self):
+                    return original(self, *args, **kwargs)
+            options = ort_runs.options_for(self, given)
             if len(args) > position:
-                options = ort_runs.options_for(self, args[position])
                 args = (*args[:position], options, *args[position + 1 :])
             else:
-                options = kwargs.get("run_options")
-                kwargs["run_options"] = ort_runs.options_for(self, options)
+                kwargs["run_options"] = options
         if ort_runs.count_runs():
-            with ort_runs.going(self, returns_early=original.__name__ == "run_async"):
+            with ort_runs.going(self, returns_early=returns_early):
                 return original(self, *args, **kwargs)
-        return original(self, *args, **kwargs)
+        result = original(self, *args, **kwargs)
+        if recording and not returns_early:
+            ort_replays.learn(self, given)
+        return result
 
     return run
 

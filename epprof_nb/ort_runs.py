@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -38,6 +38,8 @@ class Sight:
     """ONNX Runtime profiles the whole session, and would warn at each run profiled by itself."""
     graphs: bool = False
     """We had it do so, for the CUDA graphs that the session captures; see `ort_graphs`."""
+    replayed: set[str] = field(default_factory=set)
+    """The CUDA graphs whose replays were seen; see `ort_replays`."""
     ran: bool = False
     """A run of it was recorded."""
     going: int = 0
@@ -198,6 +200,11 @@ def options_for(session: object, given: Any) -> Any:  # noqa: ANN401
         with _lock:
             _users_own.add(given)
     return given
+
+
+def is_profiled(run_options: object) -> bool:
+    """Whether these run options have profiling on, for the user or for us."""
+    return run_options is not None and (run_options in _profiled or run_options in _users_own)
 
 
 def enable(run_options: object, file_prefix: str) -> None:

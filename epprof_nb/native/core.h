@@ -81,6 +81,9 @@ char* ep_ort_profile_run(void* run_options, const char* file_prefix);
 void ep_ort_keep_event(uint32_t session, const char* name, int64_t start, int64_t duration,
                        int32_t thread, const char* const* args, size_t count);
 // The C++ type information of OrtRunOptions, and the name pybind11 gives a capsule of such.
+int32_t ep_ort_nodes_of_last_run(void);  // -1: not known
+uint64_t ep_ort_begin_run(uint32_t session);  // an op id to end it with; 0: not recording
+void ep_ort_end_run(uint64_t op_id);
 const void* ep_ort_run_options_type(const char** name);
 ep_columns* ep_ort_details(uint32_t first);
 

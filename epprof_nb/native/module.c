@@ -479,6 +479,23 @@ static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
   Py_RETURN_NONE;
 }
 
+static PyObject* ort_nodes_of_last_run(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromLong(ep_ort_nodes_of_last_run());
+}
+
+static PyObject* ort_begin_run(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint32_t session;
+  if (to_key(value, &session) < 0) return NULL;
+  return PyLong_FromUnsignedLongLong(ep_ort_begin_run(session));
+}
+
+static PyObject* ort_end_run(PyObject* Py_UNUSED(m), PyObject* value) {
+  unsigned long long op_id = PyLong_AsUnsignedLongLong(value);
+  if (PyErr_Occurred()) return NULL;
+  ep_ort_end_run(op_id);
+  Py_RETURN_NONE;
+}
+
 static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   const char* name;
   const void* type = ep_ort_run_options_type(&name);
@@ -545,6 +562,9 @@ static PyMethodDef functions[] = {
     {"ort_new_session", ort_new_session, METH_NOARGS, NULL},
     {"ort_profile_run", ort_profile_run, METH_VARARGS, NULL},
     {"ort_keep_event", ort_keep_event, METH_VARARGS, NULL},
+    {"ort_nodes_of_last_run", ort_nodes_of_last_run, METH_NOARGS, NULL},
+    {"ort_begin_run", ort_begin_run, METH_O, NULL},
+    {"ort_end_run", ort_end_run, METH_O, NULL},
     {"ort_run_options_type", ort_run_options_type, METH_NOARGS, NULL},
     {"ort_details", ort_details, METH_O, NULL},
     {NULL, NULL, 0, NULL},

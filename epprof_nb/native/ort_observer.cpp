@@ -10,6 +10,7 @@
 #include <typeinfo>
 
 #include "core.h"
+#include "op_stack.h"
 #include "ort_api.h"
 #include "ort_details.h"
 #include "ort_device_events.h"
@@ -157,6 +158,14 @@ void ep_ort_keep_event(uint32_t session, const char* name, int64_t start, int64_
   DeviceEvent event{name, start, duration, thread, {}};
   for (size_t i = 0; i + 1 < count; i += 2) event.args.emplace_back(args[i], args[i + 1]);
   keep_event(session, std::move(event));
+}
+
+int32_t ep_ort_nodes_of_last_run(void) { return take_nodes_of_last_run(); }
+
+uint64_t ep_ort_begin_run(uint32_t session) { return begin_run(session); }
+
+void ep_ort_end_run(uint64_t op_id) {
+  if (op_id) epprof::pop_op(op_id);
 }
 
 const void* ep_ort_run_options_type(const char** name) {

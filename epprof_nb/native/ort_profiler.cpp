@@ -21,10 +21,13 @@ struct Profiler : EpProfiler {
   int64_t begun_ns = 0;   // ... this moment of our clock
   uint32_t run_name, open_name;
   std::atomic<bool> told{false};  // of an event
+  std::atomic<int32_t> nodes{0};
   // The run's own op, under which its pool threads' events belong; of this epoch.
   std::atomic<uint64_t> run_op{0};
   std::atomic<uint64_t> run_epoch{0};
 };
+
+thread_local int32_t nodes_of_last_run = -1;
 
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
@@ -115,7 +118,9 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   return guarded([&] {
     if (!event_open(self, uint32_t(id))) return;  // it began before recording did
     EventEnd end{now, 0, kOrtEvent, 0};
-    describe(*static_cast<Profiler*>(self), event, &end);
+    auto& profiler = *static_cast<Profiler*>(self);
+    describe(profiler, event, &end);
+    if (end.category == kOrtNode) profiler.nodes.fetch_add(1, std::memory_order_relaxed);
     end_event(self, uint32_t(id), end);
   });
 }
@@ -123,12 +128,29 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
 Status* end_profiling(EpProfiler* self, EventsContainer* container) {
   return guarded([&] {
     auto& profiler = *static_cast<Profiler*>(self);
-    if (!profiler.whole_session) return;
+    if (!profiler.whole_session) {
+      bool seen = recording_ops.load(std::memory_order_relaxed) &&
+                  profiler.run_epoch.load(std::memory_order_acquire) ==
+                      epoch.load(std::memory_order_relaxed);
+      nodes_of_last_run = seen ? profiler.nodes.load(std::memory_order_relaxed) : -1;
+      return;
+    }
     hand_over_events(profiler.session, profiler.offset_ns, profiler.begun_ns, container);
   });
 }
 
 }  // namespace
+
+int32_t take_nodes_of_last_run() {
+  int32_t nodes = nodes_of_last_run;
+  nodes_of_last_run = -1;
+  return nodes;
+}
+
+uint64_t begin_run(uint32_t session) {
+  return push_op(cached_name(kRunName), kOrtRun, cached_details({session, -1, 0, 0, 0, 0}),
+                 nullptr, 0);
+}
 
 EpProfiler* make_profiler(uint32_t session, bool whole_session) {
   auto* profiler = new Profiler;

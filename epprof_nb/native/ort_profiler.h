@@ -8,4 +8,11 @@ namespace epprof::ort {
 // whole_session: its events are of all runs of the session; else of one run.
 EpProfiler* make_profiler(uint32_t session, bool whole_session);
 
+// Nodes told of in the run that was profiled by itself and ended last on this thread; -1: none
+// ended since this was last asked, or it was not recorded from its start.
+int32_t take_nodes_of_last_run();
+
+// Opens a run's op without a profiler: for a run that has no events to tell of. 0: not recording.
+uint64_t begin_run(uint32_t session);
+
 }  // namespace epprof::ort

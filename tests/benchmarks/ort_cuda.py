@@ -28,73 +28,111 @@ def bound(session, x, output):
     return binding, (given, taken)
 
 
+def unprofiled(session, binding, count, options=None) -> float:
+    """Seconds that `count` runs take."""
+    begin = time.perf_counter()
+    for _ in range(count):
+        session.run_with_iobinding(binding, options)
+    binding.synchronize_outputs()
+    return time.perf_counter() - begin
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=36)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument(
+        "--shapes", nargs="+", default=["64x4", "256x512", "2048x1024", "4096x2048"]
+    )
     args = parser.parse_args()
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
     header(f"ONNX Runtime {ort.__version__}, CUDA provider, {args.nodes} nodes a run")
-    x = np.random.default_rng(0).standard_normal((64, 4)).astype(np.float32)
-    model = models.chain([f"n{i}" for i in range(args.nodes)])
-    output = f"t{args.nodes - 1}"
-    cuda = ["CUDAExecutionProvider"]
-    graphs = [("CUDAExecutionProvider", {"enable_cuda_graph": "1"})]
+    for shape in args.shapes:
+        rows, width = map(int, shape.split("x"))
+        x = np.random.default_rng(0).standard_normal((rows, width)).astype(np.float32)
+        model = models.chain([f"n{i}" for i in range(args.nodes)], width)
+        if shape == args.shapes[0]:
+            eager(model, x, args)
+        replays(model, x, args)
+
+
+def sessions(model, providers) -> tuple[ort.InferenceSession, ort.InferenceSession]:
+    """The same session without and with the observer."""
     epprof_nb.onnxruntime.uninstall()
-    plain, plain_graph = (ort.InferenceSession(model, providers=p) for p in (cuda, graphs))
+    plain = ort.InferenceSession(model, providers=providers)
     epprof_nb.onnxruntime.install()
-    observed, observed_graph = (ort.InferenceSession(model, providers=p) for p in (cuda, graphs))
-    bindings = {id(s): bound(s, x, output) for s in (plain, plain_graph, observed, observed_graph)}
+    return plain, ort.InferenceSession(model, providers=providers)
+
+
+def in_profile(session, binding, args, check=True) -> float:
+    """As `unprofiled`, recorded; the profile holds every kernel."""
+    with epprof_nb.profile() as prof:
+        seconds = unprofiled(session, binding, args.runs)
+    rows = prof.activities
+    rows = rows[rows["kind"] == "kernel"]
+    assert len(rows) >= args.runs * args.nodes, (len(rows), prof.info["recorded"])
+    if check:
+        assert rows["op_id"].notna().all()
+        assert rows.loc[rows["graph_id"].notna(), "capture_op_id"].notna().all()
+    return seconds
+
+
+def eager(model, x, args) -> None:
+    """Print the costs of runs without a graph."""
+    plain, observed = sessions(model, ["CUDAExecutionProvider"])
+    output = f"t{args.nodes - 1}"
+    (of_plain, _p), (of_observed, _o) = (bound(s, x, output) for s in (plain, observed))
     profiled = ort.RunOptions()
     ort_runs.enable(profiled, ort_runs.NO_FILE)
-
-    def runs(session, options=None) -> float:
-        binding = bindings[id(session)][0]
-        begin = time.perf_counter()
-        for _ in range(args.runs):
-            session.run_with_iobinding(binding, options)
-        binding.synchronize_outputs()
-        return time.perf_counter() - begin
-
-    def recorded(session) -> float:
-        with epprof_nb.profile():
-            return runs(session)
-
-    def in_profile(session) -> float:
-        with epprof_nb.profile() as prof:
-            seconds = runs(session)
-        rows = prof.activities
-        rows = rows[rows["kind"] == "kernel"]
-        assert len(rows) >= args.runs * args.nodes, (len(rows), prof.info["recorded"])
-        assert rows["op_id"].notna().all()
-        if session is observed_graph:
-            assert rows.loc[rows["graph_id"].notna(), "capture_op_id"].notna().all()
-        return seconds
-
-    for session in (plain, observed, plain_graph):
-        runs(session)
-    with epprof_nb.profile():  # the capture, seen by the observer
-        runs(observed_graph)
-    eager = {
-        "eager, unprofiled": lambda: runs(plain),
-        "observed, idle": lambda: runs(observed),
-        "ORT's run profiling alone": lambda: runs(plain, profiled),
-        "in a profile": lambda: in_profile(observed),
+    for session, binding in ((plain, of_plain), (observed, of_observed)):
+        unprofiled(session, binding, args.runs)
+    in_profile(observed, of_observed, args)
+    variants = {
+        "eager, unprofiled": lambda: unprofiled(plain, of_plain, args.runs),
+        "observed, idle": lambda: unprofiled(observed, of_observed, args.runs),
+        "ORT's run profiling alone": lambda: unprofiled(plain, of_plain, args.runs, profiled),
+        "in a profile": lambda: in_profile(observed, of_observed, args),
     }
-    in_profile(observed)
     bases = ("eager, unprofiled", "ORT's run profiling alone")
-    show(paired(eager, args.rounds), bases, "us a run", 1e6 / args.runs)
-    replay = {
-        "replay, unprofiled": lambda: runs(plain_graph),
-        "observed, idle": lambda: runs(observed_graph),
-        "not observed, in a profile": lambda: recorded(plain_graph),
-        "in a profile": lambda: in_profile(observed_graph),
+    show(paired(variants, args.rounds), bases, "us a run", 1e6 / args.runs)
+
+
+def replays(model, x, args) -> None:
+    """Print the costs of replays of a graph of these kernels."""
+    providers = [("CUDAExecutionProvider", {"enable_cuda_graph": "1"})]
+    plain, observed = sessions(model, providers)
+    recorded, outside = sessions(model, providers)
+    output = f"t{args.nodes - 1}"
+    made = {id(s): bound(s, x, output) for s in (plain, observed, recorded, outside)}
+    binding = {key: pair[0] for key, pair in made.items()}
+    unprofiled(plain, binding[id(plain)], 3)  # captured outside of a profile ...
+    unprofiled(outside, binding[id(outside)], 3)
+    for session in (recorded, observed):  # ... and inside of one
+        with epprof_nb.profile():
+            unprofiled(session, binding[id(session)], 3)
+    with epprof_nb.profile() as prof:
+        unprofiled(observed, binding[id(observed)], 3)
+    kernels = prof.activities[prof.activities["kind"] == "kernel"]
+    print(f"\n{x.shape[0]} x {x.shape[1]}: {kernels['duration_ns'].mean() / 1e3:.1f} us a kernel")
+    in_profile(observed, binding[id(observed)], args)
+
+    def idle(session):
+        return lambda: unprofiled(session, binding[id(session)], args.runs)
+
+    variants = {
+        "replay, unprofiled": idle(plain),
+        "captured in a profile, idle": idle(recorded),
+        "observed, idle": idle(outside),
+        "observed, captured in a profile, idle": idle(observed),
+        "not observed, in a profile": lambda: in_profile(
+            plain, binding[id(plain)], args, check=False
+        ),
+        "in a profile": lambda: in_profile(observed, binding[id(observed)], args),
     }
-    in_profile(observed_graph)
-    show(paired(replay, args.rounds), ("replay, unprofiled",), "us a run", 1e6 / args.runs)
+    show(paired(variants, args.rounds), ("replay, unprofiled",), "us a run", 1e6 / args.runs)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ def serialized(graph):
     return model.SerializeToString()
 
 
-def chain(names=("first", "second", "third")):
+def chain(names=("first", "second", "third"), width=4):
     """Relu, MatMul and Sigmoid in turn, with these node names; no two can be fused."""
     kinds = ("Relu", "MatMul", "Sigmoid")
     nodes, last = [], "x"
@@ -26,8 +26,10 @@ def chain(names=("first", "second", "third")):
         inputs = [last, "w"] if kinds[i % 3] == "MatMul" else [last]
         nodes.append(helper.make_node(kinds[i % 3], inputs, [f"t{i}"], name=name))
         last = f"t{i}"
-    weight = helper.make_tensor("w", FLOAT, [4, 4], np.eye(4, dtype=np.float32).ravel())
-    return serialized(helper.make_graph(nodes, "chain", [value("x")], [value(last)], [weight]))
+    eye = np.eye(width, dtype=np.float32)
+    weight = helper.make_tensor("w", FLOAT, [width, width], eye.tobytes(), raw=True)
+    ends = [value("x", ("N", width))], [value(last, ("N", width))]
+    return serialized(helper.make_graph(nodes, "chain", *ends, [weight]))
 
 
 def wide(branches=6):

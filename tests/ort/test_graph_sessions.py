@@ -68,3 +68,49 @@ def test_the_users_own_profile_stays_the_users(installed, x, tmp_path):
     assert len(nodes(prof)) == 3
     assert ort_runs.sight_of(session).session_profile
     assert session.end_profiling().startswith(str(tmp_path / "mine"))
+
+
+def runs(prof):
+    return prof.ops[prof.ops["name"] == "model_run"]
+
+
+def test_a_run_without_nodes_is_then_recorded_without_a_profiler(installed, monkeypatch):
+    # A replay tells of no node, as the run of a model without nodes does.
+    session = installed.InferenceSession(models.no_nodes(), providers=GRAPHS)
+    for replayed in (set(), {"0"}, {"0"}):
+        with epprof_nb.profile() as prof:
+            session.run(None, {})
+            session.run(None, {})
+        assert runs(prof)["run_id"].tolist() == [0, 1]
+        assert runs(prof)["session"].notna().all()
+        assert (runs(prof)["status"] == "complete").all()
+        assert ort_runs.sight_of(session).replayed == replayed
+    monkeypatch.setattr(ort_runs, "options_for", None)  # not asked any more
+    with epprof_nb.profile() as prof:
+        session.run(None, {})
+    assert len(runs(prof)) == 1
+
+
+def test_each_graph_is_learnt_by_itself(installed):
+    session = installed.InferenceSession(models.no_nodes(), providers=GRAPHS)
+    with epprof_nb.profile():
+        session.run(None, {})
+    other = installed.RunOptions()
+    other.add_run_config_entry("gpu_graph_id", "7")
+    with epprof_nb.profile():
+        session.run(None, {}, other)
+    assert ort_runs.sight_of(session).replayed == {"7"}
+    with epprof_nb.profile() as prof:
+        session.run(None, {})
+        session.run(None, {}, other)
+    assert len(runs(prof)) == 2
+    assert ort_runs.sight_of(session).replayed == {"0", "7"}
+
+
+def test_a_session_with_nodes_is_never_taken_for_a_replay(installed, x):
+    session = installed.InferenceSession(models.chain(), providers=GRAPHS)
+    for _ in range(3):
+        with epprof_nb.profile() as prof:
+            session.run(None, {"x": x})
+        assert len(nodes(prof)) == 3
+    assert ort_runs.sight_of(session).replayed == set()
