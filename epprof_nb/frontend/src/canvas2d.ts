@@ -47,11 +47,11 @@ export class Canvas2dRenderer implements Renderer {
     this.#frame = frame;
     const c = this.#context;
     c.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
-    c.save();
     c.fillStyle = frame.palette.background;
     c.fillRect(0, 0, frame.width, frame.height);
     c.font = FONT;
     c.textBaseline = "middle";
+    c.save();
   }
 
   end(): void {
@@ -60,6 +60,8 @@ export class Canvas2dRenderer implements Renderer {
 
   clip(top: number, bottom: number): void {
     const c = this.#context;
+    c.restore();
+    c.save();
     c.beginPath();
     c.rect(0, top, this.#frame.width, bottom - top);
     c.clip();

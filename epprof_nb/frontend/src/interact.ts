@@ -1,23 +1,26 @@
 // Pointer, wheel and keys of the timeline, turned into what they mean.
 
+import { isTyping, type Keys } from "./keys.ts";
+import type { Drag, PointerAt } from "./overlay.ts";
+
 export interface Gestures {
   zoom(factor: number, x: number): void;
   pan(pixels: number): void;
   scroll(pixels: number): void;
-  fit(): void;
-  hover(x: number, y: number, clientX: number, clientY: number): void;
+  /** What lies under the pointer. */
+  at(event: PointerEvent): PointerAt;
+  /** The drag that a press begins, where an overlay wants it. */
+  press(at: PointerAt): Drag | null;
+  hover(at: PointerAt): void;
   leave(): void;
-  click(x: number, y: number): void;
-  clear(): void;
-  width(): number;
+  click(at: PointerAt): void;
+  fit(): void;
 }
 
 const DRAG_PIXELS = 4;
-const KEY_ZOOM = 1.35;
-const KEY_PAN = 0.12;
 
 /**
- * Listens on `root` (keys) and `canvas` (pointer).
+ * Listens on `root` (keys) and `canvas` (pointer) until `signal` is aborted.
  *
  * A wheel over the timeline belongs to the page until the timeline has the focus, so that a
  * notebook scrolls as ever; with Ctrl or Cmd, or `greedy`, it always zooms.
@@ -26,9 +29,11 @@ export function listen(
   root: HTMLElement,
   canvas: HTMLElement,
   act: Gestures,
+  keys: Keys,
   greedy: boolean,
+  signal: AbortSignal,
 ): void {
-  let drag: { x: number; y: number; moved: boolean } | null = null;
+  let drag: { x: number; y: number; moved: boolean; taken: Drag | null } | null = null;
 
   canvas.addEventListener(
     "wheel",
@@ -42,63 +47,74 @@ export function listen(
         act.zoom(Math.exp(Math.max(-120, Math.min(120, pixels)) * 0.0035), event.offsetX);
       }
     },
-    { passive: false },
+    { passive: false, signal },
   );
 
-  canvas.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    canvas.setPointerCapture(event.pointerId);
-    drag = { x: event.clientX, y: event.clientY, moved: false };
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    if (!drag) {
-      act.hover(event.offsetX, event.offsetY, event.clientX, event.clientY);
-      return;
-    }
-    const dx = event.clientX - drag.x;
-    const dy = event.clientY - drag.y;
-    if (!drag.moved && Math.hypot(dx, dy) < DRAG_PIXELS) return;
-    drag = { x: event.clientX, y: event.clientY, moved: true };
-    canvas.classList.add("ep-dragging");
-    act.leave();
-    act.pan(-dx);
-    act.scroll(-dy);
-  });
-  canvas.addEventListener("pointerup", (event) => {
-    if (drag && !drag.moved) act.click(event.offsetX, event.offsetY);
+  const stop = (): void => {
     drag = null;
     canvas.classList.remove("ep-dragging");
-  });
-  canvas.addEventListener("pointercancel", () => {
-    drag = null;
-    canvas.classList.remove("ep-dragging");
-  });
-  canvas.addEventListener("pointerleave", () => act.leave());
-  canvas.addEventListener("dblclick", () => act.fit());
+  };
+  canvas.addEventListener(
+    "pointerdown",
+    (event) => {
+      if (event.button !== 0) return;
+      canvas.setPointerCapture(event.pointerId);
+      const taken = act.press(act.at(event));
+      drag = { x: event.clientX, y: event.clientY, moved: false, taken };
+    },
+    { signal },
+  );
+  canvas.addEventListener(
+    "pointermove",
+    (event) => {
+      if (!drag) {
+        act.hover(act.at(event));
+        return;
+      }
+      const dx = event.clientX - drag.x;
+      const dy = event.clientY - drag.y;
+      if (!drag.moved && Math.hypot(dx, dy) < DRAG_PIXELS) return;
+      drag = { ...drag, x: event.clientX, y: event.clientY, moved: true };
+      act.leave();
+      if (drag.taken) {
+        drag.taken.move(act.at(event));
+        return;
+      }
+      canvas.classList.add("ep-dragging");
+      act.pan(-dx);
+      act.scroll(-dy);
+    },
+    { signal },
+  );
+  canvas.addEventListener(
+    "pointerup",
+    (event) => {
+      if (!drag) return;
+      const { taken, moved } = drag;
+      stop();
+      if (taken) taken.end(act.at(event), moved);
+      else if (!moved) act.click(act.at(event));
+    },
+    { signal },
+  );
+  const cancel = (): void => {
+    drag?.taken?.cancel();
+    stop();
+  };
+  canvas.addEventListener("pointercancel", cancel, { signal });
+  canvas.addEventListener("pointerleave", () => act.leave(), { signal });
+  canvas.addEventListener("dblclick", () => act.fit(), { signal });
 
-  root.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const middle = act.width() / 2;
-    const moves: Record<string, () => void> = {
-      w: () => act.zoom(1 / KEY_ZOOM, middle),
-      s: () => act.zoom(KEY_ZOOM, middle),
-      a: () => act.pan(-act.width() * KEY_PAN),
-      d: () => act.pan(act.width() * KEY_PAN),
-      "+": () => act.zoom(1 / KEY_ZOOM, middle),
-      "-": () => act.zoom(KEY_ZOOM, middle),
-      arrowleft: () => act.pan(-act.width() * KEY_PAN),
-      arrowright: () => act.pan(act.width() * KEY_PAN),
-      arrowup: () => act.scroll(-40),
-      arrowdown: () => act.scroll(40),
-      "0": () => act.fit(),
-      f: () => act.fit(),
-      escape: () => act.clear(),
-    };
-    const move = moves[event.key.toLowerCase()];
-    if (!move) return;
-    move();
-    event.preventDefault();
-    // A notebook has meanings of its own for bare letters.
-    event.stopPropagation();
-  });
+  root.addEventListener(
+    "keydown",
+    (event) => {
+      if (isTyping(event)) return;
+      if (event.key === "Escape" && drag) cancel();
+      else if (!keys.press(event)) return;
+      event.preventDefault();
+      // A notebook has meanings of its own for bare letters.
+      event.stopPropagation();
+    },
+    { signal },
+  );
 }

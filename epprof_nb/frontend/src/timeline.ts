@@ -1,69 +1,82 @@
-// The timeline: state, layout and frames. Drawing is a renderer's, gestures are interact.ts's.
+// The timeline: puts its parts together and draws frames. Each part is a module of its own.
 
 import { Canvas2dRenderer } from "./canvas2d.ts";
-import { panel, tooltip } from "./details.ts";
+import { Chosen } from "./chosen.ts";
+import { tooltip } from "./details.ts";
 import { h } from "./dom.ts";
 import { percent } from "./format.ts";
+import { Geometry } from "./geometry.ts";
 import { type Hit, hit } from "./hit.ts";
-import { listen } from "./interact.ts";
-import { type PlacedLane, place, slicesAt, total } from "./lanes.ts";
+import { type Gestures, listen } from "./interact.ts";
+import { Keys } from "./keys.ts";
+import { Labels } from "./labels.ts";
+import { type PlacedLane, place, total } from "./lanes.ts";
+import { type Load, Loader } from "./loader.ts";
 import { type Events, type Overview, utilisation } from "./model.ts";
-import type { Lit, Renderer } from "./renderer.ts";
-import { around, clamp, pan, type Range, tickLabel, ticks, toTime, zoom } from "./scale.ts";
-import { light, lightActivities, lightOps } from "./selection.ts";
+import { moves } from "./moves.ts";
+import type { Overlay, PointerAt, Zone } from "./overlay.ts";
+import type { Renderer } from "./renderer.ts";
+import { tickLabel, ticks } from "./scale.ts";
 import { palette, type Theme } from "./theme.ts";
+import { Tip } from "./tip.ts";
+import { Viewport } from "./viewport.ts";
 
 const RULER = 22;
 const BUSY = 30;
 const BUSY_GAP = 8;
-const GLIDE_MS = 180;
-const SETTLE_MS = 140;
 
 export interface TimelineOptions {
   /** Height of the lanes' window at most, pixels. */
   maxHeight: number;
   greedyWheel: boolean;
   /** Asks for the events of a window, where more are to be had than were sent. */
-  load?: (view: Range, width: number) => Promise<Events | null>;
+  load?: Load;
   selected?: (hit: Hit | null) => void;
 }
 
 export class Timeline {
   readonly element: HTMLElement;
+  readonly viewport: Viewport;
+  readonly chosen: Chosen;
+  /** Commands of the keyboard; others add theirs. */
+  readonly keys = new Keys();
   readonly #canvas = h("canvas", { "aria-hidden": "true" });
-  readonly #labels = h("div", { class: "ep-labels" });
-  readonly #laneLabels = h("div", { class: "ep-lane-labels" });
   readonly #scroller: HTMLElement;
   readonly #content: HTMLElement;
   readonly #stage: HTMLElement;
-  readonly #tip = h("div", { class: "ep-tip", role: "tooltip", hidden: true });
-  readonly #panel = h("div", { class: "ep-panel", "aria-live": "polite" });
+  readonly #labels = new Labels((lane) => this.#fold(lane));
+  readonly #tip = new Tip();
   readonly #renderer: Renderer;
-  readonly #whole: Range;
+  readonly #overlays: Overlay[] = [];
   readonly #folded = new Set<number>();
+  readonly #loader: Loader | null;
+  readonly #ended = new AbortController();
+  readonly #resizes = new ResizeObserver(() => this.#resize());
+  readonly #maxHeight: number;
   #events: Events;
   #placed: PlacedLane[] = [];
-  #view: Range;
-  #lit: Lit | null = null;
   #theme: Theme = "light";
-  #width = 0;
   #height = 0;
   #frame = 0;
-  #settle = 0;
-  #request = 0;
 
   constructor(
-    private readonly overview: Overview,
-    private readonly first: Events,
-    private readonly options: TimelineOptions,
+    readonly overview: Overview,
+    first: Events,
+    options: TimelineOptions,
   ) {
     this.#events = first;
-    this.#whole = { start: overview.range[0], end: overview.range[1] };
-    this.#view = this.#whole;
+    this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
+    this.chosen = new Chosen(first, options.load !== undefined, (at) => {
+      options.selected?.(at);
+      this.draw();
+    });
+    this.#loader =
+      options.load && first.thinned ? new Loader(options.load, (more) => this.#use(more)) : null;
+    this.#maxHeight = options.maxHeight;
     overview.lanes.forEach((lane, i) => {
       if (lane.kind === "api") this.#folded.add(i);
     });
-    this.#stage = h("div", { class: "ep-stage" }, this.#labels, this.#canvas);
+    this.#stage = h("div", { class: "ep-stage" }, this.#labels.element, this.#canvas);
     this.#content = h("div", { class: "ep-content" }, this.#stage);
     this.#scroller = h("div", { class: "ep-scroller" }, this.#content);
     this.element = h(
@@ -76,19 +89,54 @@ export class Timeline {
           "Timeline. W and S zoom, A and D or the arrows move, 0 shows all, Escape clears the selection.",
       },
       this.#scroller,
-      this.#tip,
+      this.#tip.element,
     );
     this.#renderer = new Canvas2dRenderer(this.#canvas);
     this.#relayout();
-    this.#showHint();
-    this.#scroller.addEventListener("scroll", () => this.draw());
-    listen(this.element, this.#canvas, this.#gestures(), options.greedyWheel);
-    new ResizeObserver(() => this.#resize()).observe(this.#scroller);
+    this.keys.add(...moves(this));
+    this.viewport.watch((view) => {
+      this.#tip.hide();
+      this.draw();
+      this.#loader?.want(view, this.viewport.width);
+    });
+    const { signal } = this.#ended;
+    this.#scroller.addEventListener("scroll", () => this.draw(), { signal });
+    listen(this.element, this.#canvas, this.#gestures(), this.keys, options.greedyWheel, signal);
+    this.#resizes.observe(this.#scroller);
+  }
+
+  /** The events that are drawn now. */
+  get events(): Events {
+    return this.#events;
   }
 
   /** The panel with details, to be placed below. */
   get panel(): HTMLElement {
-    return this.#panel;
+    return this.chosen.panel;
+  }
+
+  /** Where everything lies in the frame to be drawn now. */
+  get geometry(): Geometry {
+    return new Geometry({
+      view: this.viewport.view,
+      width: this.viewport.width,
+      height: this.#height,
+      palette: palette(this.#theme),
+      ruler: RULER,
+      head: this.#headHeight(),
+      scroll: this.#scroller.scrollTop,
+      lanes: this.#placed,
+    });
+  }
+
+  /** Adds an overlay on top of those there are; the result takes it away. */
+  add(overlay: Overlay): () => void {
+    this.#overlays.push(overlay);
+    this.draw();
+    return () => {
+      this.#overlays.splice(this.#overlays.indexOf(overlay), 1);
+      this.draw();
+    };
   }
 
   setTheme(theme: Theme): void {
@@ -96,6 +144,7 @@ export class Timeline {
     this.draw();
   }
 
+  /** Draws a frame when the browser next paints. */
   draw(): void {
     if (this.#frame) return;
     this.#frame = requestAnimationFrame(() => {
@@ -104,107 +153,62 @@ export class Timeline {
     });
   }
 
-  /** Glides to a stretch of time, with a little around it. */
-  show(stretch: Range): void {
-    this.#glide(around(stretch, this.#whole));
+  /** Scrolls the lanes. */
+  scroll(pixels: number): void {
+    this.#scroller.scrollBy(0, pixels);
   }
 
-  /** Lights all ops for which `wanted` holds, with what they launched; shows where they are. */
-  selectOps(wanted: (op: number) => boolean): void {
-    const { op } = this.#events;
-    const found = Array.from({ length: op.length }, (_, i) => i).filter(wanted);
-    this.#light(found.length ? lightOps(this.#events, found) : null);
+  /** Lets go of everything that would outlive the element. */
+  destroy(): void {
+    this.#ended.abort();
+    this.#resizes.disconnect();
+    cancelAnimationFrame(this.#frame);
+    this.viewport.destroy();
+    this.#loader?.destroy();
+    this.element.remove();
   }
 
-  selectActivities(name: string): void {
-    this.#light(lightActivities(this.#events, (i) => this.#events.act.name("name", i) === name));
-  }
-
-  #light(lit: Lit | null): void {
-    this.#lit = lit;
-    this.#showHint();
-    this.draw();
-  }
-
-  select(at: Hit | null): void {
-    this.#lit = at ? light(this.#events, at) : null;
-    if (at) {
-      const op = this.#events.op;
-      const choose = (event: number): void => this.select({ set: op, event });
-      this.#panel.replaceChildren(...panel(at, this.#events, choose));
-    } else this.#showHint();
-    this.options.selected?.(at);
-    this.draw();
-  }
-
-  #showHint(): void {
-    const shown = Object.entries(this.#events.shown)
-      .filter(([, [sent, all]]) => sent < all)
-      .map(
-        ([what, [sent, all]]) =>
-          `${sent.toLocaleString("en")} of ${all.toLocaleString("en")} ${what}`,
-      );
-    const hint =
-      "Click an op to light what it launched. Scroll to zoom, drag to move (or W A S D); double-click shows all.";
-    this.#panel.replaceChildren(h("p", { class: "ep-faint" }, hint));
-    if (shown.length) {
-      const more = this.options.load ? "; zooming in loads the rest" : "";
-      const text = `Drawn are ${shown.join(", ")}, the longest of each moment${more}. All numbers count everything.`;
-      this.#panel.append(h("p", { class: "ep-note" }, text));
-    } else if (this.#events !== this.first) {
-      this.#panel.append(h("p", { class: "ep-note" }, "Drawn is all of this window."));
-    }
-  }
-
-  #gestures() {
-    return {
-      zoom: (factor: number, x: number) =>
-        this.#setView(zoom(this.#view, this.#whole, factor, x, this.#width)),
-      pan: (pixels: number) => this.#setView(pan(this.#view, this.#whole, pixels, this.#width)),
-      scroll: (pixels: number) => this.#scroller.scrollBy(0, pixels),
-      fit: () => this.#glide(this.#whole),
-      hover: (x: number, y: number, cx: number, cy: number) => this.#hover(x, y, cx, cy),
-      leave: () => this.#tip.toggleAttribute("hidden", true),
-      click: (x: number, y: number) => this.select(this.#hitAt(x, y)),
-      clear: () => this.select(null),
-      width: () => this.#width,
-    };
-  }
-
-  #setView(view: Range): void {
-    this.#view = view;
-    this.#tip.hidden = true;
-    this.draw();
-    if (!this.options.load || !this.first.thinned) return;
-    clearTimeout(this.#settle);
-    this.#settle = window.setTimeout(() => void this.#refresh(), SETTLE_MS);
-  }
-
-  async #refresh(): Promise<void> {
-    const number = ++this.#request;
-    const events = await this.options.load?.(this.#view, this.#width);
-    // A later window may have been asked for meanwhile.
-    if (!events || number !== this.#request) return;
+  #use(events: Events): void {
     this.#events = events;
-    this.#lit = null;
-    this.#showHint();
+    this.chosen.use(events);
     this.#relayout();
     this.draw();
   }
 
-  #glide(to: Range): void {
-    const from = this.#view;
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const began = performance.now();
-    const step = (now: number): void => {
-      const part = still ? 1 : Math.min((now - began) / GLIDE_MS, 1);
-      const eased = 1 - (1 - part) ** 3;
-      const start = from.start + (to.start - from.start) * eased;
-      const end = from.end + (to.end - from.end) * eased;
-      this.#setView(part < 1 ? { start, end } : clamp(to, this.#whole));
-      if (part < 1) requestAnimationFrame(step);
+  #gestures(): Gestures {
+    return {
+      zoom: (factor, x) => this.viewport.zoom(factor, x),
+      pan: (pixels) => this.viewport.pan(pixels),
+      scroll: (pixels) => this.scroll(pixels),
+      fit: () => this.viewport.fit(),
+      at: (event) => this.#at(event),
+      press: (at) => first(this.#overlays, (overlay) => overlay.press?.(at)),
+      hover: (at) => this.#hover(at),
+      leave: () => this.#tip.hide(),
+      click: (at) => {
+        if (!first(this.#overlays, (overlay) => overlay.click?.(at))) this.chosen.select(at.hit);
+      },
     };
-    requestAnimationFrame(step);
+  }
+
+  #at(event: PointerEvent): PointerAt {
+    const { geometry } = this;
+    const { offsetX: x, offsetY: y, clientX, clientY } = event;
+    const zone: Zone = y < RULER ? "ruler" : y < geometry.head ? "tracks" : "lanes";
+    return {
+      x,
+      y,
+      clientX,
+      clientY,
+      time: geometry.time(x),
+      zone,
+      shift: event.shiftKey,
+      alt: event.altKey,
+      ctrl: event.ctrlKey || event.metaKey,
+      get hit() {
+        return hit(geometry.slicesAt(y), geometry.view, geometry.width, x);
+      },
+    };
   }
 
   #headHeight(): number {
@@ -215,42 +219,19 @@ export class Timeline {
     this.#placed = place(this.overview.lanes, this.#events, this.#folded);
     const head = this.#headHeight();
     const all = head + total(this.#placed);
-    this.#height = Math.min(all, this.options.maxHeight);
+    this.#height = Math.min(all, this.#maxHeight);
     this.#content.style.height = `${all}px`;
     this.#scroller.style.height = `${this.#height}px`;
     this.#stage.style.height = `${this.#height}px`;
-    this.#buildLabels(head);
-    this.#resize();
-  }
-
-  #buildLabels(head: number): void {
     const device = this.overview.summary.device_word;
-    const busy = this.overview.busy.map((curve, i) => {
-      const name = this.overview.busy.length > 1 ? `${device} ${curve.device}` : `${device} busy`;
-      const label = h("div", { class: "ep-label", title: curve.name }, name);
-      label.style.top = `${RULER + i * (BUSY + BUSY_GAP)}px`;
-      label.style.height = `${BUSY}px`;
-      return label;
-    });
-    const lanes = this.#placed.map(({ lane, index, y, height, folded }) => {
-      const label = h("div", { class: `ep-label ep-label-${lane.kind}`, title: lane.title });
-      if (lane.kind === "api") {
-        const button = h(
-          "button",
-          { type: "button", class: "ep-fold", "aria-expanded": String(!folded) },
-          `${folded ? "▸" : "▾"} ${lane.label}`,
-        );
-        button.addEventListener("click", () => this.#fold(index));
-        label.append(button);
-      } else label.append(h("span", {}, lane.label));
-      label.style.top = `${y}px`;
-      label.style.height = `${Math.max(height, 12)}px`;
-      return label;
-    });
-    this.#laneLabels.replaceChildren(...lanes);
-    const clipped = h("div", { class: "ep-clip" }, this.#laneLabels);
-    clipped.style.top = `${head}px`;
-    this.#labels.replaceChildren(...busy, clipped);
+    const headings = this.overview.busy.map((curve, i) => ({
+      text: this.overview.busy.length > 1 ? `${device} ${curve.device}` : `${device} busy`,
+      title: curve.name,
+      y: RULER + i * (BUSY + BUSY_GAP),
+      height: BUSY,
+    }));
+    this.#labels.build(headings, this.#placed, head);
+    this.#resize();
   }
 
   #fold(index: number): void {
@@ -260,28 +241,21 @@ export class Timeline {
   }
 
   #resize(): void {
-    const width = this.#stage.clientWidth - this.#labels.offsetWidth;
+    const width = this.#stage.clientWidth - this.#labels.element.offsetWidth;
     if (width <= 0) return;
-    this.#width = width;
+    this.viewport.width = width;
     this.#renderer.resize(width, this.#height, window.devicePixelRatio || 1);
     this.#drawNow();
   }
 
   #drawNow(): void {
-    if (!this.#width) return;
-    const view = this.#view;
-    const scroll = this.#scroller.scrollTop;
-    const head = this.#headHeight();
-    this.#laneLabels.style.transform = `translateY(${-scroll}px)`;
+    const { geometry } = this;
+    const { view, width, height, head } = geometry;
+    if (!width) return;
+    this.#labels.scroll(geometry.scroll);
     const r = this.#renderer;
-    r.begin({
-      view,
-      width: this.#width,
-      height: this.#height,
-      palette: palette(this.#theme),
-      lit: this.#lit,
-    });
-    const { step, times } = ticks(view, this.#width);
+    r.begin({ view, width, height, palette: geometry.palette, lit: this.chosen.lit });
+    const { step, times } = ticks(view, width);
     r.ruler(
       times,
       times.map((time) => tickLabel(time, step, view)),
@@ -290,50 +264,41 @@ export class Timeline {
     this.overview.busy.forEach((curve, i) => {
       r.busy(curve, RULER + i * (BUSY + BUSY_GAP), BUSY);
     });
-    r.clip(head, this.#height);
+    for (const overlay of this.#overlays) overlay.under?.(r, geometry);
+    r.clip(head, height);
     for (const lane of this.#placed) {
-      const y = head + lane.y - scroll;
-      if (y > this.#height || y + lane.height < head) continue;
+      const y = geometry.y(lane.y);
+      if (y > height || y + lane.height < head) continue;
       r.separator(y - 4);
-      for (const { slice, band } of lane.bands)
-        r.slice(slice, { ...band, y: head + band.y - scroll });
+      for (const { slice, band } of lane.bands) r.slice(slice, { ...band, y: geometry.y(band.y) });
     }
+    r.clip(0, height);
+    for (const overlay of this.#overlays) overlay.draw?.(r, geometry);
     r.end();
   }
 
-  #hitAt(x: number, y: number): Hit | null {
-    const head = this.#headHeight();
-    if (y < head) return null;
-    const slices = slicesAt(this.#placed, y - head + this.#scroller.scrollTop);
-    return hit(slices, this.#view, this.#width, x);
+  #hover(at: PointerAt): void {
+    this.#canvas.classList.toggle("ep-over", at.hit !== null);
+    const content = first(this.#overlays, (overlay) => overlay.hover?.(at)) ?? this.#tell(at);
+    if (content) this.#tip.show(content, at.clientX, at.clientY, this.element);
+    else this.#tip.hide();
   }
 
-  #hover(x: number, y: number, clientX: number, clientY: number): void {
-    const at = this.#hitAt(x, y);
-    const curve = this.overview.busy[Math.floor((y - RULER) / (BUSY + BUSY_GAP))];
-    this.#canvas.classList.toggle("ep-over", at !== null);
-    if (at) this.#tip.replaceChildren(...tooltip(at));
-    else if (curve && y >= RULER && y < this.#headHeight()) {
-      const stretch = {
-        start: toTime(x - 2, this.#view, this.#width),
-        end: toTime(x + 2, this.#view, this.#width),
-      };
-      this.#tip.replaceChildren(`${curve.name}: busy ${percent(utilisation(curve, stretch))} here`);
-    } else {
-      this.#tip.hidden = true;
-      return;
-    }
-    this.#tip.hidden = false;
-    const box = this.element.getBoundingClientRect();
-    const tip = this.#tip.getBoundingClientRect();
-    const left = Math.max(Math.min(clientX - box.left + 14, box.width - tip.width - 6), 4);
-    // What holds the viewer may clip: below the pointer, else above it, else at the lower edge.
-    const viewer = this.element.closest(".ep-viewer")?.getBoundingClientRect() ?? box;
-    const bottom = Math.min(viewer.bottom, window.innerHeight) - 4;
-    const above = clientY - tip.height - 12;
-    const fits = clientY + 16 + tip.height <= bottom;
-    const top = fits ? clientY + 16 : above >= viewer.top ? above : bottom - tip.height;
-    this.#tip.style.left = `${left}px`;
-    this.#tip.style.top = `${top - box.top}px`;
+  #tell(at: PointerAt): (Node | string)[] | null {
+    if (at.hit) return tooltip(at.hit);
+    const curve = this.overview.busy[Math.floor((at.y - RULER) / (BUSY + BUSY_GAP))];
+    if (!curve || at.zone !== "tracks") return null;
+    const { geometry } = this;
+    const stretch = { start: geometry.time(at.x - 2), end: geometry.time(at.x + 2) };
+    return [`${curve.name}: busy ${percent(utilisation(curve, stretch))} here`];
   }
+}
+
+/** What the topmost overlay that has an answer answers. */
+function first<T>(overlays: Overlay[], ask: (overlay: Overlay) => T | null | undefined): T | null {
+  for (const overlay of [...overlays].reverse()) {
+    const answer = ask(overlay);
+    if (answer) return answer;
+  }
+  return null;
 }

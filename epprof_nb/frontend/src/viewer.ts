@@ -53,7 +53,7 @@ export function mount(root: HTMLElement, bundle: Bundle<Overview>, options: View
 
   const go = (stretch: Range): void => {
     show("timeline");
-    timeline.show(stretch);
+    timeline.viewport.show(stretch);
   };
   const breakdown = new Breakdown(overview.tables, (by, row) => {
     show("timeline");
@@ -118,11 +118,11 @@ function choose(
 ): void {
   const name = String(row.name ?? "");
   if (by === "kernel") {
-    timeline.selectActivities(name);
+    timeline.chosen.activities(name);
     return;
   }
   const { op } = new Events(bundle);
-  timeline.selectOps((i) => {
+  timeline.chosen.ops((i) => {
     const line = op.number("line", i);
     const sameLine = row.line === null || row.line === undefined || Number(line) === row.line;
     if (by === "line") return row.line !== null && sameLine && op.name("cell", i) === row.cell;
