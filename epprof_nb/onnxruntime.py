@@ -10,6 +10,7 @@ import functools
 import importlib.abc
 import importlib.util
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import ort_attach, ort_replays, ort_runs
@@ -30,6 +31,7 @@ _RUNS = {
     "run_with_iobinding": 1,
     "run_with_ortvaluevector": 0,
 }
+_ALONE = nullcontext()
 _MAKE = "_create_inference_session"
 _CHECK = "check_and_normalize_provider_args"  # warns of unknown providers, and lists the known
 
@@ -213,10 +215,8 @@ def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
                 args = (*args[:position], options, *args[position + 1 :])
             else:
                 kwargs["run_options"] = options
-        if ort_runs.count_runs():
-            with ort_runs.going(self, returns_early=returns_early):
-                return original(self, *args, **kwargs)
-        result = original(self, *args, **kwargs)
+        with ort_runs.going(self, returns_early=returns_early) if ort_runs.count_runs() else _ALONE:
+            result = original(self, *args, **kwargs)
         if recording and not returns_early:
             ort_replays.learn(self, given)
         return result

@@ -91,6 +91,16 @@ def test_a_run_without_nodes_is_then_recorded_without_a_profiler(installed, monk
     assert len(runs(prof)) == 1
 
 
+def test_it_is_learnt_also_beside_a_session_profiled_as_a_whole(installed):
+    waiting = installed.InferenceSession(models.no_nodes(), providers=GRAPHS)
+    session = installed.InferenceSession(models.no_nodes(), providers=GRAPHS)
+    for _ in range(2):
+        with epprof_nb.profile():
+            session.run(None, {})
+    assert ort_runs.sight_of(waiting).session_profile
+    assert ort_runs.sight_of(session).replayed == {"0"}
+
+
 def test_each_graph_is_learnt_by_itself(installed):
     session = installed.InferenceSession(models.no_nodes(), providers=GRAPHS)
     with epprof_nb.profile():
