@@ -46,9 +46,11 @@ class _Strings:
 
     def __init__(self) -> None:
         self.index: dict[str, int] = {}
+        self.columns: list[str] = []
 
-    def codes(self, codes: npt.NDArray[Any], categories: Sequence[str]) -> Ints:
-        """Codes into this table; what is missing stays -1."""
+    def codes(self, column: str, codes: npt.NDArray[Any], categories: Sequence[str]) -> Ints:
+        """Codes into this table, noted for `column`; what is missing stays -1."""
+        self.columns.append(column)
         used = np.unique(codes[codes >= 0])
         remap = np.full(len(categories) + 1, MISSING, np.int64)
         for code in used.tolist():
@@ -96,7 +98,7 @@ def _fields(
             continue
         if column.kind in ("name", "args"):
             names = table.names(column.name)
-            values = strings.codes(names.codes[rows], names.categories)
+            values = strings.codes(f"{prefix}.{column.name}", names.codes[rows], names.categories)
             missing = values < 0
         else:
             values = table[column.name][rows].astype(np.int64)
@@ -176,12 +178,15 @@ def events(
             owner = (work.activity_op if prefix == "act" else work.call_op)[rows]
             columns[f"{prefix}.op"] = position[stand_in[owner]]
             columns[f"{prefix}.op_name"] = strings.codes(
-                np.append(op_names.codes, MISSING)[owner], op_names.categories
+                f"{prefix}.op_name", np.append(op_names.codes, MISSING)[owner], op_names.categories
             )
         if prefix == "act":
             columns["act.kind"] = work.kinds[rows].astype(np.int64)
         _fields(prefix, table, rows, strings, columns)
-    return {"names": list(strings.index), "slices": slices, "shown": shown}, columns
+    header = {
+        "names": list(strings.index), "texts": strings.columns, "slices": slices, "shown": shown,
+    }  # fmt: skip
+    return header, columns
 
 
 def _slices(lane: Ints, row: Ints) -> list[list[int]]:

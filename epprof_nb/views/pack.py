@@ -7,11 +7,12 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from epprof_nb.analysis import idle
 from epprof_nb.views.encode import bundle
 from epprof_nb.views.events import Caps, events
+from epprof_nb.views.source import source
+from epprof_nb.views.tables import TABLES, table
 from epprof_nb.views.units import duration, percent, shorten
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 _PAYLOAD_BYTES = 1_150_000
 """Base64 of this, the viewer and the picture stay under 2 MB together."""
-_TABLE_ROWS = 400
-_SOURCE_LINES = 1500
 _BUSY_POINTS = 8192
 
 
@@ -42,52 +41,6 @@ def busy_curve(profile: Profile, device: int, points: int = _BUSY_POINTS) -> dic
         total = np.rint(np.interp(steps, times, total)).astype(np.int64)
         times = np.rint(steps).astype(np.int64)
     return {"t": times.tolist(), "busy": total.tolist()}
-
-
-def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    """Turn a small DataFrame into JSON columns; only absurd names are shortened."""
-    total = len(frame)
-    flat = frame.reset_index() if frame.index.name or frame.index.nlevels > 1 else frame
-    flat = flat.head(_TABLE_ROWS)
-    columns = []
-    for name in flat.columns:
-        values: list[Any] = []
-        for value in flat[name].tolist():
-            if isinstance(value, tuple):
-                values.append(" \N{MULTIPLICATION SIGN} ".join(map(str, value)))
-            elif pd.isna(value):
-                values.append(None)
-            elif isinstance(value, int | float):
-                values.append(value)
-            else:
-                values.append(shorten(str(value), 600))
-        columns.append({"name": str(name), "values": values})
-    return {"columns": columns, "rows": total}
-
-
-def _source(prepared: Prepared) -> list[dict[str, Any]]:
-    totals = prepared.lines
-    cells = []
-    for cell, text in prepared.profile.sources.items():
-        lines = text.splitlines()
-        cells.append(
-            {
-                "cell": cell,
-                "lines": [line[:400] for line in lines[:_SOURCE_LINES]],
-                "left_out": max(len(lines) - _SOURCE_LINES, 0),
-                "totals": [
-                    {
-                        "line": t.line, "start": t.start_ns, "end": t.end_ns,
-                        "device_ns": t.device_ns, "host_ns": t.host_ns, "kernels": t.kernels,
-                        "copies": t.copies, "bytes": t.bytes,
-                        "top": [[shorten(name, 300), count, ns] for name, count, ns in t.top],
-                    }
-                    for t in totals
-                    if t.cell == cell and t.line <= _SOURCE_LINES
-                ],
-            }
-        )  # fmt: skip
-    return cells
 
 
 def overview(prepared: Prepared) -> dict[str, Any]:
@@ -124,12 +77,8 @@ def overview(prepared: Prepared) -> dict[str, Any]:
             {"device": b.device_id, "name": b.name, **busy_curve(profile, b.device_id)}
             for b in summary.busy
         ],
-        "tables": {
-            "op": _table(prepared.by_op),
-            "kernel": _table(profile.by_kernel()),
-            "line": _table(profile.by_line()),
-        },
-        "source": _source(prepared),
+        "tables": {by: table(prepared, by) for by in TABLES},
+        "source": source(prepared),
     }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ class Prepared:
     """
 
     def __init__(self, profile: Profile) -> None:
-        self.profile = profile
+        self.profile: Profile = profile
 
     @cached_property
     def work(self) -> work.Work:

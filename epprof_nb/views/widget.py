@@ -18,8 +18,7 @@ import anywidget
 import numpy as np
 import traitlets
 
-from epprof_nb.views.events import Caps
-from epprof_nb.views.pack import pack, pack_window
+from epprof_nb.views.answers import answer, answers
 from epprof_nb.views.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 _MOST_LIVE = 12
 """Older live views are closed: each holds its profile. Their pages stay, without reloading."""
-_EVENTS_A_PIXEL = 12
 _live: deque[LiveView] = deque()
 
 
@@ -100,17 +98,12 @@ class LiveView(anywidget.AnyWidget):
             self.empty_display()
         elif kind == "selected":
             self._selected = content if content.get("table") else None
-        elif kind in ("overview", "window"):
-            data = pack(self._prepared) if kind == "overview" else self._window(content)
-            self.send({"type": kind, "request": content.get("request")}, buffers=[data])
-
-    def _window(self, content: dict[str, Any]) -> bytes:
-        # Half a window more on both sides: a small pan needs no new answer to look right.
-        start, end = float(content["start"]), float(content["end"])
-        margin = (end - start) / 2
-        width = min(max(int(content["width"]), 100), 8000)
-        caps = Caps(width * _EVENTS_A_PIXEL * 2, width * _EVENTS_A_PIXEL, width * _EVENTS_A_PIXEL)
-        return pack_window(self._prepared, int(start - margin), int(end + margin), caps)
+        elif answers(kind):
+            reply = answer(self._prepared, content)
+            self.send(
+                {**reply.content, "type": kind, "request": content.get("request")},
+                buffers=[] if reply.data is None else [reply.data],
+            )
 
 
 def show(view: View) -> LiveView:

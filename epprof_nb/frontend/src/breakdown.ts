@@ -4,6 +4,7 @@ import { h } from "./dom.ts";
 import { count, duration, percent, shorten, size } from "./format.ts";
 import type { Cell, TableData } from "./model.ts";
 import { order } from "./sort.ts";
+import type { Supply } from "./supply.ts";
 
 export type By = "op" | "kernel" | "line";
 
@@ -74,11 +75,12 @@ export class Breakdown {
     role: "region",
     "aria-label": "Breakdown",
   });
+  readonly #tables: Partial<Record<By, TableData>> = {};
   #by: By = "op";
   #sort: { column: string; descending: boolean } = { column: "device_ns", descending: true };
 
   constructor(
-    private readonly tables: Record<By, TableData>,
+    private readonly supply: Supply,
     private readonly choose: (by: By, row: Record<string, Cell>) => void,
   ) {
     this.#switch = h("div", { class: "ep-switch", role: "group", "aria-label": "Break down by" });
@@ -88,7 +90,11 @@ export class Breakdown {
       this.#switch.append(button);
     }
     this.element.append(this.#switch, this.#place);
-    this.show("op");
+  }
+
+  /** Shows the first table, when the breakdown is first looked at. */
+  open(): void {
+    if (!this.#tables[this.#by]) this.show(this.#by);
   }
 
   show(by: By): void {
@@ -100,11 +106,21 @@ export class Breakdown {
     for (const button of this.#switch.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.by === by));
     }
-    this.#render();
+    void this.#load(by);
+  }
+
+  async #load(by: By): Promise<void> {
+    try {
+      this.#tables[by] ??= await this.supply.table(by);
+      if (by === this.#by) this.#render();
+    } catch (error) {
+      this.#place.replaceChildren(h("p", { class: "ep-warn" }, `No breakdown: ${error}`));
+    }
   }
 
   #render(): void {
-    const table = this.tables[this.#by];
+    const table = this.#tables[this.#by];
+    if (!table) return;
     if (table.rows === 0) {
       this.#place.replaceChildren(
         h("p", { class: "ep-empty" }, `Nothing to break down by ${this.#by}.`),

@@ -2,17 +2,16 @@
 
 import type { Events } from "./model.ts";
 import type { Range } from "./scale.ts";
+import type { Supply } from "./supply.ts";
 
 const SETTLE_MS = 140;
-
-export type Load = (view: Range, width: number) => Promise<Events | null>;
 
 export class Loader {
   #settle = 0;
   #request = 0;
 
   constructor(
-    private readonly load: Load,
+    private readonly supply: Supply,
     private readonly loaded: (events: Events) => void,
   ) {}
 
@@ -28,7 +27,7 @@ export class Loader {
 
   async #ask(view: Range, width: number): Promise<void> {
     const number = ++this.#request;
-    const events = await this.load(view, width);
+    const events = await this.supply.window({ view, width });
     // A later window may have been asked for meanwhile.
     if (events && number === this.#request) this.loaded(events);
   }

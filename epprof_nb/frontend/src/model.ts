@@ -56,6 +56,8 @@ export type Prefix = "op" | "api" | "act";
 
 export interface EventsHeader {
   names: string[];
+  /** Columns whose numbers are positions in `names`. */
+  texts?: string[];
   slices: Record<Prefix, [lane: number, row: number, first: number, end: number][]>;
   shown: Record<string, [sent: number, total: number]>;
 }
@@ -76,7 +78,7 @@ export interface Overview extends EventsHeader {
   findings: Finding[];
   lanes: Lane[];
   busy: BusyCurve[];
-  tables: { op: TableData; kernel: TableData; line: TableData };
+  tables: Record<string, TableData>;
   source: SourceCell[];
 }
 
@@ -100,6 +102,14 @@ export class EventSet {
   readonly kind: Float64Array | undefined;
   /** Position of the op it belongs to (an op's parent), -1 for none. */
   readonly op: Float64Array;
+  /** How many events each rectangle stands for; undefined where each is one event. */
+  readonly members: Float64Array | undefined;
+  /** Nanoseconds of the rectangle that events cover; undefined where each is one event. */
+  readonly cover: Float64Array | undefined;
+  /** Row in Python's table, of the event or of the longest it stands for. */
+  readonly row: Float64Array | undefined;
+  /** 1 where the selection lights the rectangle, in a window asked for with a selection. */
+  readonly lit: Float64Array | undefined;
   readonly slices: Slice[];
 
   constructor(
@@ -110,6 +120,10 @@ export class EventSet {
     this.dur = this.#numbers("dur") ?? EMPTY;
     this.kind = this.#numbers("kind");
     this.op = this.#numbers("op") ?? EMPTY;
+    this.members = this.#numbers("members");
+    this.cover = this.#numbers("cover");
+    this.row = this.#numbers("row");
+    this.lit = this.#numbers("lit");
     this.slices = (bundle.header.slices[prefix] ?? []).map(([lane, row, first, end]) => ({
       set: this,
       lane,
@@ -144,6 +158,11 @@ export class EventSet {
   name(column: string, i: number): string {
     const code = Number(this.number(column, i) ?? -1);
     return code < 0 ? "" : (this.bundle.header.names[code] ?? "");
+  }
+
+  /** Whether a column holds names. */
+  named(column: string): boolean {
+    return this.bundle.header.texts?.includes(`${this.prefix}.${column}`) ?? false;
   }
 
   /** The columns that were sent, without the table's prefix. */

@@ -3,6 +3,7 @@
 
 import { Bundle, fromBase64, inflate } from "./decode.ts";
 import type { Overview } from "./model.ts";
+import { Embedded } from "./supply.ts";
 import type { Theme } from "./theme.ts";
 import { mount, TABS, type Tab } from "./viewer.ts";
 
@@ -16,7 +17,8 @@ async function start(): Promise<void> {
   const bytes = await inflate(fromBase64(payload));
   const framed = window.parent !== window;
   const tab = TABS.find((name) => name === root.dataset.tab) ?? ("timeline" as Tab);
-  const viewer = mount(root, new Bundle<Overview>(bytes), {
+  const bundle = new Bundle<Overview>(bytes);
+  const viewer = mount(root, bundle, new Embedded(bundle), {
     tab,
     maxHeight: framed ? FRAME_HEIGHT : Math.max(window.innerHeight - PAGE_REST, 280),
     greedyWheel: !framed,

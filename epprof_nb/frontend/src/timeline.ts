@@ -6,17 +6,18 @@ import { tooltip } from "./details.ts";
 import { h } from "./dom.ts";
 import { percent } from "./format.ts";
 import { Geometry } from "./geometry.ts";
-import { type Hit, hit } from "./hit.ts";
+import { hit } from "./hit.ts";
 import { type Gestures, listen } from "./interact.ts";
 import { Keys } from "./keys.ts";
 import { Labels } from "./labels.ts";
 import { type PlacedLane, place, total } from "./lanes.ts";
-import { type Load, Loader } from "./loader.ts";
+import { Loader } from "./loader.ts";
 import { type Events, type Overview, utilisation } from "./model.ts";
 import { moves } from "./moves.ts";
 import type { Overlay, PointerAt, Zone } from "./overlay.ts";
 import type { Renderer } from "./renderer.ts";
 import { tickLabel, ticks } from "./scale.ts";
+import type { Supply } from "./supply.ts";
 import { palette, type Theme } from "./theme.ts";
 import { Tip } from "./tip.ts";
 import { Viewport } from "./viewport.ts";
@@ -29,9 +30,6 @@ export interface TimelineOptions {
   /** Height of the lanes' window at most, pixels. */
   maxHeight: number;
   greedyWheel: boolean;
-  /** Asks for the events of a window, where more are to be had than were sent. */
-  load?: Load;
-  selected?: (hit: Hit | null) => void;
 }
 
 export class Timeline {
@@ -62,16 +60,17 @@ export class Timeline {
   constructor(
     readonly overview: Overview,
     first: Events,
+    readonly supply: Supply,
     options: TimelineOptions,
   ) {
     this.#events = first;
     this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
-    this.chosen = new Chosen(first, options.load !== undefined, (at) => {
-      options.selected?.(at);
+    this.chosen = new Chosen(first, supply.live, (at) => {
+      supply.selected(at);
       this.draw();
     });
     this.#loader =
-      options.load && first.thinned ? new Loader(options.load, (more) => this.#use(more)) : null;
+      supply.live && first.thinned ? new Loader(supply, (more) => this.#use(more)) : null;
     this.#maxHeight = options.maxHeight;
     overview.lanes.forEach((lane, i) => {
       if (lane.kind === "api") this.#folded.add(i);

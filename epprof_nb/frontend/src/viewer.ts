@@ -4,10 +4,10 @@ import { Breakdown, type By } from "./breakdown.ts";
 import type { Bundle } from "./decode.ts";
 import { h } from "./dom.ts";
 import { header } from "./header.ts";
-import type { Hit } from "./hit.ts";
-import { type Cell, Events, type EventsHeader, type Overview } from "./model.ts";
+import { type Cell, Events, type Overview } from "./model.ts";
 import type { Range } from "./scale.ts";
 import { source } from "./source.ts";
+import type { Supply } from "./supply.ts";
 import type { Theme } from "./theme.ts";
 import { Timeline } from "./timeline.ts";
 
@@ -19,8 +19,6 @@ export interface ViewerOptions {
   /** Height of the timeline's window at most, pixels. */
   maxHeight: number;
   greedyWheel: boolean;
-  load?: (view: Range, width: number) => Promise<Bundle<EventsHeader> | null>;
-  selected?: (hit: Hit | null) => void;
 }
 
 export interface Viewer {
@@ -36,37 +34,30 @@ const LEGEND = [
 
 let viewers = 0;
 
-export function mount(root: HTMLElement, bundle: Bundle<Overview>, options: ViewerOptions): Viewer {
+export function mount(
+  root: HTMLElement,
+  bundle: Bundle<Overview>,
+  supply: Supply,
+  options: ViewerOptions,
+): Viewer {
   const overview = bundle.header;
-  const { load } = options;
-  const timeline = new Timeline(overview, new Events(bundle), {
-    maxHeight: options.maxHeight,
-    greedyWheel: options.greedyWheel,
-    ...(load && {
-      load: async (view: Range, width: number) => {
-        const more = await load(view, width);
-        return more && new Events(more);
-      },
-    }),
-    ...(options.selected && { selected: options.selected }),
-  });
+  const timeline = new Timeline(overview, new Events(bundle), supply, options);
 
   const go = (stretch: Range): void => {
     show("timeline");
     timeline.viewport.show(stretch);
   };
-  const breakdown = new Breakdown(overview.tables, (by, row) => {
+  const breakdown = new Breakdown(supply, (by, row) => {
     show("timeline");
     choose(timeline, bundle, by, row);
   });
-  const lines = source(overview.source, (_, totals) => go(totals));
 
   const id = `ep${++viewers}-`;
   const tabs = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
   const panels: Record<Tab, HTMLElement> = {
     timeline: h("section", {}, timeline.element, legend(), timeline.panel),
     breakdown: h("section", {}, breakdown.element),
-    source: h("section", {}, lines),
+    source: h("section"),
   };
   for (const tab of TABS) {
     const button = h(
@@ -89,6 +80,14 @@ export function mount(root: HTMLElement, bundle: Bundle<Overview>, options: View
     tabs.querySelector<HTMLElement>(`[data-tab="${next}"]`)?.focus();
   });
 
+  async function openSource(): Promise<void> {
+    try {
+      panels.source.replaceChildren(source(await supply.source(), (_, totals) => go(totals)));
+    } catch (error) {
+      panels.source.replaceChildren(h("p", { class: "ep-warn" }, `No source: ${error}`));
+    }
+  }
+
   function show(tab: Tab): void {
     for (const button of tabs.querySelectorAll<HTMLElement>("[role=tab]")) {
       const active = button.dataset.tab === tab;
@@ -96,6 +95,8 @@ export function mount(root: HTMLElement, bundle: Bundle<Overview>, options: View
       button.tabIndex = active ? 0 : -1;
     }
     for (const name of TABS) panels[name].hidden = name !== tab;
+    if (tab === "breakdown") breakdown.open();
+    if (tab === "source" && !panels.source.hasChildNodes()) void openSource();
   }
 
   root.classList.add("ep-viewer");

@@ -6,26 +6,11 @@
 
 import { Bundle, inflate } from "./decode.ts";
 import { h } from "./dom.ts";
-import type { EventsHeader, Overview } from "./model.ts";
+import { Live } from "./live.ts";
+import type { Overview } from "./model.ts";
+import { type Model, Talk } from "./talk.ts";
 import type { Theme } from "./theme.ts";
 import { mount, TABS, type Viewer } from "./viewer.ts";
-
-/** What anywidget hands over; only what is used. */
-interface Model {
-  get(name: string): unknown;
-  send(content: unknown): void;
-  on(event: "msg:custom", handler: (content: Answer, buffers: DataView[]) => void): void;
-}
-
-interface Answer {
-  type: "overview" | "window";
-  request: number;
-}
-
-interface Talk {
-  ask(content: { type: string; [key: string]: unknown }): Promise<Uint8Array<ArrayBuffer>>;
-  tell(content: { type: string; [key: string]: unknown }): void;
-}
 
 declare const VIEWER_CSS: string;
 
@@ -35,26 +20,7 @@ const talks = new Map<string, Talk>();
 
 function initialize(model: Model): () => void {
   const mark = String(model.get("mark"));
-  const waiting = new Map<number, (bytes: Uint8Array<ArrayBuffer>) => void>();
-  let last = 0;
-  model.on("msg:custom", (content, buffers) => {
-    const answer = waiting.get(content.request);
-    waiting.delete(content.request);
-    const [view] = buffers;
-    if (view)
-      answer?.(
-        new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength).slice(),
-      );
-  });
-  talks.set(mark, {
-    ask: (content) =>
-      new Promise((resolve) => {
-        const request = ++last;
-        waiting.set(request, resolve);
-        model.send({ ...content, request });
-      }),
-    tell: (content) => model.send(content),
-  });
+  talks.set(mark, new Talk(model));
   return () => talks.delete(mark);
 }
 
@@ -74,28 +40,18 @@ async function render(model: Model, el: HTMLElement): Promise<void> {
   const mark = String(model.get("mark"));
   const talking = talks.get(mark);
   if (!talking) return;
-  const bytes = await inflate(await talking.ask({ type: "overview" }));
+  const { bytes } = await talking.ask({ type: "overview" });
+  if (!bytes) return;
   // Neither the notebook's styles nor, by Lumino's own attribute, its one-letter commands
   // reach inside: there, D twice would delete a cell.
   const host = h("div", { class: "epprof-live", "data-lm-suppress-shortcuts": "true" });
   const root = h("div");
   host.attachShadow({ mode: "open" }).append(h("style", {}, VIEWER_CSS), root);
-  const viewer = mount(root, new Bundle<Overview>(bytes), {
+  const overview = new Bundle<Overview>(await inflate(bytes));
+  const viewer = mount(root, overview, new Live(talking), {
     tab: TABS.find((tab) => tab === model.get("tab")) ?? "timeline",
     maxHeight: MAX_HEIGHT,
     greedyWheel: false,
-    load: async (view, width) =>
-      new Bundle<EventsHeader>(
-        await talking.ask({ type: "window", start: view.start, end: view.end, width }),
-      ),
-    selected: (at) =>
-      talking.tell({
-        type: "selected",
-        table: at?.set.prefix ?? null,
-        start: at ? at.set.start[at.event] : 0,
-        op: at?.set.prefix === "op" ? String(at.set.number("id", at.event)) : null,
-        correlation: at ? String(at.set.number("correlation_id", at.event) ?? -1) : null,
-      }),
   });
   root.classList.add("ep-live");
   follow(viewer);

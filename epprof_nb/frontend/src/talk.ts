@@ -1,0 +1,58 @@
+// The talk with Python over the widget's channel: questions are numbered, answers find theirs.
+
+/** What anywidget hands over; only what is used. */
+export interface Model {
+  get(name: string): unknown;
+  send(content: unknown): void;
+  on(event: "msg:custom", handler: (content: AnswerContent, buffers: DataView[]) => void): void;
+}
+
+interface AnswerContent {
+  request?: number;
+  error?: string;
+  [key: string]: unknown;
+}
+
+export interface Answer {
+  content: AnswerContent;
+  bytes: Uint8Array<ArrayBuffer> | null;
+}
+
+export interface Message {
+  type: string;
+  [key: string]: unknown;
+}
+
+export class Talk {
+  readonly #waiting = new Map<number, (answer: Answer) => void>();
+  #last = 0;
+
+  constructor(private readonly model: Model) {
+    model.on("msg:custom", (content, buffers) => {
+      const request = Number(content.request);
+      const done = this.#waiting.get(request);
+      this.#waiting.delete(request);
+      const [view] = buffers;
+      // The channel's buffer is its own: what is kept is a copy.
+      const bytes = view
+        ? new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength).slice()
+        : null;
+      done?.({ content, bytes });
+    });
+  }
+
+  /** Asks Python; the promise fails where Python says that it cannot answer. */
+  async ask(message: Message): Promise<Answer> {
+    const request = ++this.#last;
+    const answer = await new Promise<Answer>((resolve) => {
+      this.#waiting.set(request, resolve);
+      this.model.send({ ...message, request });
+    });
+    if (answer.content.error !== undefined) throw new Error(answer.content.error);
+    return answer;
+  }
+
+  tell(message: Message): void {
+    this.model.send(message);
+  }
+}

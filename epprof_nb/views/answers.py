@@ -1,0 +1,76 @@
+"""What Python answers the live widget: one function for each type of request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from epprof_nb.views.describe import describe
+from epprof_nb.views.events import Caps
+from epprof_nb.views.pack import pack, pack_window
+from epprof_nb.views.source import source
+from epprof_nb.views.tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from epprof_nb.views.prepared import Prepared
+
+_EVENTS_A_PIXEL = 12
+
+
+class Reply(NamedTuple):
+    """JSON and, where columns are sent, a buffer."""
+
+    content: dict[str, Any]
+    data: bytes | None = None
+
+
+def _overview(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+    return Reply({}, pack(prepared))
+
+
+def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+    # Half a window more on both sides: a small pan needs no new answer to look right.
+    start, end = float(request["start"]), float(request["end"])
+    margin = (end - start) / 2
+    width = min(max(int(request["width"]), 100), 8000)
+    caps = Caps(width * _EVENTS_A_PIXEL * 2, width * _EVENTS_A_PIXEL, width * _EVENTS_A_PIXEL)
+    return Reply({}, pack_window(prepared, int(start - margin), int(end + margin), caps))
+
+
+def _describe(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+    return Reply({"fields": describe(prepared, str(request["prefix"]), int(request["row"]))})
+
+
+def _table(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+    return Reply({"table": table(prepared, str(request["by"]))})
+
+
+def _source(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+    return Reply({"source": source(prepared)})
+
+
+_ANSWERS: dict[str, Callable[[Prepared, Mapping[str, Any]], Reply]] = {
+    "overview": _overview,
+    "window": _window,
+    "describe": _describe,
+    "table": _table,
+    "source": _source,
+}
+
+
+def answers(kind: object) -> bool:
+    """Whether a message of this type is a request, to be answered."""
+    return kind in _ANSWERS
+
+
+def answer(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+    """Answer a request by its ``type``.
+
+    A request that cannot be answered gets an ``error`` to show: the front end must not wait for
+    what never comes.
+    """
+    try:
+        return _ANSWERS[request["type"]](prepared, request)
+    except Exception as error:  # noqa: BLE001 - told to the front end, which shows it
+        return Reply({"error": f"{type(error).__name__}: {error}"})
