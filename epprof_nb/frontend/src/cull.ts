@@ -1,28 +1,29 @@
 // From events to the rectangles worth drawing: only the window's, and what is thinner than a pixel
 // is put together with its neighbours.
 
-import type { Slice } from "./model.ts";
+import type { Stretch } from "./renderer.ts";
 import { type Range, toPixel } from "./scale.ts";
+import { covered } from "./shapes.ts";
 
 /** Rectangles of one row, as columns that are kept from frame to frame. */
 export class Rects {
   length = 0;
   x = new Float32Array(1024);
   width = new Float32Array(1024);
-  /** Share of the rectangle that events cover: below 1 only where several were put together. */
+  /** Share of the rectangle that events cover: below 1 only where it stands for several. */
   cover = new Float32Array(1024);
   /** The event, or the longest of those put together. */
   event = new Int32Array(1024);
-  merged = new Uint8Array(1024);
+  kind = new Uint8Array(1024);
 
-  push(x: number, width: number, cover: number, event: number, merged: boolean): void {
+  push(x: number, width: number, cover: number, event: number, kind: number): void {
     if (this.length === this.x.length) this.#grow();
     const i = this.length++;
     this.x[i] = x;
     this.width[i] = width;
     this.cover[i] = cover;
     this.event[i] = event;
-    this.merged[i] = merged ? 1 : 0;
+    this.kind[i] = kind;
   }
 
   #grow(): void {
@@ -35,7 +36,7 @@ export class Rects {
     this.width = wider(this.width, new Float32Array(size));
     this.cover = wider(this.cover, new Float32Array(size));
     this.event = wider(this.event, new Int32Array(size));
-    this.merged = wider(this.merged, new Uint8Array(size));
+    this.kind = wider(this.kind, new Uint8Array(size));
   }
 }
 
@@ -52,7 +53,7 @@ export function firstAbove(values: Float64Array, limit: number, low: number, hig
 }
 
 /** The slice's events that may touch the window, as [first, end). */
-export function visible(slice: Slice, view: Range): [first: number, end: number] {
+export function visible(slice: Stretch, view: Range): [first: number, end: number] {
   const { set } = slice;
   // An event that ends just where the window starts still has its one pixel.
   const first = firstAbove(set.reach, view.start - 1, slice.first, slice.end);
@@ -66,25 +67,26 @@ export function visible(slice: Slice, view: Range): [first: number, end: number]
  * when both start within a pixel; `only` leaves out events whose value is 0.
  */
 export function rects(
-  slice: Slice,
+  slice: Stretch,
   view: Range,
   width: number,
   out: Rects,
   only?: Uint8Array,
 ): void {
   out.length = 0;
-  const { start, dur } = slice.set;
+  const { set } = slice;
+  const { start, dur, kind } = set;
   const [first, end] = visible(slice, view);
   let left = 0;
   let right = 0;
-  let covered = 0;
+  let busy = 0;
   let longest = -1;
   let members = 0;
   const flush = (): void => {
     if (members === 0) return;
     const span = Math.max(right - left, 1);
-    const cover = members === 1 ? 1 : Math.min(covered / span, 1);
-    out.push(left, span, cover, longest, members > 1);
+    const cover = members === 1 ? covered(set, longest) : Math.min(busy / span, 1);
+    out.push(left, span, cover, longest, kind?.[longest] ?? 0);
   };
   for (let i = first; i < end; i++) {
     if (only && only[i] === 0) continue;
@@ -102,7 +104,7 @@ export function rects(
       (members > 1 || right - left < 1)
     ) {
       right = Math.max(right, to);
-      covered += to - from;
+      busy += (to - from) * covered(set, i);
       members++;
       if (dur[i] > dur[longest]) longest = i;
       continue;
@@ -110,7 +112,7 @@ export function rects(
     flush();
     left = from;
     right = to;
-    covered = to - from;
+    busy = (to - from) * covered(set, i);
     longest = i;
     members = 1;
   }

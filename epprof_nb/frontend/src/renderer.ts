@@ -1,9 +1,30 @@
-// What draws the timeline. The timeline knows times, lanes and selection, a renderer knows pixels;
-// one that keeps the columns on the GPU can stand beside the Canvas2D one.
+// What draws a timeline. The timeline knows times, lanes and selection, a renderer knows pixels.
+// Calls between begin() and end() draw in their order, later ones on top.
 
-import type { BusyCurve, Slice } from "./model.ts";
+import type { BusyCurve, Prefix } from "./model.ts";
+import { Painter } from "./painter.ts";
 import type { Range } from "./scale.ts";
 import type { Palette } from "./theme.ts";
+
+/** Columns of events, as an EventSet has them; whoever has such columns can have them drawn. */
+export interface Columns {
+  readonly prefix: Prefix;
+  readonly start: Float64Array;
+  readonly dur: Float64Array;
+  /** Latest end among the event and those before it in its stretch. */
+  readonly reach: Float64Array;
+  readonly kind: Float64Array | undefined;
+  readonly members?: Float64Array | undefined;
+  readonly cover?: Float64Array | undefined;
+  name(column: string, event: number): string;
+}
+
+/** Events [first, end) of a table, in start order: those of one row. */
+export interface Stretch {
+  readonly set: Columns;
+  readonly first: number;
+  readonly end: number;
+}
 
 /** Where a row lies and how its events look. */
 export interface Band {
@@ -18,7 +39,7 @@ export interface Lit {
   api: Uint8Array;
   act: Uint8Array;
   /** The one event that was clicked. */
-  chosen: { prefix: "op" | "api" | "act"; event: number } | null;
+  chosen: { prefix: Prefix; event: number } | null;
 }
 
 export interface Frame {
@@ -29,14 +50,57 @@ export interface Frame {
   lit: Lit | null;
 }
 
+/** A place in a frame: a time, and a height in pixels. */
+export type Place = [time: number, y: number];
+
+/** Values over time, ascending in `t`; each holds until the next ("step") or leads to it ("line"). */
+export interface Curve {
+  t: ArrayLike<number>;
+  value: ArrayLike<number>;
+}
+
+export interface CounterStyle {
+  shape: "step" | "line";
+  colour: string;
+  /** The value at full height; by default the curve's largest. */
+  max?: number;
+}
+
+/** What a stretch of time is marked for. */
+export type SpanStyle = "selected" | "measure" | "zoom";
+
+export type RendererName = "webgl" | "canvas2d";
+
 export interface Renderer {
+  /** What draws the events now; changes when a WebGL context comes or goes. */
+  readonly name: RendererName;
   resize(width: number, height: number, ratio: number): void;
   begin(frame: Frame): void;
   ruler(times: number[], labels: string[], height: number): void;
   busy(curve: BusyCurve, y: number, height: number): void;
-  /** Draws only between `top` and `bottom` until the frame ends. */
+  /** A curve as a filled strip between `y` and `y + height`. */
+  counter(curve: Curve, y: number, height: number, style: CounterStyle): void;
+  /** Draws only between `top` and `bottom`, until told otherwise. */
   clip(top: number, bottom: number): void;
   separator(y: number): void;
-  slice(slice: Slice, band: Band): void;
+  slice(slice: Stretch, band: Band): void;
+  /** Flow lines from place to place, as curves that leave and arrive level. */
+  lines(flows: [from: Place, to: Place][], colour?: string): void;
+  /** A stretch of time between two heights, with a text on it where there is room. */
+  band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void;
+  /** A line from top to bottom at a time. */
+  marker(time: number, colour: string, dashed?: boolean): void;
   end(): void;
+  /** Frees what is held; nothing can be drawn afterwards. */
+  destroy(): void;
+}
+
+export interface RendererOptions {
+  /** Asked to draw again where what was drawn is gone or can be had better. */
+  redraw: () => void;
+}
+
+/** A renderer that draws on `canvas`; see painter.ts for how it picks what draws the events. */
+export function createRenderer(canvas: HTMLCanvasElement, options: RendererOptions): Renderer {
+  return new Painter(canvas, options);
 }

@@ -14,9 +14,14 @@ export interface Palette {
   edges: Record<Kind, string>;
   /** Text on a kernel. */
   onKind: string;
+  /** Text on a copy. */
+  onCopy: string;
   api: string;
   busy: string;
   select: string;
+  /** What the reader marks: a selected or measured stretch; and text on it. */
+  accent: string;
+  onAccent: string;
 }
 
 const LIGHT: Palette = {
@@ -28,9 +33,12 @@ const LIGHT: Palette = {
   ops: { 0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc", 4: "#e9ecf0", 5: "#f2dbe7" },
   edges: { 0: "#a7b0bc", 1: "#3e93c4", 2: "#c98b00", 3: "#2fa583", 4: "#a7b0bc", 5: "#cc79a7" },
   onKind: "#ffffff",
+  onCopy: "#16120a",
   api: "#a7b0bc",
   busy: "#0072b2",
   select: "#1b2430",
+  accent: "#0067a3",
+  onAccent: "#ffffff",
 };
 
 const DARK: Palette = {
@@ -42,9 +50,12 @@ const DARK: Palette = {
   ops: { 0: "#2b323b", 1: "#1d3d54", 2: "#4c3a10", 3: "#15443a", 4: "#2b323b", 5: "#4a2f3f" },
   edges: { 0: "#5f6b7a", 1: "#4a9fd0", 2: "#b98516", 3: "#2ba583", 4: "#5f6b7a", 5: "#cc79a7" },
   onKind: "#0b1016",
+  onCopy: "#16120a",
   api: "#5f6b7a",
   busy: "#56b4e9",
   select: "#ffffff",
+  accent: "#7cc4ee",
+  onAccent: "#0b1016",
 };
 
 export type Theme = "light" | "dark";

@@ -1,6 +1,5 @@
 // The timeline: puts its parts together and draws frames. Each part is a module of its own.
 
-import { Canvas2dRenderer } from "./canvas2d.ts";
 import { Chosen } from "./chosen.ts";
 import { tooltip } from "./details.ts";
 import { h } from "./dom.ts";
@@ -15,7 +14,7 @@ import { Loader } from "./loader.ts";
 import { type Events, type Overview, utilisation } from "./model.ts";
 import { moves } from "./moves.ts";
 import type { Overlay, PointerAt, Zone } from "./overlay.ts";
-import type { Renderer } from "./renderer.ts";
+import { createRenderer, type Renderer } from "./renderer.ts";
 import { tickLabel, ticks } from "./scale.ts";
 import type { Supply } from "./supply.ts";
 import { palette, type Theme } from "./theme.ts";
@@ -90,7 +89,7 @@ export class Timeline {
       this.#scroller,
       this.#tip.element,
     );
-    this.#renderer = new Canvas2dRenderer(this.#canvas);
+    this.#renderer = createRenderer(this.#canvas, { redraw: () => this.draw() });
     this.#relayout();
     this.keys.add(...moves(this));
     this.viewport.watch((view) => {
@@ -164,6 +163,7 @@ export class Timeline {
     cancelAnimationFrame(this.#frame);
     this.viewport.destroy();
     this.#loader?.destroy();
+    this.#renderer.destroy();
     this.element.remove();
   }
 

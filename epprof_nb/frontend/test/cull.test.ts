@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { firstAbove, Rects, rects, visible } from "../src/cull.ts";
+import type { Columns } from "../src/renderer.ts";
 import { events } from "./helpers.ts";
 
 const view = { start: 0, end: 1000 };
@@ -12,8 +13,12 @@ function drawn(acts: [number, number][], window = view, width = 100, only?: Uint
     width: out.width[i],
     cover: out.cover[i],
     event: out.event[i],
-    merged: out.merged[i],
   }));
+}
+
+function columns(set: Columns): Columns {
+  const { prefix, start, dur, reach, kind } = set;
+  return { prefix, start, dur, reach, kind, name: () => "" };
 }
 
 test("the first above a limit is found by halves", () => {
@@ -55,7 +60,7 @@ describe("culling", () => {
 
 describe("merging", () => {
   test("gives thin events a pixel", () => {
-    expect(drawn([[500, 0]])).toEqual([{ x: 50, width: 1, cover: 1, event: 0, merged: 0 }]);
+    expect(drawn([[500, 0]])).toEqual([{ x: 50, width: 1, cover: 1, event: 0 }]);
   });
   test("joins neighbours within a pixel and tells how much they cover", () => {
     const [only] = drawn([
@@ -63,9 +68,24 @@ describe("merging", () => {
       [502, 2],
       [505, 1],
     ]);
-    expect(only.merged).toBe(1);
     expect(only.event).toBe(1);
     expect(only.cover).toBeCloseTo(0.4);
+  });
+  test("adds what events cover, where they stand for several", () => {
+    const { set } = events(
+      [],
+      [
+        [500, 4],
+        [504, 4],
+        [700, 200],
+      ],
+    ).act.slices[0];
+    const cover = Float64Array.of(1, 3, 50);
+    const out = new Rects();
+    rects({ set: { ...columns(set), cover }, first: 0, end: 3 }, view, 100, out);
+    expect(out.length).toBe(2);
+    expect(out.cover[0]).toBeCloseTo(0.4);
+    expect(out.cover[1]).toBeCloseTo(0.25);
   });
   test("keeps apart what is a pixel apart", () => {
     expect(
@@ -82,7 +102,7 @@ describe("merging", () => {
       [601, 1],
     ]);
     expect(found.map((r) => r.event)).toEqual([0, 1, 2]);
-    expect(found[1]).toMatchObject({ x: 50, width: 10, merged: 0 });
+    expect(found[1]).toMatchObject({ x: 50, width: 10 });
   });
   test("makes few rectangles of many events", () => {
     const many = Array.from({ length: 50_000 }, (_, i): [number, number] => [i * 10, 4]);
@@ -101,7 +121,7 @@ describe("merging", () => {
       100,
       Uint8Array.of(0, 1, 0),
     );
-    expect(found).toMatchObject([{ event: 1, merged: 0 }]);
+    expect(found).toMatchObject([{ event: 1 }]);
   });
   test("clips what is wider than the window", () => {
     const [only] = drawn([[0, 1e9]], { start: 5e8, end: 5e8 + 100 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { shortKernel } from "../src/canvas2d.ts";
 import { count, duration, percent, shorten, size } from "../src/format.ts";
+import { shortKernel } from "../src/names.ts";
 
 describe("numbers have three digits and the unit that fits", () => {
   test.each([

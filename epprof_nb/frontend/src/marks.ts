@@ -1,0 +1,190 @@
+// What is drawn besides events: ruler, strips, flow lines, marked stretches.
+
+import { firstAbove } from "./cull.ts";
+import { type BusyCurve, utilisation } from "./model.ts";
+import type { CounterStyle, Curve, Frame, Place, SpanStyle } from "./renderer.ts";
+import { toPixel, toTime } from "./scale.ts";
+
+type Context = CanvasRenderingContext2D;
+
+const STRIP_ALPHA = 0.75;
+
+export function ruler(
+  c: Context,
+  { palette, view, width, height: bottom }: Frame,
+  times: number[],
+  labels: string[],
+  height: number,
+): void {
+  times.forEach((time, i) => {
+    const x = Math.round(toPixel(time, view, width));
+    c.fillStyle = palette.line;
+    c.fillRect(x, height - 5, 1, bottom);
+    c.fillStyle = palette.faint;
+    const room = c.measureText(labels[i]).width;
+    if (x + room + 4 < width) c.fillText(labels[i], x + 4.5, height / 2);
+  });
+}
+
+/** Share of each pixel's time for which the device was busy. */
+export function busy(c: Context, frame: Frame, curve: BusyCurve, y: number, height: number): void {
+  const { palette, view, width } = frame;
+  strip(c, frame, y, height, palette.busy, (x) =>
+    utilisation(curve, { start: toTime(x, view, width), end: toTime(x + 1, view, width) }),
+  );
+}
+
+/** The curve over its largest value; a pixel shows the largest of its values, so peaks stay. */
+export function counter(
+  c: Context,
+  frame: Frame,
+  curve: Curve,
+  y: number,
+  height: number,
+  { shape, colour, max }: CounterStyle,
+): void {
+  const { view, width } = frame;
+  const { value } = curve;
+  const t = curve.t instanceof Float64Array ? curve.t : Float64Array.from(curve.t);
+  let top = max ?? 0;
+  if (max === undefined) for (let i = 0; i < value.length; i++) top = Math.max(top, value[i]);
+  if (!(top > 0)) top = 1;
+  const at = (time: number, before: number): number => {
+    if (before < 0) return 0;
+    const next = before + 1;
+    if (shape === "step" || next >= t.length || t[next] <= t[before]) return value[before];
+    const share = (time - t[before]) / (t[next] - t[before]);
+    return value[before] + share * (value[next] - value[before]);
+  };
+  let end = firstAbove(t, view.start, 0, t.length);
+  strip(c, frame, y, height, colour, (x) => {
+    const until = toTime(x + 1, view, width);
+    let most = at(toTime(x, view, width), end - 1);
+    while (end < t.length && t[end] <= until) most = Math.max(most, value[end++]);
+    return Math.min(Math.max(Math.max(most, at(until, end - 1)) / top, 0), 1);
+  });
+}
+
+function strip(
+  c: Context,
+  { palette, width }: Frame,
+  y: number,
+  height: number,
+  colour: string,
+  share: (x: number) => number,
+): void {
+  c.fillStyle = palette.line;
+  c.fillRect(0, y + height - 1, width, 1);
+  c.fillStyle = colour;
+  c.globalAlpha = STRIP_ALPHA;
+  c.beginPath();
+  c.moveTo(0, y + height);
+  for (let x = 0; x < width; x++) {
+    const top = y + height - share(x) * height;
+    c.lineTo(x, top);
+    c.lineTo(x + 1, top);
+  }
+  c.lineTo(width, y + height);
+  c.closePath();
+  c.fill();
+  c.globalAlpha = 1;
+}
+
+/** How far a flow line leaves level, pixels, at least and at most. */
+const LEVEL = { least: 12, most: 90 };
+
+export function flows(
+  c: Context,
+  { palette, view, width }: Frame,
+  pairs: [from: Place, to: Place][],
+  colour: string = palette.select,
+): void {
+  // A halo in the background's colour keeps the lines apart from what they cross.
+  const path = new Path2D();
+  const ends = new Path2D();
+  for (const [[t0, y0], [t1, y1]] of pairs) {
+    // Far outside, a curve's shape no longer matters, but coordinates of millions would.
+    const x0 = Math.min(Math.max(toPixel(t0, view, width), -width), 2 * width);
+    const x1 = Math.min(Math.max(toPixel(t1, view, width), -width), 2 * width);
+    if (Math.max(x0, x1) < 0 || Math.min(x0, x1) > width) continue;
+    const level = Math.min(Math.max(Math.abs(x1 - x0) / 2, LEVEL.least), LEVEL.most);
+    path.moveTo(x0, y0);
+    path.bezierCurveTo(x0 + level, y0, x1 - level, y1, x1, y1);
+    ends.moveTo(x1, y1);
+    ends.lineTo(x1 - 6, y1 - 3);
+    ends.lineTo(x1 - 6, y1 + 3);
+    ends.closePath();
+  }
+  c.strokeStyle = palette.background;
+  c.lineWidth = 3;
+  c.globalAlpha = 0.7;
+  c.stroke(path);
+  c.strokeStyle = colour;
+  c.fillStyle = colour;
+  c.lineWidth = 1.25;
+  c.globalAlpha = 0.9;
+  c.stroke(path);
+  c.fill(ends);
+  c.globalAlpha = 1;
+}
+
+export function span(
+  c: Context,
+  { palette, view, width }: Frame,
+  t0: number,
+  t1: number,
+  y0: number,
+  y1: number,
+  style: SpanStyle,
+  text?: string,
+): void {
+  const clamp = (x: number): number => Math.min(Math.max(x, -2), width + 2);
+  const left = clamp(toPixel(Math.min(t0, t1), view, width));
+  const right = clamp(toPixel(Math.max(t0, t1), view, width));
+  if (right < 0 || left > width) return;
+  const wide = Math.max(right - left, 1);
+  const top = Math.min(y0, y1);
+  const height = Math.abs(y1 - y0);
+  c.fillStyle = palette.accent;
+  c.globalAlpha = style === "measure" ? 0.08 : 0.13;
+  c.fillRect(left, top, wide, height);
+  c.globalAlpha = 1;
+  c.strokeStyle = palette.accent;
+  c.lineWidth = 1;
+  if (style === "zoom") c.strokeRect(left + 0.5, top + 0.5, Math.max(wide - 1, 0), height - 1);
+  else {
+    c.fillRect(Math.round(left), top, 1, height);
+    c.fillRect(Math.round(left + wide) - 1, top, 1, height);
+  }
+  if (!text) return;
+  const room = c.measureText(text).width;
+  if (room + 12 > width) return;
+  // Between the edges where there is room, else beside them, always inside the window.
+  const middle = (Math.max(left, 0) + Math.min(left + wide, width)) / 2;
+  const from = Math.min(Math.max(middle - room / 2, 6), width - room - 6);
+  c.fillStyle = palette.accent;
+  c.beginPath();
+  c.roundRect(from - 5, top + 3, room + 10, 17, 3);
+  c.fill();
+  c.fillStyle = palette.onAccent;
+  c.fillText(text, from, top + 12);
+}
+
+export function marker(
+  c: Context,
+  { view, width, height }: Frame,
+  time: number,
+  colour: string,
+  dashed: boolean,
+): void {
+  const x = Math.round(toPixel(time, view, width)) + 0.5;
+  if (x < 0 || x > width) return;
+  c.strokeStyle = colour;
+  c.lineWidth = 1;
+  c.setLineDash(dashed ? [4, 3] : []);
+  c.beginPath();
+  c.moveTo(x, 0);
+  c.lineTo(x, height);
+  c.stroke();
+  c.setLineDash([]);
+}

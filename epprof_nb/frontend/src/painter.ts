@@ -1,0 +1,138 @@
+// The renderer: one 2D canvas, on which something else may draw the events.
+
+import type { Bars, Row } from "./bars.ts";
+import { Canvas2dBars } from "./canvas2d.ts";
+import * as marks from "./marks.ts";
+import type { BusyCurve } from "./model.ts";
+import { FONT, Names } from "./names.ts";
+import type {
+  Band,
+  CounterStyle,
+  Curve,
+  Frame,
+  Place,
+  Renderer,
+  RendererName,
+  RendererOptions,
+  SpanStyle,
+  Stretch,
+} from "./renderer.ts";
+
+export class Painter implements Renderer {
+  readonly #context: CanvasRenderingContext2D;
+  readonly #names: Names;
+  readonly #plain = new Canvas2dBars();
+  #bars: Bars = this.#plain;
+  /** Rows asked for and not drawn yet: they are drawn together. */
+  #rows: Row[] = [];
+  #frame!: Frame;
+  #ratio = 1;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    _options: RendererOptions,
+  ) {
+    const context = canvas.getContext("2d");
+    if (!context)
+      throw new Error(
+        "The timeline cannot be drawn: this browser gives no 2D canvas. Free memory or close " +
+          "other pages, then open this one again.",
+      );
+    this.#context = context;
+    this.#names = new Names(context);
+  }
+
+  get name(): RendererName {
+    return this.#bars.name;
+  }
+
+  resize(width: number, height: number, ratio: number): void {
+    this.canvas.width = Math.max(Math.round(width * ratio), 1);
+    this.canvas.height = Math.max(Math.round(height * ratio), 1);
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    this.#ratio = ratio;
+  }
+
+  begin(frame: Frame): void {
+    this.#frame = frame;
+    this.#rows = [];
+    const c = this.#context;
+    c.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
+    c.fillStyle = frame.palette.background;
+    c.fillRect(0, 0, frame.width, frame.height);
+    c.font = FONT;
+    c.textBaseline = "middle";
+    c.save();
+  }
+
+  end(): void {
+    this.#drawRows();
+    this.#context.restore();
+  }
+
+  clip(top: number, bottom: number): void {
+    this.#drawRows();
+    const c = this.#context;
+    c.restore();
+    c.save();
+    c.beginPath();
+    c.rect(0, top, this.#frame.width, bottom - top);
+    c.clip();
+  }
+
+  ruler(times: number[], labels: string[], height: number): void {
+    this.#drawRows();
+    marks.ruler(this.#context, this.#frame, times, labels, height);
+  }
+
+  busy(curve: BusyCurve, y: number, height: number): void {
+    this.#drawRows();
+    marks.busy(this.#context, this.#frame, curve, y, height);
+  }
+
+  counter(curve: Curve, y: number, height: number, style: CounterStyle): void {
+    this.#drawRows();
+    marks.counter(this.#context, this.#frame, curve, y, height, style);
+  }
+
+  separator(y: number): void {
+    // Lies between rows, so it need not wait for them.
+    this.#context.fillStyle = this.#frame.palette.line;
+    this.#context.fillRect(0, Math.round(y), this.#frame.width, 1);
+  }
+
+  slice(slice: Stretch, band: Band): void {
+    this.#rows.push({ slice, band });
+  }
+
+  lines(flows: [from: Place, to: Place][], colour?: string): void {
+    this.#drawRows();
+    marks.flows(this.#context, this.#frame, flows, colour);
+  }
+
+  band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void {
+    this.#drawRows();
+    marks.span(this.#context, this.#frame, t0, t1, y0, y1, style, text);
+  }
+
+  marker(time: number, colour: string, dashed = false): void {
+    this.#drawRows();
+    marks.marker(this.#context, this.#frame, time, colour, dashed);
+  }
+
+  destroy(): void {
+    this.#plain.destroy();
+    this.#rows = [];
+    // A canvas without pixels holds no memory.
+    this.canvas.width = 0;
+    this.canvas.height = 0;
+  }
+
+  #drawRows(): void {
+    if (this.#rows.length === 0) return;
+    this.#bars.draw(this.#context, this.#frame, this.#ratio, this.#rows);
+    for (const { slice, band } of this.#rows) this.#names.draw(slice, band, this.#frame);
+    this.#rows = [];
+  }
+}
