@@ -100,9 +100,6 @@ export class EventSet {
   /** Latest end among this event and those before it in its slice: makes ends searchable. */
   readonly reach: Float64Array;
   readonly kind: Float64Array | undefined;
-  /** How many events a rectangle stands for, and for how long they cover it; none: each for one. */
-  readonly members: Float64Array | undefined;
-  readonly cover: Float64Array | undefined;
   /** Position of the op it belongs to (an op's parent), -1 for none. */
   readonly op: Float64Array;
   /** How many events each rectangle stands for; undefined where each is one event. */
@@ -122,8 +119,6 @@ export class EventSet {
     this.start = this.#numbers("start") ?? EMPTY;
     this.dur = this.#numbers("dur") ?? EMPTY;
     this.kind = this.#numbers("kind");
-    this.members = this.#numbers("members");
-    this.cover = this.#numbers("cover");
     this.op = this.#numbers("op") ?? EMPTY;
     this.members = this.#numbers("members");
     this.cover = this.#numbers("cover");
