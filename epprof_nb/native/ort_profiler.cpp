@@ -82,7 +82,18 @@ void describe(const Profiler& profiler, const ProfilingEvent* event, EventEnd* e
   end->meta = cached_details(details);
 }
 
-void release(EpProfiler* self) { delete static_cast<Profiler*>(self); }
+// Each run's profiler is released on the run's thread before the run returns, also where the run
+// ends without EndProfiling, as a replay of a CUDA graph does (1.31.1).
+void release(EpProfiler* self) {
+  auto* profiler = static_cast<Profiler*>(self);
+  if (!profiler->whole_session) {
+    bool seen = recording_ops.load(std::memory_order_relaxed) &&
+                profiler->run_epoch.load(std::memory_order_acquire) ==
+                    epoch.load(std::memory_order_relaxed);
+    nodes_of_last_run = seen ? profiler->nodes.load(std::memory_order_relaxed) : -1;
+  }
+  delete profiler;
+}
 
 Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
   auto& profiler = *static_cast<Profiler*>(self);
@@ -128,13 +139,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
 Status* end_profiling(EpProfiler* self, EventsContainer* container) {
   return guarded([&] {
     auto& profiler = *static_cast<Profiler*>(self);
-    if (!profiler.whole_session) {
-      bool seen = recording_ops.load(std::memory_order_relaxed) &&
-                  profiler.run_epoch.load(std::memory_order_acquire) ==
-                      epoch.load(std::memory_order_relaxed);
-      nodes_of_last_run = seen ? profiler.nodes.load(std::memory_order_relaxed) : -1;
-      return;
-    }
+    if (!profiler.whole_session) return;
     hand_over_events(profiler.session, profiler.offset_ns, profiler.begun_ns, container);
   });
 }
