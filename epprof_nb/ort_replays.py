@@ -1,8 +1,8 @@
 """Runs that replay a CUDA graph: recorded as one op each, without a profiler of their own.
 
 A replay fires no node events, so ONNX Runtime's profiling of it says nothing that one op does
-not, and costs a third of a short replay (measured with 36 nodes of 1.4 us). Which runs replay is not guessed: a run of a session
-that captures graphs, profiled as any other, told of no node.
+not, and costs a third of a short replay (measured: 36 nodes of 1.4 us). Which runs replay is not
+guessed: a run of a session that captures graphs, profiled as any other, told of no node.
 """
 
 from __future__ import annotations
