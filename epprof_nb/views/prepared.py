@@ -5,9 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.attribute import device_work
 from epprof_nb.views import findings, layout, lines, summary, work
+from epprof_nb.views.moments import Moments
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pandas as pd
 
     from epprof_nb.profiles import Profile
@@ -54,3 +58,13 @@ class Prepared:
     def by_op(self) -> pd.DataFrame:
         """The breakdown by op."""
         return self.profile.by_op()
+
+    @cached_property
+    def moments(self) -> Moments:
+        """The activities by time."""
+        return Moments(self.profile.tables["activities"])
+
+    @cached_property
+    def device_work(self) -> npt.NDArray[np.bool_]:
+        """Which activities keep a device busy."""
+        return device_work(self.profile.tables["activities"])

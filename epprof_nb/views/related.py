@@ -1,0 +1,227 @@
+"""What one event has to do with others: its launch, its ops, what it launched, its neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.schema import MISSING
+from epprof_nb.views.layout import MAX_ROWS, Placement
+from epprof_nb.views.lines import source_line
+from epprof_nb.views.select import TABLES, Prefix, event_row
+from epprof_nb.views.units import shorten
+from epprof_nb.views.work import FIRST_WAIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from epprof_nb.views.prepared import Prepared
+
+Ints = npt.NDArray[np.int64]
+
+FLOWS = 200
+"""Lines from launches to activities that are drawn at most."""
+_NAME_CHARACTERS = 600
+_CHAIN = 200
+
+
+def related(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
+    """Return the events that one event leads to.
+
+    Parameters
+    ----------
+    prepared
+        The profile.
+    prefix, row
+        The event: ``op``, ``api`` or ``act``, and its row in the table.
+
+    Returns
+    -------
+    told
+        JSON-serialisable. An event is ``{prefix, row, name, start, dur, lane, level}``: times in
+        ns, ``lane`` and ``level`` (-1 for the lane's foot) where it is drawn, lane -1 nowhere.
+
+        ``chain``
+            The ops around it, outermost first; an op's own chain ends with itself.
+        ``line``
+            ``cell``, ``line`` and ``text`` of the nearest statement; None without one.
+        ``call``
+            The API call that launched it, of an activity; else None.
+        ``delay``
+            From the start of that call to its own start, ns; None where the call is not known.
+        ``flows``
+            ``[from, to]`` pairs, the longest activities first, at most `FLOWS`: each activity
+            that it launched, or itself, with the API call or op it was launched by.
+        ``launched``
+            How many there are.
+        ``before``, ``after``
+            Its neighbours in the same row of its lane; None at the ends.
+        ``same``
+            ``before`` and ``after`` among the events of its table with its name, ``number`` (from
+            1) and ``count``.
+
+    Raises
+    ------
+    ValueError
+        For an event that the profile does not have.
+    """
+    row = event_row(prepared, {"prefix": prefix, "row": row})
+    work = prepared.work
+    if prefix == "op":
+        owner = row
+    else:
+        owner = int((work.call_op if prefix == "api" else work.activity_op)[row])
+    chain = _chain(work.tree.parent, owner)
+    call = _call_of(prepared, row) if prefix == "act" else None
+    activities, total = _launched(prepared, prefix, row)
+    return {
+        "chain": [event(prepared, "op", op) for op in chain],
+        "line": _line(prepared, chain),
+        "call": None if call is None else event(prepared, "api", call),
+        "delay": None if call is None else _delay(prepared, row, call),
+        "flows": _flows(prepared, prefix, row, activities),
+        "launched": total,
+        **_neighbours(prepared, prefix, row),
+        "same": _same_name(prepared, prefix, row),
+    }
+
+
+def event(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
+    """Return where and when one event is; see `related`."""
+    table = prepared.profile.tables[TABLES[prefix]]
+    names, place = table.names("name"), placement(prepared, prefix)
+    code, start = int(names.codes[row]), int(table["start_ns"][row])
+    level = int(place.row[row])
+    return {
+        "prefix": prefix,
+        "row": int(row),
+        "name": shorten(names.categories[code], _NAME_CHARACTERS) if code >= 0 else "",
+        "start": start,
+        "dur": max(int(table["end_ns"][row]) - start, 0),
+        "lane": int(place.lane[row]),
+        "level": -1 if level == MAX_ROWS else level,
+    }
+
+
+def placement(prepared: Prepared, prefix: Prefix) -> Placement:
+    """Return where the events of a table are drawn."""
+    layout = prepared.layout
+    return {"op": layout.ops, "api": layout.api_calls, "act": layout.activities}[prefix]
+
+
+def _chain(parent: Ints, op: int) -> list[int]:
+    chain: list[int] = []
+    while op >= 0 and len(chain) < _CHAIN:
+        chain.append(op)
+        op = int(parent[op])
+    return chain[::-1]
+
+
+def _line(prepared: Prepared, chain: Iterable[int]) -> dict[str, Any] | None:
+    ops = prepared.profile.tables["ops"]
+    for op in reversed(list(chain)):
+        line, cell = int(ops["line"][op]), ops.names("cell").take(slice(op, op + 1)).to_list()[0]
+        if line > 0 and cell is not None:
+            text = source_line(prepared.profile, cell, line)
+            return {"cell": cell, "line": line, "text": shorten(text, _NAME_CHARACTERS)}
+    return None
+
+
+def _call_of(prepared: Prepared, row: int) -> int | None:
+    tables = prepared.profile.tables
+    correlation = int(tables["activities"]["correlation_id"][row])
+    if correlation == MISSING:
+        return None
+    # Of calls that share an id, as a runtime call and the driver call within, the first counts.
+    calls = np.flatnonzero(tables["api_calls"]["correlation_id"] == correlation)
+    return int(calls[0]) if len(calls) else None
+
+
+def _delay(prepared: Prepared, row: int, call: int) -> int:
+    tables = prepared.profile.tables
+    # Device times are interpolated: a kernel can seem to start slightly before its launch.
+    return max(
+        int(tables["activities"]["start_ns"][row]) - int(tables["api_calls"]["start_ns"][call]), 0
+    )
+
+
+def _launched(prepared: Prepared, prefix: Prefix, row: int) -> tuple[Ints, int]:
+    """Return the activities to draw lines to, the longest first, and how many there are."""
+    work, tables = prepared.work, prepared.profile.tables
+    activities = tables["activities"]
+    if prefix == "act":
+        return np.array([row]), 1
+    if prefix == "api":
+        correlation = int(tables["api_calls"]["correlation_id"][row])
+        if correlation == MISSING:
+            return np.empty(0, np.int64), 0
+        found = np.flatnonzero(activities["correlation_id"] == correlation)
+    else:
+        tree = work.tree
+        inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
+        found = np.flatnonzero(np.append(inside, np.False_)[work.activity_op])
+        # A wait is the host's: no work was launched.
+        found = found[work.kinds[found] < FIRST_WAIT]
+    length = activities["end_ns"][found] - activities["start_ns"][found]
+    total = len(found)
+    if total > FLOWS:
+        best = np.argpartition(-length, FLOWS)[:FLOWS]
+        found, length = found[best], length[best]
+    return found[np.argsort(-length, kind="stable")], total
+
+
+def _flows(
+    prepared: Prepared, prefix: Prefix, row: int, activities: Ints
+) -> list[list[dict[str, Any]]]:
+    if not len(activities):
+        return []
+    tables, work = prepared.profile.tables, prepared.work
+    if prefix == "api":
+        source = event(prepared, "api", row)
+        return [[source, event(prepared, "act", a)] for a in activities.tolist()]
+    ids = tables["activities"]["correlation_id"][activities]
+    calls = tables["api_calls"]["correlation_id"]
+    near = np.flatnonzero(np.isin(calls, ids[ids != MISSING]))
+    first: dict[int, int] = {}
+    for call in near.tolist():
+        first.setdefault(int(calls[call]), call)
+    flows = []
+    for activity, correlation in zip(activities.tolist(), ids.tolist(), strict=True):
+        if correlation in first:
+            source = event(prepared, "api", first[correlation])
+        elif (op := int(work.activity_op[activity])) >= 0:
+            source = event(prepared, "op", op)
+        else:
+            continue
+        flows.append([source, event(prepared, "act", activity)])
+    return flows
+
+
+def _neighbours(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
+    place = placement(prepared, prefix)
+    mine = np.flatnonzero((place.lane == place.lane[row]) & (place.row == place.row[row]))
+    before, after, _ = _around(prepared, prefix, row, mine)
+    return {"before": before, "after": after}
+
+
+def _same_name(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
+    codes = prepared.profile.tables[TABLES[prefix]].names("name").codes
+    drawn = placement(prepared, prefix).lane >= 0
+    mine = np.flatnonzero((codes == codes[row]) & drawn)
+    before, after, number = _around(prepared, prefix, row, mine)
+    return {"before": before, "after": after, "number": number + 1, "count": len(mine)}
+
+
+def _around(
+    prepared: Prepared, prefix: Prefix, row: int, rows: Ints
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None, int]:
+    """Return what comes before and after `row` among `rows` by time, and its position."""
+    start = prepared.profile.tables[TABLES[prefix]]["start_ns"][rows]
+    if np.any(start[1:] < start[:-1]):
+        rows = rows[np.argsort(start, kind="stable")]
+    at = int(np.flatnonzero(rows == row)[0]) if row in rows else 0
+    before = event(prepared, prefix, int(rows[at - 1])) if at > 0 else None
+    after = event(prepared, prefix, int(rows[at + 1])) if at + 1 < len(rows) else None
+    return before, after, at

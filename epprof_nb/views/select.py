@@ -1,0 +1,205 @@
+"""Which events a selection of the viewer means: one answer for a window, a table and Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.schema import MISSING
+from epprof_nb.views.search import matching
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from epprof_nb.table import Table
+    from epprof_nb.views.prepared import Prepared
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Prefix = Literal["op", "api", "act"]
+
+TABLES: dict[Prefix, str] = {"op": "ops", "api": "api_calls", "act": "activities"}
+"""The viewer's short names of the tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The rows that a selection names, and all that belongs to them.
+
+    Attributes
+    ----------
+    rows
+        Table (as in `TABLES`) to the rows that were asked for, int64, ascending.
+    lit
+        Table to a bool array, one value a row of the table: what lights up. The rows, what ran
+        under them, and the ops above them.
+    extent
+        First and last nanosecond of the rows; None where there are none.
+    """
+
+    rows: dict[Prefix, Ints]
+    lit: dict[Prefix, Mask]
+    extent: tuple[int, int] | None
+
+    @property
+    def count(self) -> int:
+        """How many rows were asked for."""
+        return sum(len(rows) for rows in self.rows.values())
+
+
+def select(prepared: Prepared, wanted: Mapping[str, Any]) -> Selected:
+    """Find the events that a selection means.
+
+    Parameters
+    ----------
+    prepared
+        The profile.
+    wanted
+        What the viewer asks for, by ``what``:
+
+        ``event``
+            One row: ``prefix`` (``op``, ``api`` or ``act``) and ``row``.
+        ``where``
+            All rows of ``prefix`` whose columns have the values of ``equals``; None is missing.
+        ``search``
+            All rows of all tables whose name matches the regular expression ``pattern``.
+
+    Returns
+    -------
+    selected
+        The rows, and what belongs to them.
+
+    Raises
+    ------
+    ValueError
+        For another ``what``, a table, row or column that the profile does not have, or a
+        pattern that cannot be searched for.
+    """
+    what = wanted.get("what")
+    if what == "event":
+        row = event_row(prepared, wanted)
+        return of_rows(prepared, {_prefix(wanted): np.array([row])}, launches=True)
+    if what == "where":
+        prefix = _prefix(wanted)
+        table = prepared.profile.tables[TABLES[prefix]]
+        return of_rows(prepared, {prefix: _where(table, dict(wanted["equals"]))})
+    if what == "search":
+        found = matching(prepared, str(wanted["pattern"]))
+        return of_rows(prepared, found, below=False)
+    raise ValueError(f"there is no selection by {what!r}")
+
+
+def of_rows(
+    prepared: Prepared,
+    rows: Mapping[Prefix, Ints],
+    *,
+    below: bool = True,
+    launches: bool = False,
+) -> Selected:
+    """Return the selection of `rows` of the tables.
+
+    Parameters
+    ----------
+    prepared
+        The profile.
+    rows
+        Table to rows, ascending.
+    below
+        Light what ran under the ops too: the ops below them, their API calls and activities.
+    launches
+        Light the API calls of activities too, and the activities of API calls.
+    """
+    tables, work = prepared.profile.tables, prepared.work
+    lit = {prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in TABLES.items()}
+    for prefix, mine in rows.items():
+        lit[prefix][mine] = True
+    if below and len(rows.get("op", ())):
+        tree = work.tree
+        # In preorder a subtree is a range: it is inside wherever more ranges opened than closed.
+        edges = np.zeros(len(tree) + 1, np.int64)
+        np.add.at(edges, tree.enter[rows["op"]], 1)
+        np.add.at(edges, tree.leave[rows["op"]], -1)
+        lit["op"] |= (np.cumsum(edges)[:-1] > 0)[tree.enter]
+        inside = np.append(lit["op"], np.False_)
+        lit["api"] |= inside[work.call_op]
+        lit["act"] |= inside[work.activity_op]
+    if launches:
+        _light_launches(prepared, rows, lit)
+    for prefix, owner in (("api", work.call_op), ("act", work.activity_op)):
+        _light_above(work.tree.parent, owner[rows.get(prefix, _NONE)], lit["op"])
+    return Selected(dict(rows), lit, _extent(prepared, rows))
+
+
+_NONE: Ints = np.empty(0, np.int64)
+
+
+def event_row(prepared: Prepared, wanted: Mapping[str, Any]) -> int:
+    """Return the row of ``prefix`` and ``row``; ValueError where the profile has none such."""
+    name = TABLES[_prefix(wanted)]
+    row = int(wanted["row"])
+    if not 0 <= row < len(prepared.profile.tables[name]):
+        raise ValueError(f"table {name} has no row {row}")
+    return row
+
+
+def _prefix(wanted: Mapping[str, Any]) -> Prefix:
+    prefix = wanted.get("prefix")
+    if prefix not in TABLES:
+        raise ValueError(f"the viewer has no table {prefix!r}")
+    return cast("Prefix", prefix)
+
+
+def _where(table: Table, equals: dict[str, Any]) -> Ints:
+    inside = np.ones(len(table), np.bool_)
+    for column, value in equals.items():
+        if column not in table.schema.names:
+            raise ValueError(f"table {table.schema.name} has no column {column!r}")
+        if table.schema.column(column).kind in ("name", "args"):
+            names = table.names(column)
+            inside &= names.codes < 0 if value is None else names.equals(str(value))
+        else:
+            inside &= table[column] == (MISSING if value is None else int(value))
+    return np.flatnonzero(inside)
+
+
+def _light_launches(
+    prepared: Prepared, rows: Mapping[Prefix, Ints], lit: dict[Prefix, Mask]
+) -> None:
+    """Light what shares a correlation id with the API calls and activities of `rows`."""
+    tables = prepared.profile.tables
+    given = [
+        tables[TABLES[prefix]]["correlation_id"][rows[prefix]]
+        for prefix in ("api", "act")
+        if prefix in rows
+    ]
+    ids = np.unique(np.concatenate(given)) if given else _NONE
+    ids = ids[ids != MISSING]
+    if not len(ids):
+        return
+    for prefix in ("api", "act"):
+        lit[prefix] |= np.isin(tables[TABLES[prefix]]["correlation_id"], ids)
+
+
+def _light_above(parent: Ints, ops: Ints, lit: Mask) -> None:
+    """Light the ops of `ops` (rows, `MISSING` for none) and all above them."""
+    fresh = np.unique(ops[ops >= 0])
+    seen = np.zeros(len(parent), np.bool_)
+    while len(fresh):
+        lit[fresh] = seen[fresh] = True
+        above = parent[fresh]
+        fresh = np.unique(above[above >= 0])
+        fresh = fresh[~seen[fresh]]
+
+
+def _extent(prepared: Prepared, rows: Mapping[Prefix, Ints]) -> tuple[int, int] | None:
+    found = []
+    for prefix, mine in rows.items():
+        table = prepared.profile.tables[TABLES[prefix]]
+        start = table["start_ns"][mine]
+        if len(mine):
+            end = np.maximum(table["end_ns"][mine], start)
+            found.append((int(start.min()), int(end.max())))
+    return (min(a for a, _ in found), max(b for _, b in found)) if found else None

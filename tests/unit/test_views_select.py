@@ -1,0 +1,194 @@
+"""What a selection lights, which rows a DataFrame holds, and what an event leads to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny import activity, call, kernel, line, op, profile
+
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.related import FLOWS, related
+from epprof_nb.views.select import select
+from epprof_nb.views.select_frame import rows_of_frame
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    """A cell's line with two ranges under it, each with a launch; a copy of no op."""
+    ops = [
+        line(1, 3, 0, 1_000),
+        op(2, "first", 10, 200, 1),
+        op(3, "second", 300, 600, 1),
+        op(4, "other", 2_000, 3_000),
+    ]
+    calls = [
+        call(20, 30, correlation_id=7, op_id=2),
+        call(310, 320, correlation_id=8, op_id=3),
+    ]
+    activities = [
+        kernel(100, 150, 2, correlation_id=7, name="gemm"),
+        kernel(400, 500, 3, correlation_id=8, name="gemm"),
+        activity("memcpy", 700, 800, name="HtoD", stream_id=13),
+    ]
+    return Prepared(profile(ops, activities, calls, sources={"In[1]": "a\nb\n  c = step(x)"}))
+
+
+def lit(selected):
+    return {prefix: np.flatnonzero(mask).tolist() for prefix, mask in selected.lit.items()}
+
+
+def test_an_op_lights_what_ran_under_it(prepared):
+    found = select(prepared, {"what": "event", "prefix": "op", "row": 0})
+    assert lit(found) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
+    assert found.extent == (0, 1_000)
+
+
+def test_a_kernel_lights_its_launch_and_the_ops_above(prepared):
+    found = select(prepared, {"what": "event", "prefix": "act", "row": 1})
+    assert lit(found) == {"op": [0, 2], "api": [1], "act": [1]}
+
+
+def test_an_api_call_lights_what_it_launched(prepared):
+    found = select(prepared, {"what": "event", "prefix": "api", "row": 0})
+    assert lit(found) == {"op": [0, 1], "api": [0], "act": [0]}
+
+
+def test_columns_select_rows(prepared):
+    gemm = select(prepared, {"what": "where", "prefix": "act", "equals": {"name": "gemm"}})
+    assert lit(gemm) == {"op": [0, 1, 2], "api": [], "act": [0, 1]}
+    assert gemm.extent == (100, 500)
+    by_line = {"what": "where", "prefix": "op", "equals": {"cell": "In[1]", "line": 3}}
+    assert lit(select(prepared, by_line)) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
+    stray = select(prepared, {"what": "where", "prefix": "act", "equals": {"op_id": None}})
+    assert lit(stray) == {"op": [], "api": [], "act": [2]}
+    none = select(prepared, {"what": "where", "prefix": "act", "equals": {"name": "absent"}})
+    assert (none.count, none.extent) == (0, None)
+
+
+def test_a_search_lights_its_matches(prepared):
+    found = select(prepared, {"what": "search", "pattern": "first|htod"})
+    assert {prefix: rows.tolist() for prefix, rows in found.rows.items()} == {
+        "op": [1], "api": [], "act": [2],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"what": "event", "prefix": "op", "row": 4},
+        {"what": "event", "prefix": "op", "row": -1},
+        {"what": "event", "prefix": "graphs", "row": 0},
+        {"what": "where", "prefix": "act", "equals": {"__class__": "x"}},
+        {"what": "everything"},
+        {},
+    ],
+)
+def test_what_the_profile_has_not_is_refused(prepared, wanted):
+    with pytest.raises(ValueError, match="no "):
+        select(prepared, wanted)
+
+
+def test_a_frame_that_was_filtered_and_sorted_still_tells_its_rows():
+    made = synthetic_profile(activities=500)
+    frame = made.activities
+    gemm = frame[frame["kind"] == "memcpy"].sort_values("duration_ns", ascending=False)
+    prefix, rows = rows_of_frame(made, gemm)
+    assert prefix == "act"
+    assert rows.tolist() == sorted(gemm.index)
+    prefix, rows = rows_of_frame(made, made.api_calls.tail(3))
+    assert (prefix, rows.tolist()) == ("api", [497, 498, 499])
+
+
+def test_ops_are_told_by_their_id():
+    made = synthetic_profile(activities=100)
+    some = made.ops.iloc[[4, 2]]
+    assert rows_of_frame(made, some)[1].tolist() == [2, 4]
+    assert rows_of_frame(made, some.reset_index())[1].tolist() == [2, 4]
+    assert rows_of_frame(made, some[["name", "start_ns"]])[0] == "op"
+
+
+def test_joined_frames_and_empty_ones_are_taken():
+    made = synthetic_profile(activities=100)
+    joined = made.activities.join(made.ops.add_suffix("_op"), on="op_id")
+    assert rows_of_frame(made, joined[joined["name_op"] == "forward"])[0] == "act"
+    assert rows_of_frame(made, made.activities.head(0))[1].tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("foreign", "why"),
+    [
+        (lambda p: p.by_kernel(), "no table with a place in time"),
+        (lambda p: p.activities.tail(20).reset_index(drop=True), "index was made anew"),
+        (lambda p: synthetic_profile(activities=300, seed=1).activities, "another"),
+        (lambda p: synthetic_profile(activities=900).activities, "reaches beyond"),
+        (lambda p: synthetic_profile(activities=900).ops, "not in this profile"),
+        (lambda p: p.activities[["kind", "name"]], "cannot be told"),
+        (lambda p: p.activities.set_index("name"), "no row numbers"),
+        (lambda p: p.ops.reset_index(drop=True), "lost their op_id"),
+        (lambda p: pd.DataFrame({"a": [1]}), "no table"),
+    ],
+)
+def test_a_foreign_frame_is_refused_with_what_to_pass(foreign, why):
+    made = synthetic_profile(activities=300)
+    with pytest.raises(ValueError, match=why) as raised:
+        rows_of_frame(made, foreign(made))
+    assert "prof.activities" in str(raised.value)
+
+
+def test_what_is_no_frame_is_refused():
+    made = synthetic_profile(activities=10)
+    with pytest.raises(TypeError, match="not a Series"):
+        rows_of_frame(made, made.activities.loc[3])
+    with pytest.raises(TypeError, match="not list"):
+        rows_of_frame(made, [1, 2])
+
+
+def test_a_kernel_leads_to_its_launch_ops_and_line(prepared):
+    told = related(prepared, "act", 1)
+    assert [op["name"] for op in told["chain"]] == ["line 3", "second"]
+    assert told["line"] == {"cell": "In[1]", "line": 3, "text": "c = step(x)"}
+    assert told["call"]["start"] == 310
+    assert told["delay"] == 400 - 310
+    assert [(a["row"], b["row"]) for a, b in told["flows"]] == [(1, 1)]
+    assert told["before"]["row"] == 0
+    assert told["after"] is None
+    same = told["same"]
+    assert (same["number"], same["count"], same["before"]["row"]) == (2, 2, 0)
+
+
+def test_an_op_leads_to_what_it_launched_longest_first(prepared):
+    told = related(prepared, "op", 0)
+    assert [b["start"] for _, b in told["flows"]] == [400, 100]
+    assert [a["prefix"] for a, _ in told["flows"]] == ["api", "api"]
+    assert told["launched"] == 2
+    assert (told["call"], told["delay"]) == (None, None)
+
+
+def test_a_copy_of_no_op_leads_nowhere(prepared):
+    told = related(prepared, "act", 2)
+    assert (told["chain"], told["line"], told["call"]) == ([], None, None)
+    assert told["flows"] == []
+
+
+def test_neighbours_are_those_of_the_same_row(prepared):
+    told = related(prepared, "op", 1)
+    assert told["before"] is None
+    assert told["after"]["name"] == "second"
+
+
+def test_lines_are_drawn_to_the_longest_and_all_are_counted():
+    rows = [kernel(i * 100, i * 100 + 10 + i % 50, 1) for i in range(500)]
+    told = related(Prepared(profile([op(1, "all", 0, 60_000)], rows)), "op", 0)
+    assert told["launched"] == 500
+    assert len(told["flows"]) == FLOWS
+    drawn = [b["dur"] for _, b in told["flows"]]
+    assert drawn == sorted(drawn, reverse=True)
+    assert min(drawn) >= sorted(r["end_ns"] - r["start_ns"] for r in rows)[-FLOWS]
+    assert {a["prefix"] for a, _ in told["flows"]} == {"op"}
+
+
+def test_an_event_that_is_not_there_is_refused(prepared):
+    with pytest.raises(ValueError, match="no row"):
+        related(prepared, "act", 3)
