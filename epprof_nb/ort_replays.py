@@ -35,9 +35,9 @@ def is_known(session: object, run_options: Any) -> bool:  # noqa: ANN401
     sight = ort_runs.sight_of(session)
     return (
         sight is not None
-        and bool(sight.replayed)
+        and bool(sight.replayed.graphs)
         and not ort_runs.is_profiled(run_options)
-        and graph_of(run_options) in sight.replayed
+        and graph_of(run_options) in sight.replayed.graphs
     )
 
 
@@ -47,7 +47,7 @@ def learn(session: object, run_options: Any) -> None:  # noqa: ANN401
     if sight is None or not sight.graphs or sight.session_profile:
         return
     if _native.ort_nodes_of_last_run() == 0:
-        sight.replayed.add(graph_of(run_options))
+        sight.replayed.graphs.add(graph_of(run_options))
 
 
 @contextmanager

@@ -27,6 +27,13 @@ NO_FILE = "/dev/null/epprof"
 _ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
 
 
+class Seen(threading.local):
+    """CUDA graphs whose replays were seen on a thread: the CUDA provider keeps graphs by thread."""
+
+    def __init__(self) -> None:
+        self.graphs: set[str] = set()
+
+
 @dataclass(slots=True)
 class Sight:
     """How a session is observed: by its number, or why not."""
@@ -38,8 +45,8 @@ class Sight:
     """ONNX Runtime profiles the whole session, and would warn at each run profiled by itself."""
     graphs: bool = False
     """We had it do so, for the CUDA graphs that the session captures; see `ort_graphs`."""
-    replayed: set[str] = field(default_factory=set)
-    """The CUDA graphs whose replays were seen; see `ort_replays`."""
+    replayed: Seen = field(default_factory=Seen)
+    """See `ort_replays`."""
     ran: bool = False
     """A run of it was recorded."""
     going: int = 0

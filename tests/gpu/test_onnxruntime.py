@@ -2,6 +2,7 @@
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -123,12 +124,12 @@ def test_a_session_profile_has_the_kernels(x, tmp_path):
         assert kernel["ts"] - node["ts"] < 5_000_000
 
 
-def bound(session, x):
+def bound(session, x, output="t2"):
     binding = session.io_binding()
     given = ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
     taken = ort.OrtValue.ortvalue_from_shape_and_type(x.shape, np.float32, "cuda", 0)
     binding.bind_ortvalue_input("x", given)
-    binding.bind_ortvalue_output("t2", taken)
+    binding.bind_ortvalue_output(output, taken)
     return binding, (given, taken)
 
 
@@ -152,3 +153,90 @@ def test_kernels_of_a_replay_know_the_node_that_captured_them(x):
     assert set(prof.ops["name"].reindex(replayed["op_id"])) == {"model_run"}
     by_capture = prof.by_node(attribution="capture").set_index("name")
     assert (by_capture.loc[["first", "second", "third"], "device_ns"] > 0).all()
+
+
+def graph_session():
+    return ort.InferenceSession(
+        models.chain(), providers=[("CUDAExecutionProvider", {"enable_cuda_graph": "1"})]
+    )
+
+
+def replays_of(prof):
+    """Replayed kernels with the names of the run and of the node that captured them."""
+    launched = kernels(prof)
+    replayed = launched[launched["graph_id"].notna()]
+    name = prof.ops["name"]
+    return replayed.assign(
+        run=name.reindex(replayed["op_id"]).to_numpy(),
+        node=name.reindex(replayed["capture_op_id"]).to_numpy(),
+        run_id=prof.ops["run_id"].reindex(replayed["op_id"]).to_numpy(),
+    )
+
+
+def test_several_graphs_of_a_session_are_told_apart(x):
+    session = graph_session()
+    inputs = {"1": x, "2": x[:16], "3": x[:1]}
+    bindings = {key: bound(session, rows) for key, rows in inputs.items()}
+    options = {}
+    for key in inputs:
+        options[key] = ort.RunOptions()
+        options[key].add_run_config_entry("gpu_graph_id", key)
+
+    def turn():
+        for key, (binding, _keep) in bindings.items():
+            session.run_with_iobinding(binding, options[key])
+
+    with epprof_nb.profile():
+        turn()
+    for _ in range(3):  # profiled, then known to be replays
+        with epprof_nb.profile() as prof:
+            turn()
+            turn()
+        found = replays_of(prof)
+        assert set(found["run"]) == {"model_run"}
+        assert set(found["node"]) == {"first", "second", "third"}
+        assert found["graph_id"].nunique() == 3
+        assert found.groupby("run_id")["graph_id"].nunique().tolist() == [1] * 6
+        assert len(prof.by_run()) == 6
+
+
+def test_threads_capture_and_replay_each_their_own(x):
+    session_of = [graph_session() for _ in range(3)]
+    bindings = [bound(session, x) for session in session_of]
+    ready = threading.Barrier(3)
+
+    def work(i, times):
+        ready.wait()
+        for _ in range(times):
+            session_of[i].run_with_iobinding(bindings[i][0])
+
+    def together(times):
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(work, range(3), [times] * 3))
+
+    with epprof_nb.profile() as first:
+        together(2)
+    assert replays_of(first)["node"].notna().all()
+    with epprof_nb.profile() as prof:
+        together(4)
+    found = replays_of(prof)
+    # These are new threads: each captures again, which a run's profiler does not see.
+    assert set(found["run"]) == {"model_run"}
+    assert len(prof.by_run()) == 12
+    assert found.groupby("run_id")["thread_id"].nunique().max() == 1
+
+
+def test_a_later_capture_is_attributed_to_its_run(x):
+    session = graph_session()
+    binding, _keep = bound(session, x)
+    with epprof_nb.profile():
+        session.run_with_iobinding(binding)
+    other = ort.RunOptions()
+    other.add_run_config_entry("gpu_graph_id", "5")
+    second, _keep2 = bound(session, x[:8])
+    with epprof_nb.profile() as prof:
+        session.run_with_iobinding(second, other)
+        session.run_with_iobinding(second, other)
+    found = replays_of(prof)
+    assert len(found) >= 3
+    assert set(found["run"]) == {"model_run"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import epprof_nb
@@ -84,7 +86,7 @@ def test_a_run_without_nodes_is_then_recorded_without_a_profiler(installed, monk
         assert runs(prof)["run_id"].tolist() == [0, 1]
         assert runs(prof)["session"].notna().all()
         assert (runs(prof)["status"] == "complete").all()
-        assert ort_runs.sight_of(session).replayed == replayed
+        assert ort_runs.sight_of(session).replayed.graphs == replayed
     monkeypatch.setattr(ort_runs, "options_for", None)  # not asked any more
     with epprof_nb.profile() as prof:
         session.run(None, {})
@@ -98,7 +100,21 @@ def test_it_is_learnt_also_beside_a_session_profiled_as_a_whole(installed):
         with epprof_nb.profile():
             session.run(None, {})
     assert ort_runs.sight_of(waiting).session_profile
-    assert ort_runs.sight_of(session).replayed == {"0"}
+    assert ort_runs.sight_of(session).replayed.graphs == {"0"}
+
+
+def test_each_thread_learns_for_itself(installed):
+    # The CUDA provider keeps graphs by thread: another thread's first run captures anew.
+    session = installed.InferenceSession(models.no_nodes(), providers=GRAPHS)
+    for _ in range(2):
+        with epprof_nb.profile():
+            session.run(None, {})
+    seen = ort_runs.sight_of(session).replayed
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: set(seen.graphs)).result() == set()
+        with epprof_nb.profile():
+            pool.submit(session.run, None, {}).result()
+        assert pool.submit(lambda: set(seen.graphs)).result() == {"0"}
 
 
 def test_each_graph_is_learnt_by_itself(installed):
@@ -109,12 +125,12 @@ def test_each_graph_is_learnt_by_itself(installed):
     other.add_run_config_entry("gpu_graph_id", "7")
     with epprof_nb.profile():
         session.run(None, {}, other)
-    assert ort_runs.sight_of(session).replayed == {"7"}
+    assert ort_runs.sight_of(session).replayed.graphs == {"7"}
     with epprof_nb.profile() as prof:
         session.run(None, {})
         session.run(None, {}, other)
     assert len(runs(prof)) == 2
-    assert ort_runs.sight_of(session).replayed == {"0", "7"}
+    assert ort_runs.sight_of(session).replayed.graphs == {"0", "7"}
 
 
 def test_a_session_with_nodes_is_never_taken_for_a_replay(installed, x):
@@ -123,4 +139,4 @@ def test_a_session_with_nodes_is_never_taken_for_a_replay(installed, x):
         with epprof_nb.profile() as prof:
             session.run(None, {"x": x})
         assert len(nodes(prof)) == 3
-    assert ort_runs.sight_of(session).replayed == set()
+    assert ort_runs.sight_of(session).replayed.graphs == set()
