@@ -56,13 +56,25 @@ def doctor() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The HTML page; beside FILE, with its name, if not given.",
 )
-def report(file: Path, output: Path | None) -> None:
+@click.option(
+    "--redact",
+    metavar="PARTS",
+    default="",
+    help="Leave out source, paths, hosts, shapes (several joined by commas), or all.",
+)
+def report(file: Path, output: Path | None, redact: str) -> None:
     """Write a saved profile (.epprof) as one self-contained HTML page."""
     from epprof_nb.formats.epprof import load
+    from epprof_nb.redact import parts_of
 
     target = output or file.with_suffix(".html")
+    named = [part.strip() for part in redact.split(",") if part.strip()]
     try:
-        load(file).to_html(target)
+        parts = parts_of(True if named == ["all"] else named)
+    except ValueError as error:
+        raise click.BadParameter(f"{error} (here: all)", param_hint="--redact") from error
+    try:
+        load(file).to_html(target, redact=parts)
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Wrote {target}")

@@ -8,7 +8,7 @@ from epprof_nb.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEA
 from epprof_nb.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from os import PathLike
 
     import pandas as pd
@@ -149,23 +149,56 @@ class Profile:
 
         return View(self, tab="source")
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the profile to one ``.epprof`` file; see `epprof_nb.load`."""
+    def redacted(self, redact: bool | str | Iterable[str] = True) -> Profile:  # noqa: FBT001, FBT002
+        """A copy to share, without source, paths, host names or shapes.
+
+        Parameters
+        ----------
+        redact
+            What to leave out: ``"source"``, ``"paths"``, ``"hosts"``, ``"shapes"``, several of
+            them, or True for all; see `epprof_nb.redact.redacted`.
+
+        Raises
+        ------
+        ValueError
+            For a part that does not exist.
+        """
+        from epprof_nb.redact import redacted
+
+        return redacted(self, redact)
+
+    def save(
+        self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
+    ) -> None:
+        """Write the profile to one ``.epprof`` file; see `epprof_nb.load`.
+
+        `redact` names what is left out of the file; see `redacted`.
+        """
         from epprof_nb.formats.epprof import save
 
-        save(self, path)
+        save(self.redacted(redact), path)
 
-    def to_chrome(self, path: str | PathLike[str]) -> None:
-        """Write a Chrome trace (JSON), which Perfetto opens."""
+    def to_chrome(
+        self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
+    ) -> None:
+        """Write a Chrome trace (JSON), which Perfetto opens.
+
+        `redact` names what is left out of the file; see `redacted`.
+        """
         from epprof_nb.formats.chrome import to_chrome
 
-        to_chrome(self, path)
+        to_chrome(self.redacted(redact), path)
 
-    def to_html(self, path: str | PathLike[str]) -> None:
-        """Write one self-contained HTML page that needs neither kernel nor network."""
+    def to_html(
+        self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
+    ) -> None:
+        """Write one self-contained HTML page that needs neither kernel nor network.
+
+        `redact` names what is left out of the page; see `redacted`.
+        """
         from epprof_nb.views.page import write_html
 
-        write_html(self, path)
+        write_html(self.redacted(redact), path)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         from epprof_nb.views.page import View

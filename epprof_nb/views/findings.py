@@ -81,7 +81,8 @@ def _idle(profile: Profile, wall_ns: int) -> list[Finding]:
         amount = f"{duration(total)} of idle"
         if len(stretches) > 1:
             amount += f" in {plural(len(stretches), 'gap')}"
-        code = f" ({_code(name)})" if name else ""
+        # Where the source was left out, a statement's name is its line.
+        code = f" ({_code(name)})" if name and name != f"line {line}" else ""
         if line >= 0:
             doing = f"while the host is in line {line}{code}"
         else:
