@@ -13,11 +13,12 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import ort_attach, ort_replays, ort_runs
+from epprof_nb import ort_attach, ort_pace, ort_replays, ort_runs
 from epprof_nb.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -200,26 +201,51 @@ def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
-    returns_early = original.__name__ == "run_async"
+    way = original.__name__
+    returns_early = way == "run_async"
 
     @functools.wraps(original)
     def run(self: object, *args: Any, **kwargs: Any) -> object:
-        recording = ort_runs.recording()
-        if recording:
-            given = args[position] if len(args) > position else kwargs.get("run_options")
-            if not returns_early and ort_replays.is_known(self, given):
-                with ort_replays.run_op(self):
-                    return original(self, *args, **kwargs)
-            options = ort_runs.options_for(self, given)
-            if len(args) > position:
-                args = (*args[:position], options, *args[position + 1 :])
-            else:
-                kwargs["run_options"] = options
-        with ort_runs.going(self, returns_early=returns_early) if ort_runs.count_runs() else _ALONE:
+        pace = None if returns_early else ort_pace.of(self)
+        if ort_runs.recording():
+            begun = ort_pace.now()
+            result = recorded(self, args, kwargs)
+            if pace is not None:
+                ort_pace.add_call(begun, pace, ort_pace.inputs_of(args, kwargs, way))
+            return result
+        if pace is None:
+            with going(self):
+                return original(self, *args, **kwargs)
+        if not pace.due():
+            return original(self, *args, **kwargs)
+        begun = ort_pace.now()
+        result = original(self, *args, **kwargs)
+        duration = ort_pace.now() - begun
+        given = args[position] if len(args) > position else kwargs.get("run_options")
+        if not ort_runs.recording() and not ort_runs.is_profiled(given):
+            pace.add(ort_pace.inputs_of(args, kwargs, way), duration)
+        return result
+
+    def recorded(self: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        given = args[position] if len(args) > position else kwargs.get("run_options")
+        if not returns_early and ort_replays.is_known(self, given):
+            with ort_replays.run_op(self):
+                return original(self, *args, **kwargs)
+        options = ort_runs.options_for(self, given)
+        if len(args) > position:
+            args = (*args[:position], options, *args[position + 1 :])
+        else:
+            kwargs = {**kwargs, "run_options": options}
+        with going(self):
             result = original(self, *args, **kwargs)
-        if recording and not returns_early:
+        if not returns_early:
             ort_replays.learn(self, given)
         return result
+
+    def going(session: object) -> AbstractContextManager[None]:
+        if not ort_runs.count_runs():
+            return _ALONE
+        return ort_runs.going(session, returns_early=returns_early)
 
     return run
 

@@ -12,7 +12,7 @@ import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import _native
+from epprof_nb import _native, ort_pace
 from epprof_nb.errors import CaptureError
 from epprof_nb.ort_graphs import captures, profiled_from_the_start
 from epprof_nb.ort_runs import Sight, describe, see
@@ -131,6 +131,8 @@ def create(
     session._provider_options.pop(NAME, None)  # noqa: SLF001
     sight = Sight(name, number=number, session_profile=users_profile or graphs, graphs=graphs)
     see(session, sight)
+    if not sight.session_profile:
+        ort_pace.follow(session)
     if users_profile:
         from epprof_nb import ort_device_events
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb import _native, ort_runs
+from epprof_nb import _native, ort_pace, ort_runs
 from epprof_nb.id_lookup import find
 from epprof_nb.native_columns import names_of, numbers
 from epprof_nb.schema import MISSING
@@ -67,6 +67,7 @@ def with_details(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
         input_shapes=_names(len(ops), nodes, details["input_shapes"][of_node], shapes_text),
         output_shapes=_names(len(ops), nodes, details["output_shapes"][of_node], shapes_text),
         run_id=_runs(ops["op_id"], parent, category == _RUN),
+        args=_with_lengths(ops, np.flatnonzero(category == _RUN)),
     )
 
 
@@ -80,6 +81,21 @@ def shapes_text(text: str) -> str:
         )
     except (ValueError, AttributeError, TypeError):
         return text  # a later release's way of writing: shown as it is
+
+
+def _with_lengths(ops: Table, runs: I64) -> Names:
+    """The ops' args, those of runs being how long their calls took, profiled and not."""
+    args = ops.names("args")
+    call_ns, unprofiled_ns = ort_pace.lengths_of(ops["thread_id"][runs], ops["start_ns"][runs])
+    known = call_ns != MISSING
+    texts = [
+        json.dumps({"call_ns": call} | ({"unprofiled_ns": plain} if plain != MISSING else {}))
+        for call, plain in zip(call_ns[known].tolist(), unprofiled_ns[known].tolist(), strict=True)
+    ]
+    part = Names.of(texts)
+    codes = args.codes.copy()
+    codes[runs[known]] = part.codes + len(args.categories)
+    return Names(codes, (*args.categories, *part.categories))
 
 
 def _names(length: int, rows: I64, name_ids: I64, write: Any = str) -> Names:  # noqa: ANN401

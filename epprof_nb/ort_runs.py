@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import _native
+from epprof_nb import _native, ort_pace
 from epprof_nb.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def start() -> None:
     with _lock:
         _unseen.clear()
         _uncertain.clear()
+        ort_pace.forget_calls()
         # Runs that began before are not recorded: their pool threads' nodes would seem to be of
         # the next run.
         _uncertain.update(
@@ -130,6 +131,7 @@ def end_whole(session: object) -> None:
     with _lock:
         _whole.discard(session)
         _sights[session].session_profile = False
+    ort_pace.follow(session)
 
 
 def count_runs() -> bool:

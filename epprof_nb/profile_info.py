@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb import ort_runs
+from epprof_nb import ort_info
+from epprof_nb.analysis import plausibility
 from epprof_nb.id_lookup import contains
-from epprof_nb.schema import MISSING
 from epprof_nb.table import Table, distinct
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, A
     monotonic, epoch_ns = epoch
     attribution = activities.names("attribution")
     recorded = _recorded(activities, calls, joined)
-    sessions = joined.tables["ops"]["session"]
+    plausible = plausibility.check(joined.tables["ops"], activities, calls)
+    onnxruntime = ort_info.describe(joined.tables["ops"])
     return {
         "format": 1,
         "started_at_epoch_ns": epoch_ns + part.opened_ns - monotonic,
@@ -49,13 +50,13 @@ def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, A
         "attribution": {
             how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "none")
         },
-        "onnxruntime_sessions": ort_runs.session_names(
-            np.unique(sessions[sessions != MISSING]).tolist()
-        ),
+        **onnxruntime,
+        "plausibility": plausible,
         "notes": [
             *dict.fromkeys(part.notes),
             *_losses(recorded, joined),
-            *_without_run(joined.tables["ops"]),
+            *plausibility.note(plausible),
+            *ort_info.notes(joined.tables["ops"], onnxruntime),
         ],
         "versions": {**_versions(), **part.versions},
     }
@@ -122,19 +123,6 @@ def _losses(recorded: dict[str, Any], joined: Joined) -> list[str]:
             f"logs; {joined.orphans:,} activities lost their op by it. Profile less at once."
         )
     return notes
-
-
-def _without_run(ops: Table) -> list[str]:
-    nodes = ops.names("category").equals("node") & (ops["run_id"] == MISSING)
-    nodes &= ~ops.names("status").equals("earlier")
-    if not nodes.any():
-        return []
-    found = (
-        f"{int(nodes.sum()):,} node events belong to no run for certain: their run began before "
-        "this profile, or ran beside another one of a session that ONNX Runtime profiles as a "
-        "whole (SessionOptions.enable_profiling). Leave that off to tell the runs apart."
-    )
-    return [found]
 
 
 @cache

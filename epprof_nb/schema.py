@@ -87,7 +87,11 @@ OPS = TableSchema(
             "complete; open: not ended in the profile; earlier: of an earlier "
             "profile, here because a graph's node was captured by it",
         ),
-        Column("args", "args", "the keyword arguments the op was given"),
+        Column(
+            "args",
+            "args",
+            "the keyword arguments the op was given; of an ORT run call_ns and unprofiled_ns",
+        ),
     ),
 )
 

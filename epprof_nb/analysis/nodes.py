@@ -11,6 +11,7 @@ import pandas as pd
 from epprof_nb.analysis.frames import categorical, optional
 from epprof_nb.analysis.lookup import add_up, group
 from epprof_nb.analysis.optree import OpTree
+from epprof_nb.analysis.stretch import lengths
 from epprof_nb.analysis.totals import Totals, share, totals
 from epprof_nb.schema import MISSING
 
@@ -149,8 +150,11 @@ def by_run(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataF
     -------
     frame
         One row a run, in order of start: `run_id`, `session` (Int64), `thread_id`, `start_ns`,
-        `host_ns` (how long the call took on the host), `nodes` (executions of nodes), `device_ns`,
-        `kernels`, `memcpys`, `bytes` (int64). Device work outside of runs is left out.
+        `host_ns` (how long the run took on the host), `nodes` (executions of nodes), `device_ns`,
+        `kernels`, `memcpys`, `bytes` (int64), `call_ns` (Int64: how long the call took that made
+        it), `unprofiled_ns` (Int64: median of such calls outside of profiles: of the same session,
+        with inputs of the same shapes) and `stretch` (float64: their ratio). What was not measured
+        is missing. Device work outside of runs is left out.
 
     Raises
     ------
@@ -165,6 +169,8 @@ def by_run(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataF
     groups[rows] = np.arange(len(rows))
     sums = totals(profile, tree, groups, tree.nearest(run), attribution=attribution)
     node = ops.names("category").equals("node").astype(np.int64)
+    call, plain = lengths(ops, rows)
+    known = (call != MISSING) & (plain != MISSING)
     return pd.DataFrame(
         {
             "run_id": optional(ops["run_id"][rows]),
@@ -174,6 +180,9 @@ def by_run(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataF
             "host_ns": ops["duration_ns"][rows],
             "nodes": tree.subtree_sum(node)[rows],
             **{name: sums.work[name] for name in ("device_ns", "kernels", "memcpys", "bytes")},
+            "call_ns": optional(call),
+            "unprofiled_ns": optional(plain),
+            "stretch": np.where(known, call / np.where(known, plain, 1), np.nan),
         }
     )
 

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from epprof_nb.analysis import idle
+from epprof_nb.analysis.stretch import STRETCHED, stretch_at
 from epprof_nb.views.lines import line_totals, source_line
 from epprof_nb.views.summary import IDLE_GAP_NS, device_word, wall_of
-from epprof_nb.views.units import duration, percent, plural, shorten, size
+from epprof_nb.views.units import duration, percent, plural, shorten, size, three_digits
 from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, Work, durations, work_of
 
 if TYPE_CHECKING:
@@ -67,14 +68,15 @@ def _hot_line(profile: Profile, work: Work, busy_ns: int) -> list[Finding]:
 
 
 def _idle(profile: Profile, wall_ns: int) -> list[Finding]:
-    together: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    together: dict[tuple[int, str, float], list[tuple[int, int]]] = {}
     for gap in idle.gaps(profile, IDLE_GAP_NS).astype(object).to_dict("records"):
         line = -1 if pd.isna(gap["line"]) else int(gap["line"])
         name = "" if pd.isna(gap["name"]) else str(gap["name"])
         stretch = (int(gap["start_ns"]), int(gap["end_ns"]))
-        together.setdefault((line, name), []).append(stretch)
+        slower = 1.0 if pd.isna(gap["op_id"]) else stretch_at(profile, int(gap["op_id"]))
+        together.setdefault((line, name, slower), []).append(stretch)
     found = []
-    for (line, name), stretches in together.items():
+    for (line, name, slower), stretches in together.items():
         total = sum(end - start for start, end in stretches)
         if total < _IDLE_SHARE * wall_ns:
             continue
@@ -87,8 +89,10 @@ def _idle(profile: Profile, wall_ns: int) -> list[Finding]:
             doing = f"while the host is in line {line}{code}"
         else:
             doing = f"while the host is in {_code(name)}" if name else "with no op open on the host"
+        if slower >= STRETCHED:
+            doing += f", whose run being profiled stretched {three_digits(slower)}x"
         start, end = max(stretches, key=lambda stretch: stretch[1] - stretch[0])
-        found.append(Finding(f"{amount} {doing}.", total, start, end))
+        found.append(Finding(f"{amount} {doing}.", int(total / slower), start, end))
     return found
 
 

@@ -16,6 +16,8 @@ EXECUTE = "SequentialExecutor::Execute"
 
 def test_each_node_is_an_op_under_its_run_and_the_users_range(installed, x):
     session = installed.InferenceSession(models.chain())
+    for _ in range(2):
+        session.run(None, {"x": x})
     with epprof_nb.profile() as prof, epprof_nb.op("mine"):
         session.run(None, {"x": x})
     found = nodes(prof)
@@ -31,7 +33,8 @@ def test_each_node_is_an_op_under_its_run_and_the_users_range(installed, x):
         assert path(prof, op_id)[:-1] == ["mine", "model_run", EXECUTE]
     assert (found["duration_ns"] > 0).all()
     assert nested_in_time(prof)
-    assert not [note for note in prof.info["notes"] if "node" in note or "ONNX" in note]
+    other = [note for note in prof.info["notes"] if "being profiled stretched" not in note]
+    assert not [note for note in other if "node" in note or "ONNX" in note]
 
 
 def test_nodes_of_subgraphs_nest_under_their_node(installed, x):
@@ -184,7 +187,7 @@ def test_pool_threads_of_a_whole_profile_join_their_run_where_it_is_certain(inst
     found = nodes(prof)
     missing = found["run_id"].isna().sum()
     sizes = found.groupby("run_id").size()
-    assert sizes.max() <= 7
+    assert (sizes <= 7).all()
     assert sizes.sum() + missing == 7 * 150
     if missing:
         assert any(f"{missing:,} node events belong to no run" in n for n in prof.info["notes"])

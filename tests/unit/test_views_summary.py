@@ -123,6 +123,25 @@ def test_idle_is_told_with_what_the_host_did():
     assert found == sorted(found, key=lambda finding: -finding.gain_ns)
 
 
+def test_idle_in_a_run_says_how_far_profiling_stretched_it():
+    acts = [kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)]
+    plain = profile(acts)
+    session = np.array([4, 5, 4])
+    tables = plain.tables | {"ops": plain.tables["ops"].replace(session=session)}
+    stretch = [{"session": 5, "stretch": 2.5}, {"session": 4, "stretch": 1.02}]
+    slow = Profile(tables, plain.info | {"onnxruntime_stretch": stretch}, plain.sources)
+    by_text = {f.text: f.gain_ns for f in findings(slow, limit=9)}
+    doing = "38.0 ms of idle while the host is in line 2 (`b = g()`)"
+    told = f"{doing}, whose run being profiled stretched 2.50x."
+    # What is left of it without profiling is what could be won.
+    assert by_text[told] == 38 * MS * 2 // 5
+    assert not any("stretched 1.02x" in text for text in by_text)
+    strange = Profile(
+        tables, plain.info | {"onnxruntime_stretch": [7, {"session": 5}]}, plain.sources
+    )
+    assert any(f.text == f"{doing}." for f in findings(strange, limit=9))
+
+
 def test_pageable_copies_are_told():
     copies = [("memcpy", 1, i, i + 1, 10**6, "pageable") for i in range(60)]
     texts = [f.text for f in findings(profile([*copies, kernel(2, 60, 99.5)]), limit=9)]

@@ -1,0 +1,94 @@
+"""What a profile says about the ONNX Runtime sessions in it: `Profile.info` and its notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb import ort_runs
+from epprof_nb.analysis.stretch import STRETCHED, by_session
+from epprof_nb.schema import MISSING
+from epprof_nb.views.units import duration, plural, three_digits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.table import Table
+
+_MOST_NAMED = 3
+
+
+def describe(ops: Table) -> dict[str, Any]:
+    """Return the entries of `Profile.info` about ONNX Runtime.
+
+    Parameters
+    ----------
+    ops
+        The profile's ops.
+
+    Returns
+    -------
+    entries
+        ``onnxruntime_sessions``: the name of each session by its number (a string, as JSON has
+        it); ``onnxruntime_stretch``: see `epprof_nb.analysis.stretch.by_session`.
+    """
+    numbers = np.unique(ops["session"][ops["session"] != MISSING]).tolist()
+    return {
+        "onnxruntime_sessions": ort_runs.session_names(numbers),
+        "onnxruntime_stretch": by_session(ops),
+    }
+
+
+def notes(ops: Table, info: dict[str, Any]) -> list[str]:
+    """Return what the user should know of the sessions.
+
+    Parameters
+    ----------
+    ops
+        The profile's ops.
+    info
+        What `describe` returned.
+    """
+    return [*_without_run(ops), *_stretched(info)]
+
+
+def _without_run(ops: Table) -> list[str]:
+    nodes = ops.names("category").equals("node") & (ops["run_id"] == MISSING)
+    nodes &= ~ops.names("status").equals("earlier")
+    if not nodes.any():
+        return []
+    found = (
+        f"{int(nodes.sum()):,} node events belong to no run for certain: their run began before "
+        "this profile, or ran beside another one of a session that ONNX Runtime profiles as a "
+        "whole (SessionOptions.enable_profiling). Leave that off to tell the runs apart."
+    )
+    return [found]
+
+
+def _stretched(info: dict[str, Any]) -> Iterator[str]:
+    all_sessions = info["onnxruntime_stretch"]
+    told = [each for each in all_sessions if each.get("stretch", 1) >= STRETCHED]
+    told.sort(key=lambda each: -each["runs"] * (each["profiled_ns"] - each["unprofiled_ns"]))
+    for each in told[:_MOST_NAMED]:
+        yield (
+            f"{_named(info, each)}: being profiled stretched its runs "
+            f"{three_digits(each['stretch'])}x ({duration(each['unprofiled_ns'])} -> "
+            f"{duration(each['profiled_ns'])}, medians), nearly all of it by ONNX Runtime's own "
+            "noting of each node. Device times are to be trusted; host times and the gaps between "
+            "device work are stretched."
+        )
+    unknown = [each for each in all_sessions if not each["compared"]]
+    if unknown:
+        which = _named(info, unknown[0])
+        if len(unknown) > 1:
+            which = f"{which} and {plural(len(unknown) - 1, 'other')}"
+        yield (
+            f"{which}: how far profiling stretched the runs is not measured, as no run like them "
+            "was seen outside of a profile. Run the session twice with such inputs before this."
+        )
+
+
+def _named(info: dict[str, Any], entry: dict[str, Any]) -> str:
+    number = entry["session"]
+    return f"{info['onnxruntime_sessions'][str(number)]} (session {number})"

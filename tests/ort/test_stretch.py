@@ -1,0 +1,131 @@
+"""Runs are timed outside of profiles, so that a profile can say how far it stretched them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import ort_pace
+from epprof_nb.views.units import three_digits
+from tests.ort import models
+from tests.ort.rows import runs
+
+
+def ran(session, feeds, times):
+    for _ in range(times):
+        session.run(None, feeds)
+
+
+def profiled(session, feeds, times=1):
+    with epprof_nb.profile() as prof:
+        ran(session, feeds, times)
+    return prof
+
+
+def stretches(prof):
+    return prof.info["onnxruntime_stretch"]
+
+
+def test_runs_are_held_against_unprofiled_ones_of_the_same_session(installed, x):
+    session = installed.InferenceSession(models.chain([f"n{i}" for i in range(60)]))
+    ran(session, {"x": x}, 6)
+    prof = profiled(session, {"x": x}, 5)
+    (entry,) = stretches(prof)
+    table = prof.by_run()
+    assert entry["runs"] == entry["compared"] == 5
+    assert entry["unprofiled_ns"] == table["unprofiled_ns"].median()
+    assert entry["profiled_ns"] == table["call_ns"].median()
+    assert entry["stretch"] == pytest.approx(entry["profiled_ns"] / entry["unprofiled_ns"], 1e-3)
+    # The call encloses the run; noting 60 tiny nodes takes longer than computing them.
+    assert (table["call_ns"] > table["host_ns"]).all()
+    assert entry["stretch"] > 1.1
+    told = f"stretched its runs {three_digits(entry['stretch'])}x"
+    assert any(told in note for note in prof.info["notes"])
+
+
+def test_a_session_never_run_outside_of_a_profile_says_so(installed, x):
+    prof = profiled(installed.InferenceSession(models.chain()), {"x": x})
+    (entry,) = stretches(prof)
+    assert entry["compared"] == 0
+    assert "stretch" not in entry
+    assert prof.by_run()["unprofiled_ns"].isna().all()
+    assert prof.by_run()["stretch"].isna().all()
+    assert any("is not measured" in note for note in prof.info["notes"])
+
+
+def test_the_first_run_of_a_session_is_no_measure(installed, x):
+    session = installed.InferenceSession(models.chain())
+    ran(session, {"x": x}, 1)
+    assert stretches(profiled(session, {"x": x}))[0]["compared"] == 0
+    ran(session, {"x": x}, 1)
+    assert stretches(profiled(session, {"x": x}))[0]["compared"] == 1
+
+
+def test_only_runs_with_inputs_of_the_same_shapes_are_compared(installed, x):
+    session = installed.InferenceSession(models.chain())
+    ran(session, {"x": x}, 3)
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x})
+        session.run(None, {"x": np.zeros((7, 4), np.float32)})
+    assert prof.by_run()["unprofiled_ns"].isna().tolist() == [False, True]
+    assert stretches(prof)[0]["compared"] == 1
+
+
+def test_profiled_runs_are_no_measure_of_unprofiled_ones(installed, x, tmp_path):
+    session = installed.InferenceSession(models.chain())
+    profiled(session, {"x": x}, 3)
+    options = installed.RunOptions()
+    epprof_nb.onnxruntime.enable_profiling(options, profile_file_prefix=str(tmp_path / "run"))
+    for _ in range(3):
+        session.run(None, {"x": x}, options)
+    assert stretches(profiled(session, {"x": x}))[0]["compared"] == 0
+
+
+def test_runs_of_a_session_profiled_as_a_whole_are_no_measure(installed, x, tmp_path):
+    options = installed.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "whole")
+    session = installed.InferenceSession(models.chain(), options)
+    ran(session, {"x": x}, 3)
+    assert stretches(profiled(session, {"x": x}))[0]["compared"] == 0
+    session.end_profiling()
+    ran(session, {"x": x}, 3)
+    assert stretches(profiled(session, {"x": x}))[0]["compared"] == 1
+
+
+def test_a_run_has_the_length_of_the_call_around_it_on_its_thread(monkeypatch):
+    # thread, begin, end, unprofiled
+    calls = [(7, 100, 200, 50), (8, 110, 500, 60), (7, 300, 400, ort_pace.MISSING)]
+    monkeypatch.setattr(ort_pace, "_calls", calls)
+    threads = np.array([8, 7, 7, 7, 7, 9])
+    starts = np.array([120, 310, 110, 120, 250, 110])
+    call, plain = ort_pace.lengths_of(threads, starts)
+    # The second run in one call, a run between calls and one of another thread have none.
+    assert call.tolist() == [390, 100, 100, -1, -1, -1]
+    assert plain.tolist() == [60, -1, 50, -1, -1, -1]
+
+
+def test_the_lengths_survive_a_file(installed, x, tmp_path):
+    session = installed.InferenceSession(models.chain())
+    ran(session, {"x": x}, 3)
+    prof = profiled(session, {"x": x}, 2)
+    prof.save(tmp_path / "p.epprof")
+    again = epprof_nb.load(tmp_path / "p.epprof")
+    assert again.by_run()["stretch"].tolist() == prof.by_run()["stretch"].tolist()
+    assert stretches(again) == stretches(prof)
+    assert set(runs(again)["args"].iloc[0]) == {"call_ns", "unprofiled_ns"}
+
+
+def test_a_session_remembers_a_bounded_number_of_runs():
+    pace = ort_pace.Pace()
+    for i in range(10_000):
+        pace.add((i % 1000,), i)
+    kept = [pace.typical((i,)) for i in range(1000)]
+    assert sum(k >= 0 for k in kept) == ort_pace._SHAPES
+
+
+def test_most_runs_outside_of_profiles_are_not_even_timed():
+    pace = ort_pace.Pace()
+    timed = sum(pace.due() for _ in range(8_000))
+    assert timed == pytest.approx(1_000, abs=50)
