@@ -103,9 +103,15 @@ class Profile:
 
     def by_kernel(self) -> pd.DataFrame:
         """One row a kernel name: launches and device time."""
-        from epprof_nb.analysis.breakdown import by_kernel
+        from epprof_nb.analysis.kernels import by_kernel
 
         return by_kernel(self)
+
+    def by_stream(self) -> pd.DataFrame:
+        """One row a stream of a device: busy time, what ran on it, bytes, launch delay."""
+        from epprof_nb.analysis.streams import by_stream
+
+        return by_stream(self)
 
     def by_line(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """One row a line of a profiled cell: device time, launches, copies, host time."""

@@ -68,13 +68,34 @@ def group(
     first
         int64 array: the first row of each combination.
     """
-    codes = np.zeros(len(columns[0]), np.int64)
+    codes, reach = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        values, distinct = pd.factorize(column)
-        codes = pd.factorize(codes * max(len(distinct), 1) + values)[0].astype(np.int64)
+        values, span = _from_zero(column)
+        if reach * span >= 2**62:
+            codes, distinct = pd.factorize(codes)
+            reach = max(len(distinct), 1)
+        if reach * span >= 2**62:
+            values, distinct = pd.factorize(column)
+            span = max(len(distinct), 1)
+        if span > 1:
+            codes = codes * span + values
+            reach *= span
+    codes = pd.factorize(codes)[0].astype(np.int64)
     first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     return codes, first
+
+
+def _from_zero(column: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the values less the smallest one, and one more than the largest of these."""
+    if not len(column):
+        return np.zeros(0, np.int64), 1
+    values = np.array(column, np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= 2**62:
+        codes, distinct = pd.factorize(values)
+        return codes.astype(np.int64), len(distinct)
+    return values - low, high - low + 1
 
 
 def add_up(

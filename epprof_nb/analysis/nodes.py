@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from epprof_nb.analysis.columns import Columns
 from epprof_nb.analysis.frames import categorical, optional
-from epprof_nb.analysis.lookup import add_up, group
+from epprof_nb.analysis.lookup import group
 from epprof_nb.analysis.optree import OpTree
 from epprof_nb.analysis.stretch import lengths
-from epprof_nb.analysis.totals import Totals, share, totals
+from epprof_nb.analysis.totals import Totals, totals
 from epprof_nb.schema import MISSING
 
 if TYPE_CHECKING:
@@ -56,8 +57,14 @@ def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
         device_ns             int64     device time of the node and all below it
         self_device_ns        int64     device time that the node launched itself
         share                 float64   `device_ns` as a fraction of all device time
-        kernels, memcpys      int64     kernels and copies of the node and all below it
+        kernels, memcpys,     int64     activities of the node and all below it
+        memsets
         bytes                 int64     bytes copied and set by them
+        bandwidth             float64   bytes a second of the copies; NaN where there are none
+        launch_delay_ns       Int64     mean time from a kernel's API call to its start;
+                                        missing where no call was recorded
+        mean_device_ns,       int64     device time of an execution, of all below it included;
+        p95_device_ns                   the percentile is a time that occurred
         ====================  ========  =======================================================
 
     Raises
@@ -222,41 +229,13 @@ def _numbered(
     return groups, rows[first]
 
 
-def _times(
-    profile: Profile, groups: _Int, sums: Totals, order: _Int
-) -> dict[str, npt.NDArray[np.generic]]:
+def _times(profile: Profile, groups: _Int, sums: Totals, order: _Int) -> dict[str, Any]:
     """Return the columns of host and device time of the groups in `order`, then of the rest."""
-    rows = np.flatnonzero(groups >= 0)
-    rows = rows[~profile.tables["ops"].names("status").equals("earlier")[rows]]
-    durations, of = profile.tables["ops"]["duration_ns"][rows], groups[rows]
-    n = len(sums.count)
-    count = np.bincount(of, minlength=n).astype(np.int64)
-    some = np.maximum(count, 1)
-    begin = np.cumsum(count) - count
-    # One more, for groups that only earlier profiles ran: their times are 0.
-    ascending = np.append(durations[np.lexsort((durations, of))], 0)
-    mean = np.rint(add_up(of, durations, n)[:-1] / some).astype(np.int64)
-
-    def percentile(percent: int) -> _Int:
-        at = begin + (some * percent + 99) // 100 - 1
-        return np.where(count > 0, ascending[np.minimum(at, len(ascending) - 1)], 0)
-
-    def column(values: _Int, of_rest: int = 0) -> _Int:
-        return np.append(values[order], np.full(int(sums.has_rest), of_rest, np.int64))
-
-    def work(name: str) -> _Int:
-        return column(sums.work[name], sums.rest[name])
-
+    columns = Columns(profile, groups, sums, order)
     return {
-        "count": column(sums.count),
-        "mean_ns": column(mean),
-        "p50_ns": column(percentile(50)),
-        "p95_ns": column(percentile(95)),
-        "host_ns": column(sums.host_ns),
-        "device_ns": work("device_ns"),
-        "self_device_ns": column(sums.own_device_ns, sums.rest["device_ns"]),
-        "share": share(work("device_ns"), sums.device_ns),
-        "kernels": work("kernels"),
-        "memcpys": work("memcpys"),
-        "bytes": work("bytes"),
+        "count": columns.of(sums.count),
+        **columns.host_an_execution(50, 95),
+        "host_ns": columns.of(sums.host_ns),
+        **columns.device(),
+        **columns.device_an_execution(),
     }

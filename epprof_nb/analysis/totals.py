@@ -32,7 +32,10 @@ class Totals:
     work
         Measure to int64 array, one a group, over the group's ops and all below them:
         ``activities``, ``device_ns``, ``bytes``, ``kernels``, ``memcpys``, ``memsets``,
-        ``delay_ns`` (of launches, summed) and ``delays`` (how many).
+        ``copied_bytes`` and ``copy_ns`` (of copies alone), ``delay_ns`` (of launches, summed)
+        and ``delays`` (how many).
+    device_ns_of_op
+        int64 array, one an op: device time that counts for it and all below it.
     own_device_ns
         int64 array, one a group: device time that counts for the group itself.
     host_ns, own_host_ns
@@ -44,6 +47,7 @@ class Totals:
     shown: npt.NDArray[np.bool_]
     count: _Int
     work: dict[str, _Int]
+    device_ns_of_op: _Int
     own_device_ns: _Int
     host_ns: _Int
     own_host_ns: _Int
@@ -104,10 +108,8 @@ def totals(
         name: add_up(rows[which], values, len(ops)) for name, which, values in _measures(profile)
     }
     outer = tree.outermost(groups)
-    work = {
-        name: add_up(groups[outer], tree.subtree_sum(values[:-1])[outer], n)[:-1]
-        for name, values in sums.items()
-    }
+    of_op = {name: tree.subtree_sum(values[:-1]) for name, values in sums.items()}
+    work = {name: add_up(groups[outer], values[outer], n)[:-1] for name, values in of_op.items()}
     # An op of an earlier profile is here for the graph that it captured: it did not run.
     ran = ~ops.names("status").equals("earlier")
     host = np.where(ran, ops["duration_ns"], 0)
@@ -121,6 +123,7 @@ def totals(
         shown=(count > 0) | (work["activities"] > 0),
         count=count,
         work=work,
+        device_ns_of_op=of_op["device_ns"],
         own_device_ns=add_up(groups, sums["device_ns"][:-1], n)[:-1],
         host_ns=add_up(groups[outer], host[outer], n)[:-1],
         own_host_ns=add_up(groups, np.maximum(own_host, 0), n)[:-1],
@@ -150,6 +153,8 @@ def _measures(profile: Profile) -> list[tuple[str, npt.NDArray[Any], _Int]]:
         ("kernels", kernels, np.ones(len(kernels), np.int64)),
         ("memcpys", memcpys, np.ones(len(memcpys), np.int64)),
         ("memsets", memsets, np.ones(len(memsets), np.int64)),
+        ("copied_bytes", memcpys, np.maximum(activities["bytes"][memcpys], 0)),
+        ("copy_ns", memcpys, activities["duration_ns"][memcpys]),
         ("delay_ns", timed, delays[timed]),
         ("delays", timed, np.ones(len(timed), np.int64)),
     ]

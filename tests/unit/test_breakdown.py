@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.attribute import device_work
-from epprof_nb.analysis.breakdown import NO_LINE, NO_OP, by_kernel, by_line, by_op
+from epprof_nb.analysis.breakdown import NO_LINE, NO_OP, by_line, by_op
+from epprof_nb.analysis.kernels import by_kernel
 from epprof_nb.analysis.lookup import RowIndex
 from epprof_nb.analysis.optree import OpTree
 from epprof_nb.testing import synthetic_profile

@@ -1,207 +1,206 @@
-// The breakdown: one table, by op, by kernel or by line; any column sorts it.
+// The breakdown: a table by op, kernel, line and so on, to be sorted, filtered and copied.
 
+import { arrange, type Sort } from "./arrange.ts";
+import { type Column, fit, label, lettersIn, subject, telling } from "./columns.ts";
+import { copy } from "./copy.ts";
 import { h } from "./dom.ts";
-import { count, duration, percent, shorten, size } from "./format.ts";
+import { csv, markdown } from "./export.ts";
+import { count } from "./format.ts";
 import type { Cell, TableData } from "./model.ts";
-import { order } from "./sort.ts";
+import { tableOf } from "./tableview.ts";
 import type { Supply } from "./supply.ts";
 
-export type By = "op" | "kernel" | "line";
-
-const LABELS: Record<string, string> = {
-  name: "name",
-  source: "line",
-  op_type: "type",
-  cell: "cell",
-  line: "line",
-  count: "count",
-  share: "share of device time",
-  device_ns: "device",
-  self_device_ns: "device, self",
-  kernels: "kernels",
-  memcpys: "copies",
-  memsets: "sets",
-  bytes: "bytes",
-  host_ns: "host",
-  self_host_ns: "host, self",
-  launch_delay_ns: "launch delay",
-  mean_ns: "mean",
-  min_ns: "min",
-  p95_ns: "p95",
-  max_ns: "max",
-  grid: "grid",
-  block: "block",
-  ops: "ops",
-};
-const TEXTS = new Set(["name", "source", "op_type", "cell", "grid", "block"]);
-/** What a reader looks for first; the other columns follow in the table's own order. */
-const FIRST = "line name source op_type share device_ns self_device_ns count kernels".split(" ");
-const ROWS = 400;
-
-/** A cell's text: a number with its unit, by its column's name. */
-export function show(column: string, value: Cell): string {
-  // An empty cell is easier to pass over than a zero.
-  if (value === null || value === 0) return "";
-  if (typeof value !== "number") return String(value);
-  if (column === "share") return percent(value);
-  if (column.endsWith("_ns")) return duration(value);
-  if (column.endsWith("bytes")) return size(value);
-  return column === "line" ? String(value) : count(value);
-}
-
-/** The columns worth showing, the most looked for first: those that say nothing are left out. */
-export function columnsOf(table: TableData): TableData["columns"] {
-  const told = table.columns.filter(({ name, values }) =>
-    name === "cell"
-      ? new Set(values.filter((v) => v !== null)).size > 1
-      : values.some((value) => value !== null && value !== 0 && value !== ""),
-  );
-  const rank = (name: string): number => {
-    const at = FIRST.indexOf(name);
-    return at < 0 ? FIRST.length : at;
-  };
-  return told
-    .map((column, i) => ({ column, i }))
-    .sort((a, b) => rank(a.column.name) - rank(b.column.name) || a.i - b.i)
-    .map(({ column }) => column);
-}
+const NAMES: Record<string, string> = { op_type: "op type", node: "ORT node" };
+const FILTER_MS = 120;
 
 export class Breakdown {
   readonly element = h("div", { class: "ep-breakdown" });
-  readonly #switch: HTMLElement;
-  readonly #place = h("div", {
-    class: "ep-table-place",
-    tabindex: "0",
-    role: "region",
-    "aria-label": "Breakdown",
+  readonly #switch = h("div", { class: "ep-switch", role: "group", "aria-label": "Break down by" });
+  readonly #place = h("div", { class: "ep-table-place", role: "region", "aria-label": "Breakdown" });
+  readonly #filter = h("input", {
+    type: "search",
+    placeholder: "filter: text or regular expression",
+    "aria-label": "Filter rows by text or regular expression",
+    spellcheck: "false",
+    maxlength: "200",
   });
-  readonly #tables: Partial<Record<By, TableData>> = {};
-  #by: By = "op";
-  #sort: { column: string; descending: boolean } = { column: "device_ns", descending: true };
+  readonly #said = h("span", { class: "ep-said", role: "status" });
+  readonly #picker = h("div", { class: "ep-picker", role: "group", "aria-label": "Columns", hidden: true });
+  readonly #tables = new Map<string, TableData>();
+  readonly #chosen = new Map<string, Set<string>>();
+  #by: string;
+  #sort: Sort = { column: "", descending: true };
+  #shown: { columns: Column[]; rows: number[] } = { columns: [], rows: [] };
+  #width = 0;
+  #asked = 0;
+  #typing = 0;
 
   constructor(
+    offered: string[],
     private readonly supply: Supply,
-    private readonly choose: (by: By, row: Record<string, Cell>) => void,
+    private readonly choose: (by: string, row: Record<string, Cell>) => void,
   ) {
-    this.#switch = h("div", { class: "ep-switch", role: "group", "aria-label": "Break down by" });
-    for (const by of ["op", "kernel", "line"] as const) {
-      const button = h("button", { type: "button", "data-by": by }, `by ${by}`);
+    this.#by = offered[0] ?? "op";
+    for (const by of offered) {
+      const button = h("button", { type: "button", "data-by": by }, `by ${NAMES[by] ?? by}`);
       button.addEventListener("click", () => this.show(by));
       this.#switch.append(button);
     }
-    this.element.append(this.#switch, this.#place);
+    this.element.append(this.#switch, this.#tools(), this.#picker, this.#place);
+    new ResizeObserver(() => {
+      const width = this.#place.clientWidth;
+      if (!width || Math.abs(width - this.#width) < 4) return;
+      this.#width = width;
+      this.#render();
+    }).observe(this.#place);
   }
 
   /** Shows the first table, when the breakdown is first looked at. */
   open(): void {
-    if (!this.#tables[this.#by]) this.show(this.#by);
+    if (!this.#tables.has(this.#by)) this.show(this.#by);
   }
 
-  show(by: By): void {
+  show(by: string): void {
     this.#by = by;
     this.#sort =
       by === "line"
         ? { column: "line", descending: false }
-        : { column: "device_ns", descending: true };
+        : { column: by === "stream" ? "" : "device_ns", descending: true };
     for (const button of this.#switch.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.by === by));
     }
-    void this.#load(by);
+    this.#pick(false);
+    void this.#load();
   }
 
-  async #load(by: By): Promise<void> {
+  #tools(): HTMLElement {
+    this.#filter.addEventListener("input", () => {
+      clearTimeout(this.#typing);
+      this.#typing = window.setTimeout(() => void this.#load(), FILTER_MS);
+    });
+    this.#filter.addEventListener("keydown", (event) => event.stopPropagation());
+    const tool = (text: string, title: string, act: () => void): HTMLElement => {
+      const button = h("button", { type: "button", class: "ep-tool", title }, text);
+      button.addEventListener("click", act);
+      return button;
+    };
+    const pick = tool("columns", "Choose the columns", () => this.#pick(this.#picker.hidden));
+    pick.dataset.tool = "columns";
+    return h(
+      "div",
+      { class: "ep-tools" },
+      this.#filter,
+      this.#said,
+      h("span", { class: "ep-space" }),
+      pick,
+      tool("copy CSV", "Copy what is shown as CSV", () => void this.#copy("csv")),
+      tool("copy Markdown", "Copy what is shown as a Markdown table", () => void this.#copy("md")),
+    );
+  }
+
+  async #load(): Promise<void> {
+    const by = this.#by;
+    const asked = ++this.#asked;
     try {
-      this.#tables[by] ??= await this.supply.table(by);
-      if (by === this.#by) this.#render();
+      let table = this.#tables.get(by);
+      if (!table) {
+        table = await this.supply.table(by);
+        this.#tables.set(by, table);
+      }
+      if (asked !== this.#asked) return;
+      this.#render();
     } catch (error) {
       this.#place.replaceChildren(h("p", { class: "ep-warn" }, `No breakdown: ${error}`));
     }
   }
 
   #render(): void {
-    const table = this.#tables[this.#by];
+    const table = this.#tables.get(this.#by);
     if (!table) return;
     if (table.rows === 0) {
-      this.#place.replaceChildren(
-        h("p", { class: "ep-empty" }, `Nothing to break down by ${this.#by}.`),
-      );
+      const text = `Nothing to break down by ${NAMES[this.#by] ?? this.#by}.`;
+      this.#place.replaceChildren(h("p", { class: "ep-empty" }, text));
       return;
     }
-    const columns = columnsOf(table);
-    const sorted = columns.find(({ name }) => name === this.#sort.column);
-    const rows = sorted
-      ? order(sorted.values, this.#sort.descending)
-      : [...Array(table.rows).keys()];
-    const head = h("tr", {}, ...columns.map(({ name }) => this.#header(name)));
-    const largest = Math.max(
-      ...columns.filter((c) => c.name === "share").flatMap((c) => c.values.map(Number)),
-      0,
+    const all = telling(table);
+    const { rows, note } = arrange(table, this.#sorted(all), this.#filter.value.trim());
+    const chosen = this.#chosen.get(this.#by);
+    const { columns, letters } = chosen
+      ? { columns: all.filter(({ name }) => chosen.has(name)), letters: lettersIn(this.#width * 0.4) }
+      : fit(all, this.#by, rows, this.#width || 1000);
+    this.#shown = { columns, rows };
+    const content = { by: this.#by, columns, all, rows, sort: this.#sorted(all), letters };
+    this.#place.replaceChildren(
+      tableOf(content, {
+        sort: (sort) => {
+          this.#sort = sort;
+          this.#render();
+          this.#head(sort.column)?.focus();
+        },
+        choose: (row) => this.choose(this.#by, this.#record(table, row)),
+      }),
     );
-    const body = rows.slice(0, ROWS).map((i) => {
-      const row = h(
-        "tr",
-        { tabindex: "0" },
-        ...columns.map(({ name, values }) => this.#cell(name, values[i], largest)),
-      );
-      const record = Object.fromEntries(table.columns.map(({ name, values }) => [name, values[i]]));
-      row.addEventListener("click", () => this.choose(this.#by, record));
-      row.addEventListener("keydown", (event) => {
-        if (event.key === "Enter") this.choose(this.#by, record);
-      });
-      return row;
-    });
-    this.#place.replaceChildren(h("table", {}, h("thead", {}, head), h("tbody", {}, ...body)));
+    this.#say(table, rows.length, note);
+  }
+
+  /** The order asked for; by host time where a table knows of no device time. */
+  #sorted(all: Column[]): Sort {
+    const known = all.some(({ name }) => name === this.#sort.column);
+    if (known || this.#sort.column !== "device_ns") return this.#sort;
+    return { column: "host_ns", descending: true };
+  }
+
+  #say(table: TableData, found: number, note: string): void {
     const embedded = table.columns[0]?.values.length ?? 0;
-    if (embedded < table.rows) {
-      const text = `The first ${count(embedded)} of ${count(table.rows)} rows.`;
-      this.#place.append(h("p", { class: "ep-note" }, text));
+    const all = embedded < table.rows ? `the first ${count(embedded)} of ${count(table.rows)}` : "";
+    const filtered = this.#filter.value.trim() !== "";
+    const rows = embedded === 1 ? "row" : "rows";
+    const text = filtered
+      ? `${count(found)} of ${all || count(embedded)} ${rows}`
+      : `${all || count(embedded)} ${rows}`;
+    this.#said.replaceChildren(text, note && ` · ${note}`);
+  }
+
+  #head(name: string): HTMLElement | null {
+    return this.#place.querySelector(`th[data-column="${CSS.escape(name)}"] button`);
+  }
+
+  #record(table: TableData, row: number): Record<string, Cell> {
+    return Object.fromEntries(table.columns.map(({ name, values }) => [name, values[row]]));
+  }
+
+  async #copy(as: "csv" | "md"): Promise<void> {
+    const { columns, rows } = this.#shown;
+    const text = as === "csv" ? csv(columns, rows) : markdown(columns, rows, this.#by);
+    if (await copy(text, this.element)) {
+      this.#said.replaceChildren(`${count(rows.length)} rows are on the clipboard.`);
     }
   }
 
-  #header(name: string): HTMLElement {
-    const active = this.#sort.column === name;
-    const arrow = active ? (this.#sort.descending ? " ↓" : " ↑") : "";
-    const button = h(
-      "button",
-      { type: "button" },
-      (LABELS[name] ?? name.replaceAll("_", " ")) + arrow,
-    );
-    button.addEventListener("click", () => {
-      const descending = active ? !this.#sort.descending : !TEXTS.has(name) && name !== "line";
-      this.#sort = { column: name, descending };
-      this.#render();
-      this.#place
-        .querySelector<HTMLElement>(`th[data-column="${CSS.escape(name)}"] button`)
-        ?.focus();
+  /** Opens or closes the list of columns. */
+  #pick(open: boolean): void {
+    this.#picker.hidden = !open;
+    this.element.querySelector("[data-tool=columns]")?.setAttribute("aria-expanded", String(open));
+    const table = this.#tables.get(this.#by);
+    if (!open || !table) return;
+    const all = telling(table);
+    const main = subject(all);
+    const boxes = all.map(({ name }) => {
+      const box = h("input", { type: "checkbox", value: name, disabled: name === main });
+      box.checked = this.#shown.columns.some((column) => column.name === name);
+      box.addEventListener("change", () => {
+        const names = [...this.#picker.querySelectorAll<HTMLInputElement>("input:checked")];
+        this.#chosen.set(this.#by, new Set(names.map(({ value }) => value)));
+        this.#render();
+      });
+      return h("label", {}, box, label(name, this.#by));
     });
-    const sort = active ? (this.#sort.descending ? "descending" : "ascending") : "none";
-    return h(
-      "th",
-      {
-        scope: "col",
-        "data-column": name,
-        "aria-sort": sort,
-        class: TEXTS.has(name) ? "ep-text" : "",
-      },
-      button,
-    );
-  }
-
-  #cell(name: string, value: Cell, largest: number): HTMLElement {
-    const text = show(name, value);
-    if (name === "name" || name === "source") {
-      return h("td", { class: "ep-text ep-name", title: text }, shorten(text, 48));
-    }
-    if (name === "share") {
-      const bar = h("span", { class: "ep-bar", hidden: !value });
-      bar.style.width = `${largest > 0 ? (Number(value) / largest) * 100 : 0}%`;
-      return h(
-        "td",
-        { class: "ep-share" },
-        h("span", { class: "ep-track" }, bar),
-        h("span", {}, text),
-      );
-    }
-    return h("td", { class: TEXTS.has(name) ? "ep-text ep-faint" : "" }, text);
+    const auto = h("button", { type: "button", class: "ep-tool" }, "what fits");
+    auto.addEventListener("click", () => {
+      this.#chosen.delete(this.#by);
+      this.#render();
+      this.#pick(true);
+    });
+    this.#picker.replaceChildren(...boxes, auto);
   }
 }

@@ -42,6 +42,11 @@ export function size(bytes: number): string {
   return `${Math.round(bytes)} B`;
 }
 
+/** Bytes a second. */
+export function rate(bytes: number): string {
+  return `${size(bytes)}/s`;
+}
+
 /** A share of 1 as percent with three digits at most. */
 export function percent(share: number): string {
   const value = share * 100;

@@ -1,6 +1,8 @@
-// Row order of a table.
+// Row order of a column.
 
 import type { Cell } from "./model.ts";
+
+const WORDS = new Intl.Collator("en", { numeric: true });
 
 /** Positions of `values` in order; what is missing comes last either way, ties keep their order. */
 export function order(values: Cell[], descending: boolean): number[] {
@@ -15,7 +17,7 @@ export function order(values: Cell[], descending: boolean): number[] {
       }
       if (left === right) return a - b;
       if (typeof left === "string" || typeof right === "string") {
-        return sign * String(left).localeCompare(String(right), "en", { numeric: true }) || a - b;
+        return sign * WORDS.compare(String(left), String(right)) || a - b;
       }
       return sign * (Number(left) - Number(right));
     });

@@ -1,0 +1,104 @@
+"""Where the device's time went, by kernel name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from epprof_nb.analysis.attribute import device_work, launch_delays
+from epprof_nb.analysis.columns import mean_delay
+from epprof_nb.analysis.frames import categorical
+from epprof_nb.analysis.lookup import add_up, group
+from epprof_nb.analysis.spread import Spread
+from epprof_nb.analysis.totals import share
+from epprof_nb.schema import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.profiles import Profile
+
+_Int = npt.NDArray[np.int64]
+
+
+def by_kernel(profile: Profile) -> pd.DataFrame:
+    """Return the launches and device time of each kernel name.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+
+    Returns
+    -------
+    frame
+        One row a kernel name, the longest device time first.
+
+        ================  ========  ===========================================================
+        name              category  the kernel's demangled name
+        count             int64     launches
+        device_ns         int64     device time of all launches
+        share             float64   `device_ns` as a fraction of all device time
+        mean_ns, min_ns,  int64     device time of a launch; the 95th percentile is a duration
+        p95_ns, max_ns              that occurred
+        launch_delay_ns   Int64     mean time from the API call to the kernel's start; missing
+                                    where no call was recorded
+        grid, block       object    ``(x, y, z)`` of the most frequent launch, None where not
+                                    recorded
+        ops               int64     number of different ops that launched it
+        ================  ========  ===========================================================
+    """
+    activities = profile.tables["activities"]
+    everything = int(activities["duration_ns"][device_work(activities)].sum())
+    kernels = np.flatnonzero(activities.names("kind").equals("kernel"))
+    op_ids = activities["op_id"][kernels]
+    names = activities.names("name").take(kernels)
+    groups, first = group(names.codes)
+    n = len(first)
+    spread = Spread(groups, activities["duration_ns"][kernels], n)
+    delays, known = launch_delays(activities, profile.tables["api_calls"])
+    delays, known = delays[kernels], known[kernels]
+    pairs = group(groups, op_ids)[1]
+    pairs = pairs[op_ids[pairs] != MISSING]
+    shapes = [activities[f"{of}_{axis}"][kernels] for of in ("grid", "block") for axis in "xyz"]
+    usual = _most_frequent(groups, n, *shapes)
+    order = np.argsort(-spread.total, kind="stable")
+    return pd.DataFrame(
+        {
+            "name": categorical(names.take(first[order]).to_list()),
+            "count": spread.count[order],
+            "device_ns": spread.total[order],
+            "share": share(spread.total[order], everything),
+            "mean_ns": spread.mean[order],
+            "min_ns": spread.percentile(0)[order],
+            "p95_ns": spread.percentile(95)[order],
+            "max_ns": spread.percentile(100)[order],
+            "launch_delay_ns": mean_delay(
+                add_up(groups[known], delays[known], n)[:-1][order],
+                np.bincount(groups[known], minlength=n)[order],
+            ),
+            "grid": _triples(shapes[:3], usual[order]),
+            "block": _triples(shapes[3:], usual[order]),
+            "ops": np.bincount(groups[pairs], minlength=n).astype(np.int64)[order],
+        }
+    )
+
+
+def _most_frequent(groups: _Int, n: int, *columns: _Int) -> _Int:
+    """Return, for each group, a row with its most frequent combination of values."""
+    combinations, first = group(groups, *columns)
+    frequency = np.bincount(combinations, minlength=len(first))
+    # Of several assignments to one group the last one stays: that of the highest frequency.
+    ascending = first[np.argsort(frequency, kind="stable")]
+    rows = np.zeros(n, np.int64)
+    rows[groups[ascending]] = ascending
+    return rows
+
+
+def _triples(axes: Sequence[_Int], rows: _Int) -> pd.Series[Any]:
+    """Return ``(x, y, z)`` of each of `rows`; None where one of them is missing."""
+    triples = zip(*(axis[rows].tolist() for axis in axes), strict=True)
+    return pd.Series([None if MISSING in triple else triple for triple in triples], dtype=object)

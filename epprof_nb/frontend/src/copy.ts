@@ -1,0 +1,42 @@
+// Text to the clipboard; where a sandboxed frame may not, to a dialog to copy it from.
+
+import { h } from "./dom.ts";
+
+/** Copies `text`. Returns whether it is on the clipboard; if not, a dialog in `home` shows it. */
+export async function copy(text: string, home: HTMLElement): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    dialog(text, home);
+    return false;
+  }
+}
+
+function dialog(text: string, home: HTMLElement): void {
+  const area = h("textarea", { readonly: true, rows: 10, "aria-label": "Text to copy" });
+  area.value = text;
+  const close = h("button", { type: "button" }, "close");
+  const box = h(
+    "dialog",
+    { class: "ep-dialog" },
+    h("p", {}, "This page may not use the clipboard. The text is selected: copy it with Ctrl+C or ⌘C."),
+    area,
+    close,
+  );
+  const before = (home.getRootNode() as Document | ShadowRoot).activeElement;
+  box.addEventListener("close", () => {
+    box.remove();
+    if (before instanceof HTMLElement) before.focus();
+  });
+  close.addEventListener("click", () => box.close());
+  home.append(box);
+  // Not modal: in a tall frame a modal dialog could open where nobody looks.
+  box.show();
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") box.close();
+    event.stopPropagation();
+  });
+  area.focus();
+  area.select();
+}

@@ -1,0 +1,48 @@
+// What is shown as text for other programs: CSV, Markdown, Python.
+
+import { isText, label, show } from "./columns.ts";
+import type { Column } from "./columns.ts";
+
+/** The rows as CSV: the DataFrame's column names, whole numbers without units. */
+export function csv(columns: Column[], rows: number[]): string {
+  const field = (value: unknown, text: boolean): string => {
+    let plain = value === null ? "" : String(value);
+    // A spreadsheet would run a name that begins like a formula.
+    if (text && /^[=+\-@\t\r]/.test(plain)) plain = `'${plain}`;
+    return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+  };
+  const lines = rows.map((i) =>
+    columns.map(({ name, values }) => field(values[i], isText(name))).join(","),
+  );
+  return [columns.map(({ name }) => name).join(","), ...lines, ""].join("\r\n");
+}
+
+/** The rows as a Markdown table, as a reader sees them. */
+export function markdown(columns: Column[], rows: number[], by: string): string {
+  const safe = (text: string): string =>
+    text
+      .replace(/\s+/g, " ")
+      .replace(/[\\`*_[\]|~$#]/g, "\\$&")
+      .replaceAll("&", "&amp;")
+      .replaceAll("<", "&lt;")
+      .replaceAll(">", "&gt;");
+  const row = (cells: string[]): string => `| ${cells.join(" | ")} |`;
+  return [
+    row(columns.map(({ name }) => label(name, by))),
+    row(columns.map(({ name }) => (isText(name) ? ":--" : "--:"))),
+    ...rows.map((i) => row(columns.map(({ name, values }) => safe(show(name, values[i]))))),
+    "",
+  ].join("\n");
+}
+
+/** A string as Python writes it, in ASCII: nothing in a name changes how code reads. */
+export function pythonString(text: string): string {
+  const body = [...text].map((letter) => {
+    const code = letter.codePointAt(0) ?? 0;
+    if (letter === '"' || letter === "\\") return `\\${letter}`;
+    if (code >= 0x20 && code < 0x7f) return letter;
+    if (code > 0xffff) return `\\U${code.toString(16).padStart(8, "0")}`;
+    return `\\u${code.toString(16).padStart(4, "0")}`;
+  });
+  return `"${body.join("")}"`;
+}
