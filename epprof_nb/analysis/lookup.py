@@ -75,7 +75,7 @@ def group(
             codes, distinct = pd.factorize(codes)
             reach = max(len(distinct), 1)
         if reach * span >= 2**62:
-            values, distinct = pd.factorize(column)
+            values, distinct = pd.factorize(values)
             span = max(len(distinct), 1)
         if span > 1:
             codes = codes * span + values

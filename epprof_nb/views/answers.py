@@ -43,7 +43,8 @@ def _describe(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
 
 
 def _table(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    return Reply({"table": table(prepared, str(request["by"]))})
+    asked = {name: request[name] for name in ("sort", "descending", "pattern") if name in request}
+    return Reply({"table": table(prepared, str(request["by"]), **asked)})
 
 
 def _source(prepared: Prepared, _: Mapping[str, Any]) -> Reply:

@@ -12,7 +12,7 @@ from epprof_nb.analysis import idle
 from epprof_nb.views.encode import bundle
 from epprof_nb.views.events import Caps, events
 from epprof_nb.views.source import source
-from epprof_nb.views.tables import TABLES, table
+from epprof_nb.views.tables import offered, table
 from epprof_nb.views.units import duration, percent, shorten
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def overview(prepared: Prepared) -> dict[str, Any]:
             {"device": b.device_id, "name": b.name, **busy_curve(profile, b.device_id)}
             for b in summary.busy
         ],
-        "tables": {by: table(prepared, by) for by in TABLES},
+        "breakdowns": offered(prepared),
+        "tables": {by: table(prepared, by) for by in offered(prepared)},
         "source": source(prepared),
     }  # fmt: skip
 

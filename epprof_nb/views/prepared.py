@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.attribute import device_work
-from epprof_nb.views import findings, layout, lines, summary, work
+from epprof_nb.views import findings, layout, lines, summary, tables, work
 from epprof_nb.views.moments import Moments
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Prepared:
 
     def __init__(self, profile: Profile) -> None:
         self.profile: Profile = profile
+        self._breakdowns: dict[str, pd.DataFrame] = {}
 
     @cached_property
     def work(self) -> work.Work:
@@ -54,10 +55,16 @@ class Prepared:
         """Device work at each line of the cells."""
         return lines.line_totals(self.profile, self.work)
 
-    @cached_property
+    def breakdown(self, by: str) -> pd.DataFrame:
+        """Return one of `epprof_nb.views.tables.BREAKDOWNS`, computed once; KeyError for others."""
+        if by not in self._breakdowns:
+            self._breakdowns[by] = tables.BREAKDOWNS[by](self.profile)
+        return self._breakdowns[by]
+
+    @property
     def by_op(self) -> pd.DataFrame:
         """The breakdown by op."""
-        return self.profile.by_op()
+        return self.breakdown("op")
 
     @cached_property
     def moments(self) -> Moments:

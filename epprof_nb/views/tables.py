@@ -1,9 +1,12 @@
-"""The breakdown's tables as JSON, one at a time, when they are asked for."""
+"""The breakdowns as the viewer's tables: those that say something, their first rows, queries."""
 
 from __future__ import annotations
 
+import math
+import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from epprof_nb.views.units import shorten
@@ -11,54 +14,145 @@ from epprof_nb.views.units import shorten
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from epprof_nb.profiles import Profile
     from epprof_nb.views.prepared import Prepared
 
-_ROWS = 400
+ROWS = 400
+"""Rows of a table that are embedded, or sent in one answer."""
+_CHARACTERS = 600
+_PATTERN_CHARACTERS = 200
 
-
-def _by_op(prepared: Prepared) -> pd.DataFrame:
-    return prepared.by_op
-
-
-def _by_kernel(prepared: Prepared) -> pd.DataFrame:
-    return prepared.profile.by_kernel()
-
-
-def _by_line(prepared: Prepared) -> pd.DataFrame:
-    return prepared.profile.by_line()
-
-
-TABLES: dict[str, Callable[[Prepared], pd.DataFrame]] = {
-    "op": _by_op,
-    "kernel": _by_kernel,
-    "line": _by_line,
+BREAKDOWNS: dict[str, Callable[[Profile], pd.DataFrame]] = {
+    "op": lambda profile: profile.by_op(),
+    "op_type": lambda profile: profile.by_op_type(),
+    "node": lambda profile: profile.by_node(),
+    "kernel": lambda profile: profile.by_kernel(),
+    "line": lambda profile: profile.by_line(),
+    "stream": lambda profile: profile.by_stream(),
 }
-"""What can be broken down by, and how."""
+"""What a profile can be broken down by, in the order in which it is offered."""
 
 
-def table(prepared: Prepared, by: str) -> dict[str, Any]:
-    """Return one breakdown as JSON columns, its first rows only; names too long are shortened.
+def offered(prepared: Prepared) -> list[str]:
+    """Return which breakdowns say something, without computing them.
+
+    By op always; by stream where there are several.
+    """
+    ops, activities = prepared.profile.tables["ops"], prepared.profile.tables["activities"]
+    nodes = bool(ops.names("category").equals("node").any())
+    says = {
+        "op": True,
+        "op_type": nodes,
+        "node": nodes,
+        "kernel": bool(activities.names("kind").equals("kernel").any()),
+        "line": bool((ops["line"] >= 0).any()),
+        "stream": sum(lane.kind == "stream" and lane.rows > 0 for lane in prepared.layout.lanes)
+        > 1,
+    }
+    return [by for by in BREAKDOWNS if says[by]]
+
+
+def table(prepared: Prepared, by: str, **asked: Any) -> dict[str, Any]:
+    """Return a breakdown, or what `query` finds in it where anything is asked.
 
     Raises
     ------
     KeyError
         For a breakdown that there is not.
     """
-    frame = TABLES[by](prepared)
-    total = len(frame)
-    flat = frame.reset_index() if frame.index.name or frame.index.nlevels > 1 else frame
-    flat = flat.head(_ROWS)
-    columns = []
-    for name in flat.columns:
-        values: list[Any] = []
-        for value in flat[name].tolist():
-            if isinstance(value, tuple):
-                values.append(" \N{MULTIPLICATION SIGN} ".join(map(str, value)))
-            elif pd.isna(value):
-                values.append(None)
-            elif isinstance(value, int | float):
-                values.append(value)
-            else:
-                values.append(shorten(str(value), 600))
-        columns.append({"name": str(name), "values": values})
-    return {"columns": columns, "rows": total}
+    frame = prepared.breakdown(by)
+    return query(frame, **asked) if asked else as_columns(frame)
+
+
+def as_columns(frame: pd.DataFrame, limit: int = ROWS) -> dict[str, Any]:
+    """Turn the first rows of a breakdown into JSON; only absurd names are shortened.
+
+    Returns
+    -------
+    table
+        ``columns``: a list of ``{"name", "values"}``, a value being a number, a string or None;
+        ``rows``: how many rows the whole breakdown has.
+    """
+    head = frame.head(limit)
+    columns = [
+        {"name": str(name), "values": [_plain(value) for value in head[name].tolist()]}
+        for name in head.columns
+    ]
+    return {"columns": columns, "rows": len(frame)}
+
+
+def query(
+    frame: pd.DataFrame,
+    *,
+    sort: str | None = None,
+    descending: bool = False,
+    pattern: str = "",
+    limit: int = ROWS,
+) -> dict[str, Any]:
+    """Sort and filter a whole breakdown, and return its first rows.
+
+    Parameters
+    ----------
+    frame
+        A breakdown.
+    sort
+        The column to sort by; the breakdown's own order where it has no such column.
+    descending
+        Largest first. What is missing comes last either way.
+    pattern
+        Keeps rows with this text in one of their text columns, or which it matches as a regular
+        expression; capitals count as small letters. What is no regular expression is only text.
+    limit
+        How many rows to return.
+
+    Returns
+    -------
+    table
+        As from `as_columns`, with ``found``: how many rows the pattern left.
+    """
+    found = frame
+    if pattern:
+        found = frame[matches(frame, pattern[:_PATTERN_CHARACTERS])]
+    if sort in found.columns:
+        keys = found[sort]
+        if isinstance(keys.dtype, pd.CategoricalDtype) or keys.dtype == object:
+            keys = keys.astype(object).map(lambda v: None if v is None else str(v).lower())
+        order = keys.reset_index(drop=True).sort_values(
+            ascending=not descending, kind="stable", na_position="last"
+        )
+        found = found.iloc[order.index.to_numpy()]
+    return {**as_columns(found, limit), "rows": len(frame), "found": len(found)}
+
+
+def matches(frame: pd.DataFrame, pattern: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which rows have a text with `pattern` in it; see `query`."""
+    wanted = pattern.lower()
+    try:
+        expression = re.compile(pattern, re.IGNORECASE)
+    except re.error:
+        expression = None
+
+    def fits(value: object) -> bool:
+        text = str(value)[:_CHARACTERS]
+        return wanted in text.lower() or bool(expression and expression.search(text))
+
+    kept = np.zeros(len(frame), np.bool_)
+    for name in frame.columns:
+        column = frame[name]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            # A name is looked at once, however many rows have it.
+            of_name = np.array([*map(fits, column.cat.categories), False], np.bool_)
+            kept |= of_name[column.cat.codes.to_numpy()]
+        elif name == "source":
+            kept |= column.map(fits).to_numpy(np.bool_)
+    return kept
+
+
+def _plain(value: Any) -> str | float | int | None:  # noqa: ANN401 - whatever a frame holds
+    if isinstance(value, tuple):
+        return " \N{MULTIPLICATION SIGN} ".join(map(str, value))
+    if pd.isna(value):
+        return None
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else None
+    return shorten(str(value), _CHARACTERS)

@@ -1,14 +1,14 @@
 // The breakdown: a table by op, kernel, line and so on, to be sorted, filtered and copied.
 
-import { arrange, type Sort } from "./arrange.ts";
-import { type Column, fit, label, lettersIn, subject, telling } from "./columns.ts";
+import { arrange, matcher, type Sort } from "./arrange.ts";
+import { type Column, fitting, label, lettersIn, subject, telling } from "./columns.ts";
 import { copy } from "./copy.ts";
 import { h } from "./dom.ts";
 import { csv, markdown } from "./export.ts";
 import { count } from "./format.ts";
 import type { Cell, TableData } from "./model.ts";
-import { tableOf } from "./tableview.ts";
 import type { Supply } from "./supply.ts";
+import { tableOf } from "./tableview.ts";
 
 const NAMES: Record<string, string> = { op_type: "op type", node: "ORT node" };
 const FILTER_MS = 120;
@@ -16,7 +16,11 @@ const FILTER_MS = 120;
 export class Breakdown {
   readonly element = h("div", { class: "ep-breakdown" });
   readonly #switch = h("div", { class: "ep-switch", role: "group", "aria-label": "Break down by" });
-  readonly #place = h("div", { class: "ep-table-place", role: "region", "aria-label": "Breakdown" });
+  readonly #place = h("div", {
+    class: "ep-table-place",
+    role: "region",
+    "aria-label": "Breakdown",
+  });
   readonly #filter = h("input", {
     type: "search",
     placeholder: "filter: text or regular expression",
@@ -25,11 +29,17 @@ export class Breakdown {
     maxlength: "200",
   });
   readonly #said = h("span", { class: "ep-said", role: "status" });
-  readonly #picker = h("div", { class: "ep-picker", role: "group", "aria-label": "Columns", hidden: true });
+  readonly #picker = h("div", {
+    class: "ep-picker",
+    role: "group",
+    "aria-label": "Columns",
+    hidden: true,
+  });
   readonly #tables = new Map<string, TableData>();
   readonly #chosen = new Map<string, Set<string>>();
   #by: string;
   #sort: Sort = { column: "", descending: true };
+  #table: TableData | undefined;
   #shown: { columns: Column[]; rows: number[] } = { columns: [], rows: [] };
   #width = 0;
   #asked = 0;
@@ -84,7 +94,9 @@ export class Breakdown {
       button.addEventListener("click", act);
       return button;
     };
-    const pick = tool("columns", "Choose the columns", () => this.#pick(this.#picker.hidden));
+    const pick = tool("columns", "Choose the columns", () =>
+      this.#pick(this.#picker.hasAttribute("hidden")),
+    );
     pick.dataset.tool = "columns";
     return h(
       "div",
@@ -107,7 +119,12 @@ export class Breakdown {
         table = await this.supply.table(by);
         this.#tables.set(by, table);
       }
+      if (this.supply.live && embedded(table) < table.rows) {
+        const pattern = this.#filter.value.trim();
+        table = await this.supply.table(by, { ...this.#sort, pattern, sort: this.#sort.column });
+      }
       if (asked !== this.#asked) return;
+      this.#table = table;
       this.#render();
     } catch (error) {
       this.#place.replaceChildren(h("p", { class: "ep-warn" }, `No breakdown: ${error}`));
@@ -115,7 +132,7 @@ export class Breakdown {
   }
 
   #render(): void {
-    const table = this.#tables.get(this.#by);
+    const table = this.#table;
     if (!table) return;
     if (table.rows === 0) {
       const text = `Nothing to break down by ${NAMES[this.#by] ?? this.#by}.`;
@@ -123,20 +140,25 @@ export class Breakdown {
       return;
     }
     const all = telling(table);
-    const { rows, note } = arrange(table, this.#sorted(all), this.#filter.value.trim());
+    const sorted = this.#sorted(all);
+    const pattern = this.#filter.value.trim();
+    // What Python has sorted and filtered stays as it came.
+    const { rows, note } =
+      table.found === undefined
+        ? arrange(table, sorted, pattern)
+        : { rows: [...Array(embedded(table)).keys()], note: matcher(pattern).note };
     const chosen = this.#chosen.get(this.#by);
     const { columns, letters } = chosen
-      ? { columns: all.filter(({ name }) => chosen.has(name)), letters: lettersIn(this.#width * 0.4) }
-      : fit(all, this.#by, rows, this.#width || 1000);
+      ? {
+          columns: all.filter(({ name }) => chosen.has(name)),
+          letters: lettersIn(this.#width * 0.4),
+        }
+      : fitting(all, this.#by, rows, this.#width || 1000);
     this.#shown = { columns, rows };
-    const content = { by: this.#by, columns, all, rows, sort: this.#sorted(all), letters };
+    const content = { by: this.#by, columns, all, rows, sort: sorted, letters };
     this.#place.replaceChildren(
       tableOf(content, {
-        sort: (sort) => {
-          this.#sort = sort;
-          this.#render();
-          this.#head(sort.column)?.focus();
-        },
+        sort: (sort) => void this.#resort(sort),
         choose: (row) => this.choose(this.#by, this.#record(table, row)),
       }),
     );
@@ -150,14 +172,20 @@ export class Breakdown {
     return { column: "host_ns", descending: true };
   }
 
+  async #resort(sort: Sort): Promise<void> {
+    this.#sort = sort;
+    await this.#load();
+    this.#head(sort.column)?.focus();
+  }
+
   #say(table: TableData, found: number, note: string): void {
-    const embedded = table.columns[0]?.values.length ?? 0;
-    const all = embedded < table.rows ? `the first ${count(embedded)} of ${count(table.rows)}` : "";
-    const filtered = this.#filter.value.trim() !== "";
-    const rows = embedded === 1 ? "row" : "rows";
-    const text = filtered
-      ? `${count(found)} of ${all || count(embedded)} ${rows}`
-      : `${all || count(embedded)} ${rows}`;
+    const pattern = this.#filter.value.trim();
+    const sent = embedded(table);
+    let text = `${count(table.rows)} ${table.rows === 1 ? "row" : "rows"}`;
+    if (pattern) text = `${count(table.found ?? found)} of ${text}`;
+    if (table.found !== undefined) {
+      if (sent < table.found) text += `, the first ${count(sent)} shown`;
+    } else if (sent < table.rows) text += `, of which the page holds the first ${count(sent)}`;
     this.#said.replaceChildren(text, note && ` · ${note}`);
   }
 
@@ -181,7 +209,7 @@ export class Breakdown {
   #pick(open: boolean): void {
     this.#picker.hidden = !open;
     this.element.querySelector("[data-tool=columns]")?.setAttribute("aria-expanded", String(open));
-    const table = this.#tables.get(this.#by);
+    const table = this.#table;
     if (!open || !table) return;
     const all = telling(table);
     const main = subject(all);
@@ -203,4 +231,8 @@ export class Breakdown {
     });
     this.#picker.replaceChildren(...boxes, auto);
   }
+}
+
+function embedded(table: TableData): number {
+  return table.columns[0]?.values.length ?? 0;
 }

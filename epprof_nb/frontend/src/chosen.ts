@@ -60,8 +60,9 @@ export class Chosen {
     this.#light(found.length ? lightOps(this.#events, found) : null);
   }
 
-  activities(name: string): void {
-    this.#light(lightActivities(this.#events, (i) => this.#events.act.name("name", i) === name));
+  /** Lights all activities for which `wanted` holds, with the ops above them. */
+  activities(wanted: (activity: number) => boolean): void {
+    this.#light(lightActivities(this.#events, wanted));
   }
 
   #light(lit: Lit | null): void {

@@ -66,7 +66,7 @@ const TEXTS = new Set("name source stream op_type cell provider inside grid bloc
 const SUBJECTS = ["name", "source", "stream", "op_type"];
 const PLAIN_NUMBERS = new Set("line session node_index device_id context_id stream_id".split(" "));
 
-const LETTER = 6.7;
+const LETTER = 6.4;
 const MONO_LETTER = 7.3;
 const PADDING = 17;
 const BAR = 76;
@@ -133,7 +133,7 @@ export interface Fit {
 }
 
 /** The columns that have room in `width` pixels, the most looked for first; names stay readable. */
-export function fit(columns: Column[], by: string, rows: number[], width: number): Fit {
+export function fitting(columns: Column[], by: string, rows: number[], width: number): Fit {
   const main = subject(columns);
   const bar = barred(columns);
   const need = new Map(
@@ -155,7 +155,10 @@ export function fit(columns: Column[], by: string, rows: number[], width: number
     left -= more;
     kept.add(name);
   }
-  const used = [...kept].reduce((sum, name) => sum + (name === main ? 0 : (need.get(name) ?? 0)), 0);
+  const used = [...kept].reduce(
+    (sum, name) => sum + (name === main ? 0 : (need.get(name) ?? 0)),
+    0,
+  );
   return {
     columns: columns.filter(({ name }) => kept.has(name)),
     letters: lettersIn(width - used),

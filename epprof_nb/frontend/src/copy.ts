@@ -20,7 +20,11 @@ function dialog(text: string, home: HTMLElement): void {
   const box = h(
     "dialog",
     { class: "ep-dialog" },
-    h("p", {}, "This page may not use the clipboard. The text is selected: copy it with Ctrl+C or ⌘C."),
+    h(
+      "p",
+      {},
+      "This page may not use the clipboard. The text is selected: copy it with Ctrl+C or ⌘C.",
+    ),
     area,
     close,
   );

@@ -1,7 +1,7 @@
 // What is shown as text for other programs: CSV, Markdown, Python.
 
-import { isText, label, show } from "./columns.ts";
 import type { Column } from "./columns.ts";
+import { isText, label, show } from "./columns.ts";
 
 /** The rows as CSV: the DataFrame's column names, whole numbers without units. */
 export function csv(columns: Column[], rows: number[]): string {

@@ -3,7 +3,7 @@
 import { Bundle } from "./decode.ts";
 import type { Hit } from "./hit.ts";
 import { Events, type EventsHeader, type SourceCell, type TableData } from "./model.ts";
-import { type Fields, fieldsOf, type Supply, type WindowAsk } from "./supply.ts";
+import { type Fields, fieldsOf, type Supply, type TableAsk, type WindowAsk } from "./supply.ts";
 import type { Talk } from "./talk.ts";
 
 export class Live implements Supply {
@@ -29,8 +29,8 @@ export class Live implements Supply {
     return content.fields as Fields;
   }
 
-  async table(by: string): Promise<TableData> {
-    return (await this.talk.ask({ type: "table", by })).content.table as TableData;
+  async table(by: string, asked?: TableAsk): Promise<TableData> {
+    return (await this.talk.ask({ type: "table", by, ...asked })).content.table as TableData;
   }
 
   async source(): Promise<SourceCell[]> {

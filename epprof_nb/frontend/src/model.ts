@@ -24,7 +24,10 @@ export interface BusyCurve {
 export type Cell = string | number | boolean | null;
 export interface TableData {
   columns: { name: string; values: Cell[] }[];
+  /** Rows of the whole table; those sent may be fewer. */
   rows: number;
+  /** Rows that the asked pattern left, where Python filtered. */
+  found?: number;
 }
 
 export interface LineTotals {
@@ -78,6 +81,8 @@ export interface Overview extends EventsHeader {
   findings: Finding[];
   lanes: Lane[];
   busy: BusyCurve[];
+  /** What the profile can be broken down by. */
+  breakdowns: string[];
   tables: Record<string, TableData>;
   source: SourceCell[];
 }

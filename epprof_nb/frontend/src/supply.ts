@@ -16,13 +16,21 @@ export interface WindowAsk {
 /** An event's fields as the DataFrame has them: column to number or text, missing ones left out. */
 export type Fields = Record<string, Cell | bigint>;
 
+/** What of a breakdown is wanted: Python sorts and filters all of its rows. */
+export interface TableAsk {
+  sort: string;
+  descending: boolean;
+  pattern: string;
+}
+
 export interface Supply {
   /** Whether Python answers: what was not sent at first can still be had. */
   readonly live: boolean;
   /** The events of a window; null where none better than those embedded are to be had. */
   window(ask: WindowAsk): Promise<Events | null>;
   describe(at: Hit): Promise<Fields>;
-  table(by: string): Promise<TableData>;
+  /** A breakdown; where Python answers and `asked` is given, sorted and filtered by it. */
+  table(by: string, asked?: TableAsk): Promise<TableData>;
   source(): Promise<SourceCell[]>;
   /** Tells what is selected, for `widget.selection`. */
   selected(at: Hit | null): void;

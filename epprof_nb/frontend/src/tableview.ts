@@ -1,7 +1,7 @@
 // A table on the page: real table elements, headers that sort, rows to walk through and choose.
 
-import { type Column, barred, isText, label, show, subject, title } from "./columns.ts";
 import type { Sort } from "./arrange.ts";
+import { barred, type Column, isText, label, show, subject, title } from "./columns.ts";
 import { h } from "./dom.ts";
 import { shorten } from "./format.ts";
 import type { Cell } from "./model.ts";

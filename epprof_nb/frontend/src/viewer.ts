@@ -1,10 +1,11 @@
 // The viewer: summary, tabs and the three views, mounted into an element.
 
-import { Breakdown, type By } from "./breakdown.ts";
+import { Breakdown } from "./breakdown.ts";
 import type { Bundle } from "./decode.ts";
 import { h } from "./dom.ts";
 import { header } from "./header.ts";
-import { type Cell, Events, type Overview } from "./model.ts";
+import { Events, type Overview } from "./model.ts";
+import { lightRow } from "./rows.ts";
 import type { Range } from "./scale.ts";
 import { source } from "./source.ts";
 import type { Supply } from "./supply.ts";
@@ -47,9 +48,9 @@ export function mount(
     show("timeline");
     timeline.viewport.show(stretch);
   };
-  const breakdown = new Breakdown(supply, (by, row) => {
+  const breakdown = new Breakdown(overview.breakdowns, supply, (by, row) => {
     show("timeline");
-    choose(timeline, bundle, by, row);
+    lightRow(timeline.chosen, new Events(bundle), by, row);
   });
 
   const id = `ep${++viewers}-`;
@@ -108,27 +109,6 @@ export function mount(
       timeline.setTheme(theme);
     },
   };
-}
-
-/** Lights in the timeline what a row of the breakdown counts. */
-function choose(
-  timeline: Timeline,
-  bundle: Bundle<Overview>,
-  by: By,
-  row: Record<string, Cell>,
-): void {
-  const name = String(row.name ?? "");
-  if (by === "kernel") {
-    timeline.chosen.activities(name);
-    return;
-  }
-  const { op } = new Events(bundle);
-  timeline.chosen.ops((i) => {
-    const line = op.number("line", i);
-    const sameLine = row.line === null || row.line === undefined || Number(line) === row.line;
-    if (by === "line") return row.line !== null && sameLine && op.name("cell", i) === row.cell;
-    return sameLine && op.name("name", i) === name;
-  });
 }
 
 function legend(): HTMLElement {

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { columnsOf, show } from "../src/breakdown.ts";
+import { arrange } from "../src/arrange.ts";
+import { fitting, show, telling } from "../src/columns.ts";
+import { csv, markdown, pythonString } from "../src/export.ts";
 import { order } from "../src/sort.ts";
 
 describe("sorting", () => {
@@ -25,7 +27,7 @@ describe("columns", () => {
         { name: "name", values: ["a", "b"] },
       ],
     };
-    expect(columnsOf(table).map(({ name }) => name)).toEqual(["name", "device_ns", "kernels"]);
+    expect(telling(table).map(({ name }) => name)).toEqual(["name", "device_ns", "kernels"]);
   });
   test("show units by their names", () => {
     expect(show("device_ns", 1500)).toBe("1.50 µs");
@@ -35,5 +37,73 @@ describe("columns", () => {
     expect(show("line", 1500)).toBe("1500");
     expect(show("count", 0)).toBe("");
     expect(show("name", "<b>")).toBe("<b>");
+  });
+  test("that fit are the most looked for, in their own order; names stay readable", () => {
+    const table = {
+      rows: 1,
+      columns: [
+        { name: "name", values: ["a_kernel_with_a_long_name".repeat(4)] },
+        { name: "count", values: [12] },
+        { name: "device_ns", values: [5e6] },
+        { name: "share", values: [0.5] },
+        { name: "max_ns", values: [5e6] },
+        { name: "grid", values: ["1 × 1 × 1"] },
+      ],
+    };
+    const names = (width: number) => {
+      const { columns, letters } = fitting(telling(table), "kernel", [0], width);
+      expect(letters).toBeGreaterThanOrEqual(18);
+      return columns.map(({ name }) => name);
+    };
+    expect(names(2000)).toEqual(["name", "share", "device_ns", "count", "max_ns", "grid"]);
+    expect(names(360)).toEqual(["name", "share", "device_ns"]);
+    expect(names(100)).toEqual(["name"]);
+  });
+});
+
+describe("filtering", () => {
+  const table = {
+    rows: 3,
+    columns: [
+      { name: "name", values: ["gemm<float>(int)", "Softmax", "copy"] },
+      { name: "count", values: [1, 3, 2] },
+    ],
+  };
+  const found = (pattern: string) =>
+    arrange(table, { column: "count", descending: true }, pattern).rows;
+  test("keeps the order, reads text and regular expressions, minds no capitals", () => {
+    expect(found("")).toEqual([1, 2, 0]);
+    expect(found("o")).toEqual([1, 2, 0]);
+    expect(found("^(soft|gemm)")).toEqual([1, 0]);
+    expect(found("GEMM<float>(int)")).toEqual([0]);
+    expect(found("nothing")).toEqual([]);
+  });
+  test("says what is no regular expression, and looks for the text", () => {
+    const { rows, note } = arrange(table, { column: "name", descending: false }, "float>(");
+    expect(rows).toEqual([0]);
+    expect(note).toContain("Not a regular expression");
+  });
+});
+
+describe("copying", () => {
+  const columns = [
+    { name: "name", values: ['a "b", <c>|', "=1+1", "plain"] },
+    { name: "device_ns", values: [1500, 0, null] },
+  ];
+  test("as CSV keeps whole numbers and disarms formulas", () => {
+    expect(csv(columns, [2, 0, 1])).toBe(
+      'name,device_ns\r\nplain,\r\n"a ""b"", <c>|",1500\r\n\'=1+1,0\r\n',
+    );
+  });
+  test("as Markdown writes units and escapes what Markdown minds", () => {
+    expect(markdown(columns, [0], "op").split("\n")).toEqual([
+      "| name | device |",
+      "| :-- | --: |",
+      '| a "b", &lt;c&gt;\\| | 1.50 µs |',
+      "",
+    ]);
+  });
+  test("as Python is ASCII and stays inside its quotes", () => {
+    expect(pythonString('a"\\\n\u202e😀')).toBe('"a\\"\\\\\\u000a\\u202e\\U0001f600"');
   });
 });

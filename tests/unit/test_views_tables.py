@@ -1,0 +1,76 @@
+"""The viewer's tables: which are offered, what they hold, what a query finds."""
+
+import json
+
+import pytest
+from tiny import activity, kernel, line, op, profile
+
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.answers import answer
+from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.tables import as_columns, offered, query, table
+
+
+def many(n=900):
+    ops = [op(i + 1, f"op {i}", i * 10, i * 10 + 9) for i in range(n)]
+    return profile(ops, [kernel(i * 10, i * 10 + 1 + i % 7, i + 1) for i in range(n)])
+
+
+def values(data, name):
+    return next(c["values"] for c in data["columns"] if c["name"] == name)
+
+
+def test_only_breakdowns_that_say_something_are_offered():
+    assert offered(Prepared(profile())) == ["op"]
+    assert offered(Prepared(profile([op(1, "a", 0, 1)], [kernel(0, 1, 1)]))) == ["op", "kernel"]
+    node = op(1, "mm", 0, 1, category="node", op_type="MatMul")
+    assert offered(Prepared(profile([node]))) == ["op", "op_type", "node"]
+    assert offered(Prepared(profile([line(1, 1, 0, 5)]))) == ["op", "line"]
+    made = synthetic_profile(activities=200)
+    assert offered(Prepared(made)) == ["op", "kernel", "line", "stream"]
+
+
+def test_tables_are_plain_json_and_say_how_long_they_are():
+    data = table(Prepared(many()), "op")
+    assert json.loads(json.dumps(data)) == data
+    assert data["rows"] == 900
+    assert len(values(data, "name")) == 400
+    # No copies, so no bandwidth: missing, not NaN, which JSON does not know.
+    assert set(values(data, "bandwidth")) == {None}
+
+
+def test_a_query_sorts_and_filters_all_rows():
+    frame = many().by_op()
+    found = query(frame, sort="name", descending=False, pattern=r"^op 8\d\d$")
+    assert (found["rows"], found["found"]) == (900, 100)
+    assert values(found, "name") == [f"op {i}" for i in range(800, 900)]
+    longest = query(frame, sort="device_ns", descending=True, limit=5)
+    assert values(longest, "device_ns") == [7] * 5
+    last = query(frame, sort="line", descending=True, limit=3)
+    assert values(last, "line") == [None] * 3
+
+
+def test_a_query_takes_what_is_no_regular_expression_as_text():
+    frame = profile([op(1, "gemm<float>(int", 0, 1), op(2, "b", 0, 1)]).by_op()
+    assert values(query(frame, pattern="FLOAT>("), "name") == ["gemm<float>(int"]
+
+
+def test_python_answers_for_a_table():
+    prepared = Prepared(many())
+    asked = {"type": "table", "by": "op", "sort": "name", "descending": True, "pattern": "op 89"}
+    reply = answer(prepared, asked).content["table"]
+    assert (reply["found"], values(reply, "name")[0]) == (11, "op 899")
+    assert "found" not in answer(prepared, {"type": "table", "by": "op"}).content["table"]
+    assert "error" in answer(prepared, {"type": "table", "by": "nothing"}).content
+
+
+@pytest.mark.parametrize("by", ["op", "op_type", "node", "kernel", "line", "stream"])
+def test_every_table_of_an_empty_profile_is_empty(by):
+    data = table(Prepared(profile()), by)
+    assert data["rows"] == 0
+    assert all(column["values"] == [] for column in data["columns"])
+
+
+def test_names_of_any_length_are_shortened():
+    frame = profile([op(1, "x" * 10_000, 0, 1)], [activity("memcpy", 0, 1, 1)]).by_op()
+    assert len(values(as_columns(frame), "name")[0]) == 600
