@@ -206,7 +206,7 @@ def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def run(self: object, *args: Any, **kwargs: Any) -> object:
-        pace = None if returns_early else ort_pace.of(self)
+        pace = None if returns_early else getattr(self, ort_pace.ATTRIBUTE, None)
         if ort_runs.recording():
             begun = ort_pace.now()
             result = recorded(self, args, kwargs)
@@ -216,7 +216,8 @@ def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
         if pace is None:
             with going(self):
                 return original(self, *args, **kwargs)
-        if not pace.due():
+        if pace.wait:
+            pace.wait -= 1
             return original(self, *args, **kwargs)
         begun = ort_pace.now()
         result = original(self, *args, **kwargs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,8 @@ _TINY_MODEL = b"\x08\x08" + bytes([0x3A, len(_GRAPH)]) + _GRAPH + b"\x42\x04\x0a
 
 _defaults: list[str] = []
 _registering = threading.Lock()
+# What ONNX Runtime was asked for, while it falls back to other providers after an error.
+_asked: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 
 
 def check_release(version: str) -> None:
@@ -110,6 +113,7 @@ def create(
     """
     name = describe(getattr(session, "_model_path", None))
     given = session._sess_options  # noqa: SLF001 - what the original reads
+    asked = _asked.setdefault(session, list(providers or ()))
     try:
         register()
         arguments, number = _with_observer(given, providers, provider_options)
@@ -125,11 +129,21 @@ def create(
         )
         session._sess_options = given  # noqa: SLF001
         original(session, providers, provider_options, *more)
+        _asked.pop(session, None)
         see(session, Sight(name, reason=reason))
         return
+    _asked.pop(session, None)
     session._providers = [p for p in session._providers if p != NAME]  # noqa: SLF001
     session._provider_options.pop(NAME, None)  # noqa: SLF001
-    sight = Sight(name, number=number, session_profile=users_profile or graphs, graphs=graphs)
+    names = [p[0] if isinstance(p, tuple) else p for p in asked if not is_ours(p)]
+    sight = Sight(
+        name,
+        number=number,
+        providers=tuple(session._providers),  # noqa: SLF001
+        refused=tuple(p for p in names if p not in session._providers),  # noqa: SLF001
+        session_profile=users_profile or graphs,
+        graphs=graphs,
+    )
     see(session, sight)
     if not sight.session_profile:
         ort_pace.follow(session)

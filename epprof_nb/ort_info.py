@@ -31,11 +31,14 @@ def describe(ops: Table) -> dict[str, Any]:
     -------
     entries
         ``onnxruntime_sessions``: the name of each session by its number (a string, as JSON has
-        it); ``onnxruntime_stretch``: see `epprof_nb.analysis.stretch.by_session`.
+        it); ``onnxruntime_providers``: the execution providers of each, likewise;
+        ``onnxruntime_stretch``: see `epprof_nb.analysis.stretch.by_session`.
     """
     numbers = np.unique(ops["session"][ops["session"] != MISSING]).tolist()
+    sights = {str(number): ort_runs.sight_by_number(number) for number in numbers}
     return {
-        "onnxruntime_sessions": ort_runs.session_names(numbers),
+        "onnxruntime_sessions": {number: sight.name for number, sight in sights.items()},
+        "onnxruntime_providers": {n: list(sight.providers) for n, sight in sights.items()},
         "onnxruntime_stretch": by_session(ops),
     }
 
@@ -50,7 +53,7 @@ def notes(ops: Table, info: dict[str, Any]) -> list[str]:
     info
         What `describe` returned.
     """
-    return [*_without_run(ops), *_stretched(info)]
+    return [*_without_run(ops), *_refused(info), *_stretched(info)]
 
 
 def _without_run(ops: Table) -> list[str]:
@@ -64,6 +67,18 @@ def _without_run(ops: Table) -> list[str]:
         "whole (SessionOptions.enable_profiling). Leave that off to tell the runs apart."
     )
     return [found]
+
+
+def _refused(info: dict[str, Any]) -> Iterator[str]:
+    for number, name in info["onnxruntime_sessions"].items():
+        refused = ort_runs.sight_by_number(int(number)).refused
+        if refused:
+            yield (
+                f"{name} (session {number}) was to run on {', '.join(refused)}, which ONNX "
+                "Runtime did not give it: all that it could not take runs on "
+                f"{', '.join(info['onnxruntime_providers'][number])}. ONNX Runtime wrote why when "
+                "the session was made."
+            )
 
 
 def _stretched(info: dict[str, Any]) -> Iterator[str]:

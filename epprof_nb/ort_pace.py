@@ -1,8 +1,8 @@
 """How long runs take unprofiled, to be held against their length while they are profiled.
 
 ONNX Runtime's own profiling, by which its nodes are seen, stretches a run. Every observed session
-therefore times some of its runs outside of profiles: the first few, then one in `_SPARSE`. A run
-in a profile is compared with unprofiled ones of the same session whose inputs had the same shapes.
+therefore times some of its runs outside of profiles. A run in a profile is compared with unprofiled
+ones of the same session whose inputs had the same shapes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 _KEPT = 15  # newest unprofiled runs whose median counts, for each set of input shapes
 _SHAPES = 64  # sets of input shapes remembered of a session
-_DENSE, _SPARSE = 32, 8  # all of the first runs are timed, then one in so many
+_DENSE, _SPARSE = 32, 8  # so many first runs are timed, then one in so many
 _MOST_CALLS = 1_000_000
 
-_ATTRIBUTE = "_epprof_pace"
+ATTRIBUTE = "_epprof_pace"
+"""Where a session has its `Pace`, if it is observed: looked up at every run."""
 
 now = time.monotonic_ns
 
@@ -37,17 +38,14 @@ _calls: deque[tuple[int, int, int, int]] = deque(maxlen=_MOST_CALLS)
 class Pace:
     """The unprofiled runs of one session."""
 
-    __slots__ = ("_runs", "_times")
+    __slots__ = ("_timed", "_times", "wait")
 
     def __init__(self) -> None:
-        self._runs = 0
-        self._times: dict[Any, deque[int]] = {}
-
-    def due(self) -> bool:
-        """Whether the run that begins now, outside of any profile, is to be timed."""
-        self._runs += 1
         # The first run of a session also sets it up: it is no measure of the others.
-        return 1 < self._runs <= _DENSE or self._runs % _SPARSE == 0
+        self.wait = 1
+        """Runs to let pass untimed before the next one is timed."""
+        self._timed = 0
+        self._times: dict[Any, deque[int]] = {}
 
     def add(self, inputs: object, duration_ns: int) -> None:
         """Remember an unprofiled run."""
@@ -57,6 +55,8 @@ class Pace:
                 self._times.pop(next(iter(self._times)), None)
             times = self._times.setdefault(inputs, deque(maxlen=_KEPT))
         times.append(duration_ns)
+        self._timed += 1
+        self.wait = 0 if self._timed < _DENSE else _SPARSE - 1
 
     def typical(self, inputs: object) -> int:
         """Return the median of the unprofiled runs with such inputs, ns; `MISSING` for none."""
@@ -66,12 +66,7 @@ class Pace:
 
 def follow(session: object) -> None:
     """Time runs of this session from now on."""
-    setattr(session, _ATTRIBUTE, Pace())
-
-
-def of(session: object) -> Pace | None:
-    """Return what is known of a session's unprofiled runs; None for one that is not observed."""
-    return getattr(session, _ATTRIBUTE, None)
+    setattr(session, ATTRIBUTE, Pace())
 
 
 def inputs_of(args: tuple[Any, ...], kwargs: dict[str, Any], way: str) -> object:

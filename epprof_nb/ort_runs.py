@@ -17,7 +17,7 @@ from epprof_nb import _native, ort_pace
 from epprof_nb.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 NO_FILE = "/dev/null/epprof"
 """A prefix under which no file can be made: ONNX Runtime then profiles without writing one."""
@@ -41,6 +41,10 @@ class Sight:
     name: str
     number: int | None = None
     reason: str | None = None
+    providers: tuple[str, ...] = ()
+    """The execution providers it has, as the user sees them."""
+    refused: tuple[str, ...] = ()
+    """Providers that the user asked for and ONNX Runtime did not give it."""
     session_profile: bool = False
     """ONNX Runtime profiles the whole session, and would warn at each run profiled by itself."""
     graphs: bool = False
@@ -62,7 +66,7 @@ _users_own: weakref.WeakSet[Any] = weakref.WeakSet()  # the user's options, prof
 _profiled: weakref.WeakSet[Any] = weakref.WeakSet()  # ... and by the user
 _whole: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions profiled as a whole
 _uncertain: set[int] = set()
-_names: dict[int, str] = {}
+_seen: dict[int, Sight] = {}
 _fresh: Any = None
 
 
@@ -121,7 +125,7 @@ def see(session: object, sight: Sight) -> None:
     with _lock:
         _sights[session] = sight
         if sight.number is not None:
-            _names[sight.number] = sight.name
+            _seen[sight.number] = sight
         if sight.session_profile:
             _whole.add(session)
 
@@ -169,9 +173,9 @@ def uncertain_sessions() -> list[int]:
     return sorted(_uncertain)
 
 
-def session_names(numbers: Iterable[int]) -> dict[str, str]:
-    """Return the names of sessions by their numbers (as strings: they become JSON keys)."""
-    return {str(number): _names.get(number, describe(None)) for number in numbers}
+def sight_by_number(number: int) -> Sight:
+    """Return how the session with this number was observed, also when it is gone."""
+    return _seen.get(number) or Sight(describe(None), number)
 
 
 def sight_of(session: object) -> Sight | None:

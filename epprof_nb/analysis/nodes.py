@@ -12,6 +12,7 @@ from epprof_nb.analysis.columns import Columns
 from epprof_nb.analysis.frames import categorical, optional
 from epprof_nb.analysis.lookup import group
 from epprof_nb.analysis.optree import OpTree
+from epprof_nb.analysis.placement import copies_caused, placement
 from epprof_nb.analysis.stretch import lengths
 from epprof_nb.analysis.totals import Totals, totals
 from epprof_nb.schema import MISSING
@@ -65,6 +66,11 @@ def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
                                         missing where no call was recorded
         mean_device_ns,       int64     device time of an execution, of all below it included;
         p95_device_ns                   the percentile is a time that occurred
+        fell_back             bool      it ran on the CPU in a session with an accelerator
+        fallback_copies       int64     executions of the copy nodes that ONNX Runtime put around
+                                        it for that; see `epprof_nb.analysis.placement`
+        fallback_bytes,       int64     what these copied, and the device time of it; they count
+        fallback_copy_ns                for the copy nodes, in rows of their own, too
         ====================  ========  =======================================================
 
     Raises
@@ -84,6 +90,10 @@ def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
     inside = ops.names("name").take(outer)
     inside_names = [n if at >= 0 else None for n, at in zip(inside.to_list(), outer, strict=True)]
 
+    place = placement(profile, groups)
+    caused = copies_caused(profile, tree, place, groups)
+    copies, size, copy_ns = (np.append(each[order], [0] * rest) for each in caused)
+
     def names(column: str, of_rest: str | None = None) -> pd.Categorical:
         return categorical([*ops.names(column).take(rows).to_list(), *[of_rest] * rest])
 
@@ -96,6 +106,10 @@ def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
             "inside": categorical([*inside_names, *[None] * rest]),
             "node_index": optional([*ops["node_index"][rows], *[MISSING] * rest]),
             **_times(profile, groups, sums, order),
+            "fell_back": np.append(place.fell_back[rows], [False] * rest).astype(np.bool_),
+            "fallback_copies": copies.astype(np.int64),
+            "fallback_bytes": size.astype(np.int64),
+            "fallback_copy_ns": copy_ns.astype(np.int64),
         }
     )
 

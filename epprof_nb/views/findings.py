@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from epprof_nb.analysis import idle
-from epprof_nb.analysis.stretch import STRETCHED, stretch_at
+from epprof_nb.analysis.nodes import by_node
+from epprof_nb.analysis.stretch import STRETCHED, stretch_at, stretch_of
 from epprof_nb.views.lines import line_totals, source_line
 from epprof_nb.views.summary import IDLE_GAP_NS, device_word, wall_of
 from epprof_nb.views.units import duration, percent, plural, shorten, size, three_digits
@@ -24,7 +25,9 @@ _COPY_SHARE = 0.15
 _SHORT_KERNEL_NS = 10_000
 _MANY_KERNELS = 200
 _LAUNCH_BOUND_BUSY = 0.5
+_FALLBACK_SHARE = 0.05
 _CODE_CHARACTERS = 56
+_TYPE_CHARACTERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +143,47 @@ def _launch_bound(profile: Profile, work: Work, wall_ns: int) -> list[Finding]:
     return [Finding(text, min(won, wall_ns) // 2, low, high)]
 
 
+def _fallbacks(profile: Profile, wall_ns: int) -> list[Finding]:
+    if not profile.info.get("onnxruntime_sessions"):
+        return []
+    nodes = by_node(profile)
+    nodes = nodes[nodes["fell_back"]]
+    # Time in a node's subgraph is the node's own.
+    host_ns = nodes["host_ns"].where(~nodes["inside"].isin(nodes["name"]), 0)
+    cost = host_ns + nodes["fallback_copy_ns"]
+    total = int(cost.sum())
+    if total < _FALLBACK_SHARE * wall_ns:
+        return []
+    top = nodes.iloc[int(cost.to_numpy().argmax())]
+    which = f"Node {_code(str(top['name']))} ({shorten(str(top['op_type']), _TYPE_CHARACTERS)})"
+    if len(nodes) > 1:
+        which += f" and {plural(len(nodes) - 1, 'other')}"
+    text = f"{which} ran on the CPU, for {duration(int(host_ns.sum()))}"
+    copies = int(nodes["fallback_copies"].sum())
+    if copies:
+        moved = size(int(nodes["fallback_bytes"].sum()))
+        text += f", with {plural(copies, 'copy', 'copies')} ({moved}) around"
+    ops = profile.tables["ops"]
+    of_node = ops.names("category").equals("node") & ops.names("name").equals(str(top["name"]))
+    rows = np.flatnonzero(of_node & (ops["session"] == top["session"]))
+    longest = rows[int(ops["duration_ns"][rows].argmax())]
+    gain = int(total / stretch_of(profile.info, int(top["session"])))
+    return [Finding(f"{text}, though its session has an accelerator.", gain,
+                    int(ops["start_ns"][longest]), int(ops["end_ns"][longest]))]  # fmt: skip
+
+
 def findings(profile: Profile, *, limit: int = 2) -> list[Finding]:
     """Return the `limit` findings with the most time to be won; none is better than a weak one."""
     work = work_of(profile)
     busy_ns = int(durations(profile)[np.isin(work.kinds, BUSY_KINDS)].sum())
-    if not busy_ns:
-        return []
     wall_ns = wall_of(profile)
+    if not busy_ns:
+        return _fallbacks(profile, wall_ns)[:limit]
     found = [
         *_hot_line(profile, work, busy_ns),
         *_idle(profile, wall_ns),
         *_pageable_copies(profile, work, busy_ns),
         *_launch_bound(profile, work, wall_ns),
+        *_fallbacks(profile, wall_ns),
     ]
     return sorted(found, key=lambda f: -f.gain_ns)[:limit]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -203,6 +204,19 @@ def test_a_warning_of_an_unknown_provider_is_the_users_own(installed, x, options
         )  # fmt: skip
     assert not any(ort_attach.NAME in str(w.message) for w in seen)
     assert len(nodes(profiled(session, x))) == 3
+
+
+def test_a_provider_that_was_asked_for_and_not_given_is_named(installed, x):
+    with warnings.catch_warnings(action="ignore"):  # ONNX Runtime's own, of some releases
+        session = installed.InferenceSession(
+            models.chain(), providers=["NoSuchProvider", "CPUExecutionProvider"]
+        )
+    prof = profiled(session, x)
+    number = str(nodes(prof)["session"].iloc[0])
+    assert prof.info["onnxruntime_providers"] == {number: ["CPUExecutionProvider"]}
+    assert any("was to run on NoSuchProvider" in note for note in prof.info["notes"])
+    plain = installed.InferenceSession(models.chain())
+    assert not any("was to run" in note for note in profiled(plain, x).info["notes"])
 
 
 def test_a_refused_attachment_is_tried_again_without(x, monkeypatch):
