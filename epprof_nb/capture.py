@@ -146,6 +146,27 @@ class CaptureService:
             finally:
                 self._remove(consumer)
 
+    def peek(self, consumer: Consumer, seen: int) -> list[Batch] | None:
+        """Cut what was recorded so far, without waiting for the device.
+
+        Parameters
+        ----------
+        consumer
+            Whose slice to look at; it loses nothing by it.
+        seen
+            Batches of the slice that are known already.
+
+        Returns
+        -------
+        batches
+            Those after them; None once the consumer is closed.
+        """
+        with self._lock:
+            if consumer not in self._consumers:
+                return None
+            self._cut(wait=False)
+            return self._batches[consumer.first_batch - self._dropped_batches + seen :]
+
     def abort(self, consumer: Consumer) -> None:
         """End a consumer's slice and throw it away."""
         with self._lock:
@@ -207,7 +228,7 @@ class CaptureService:
                 recorder.sync()
         now = _native.now_ns()
         # Activities first: the launch of each is then in the same batch or in one before.
-        recorded = [recorder.drain() for recorder in self._running]
+        recorded = [recorder.drain(waited=wait) for recorder in self._running]
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
         for part in recorded:

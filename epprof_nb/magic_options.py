@@ -30,6 +30,7 @@ class Request:
     repeat: int = 1
     lines: bool = True
     quiet: bool = False
+    live: bool = False
     save: Path | None = None
 
 
@@ -51,6 +52,8 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Keep at most N activities; those beyond are counted as lost."),
         argument("--no-lines", action="store_true",
                  help="Do not record the statements of the cell as ops."),
+        argument("-l", "--live", action="store_true",
+                 help="Show progress while the code runs: device busy, kernels a second, top ops."),
         argument("-q", "--quiet", action="store_true", help="Show nothing under the cell."),
         argument("-s", "--save", metavar="PATH", help="Write the profile to this .epprof file."),
     )  # fmt: skip
@@ -105,6 +108,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         repeat=given.repeat,
         lines=settings.lines and not given.no_lines,
         quiet=given.quiet or settings.quiet,
+        live=given.live or settings.live,
         save=Path(given.save.strip("\"'")).expanduser() if given.save else None,
     )
 

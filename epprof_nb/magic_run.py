@@ -65,6 +65,7 @@ class MagicRun:
         self.profile: Profile | None = None
         self._assign = assign
         self._session: Any = None
+        self._live: Any = None
         self._op = 0
         self._warmed = 0
         self._repeats = 0
@@ -84,11 +85,25 @@ class MagicRun:
                 self.request.options, cell=self.cell.name, source=self.cell.source
             )
             self._op = _native.push(_native.intern(self.cell.name), CELL)
+            if self.request.live:
+                self._show_progress()
         except Exception as error:  # noqa: BLE001 - the code must run whatever happens here
             note(
                 f"the profile could not be started ({why(error)}). The code runs without it; "
                 "`epprof doctor` in a terminal checks what is missing."
             )
+
+    def _show_progress(self) -> None:
+        from IPython.core.interactiveshell import InteractiveShell
+
+        from epprof_nb.live import LiveProgress, screen_of
+
+        try:
+            screen = screen_of(InteractiveShell.instance())
+            if screen is not None:
+                self._live = LiveProgress(self._session, screen)
+        except Exception as error:  # noqa: BLE001
+            note(f"no progress is shown ({why(error)}); the profile is taken all the same.")
 
     def repeat(self) -> bool:
         """Mark that the next repeat begins; False if it is the last one, which runs alone."""
@@ -106,6 +121,7 @@ class MagicRun:
         if session is None:
             return
         _native.pop(self._op)  # and with it the statement that was still open
+        self._end_progress()
         try:
             self.profile = session.stop(error=None if error is None else type(error).__name__)
         except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001
@@ -114,6 +130,17 @@ class MagicRun:
                 f"the profile could not be finished ({why(failure)}) and is lost; the results of "
                 "the code are not. `epprof doctor` in a terminal checks the profiler."
             )
+
+    def _end_progress(self) -> None:
+        live, self._live = self._live, None
+        if live is None:
+            return
+        try:
+            live.stop()
+        except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001
+            note(f"the progress display could not be cleared ({why(failure)}).")
+        if live.failure is not None:
+            note(f"the progress display ended early ({why(live.failure)}); the profile is whole.")
 
     def finish(self, error: BaseException | None = None) -> None:
         """End the session, assign the variable, save the file and show the profile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from epprof_nb import _native
 from epprof_nb.table import distinct
 
 _names: list[str] = []
+_lock = threading.Lock()
 
 
 def numbers(raw: dict[str, Any], name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -25,8 +27,9 @@ def ids(raw: dict[str, Any], name: str, dtype: npt.DTypeLike) -> npt.NDArray[np.
 
 def name_of(name_id: int) -> str:
     """The name that was interned as `name_id`."""
-    if name_id >= len(_names):
-        _names.extend(_native.names(len(_names)))
+    with _lock:
+        if name_id >= len(_names):
+            _names.extend(_native.names(len(_names)))
     return _names[name_id]
 
 

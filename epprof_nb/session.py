@@ -19,6 +19,7 @@ from epprof_nb.profiles import Profile
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from epprof_nb.capture import Batch
     from epprof_nb.table import Table
 
 
@@ -106,6 +107,10 @@ class Session:
         if self._runs:
             tables["ops"] = self._with_runs(tables["ops"], part.opened_ns)
         return Profile(tables, info, self._sources)
+
+    def peek(self, seen: int) -> list[Batch] | None:
+        """What was recorded so far, from the `seen`-th batch on; None once recording has ended."""
+        return service.peek(self._consumer, seen)
 
     def abort(self) -> None:
         """End the session and throw away what it recorded."""

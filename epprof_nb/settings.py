@@ -25,3 +25,4 @@ class GpuProfile(Configurable):
     ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
     quiet = Bool(False, help="Show nothing under the cell.").tag(config=True)  # noqa: FBT003
+    live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003

@@ -51,8 +51,11 @@ class Recorder(Protocol):
     def sync(self) -> None:
         """Wait until the device work launched so far has finished, where that is allowed."""
 
-    def drain(self) -> Recorded:
-        """Hand over the activities recorded since the last call."""
+    def drain(self, *, waited: bool = True) -> Recorded:
+        """Hand over the activities recorded since the last call.
+
+        `waited` says that `sync` came just before; else the device may be at work.
+        """
 
     def remarks(self) -> list[str]:
         """Return notes for the user on what was seen since `start`."""

@@ -115,6 +115,7 @@ class CuptiRecorder:
         self._external = False
         self._without_record = 0
         self._own_waits: list[tuple[int, int]] = []
+        self._room = 0  # records that may still be kept
         self._devices: list[str] = []
         self._device_of_context: dict[int, int] = {}
         self.versions: dict[str, str] = {}
@@ -156,9 +157,8 @@ class CuptiRecorder:
             kinds.append(_kind("MEMORY2"))
         if options.records("overhead"):
             kinds.append(_kind("OVERHEAD"))
-        _native.cupti_configure(
-            buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=options.max_records
-        )
+        self._room = options.max_records
+        _native.cupti_configure(buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._room)
         started = self._start(kinds, callbacks=True, all_calls=options.records("api"))
         self._external = False
         self._without_record = 0
@@ -227,11 +227,12 @@ class CuptiRecorder:
         # Copies within the host's memory, and what CUPTI dropped, will never have one.
         self._without_record = max(0, _native.cupti_outstanding())
 
-    def drain(self) -> Recorded:
+    def drain(self, *, waited: bool = True) -> Recorded:
         """Hand over the records CUPTI has finished."""
         _native.cupti_flush(forced=False)  # a cut without a wait takes what is there
         raw = _native.cupti_drain()
-        calibration = self._calibrate()
+        # Reading the clock flushes by force, which gives up on records of work still running.
+        calibration = self._calibrate(may_read=waited)
         activities = cupti_tables.activities(raw, calibration, self._device_of_context)
         recorded = Recorded(
             activities=activities,
@@ -248,15 +249,22 @@ class CuptiRecorder:
             )
             recorded.own_waits = tuple(self._own_waits)
         self._own_waits.clear()
+        self._bound_the_rest(recorded)
         nodes = _native.cupti_graph_nodes()
         recorded.graph_nodes = {
             name: np.frombuffer(nodes[name], np.uint64).astype(np.int64) for name in nodes
         }
         return recorded
 
-    def _calibrate(self) -> Calibration | None:
+    def _bound_the_rest(self, recorded: Recorded) -> None:
+        """Have the core keep at most what is left of `max_records`: draining starts it anew."""
+        tables = (recorded.activities, recorded.memory, recorded.overhead)
+        self._room = max(self._room - sum(map(len, tables)), 0)
+        _native.cupti_configure(buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._room)
+
+    def _calibrate(self, *, may_read: bool) -> Calibration | None:
         global _foreign_clock  # noqa: PLW0603 - a fact of the process, like the clock itself
-        if self._probe is None and _native.cuda_started():
+        if self._probe is None and may_read and _native.cuda_started():
             self._probe = self._read_clock()
         first = self._probe
         if first is None:
@@ -269,7 +277,7 @@ class CuptiRecorder:
         # Another profiler has put its own clock into CUPTI. The longer the stretch between two
         # readings, the better the rate: the first reading of that clock is kept.
         _foreign_clock = _foreign_clock or first
-        last = self._read_clock() or first
+        last = (self._read_clock() if may_read else None) or first
         calibration = Calibration(_foreign_clock, last)
         self.clock = {"cupti": "calibrated", "offset_ns": calibration.offset_ns}
         return calibration

@@ -36,7 +36,7 @@ class HostRecorder:
         if not in_worker():
             finish()
 
-    def drain(self) -> Recorded:
+    def drain(self, *, waited: bool = True) -> Recorded:  # noqa: ARG002
         """Hand over the activities and allocations recorded since the last call."""
         rows = LOG.drain()
         return Recorded(

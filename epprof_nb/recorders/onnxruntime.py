@@ -27,7 +27,7 @@ class OnnxRuntimeRecorder:
     def sync(self) -> None:
         """Events are complete when they end: there is nothing to wait for."""
 
-    def drain(self) -> Recorded:
+    def drain(self, *, waited: bool = True) -> Recorded:  # noqa: ARG002
         """Hand over nothing: ONNX Runtime's events are ops, not activities."""
         return Recorded()
 
