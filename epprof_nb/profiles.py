@@ -137,11 +137,28 @@ class Profile:
 
         return by_run(self, attribution=attribution)
 
-    def timeline(self) -> View:
-        """The profile's view, opened on the timeline."""
+    def timeline(self, *, select: pd.DataFrame | None = None) -> View:
+        """The profile's view, opened on the timeline.
+
+        Parameters
+        ----------
+        select
+            Rows of `activities`, `ops` or `api_calls` of this profile, filtered or sorted as you
+            like: they are lit, and the timeline opens where they are. Their index must be kept.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what holds no rows of this profile; the message says what to pass.
+
+        Examples
+        --------
+        >>> kernels = prof.activities[prof.activities["kind"] == "kernel"]  # doctest: +SKIP
+        >>> prof.timeline(select=kernels.nlargest(10, "duration_ns"))  # doctest: +SKIP
+        """
         from epprof_nb.views.page import View
 
-        return View(self, tab="timeline")
+        return View(self, tab="timeline", select=select)
 
     def breakdown(self) -> View:
         """The profile's view, opened on the breakdown."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from epprof_nb.views.describe import describe
 from epprof_nb.views.events import Caps
 from epprof_nb.views.pack import pack, pack_window
+from epprof_nb.views.related import related
 from epprof_nb.views.source import source
+from epprof_nb.views.span import breakdown
 from epprof_nb.views.tables import table
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class Reply(NamedTuple):
 
 
 def _overview(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
-    return Reply({}, pack(prepared))
+    return Reply({}, pack(prepared, live=True))
 
 
 def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
@@ -35,7 +37,9 @@ def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
     margin = (end - start) / 2
     width = min(max(int(request["width"]), 100), 8000)
     caps = Caps(width * _EVENTS_A_PIXEL * 2, width * _EVENTS_A_PIXEL, width * _EVENTS_A_PIXEL)
-    return Reply({}, pack_window(prepared, int(start - margin), int(end + margin), caps))
+    wanted = request.get("selection")
+    lit = prepared.selections.of(wanted).selected.lit if wanted else None
+    return Reply({}, pack_window(prepared, int(start - margin), int(end + margin), caps, lit))
 
 
 def _describe(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
@@ -51,12 +55,34 @@ def _source(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
     return Reply({"source": source(prepared)})
 
 
+def _related(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+    return Reply({"related": related(prepared, request["prefix"], int(request["row"]))})
+
+
+def _step(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+    number, at = request.get("number"), request.get("at")
+    return Reply(
+        prepared.selections.step(
+            request["selection"],
+            number=None if number is None else int(number),
+            at_ns=None if at is None else float(at),
+        )
+    )
+
+
+def _span(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+    return Reply({"span": breakdown(prepared, int(request["start"]), int(request["end"]))})
+
+
 _ANSWERS: dict[str, Callable[[Prepared, Mapping[str, Any]], Reply]] = {
     "overview": _overview,
     "window": _window,
     "describe": _describe,
     "table": _table,
     "source": _source,
+    "related": _related,
+    "step": _step,
+    "span": _span,
 }
 
 

@@ -15,7 +15,7 @@ from epprof_nb.views.sample import longest_of_each_moment
 from epprof_nb.views.units import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from epprof_nb.table import Table
     from epprof_nb.views.layout import Placement
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
+_NONE: Ints = np.empty(0, np.int64)
 _NAME_CHARACTERS = 600
 _NOT_FIELDS = {"start_ns", "end_ns", "op_id", "parent_op_id", "kind"}
 
@@ -70,8 +71,12 @@ def _inside(table: Table, place: Placement, window: tuple[int, int] | None) -> I
     return np.flatnonzero(inside)
 
 
-def _choose(table: Table, place: Placement, rows: Ints, limit: int) -> Ints:
-    """Of `rows`, at most `limit` that stand for all."""
+def _choose(table: Table, place: Placement, rows: Ints, limit: int, keep: Ints) -> Ints:
+    """Of `rows`, at most `limit` that stand for all; of those to `keep` as many as fit."""
+    if len(keep) and len(rows) > limit:
+        first = _choose(table, place, np.intersect1d(rows, keep), limit, _NONE)
+        others = np.setdiff1d(rows, first)
+        return np.union1d(first, _choose(table, place, others, limit - len(first), _NONE))
     start = table["start_ns"][rows]
     length = np.maximum(table["end_ns"][rows] - start, 0)
     key = place.lane[rows] * (MAX_ROWS + 1) + place.row[rows]
@@ -109,7 +114,13 @@ def _fields(
 
 
 def events(
-    prepared: Prepared, caps: Caps, window: tuple[int, int] | None = None
+    prepared: Prepared,
+    caps: Caps,
+    window: tuple[int, int] | None = None,
+    *,
+    rows_told: bool = False,
+    lit: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+    keep: Mapping[str, Ints] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Ints]]:
     """Header and columns of the events to draw.
 
@@ -121,6 +132,12 @@ def events(
         How many events to send at most; what is left out is told in the header's ``shown``.
     window
         First and last nanosecond; None for all.
+    rows_told
+        Send each event's row in its table, ``row``, by which Python can be asked about it.
+    lit
+        Table (``op``, ``api``, ``act``) to a bool array, one value a row: sent as ``lit``, 0 or 1.
+    keep
+        Table to rows that are sent before others, as many as fit.
 
     Returns
     -------
@@ -147,12 +164,13 @@ def events(
         ("act", "activities", tables["activities"], layout.activities, caps.activities),
     ):
         inside = _inside(table, place, window)
-        rows = _choose(table, place, inside, limit)
+        wanted = _NONE if keep is None else keep.get(prefix, _NONE)
+        rows = _choose(table, place, inside, limit, wanted)
         if prefix == "op":
             base = limit
             while len(rows := _with_ancestors(rows, parent, place.lane >= 0)) > limit and base > 1:
                 base //= 2
-                rows = _choose(table, place, inside, base)
+                rows = _choose(table, place, inside, base, wanted)
         order = np.lexsort((table["start_ns"][rows], place.row[rows], place.lane[rows]))
         chosen[prefix] = (table, place, rows[order])
         shown[label] = [len(rows), max(len(inside), len(rows))]
@@ -166,6 +184,12 @@ def events(
     for prefix, (table, place, rows) in chosen.items():
         start = table["start_ns"][rows]
         columns[f"{prefix}.start"] = start
+        if rows_told:
+            columns[f"{prefix}.row"] = rows
+        if lit is not None:
+            columns[f"{prefix}.lit"] = lit[prefix][rows].astype(np.int64)
+        if keep is not None and prefix in keep:
+            columns[f"{prefix}.kept"] = np.isin(rows, keep[prefix]).astype(np.int64)
         columns[f"{prefix}.dur"] = np.maximum(table["end_ns"][rows] - start, 0)
         slices[prefix] = _slices(place.lane[rows], place.row[rows])
         if prefix == "op":

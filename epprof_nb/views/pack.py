@@ -7,6 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from epprof_nb.analysis import idle
 from epprof_nb.views.encode import bundle
@@ -16,6 +17,8 @@ from epprof_nb.views.tables import offered, table
 from epprof_nb.views.units import duration, percent, shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from epprof_nb.profiles import Profile
     from epprof_nb.views.prepared import Prepared
 
@@ -97,7 +100,7 @@ def time_range(profile: Profile) -> list[int]:
     return [low, max(high, low + 1)]
 
 
-def pack(prepared: Prepared, *, caps: Caps | None = None) -> bytes:
+def pack(prepared: Prepared, *, caps: Caps | None = None, live: bool = False) -> bytes:
     """Return the payload of a profile, compressed; see `epprof_nb.views.encode` for its layout.
 
     Parameters
@@ -107,20 +110,39 @@ def pack(prepared: Prepared, *, caps: Caps | None = None) -> bytes:
     caps
         How many events to embed at most. Fewer are, where the payload would grow too large for
         a notebook; the payload's ``shown`` says how many.
+    live
+        Python answers for what is not embedded.
     """
     head = overview(prepared)
     caps = caps or Caps()
+    given = prepared.selections.given
     while True:
-        header, columns = events(prepared, caps)
+        header, columns = events(
+            prepared, caps, rows_told=live,
+            lit=given.lit if given else None, keep=given.rows if given else None,
+        )  # fmt: skip
+        if given is not None:
+            head["given"] = prepared.selections.step({"what": "rows"}) | {
+                "sent": sum(int(columns[f"{prefix}.kept"].sum()) for prefix in given.rows)
+            }
         data = zlib.compress(bundle({**head, **header}, columns), 6)
         if len(data) <= _PAYLOAD_BYTES or caps.activities <= 100:
             return data
         caps = caps.scaled(0.9 * _PAYLOAD_BYTES / len(data))
 
 
-def pack_window(prepared: Prepared, start_ns: int, end_ns: int, caps: Caps) -> bytes:
-    """Return the events of a window in the same layout, not compressed, no overview."""
-    header, columns = events(prepared, caps, (start_ns, end_ns))
+def pack_window(
+    prepared: Prepared,
+    start_ns: int,
+    end_ns: int,
+    caps: Caps,
+    lit: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+) -> bytes:
+    """Return the events of a window in the same layout, not compressed, no overview.
+
+    Where `lit` is given (table to a bool array), the events say whether they are lit.
+    """
+    header, columns = events(prepared, caps, (start_ns, end_ns), rows_told=True, lit=lit)
     return bundle(header, columns)
 
 

@@ -9,6 +9,7 @@ from epprof_nb.views.document import Tab, block, page
 from epprof_nb.views.pack import to_base64
 from epprof_nb.views.picture import as_png
 from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.select_frame import rows_of_frame
 from epprof_nb.views.text import as_text
 
 if TYPE_CHECKING:
@@ -29,15 +30,22 @@ class View:
         What to show.
     tab
         The view it opens on: ``"timeline"``, ``"breakdown"`` or ``"source"``.
+    select
+        Rows of the profile's tables to light in the timeline; see `Profile.timeline`.
 
     Notes
     -----
     Showing a view saves a static page in the notebook; it needs no kernel to be read again.
     """
 
-    def __init__(self, profile: Profile, tab: Tab = "timeline") -> None:
+    def __init__(
+        self, profile: Profile, tab: Tab = "timeline", *, select: pd.DataFrame | None = None
+    ) -> None:
         self.profile = profile
         self.tab = tab
+        self.select = select
+        # What cannot be shown is said at once, not when a front end asks for it.
+        self._given = {} if select is None else dict([rows_of_frame(profile, select)])
 
     def mimebundle(self, *, mark: str | None = None) -> dict[str, Any]:
         """Return what a front end chooses from: HTML, a picture (base64) and text.
@@ -48,6 +56,7 @@ class View:
             Where given, a live widget of this mark takes the place of the HTML while it lives.
         """
         prepared = Prepared(self.profile)
+        prepared.selections.give(self._given)
         png = as_png(prepared)
         return {
             "text/html": block(prepared, png, tab=self.tab, mark=mark),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from epprof_nb.analysis.attribute import device_work
 from epprof_nb.views import findings, layout, lines, summary, tables, work
 from epprof_nb.views.moments import Moments
+from epprof_nb.views.selections import Selections
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,3 +76,8 @@ class Prepared:
     def device_work(self) -> npt.NDArray[np.bool_]:
         """Which activities keep a device busy."""
         return device_work(self.profile.tables["activities"])
+
+    @cached_property
+    def selections(self) -> Selections:
+        """What is selected, and where it is."""
+        return Selections(self)

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.schema import MISSING
+from epprof_nb.views.describe import PREFIXES
 from epprof_nb.views.layout import MAX_ROWS, Placement
 from epprof_nb.views.lines import source_line
-from epprof_nb.views.select import TABLES, Prefix, event_row
+from epprof_nb.views.select import event_row
 from epprof_nb.views.units import shorten
 from epprof_nb.views.work import FIRST_WAIT
 
@@ -27,7 +28,7 @@ _NAME_CHARACTERS = 600
 _CHAIN = 200
 
 
-def related(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
+def related(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     """Return the events that one event leads to.
 
     Parameters
@@ -88,9 +89,9 @@ def related(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
     }
 
 
-def event(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
+def event(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     """Return where and when one event is; see `related`."""
-    table = prepared.profile.tables[TABLES[prefix]]
+    table = prepared.profile.tables[PREFIXES[prefix]]
     names, place = table.names("name"), placement(prepared, prefix)
     code, start = int(names.codes[row]), int(table["start_ns"][row])
     level = int(place.row[row])
@@ -105,7 +106,7 @@ def event(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
     }
 
 
-def placement(prepared: Prepared, prefix: Prefix) -> Placement:
+def placement(prepared: Prepared, prefix: str) -> Placement:
     """Return where the events of a table are drawn."""
     layout = prepared.layout
     return {"op": layout.ops, "api": layout.api_calls, "act": layout.activities}[prefix]
@@ -147,7 +148,7 @@ def _delay(prepared: Prepared, row: int, call: int) -> int:
     )
 
 
-def _launched(prepared: Prepared, prefix: Prefix, row: int) -> tuple[Ints, int]:
+def _launched(prepared: Prepared, prefix: str, row: int) -> tuple[Ints, int]:
     """Return the activities to draw lines to, the longest first, and how many there are."""
     work, tables = prepared.work, prepared.profile.tables
     activities = tables["activities"]
@@ -173,7 +174,7 @@ def _launched(prepared: Prepared, prefix: Prefix, row: int) -> tuple[Ints, int]:
 
 
 def _flows(
-    prepared: Prepared, prefix: Prefix, row: int, activities: Ints
+    prepared: Prepared, prefix: str, row: int, activities: Ints
 ) -> list[list[dict[str, Any]]]:
     if not len(activities):
         return []
@@ -199,15 +200,15 @@ def _flows(
     return flows
 
 
-def _neighbours(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
+def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     place = placement(prepared, prefix)
     mine = np.flatnonzero((place.lane == place.lane[row]) & (place.row == place.row[row]))
     before, after, _ = _around(prepared, prefix, row, mine)
     return {"before": before, "after": after}
 
 
-def _same_name(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
-    codes = prepared.profile.tables[TABLES[prefix]].names("name").codes
+def _same_name(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+    codes = prepared.profile.tables[PREFIXES[prefix]].names("name").codes
     drawn = placement(prepared, prefix).lane >= 0
     mine = np.flatnonzero((codes == codes[row]) & drawn)
     before, after, number = _around(prepared, prefix, row, mine)
@@ -215,10 +216,10 @@ def _same_name(prepared: Prepared, prefix: Prefix, row: int) -> dict[str, Any]:
 
 
 def _around(
-    prepared: Prepared, prefix: Prefix, row: int, rows: Ints
+    prepared: Prepared, prefix: str, row: int, rows: Ints
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None, int]:
     """Return what comes before and after `row` among `rows` by time, and its position."""
-    start = prepared.profile.tables[TABLES[prefix]]["start_ns"][rows]
+    start = prepared.profile.tables[PREFIXES[prefix]]["start_ns"][rows]
     if np.any(start[1:] < start[:-1]):
         rows = rows[np.argsort(start, kind="stable")]
     at = int(np.flatnonzero(rows == row)[0]) if row in rows else 0

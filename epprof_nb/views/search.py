@@ -6,11 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.views.describe import PREFIXES
 from epprof_nb.views.units import shorten
 
 if TYPE_CHECKING:
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
     from epprof_nb.views.prepared import Prepared
 
 Ints = npt.NDArray[np.int64]
-Prefix = Literal["op", "api", "act"]
 
-_TABLES: dict[Prefix, str] = {"op": "ops", "api": "api_calls", "act": "activities"}
+_PREFIXES: tuple[str, ...] = ("op", "api", "act")
 _PATTERN_CHARACTERS = 400
 _NAME_CHARACTERS = 2_000
 _SECONDS = 3.0
@@ -34,8 +34,10 @@ json.dump([i for i, name in enumerate(names) if found(name)], sys.stdout)
 """
 
 
-class Matches:
-    """What one pattern found, in the order of time.
+def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
+    """Return the rows of each table whose name matches, ascending.
+
+    Events that have no place in the timeline are left out.
 
     Parameters
     ----------
@@ -44,76 +46,18 @@ class Matches:
     pattern
         A regular expression as of `re`; where it has no capital letter, case does not matter.
 
-    Attributes
-    ----------
-    count
-        Number of events whose name matches.
-
     Raises
     ------
     ValueError
         For a pattern that is no regular expression, is too long, or takes too long; the message
         is for the person who typed it.
     """
-
-    def __init__(self, prepared: Prepared, pattern: str) -> None:
-        self._prepared = prepared
-        self.rows = matching(prepared, pattern)
-        self._starts: dict[Prefix, Ints] = {}
-        for prefix, rows in self.rows.items():
-            start = prepared.profile.tables[_TABLES[prefix]]["start_ns"][rows]
-            if np.any(start[1:] < start[:-1]):
-                order = np.argsort(start, kind="stable")
-                self.rows[prefix], start = rows[order], start[order]
-            self._starts[prefix] = start
-        self.count = sum(len(rows) for rows in self.rows.values())
-
-    def number_at(self, time_ns: float) -> int:
-        """Return the number, from 0, of the first match that starts at `time_ns` or later.
-
-        The first one of all where none does, as a search goes round.
-        """
-        before = sum(int(np.searchsorted(s, time_ns, side="left")) for s in self._starts.values())
-        return before if before < self.count else 0
-
-    def nth(self, number: int) -> tuple[Prefix, int]:
-        """Return the table and row of match `number`, from 0 in the order of starts.
-
-        Of matches that start together, ops come before API calls and these before activities.
-        """
-        low = min(int(s[0]) for s in self._starts.values() if len(s))
-        high = max(int(s[-1]) for s in self._starts.values() if len(s))
-        # The smallest time up to which more than `number` matches have started.
-        while low < high:
-            middle = (low + high) // 2
-            if self._until(middle) > number:
-                high = middle
-            else:
-                low = middle + 1
-        left = number - self._until(low - 1)
-        for prefix, starts in self._starts.items():
-            first, end = np.searchsorted(starts, (low, low + 1))
-            if left < end - first:
-                return prefix, int(self.rows[prefix][first + left])
-            left -= int(end - first)
-        raise IndexError(number)
-
-    def _until(self, time_ns: int) -> int:
-        starts = self._starts.values()
-        return sum(int(np.searchsorted(s, time_ns, side="right")) for s in starts)
-
-
-def matching(prepared: Prepared, pattern: str) -> dict[Prefix, Ints]:
-    """Return the rows of each table whose name matches; ValueError as for `Matches`.
-
-    Events that have no place in the timeline are left out.
-    """
     layout = prepared.layout
     places = {"op": layout.ops, "api": layout.api_calls, "act": layout.activities}
     texts: dict[str, int] = {}
-    tables: dict[Prefix, tuple[Table, Ints]] = {}
-    for prefix, name in _TABLES.items():
-        table = prepared.profile.tables[name]
+    tables: dict[str, tuple[Table, Ints]] = {}
+    for prefix in _PREFIXES:
+        table = prepared.profile.tables[PREFIXES[prefix]]
         own = [
             texts.setdefault(shorten(text, _NAME_CHARACTERS), len(texts))
             for text in table.names("name").categories
@@ -121,7 +65,7 @@ def matching(prepared: Prepared, pattern: str) -> dict[Prefix, Ints]:
         tables[prefix] = table, np.array(own, np.int64)
     hits = np.zeros(len(texts), np.bool_)
     hits[find(list(texts), pattern)] = True
-    found: dict[Prefix, Ints] = {}
+    found: dict[str, Ints] = {}
     for prefix, (table, places_of) in tables.items():
         # A missing name, code -1, leads to the last place: no match.
         by_code = np.append(hits[places_of], np.False_)
@@ -131,7 +75,7 @@ def matching(prepared: Prepared, pattern: str) -> dict[Prefix, Ints]:
 
 
 def find(texts: Sequence[str], pattern: str) -> list[int]:
-    """Return which of `texts` the pattern is found in; ValueError as for `Matches`."""
+    """Return which of `texts` the pattern is found in; ValueError as for `matching`."""
     if not pattern:
         return []
     if len(pattern) > _PATTERN_CHARACTERS:

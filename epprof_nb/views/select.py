@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.schema import MISSING
+from epprof_nb.views.describe import PREFIXES
 from epprof_nb.views.search import matching
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Prefix = Literal["op", "api", "act"]
-
-TABLES: dict[Prefix, str] = {"op": "ops", "api": "api_calls", "act": "activities"}
-"""The viewer's short names of the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class Selected:
     Attributes
     ----------
     rows
-        Table (as in `TABLES`) to the rows that were asked for, int64, ascending.
+        Table (as in `PREFIXES`) to the rows that were asked for, int64, ascending.
     lit
         Table to a bool array, one value a row of the table: what lights up. The rows, what ran
         under them, and the ops above them.
@@ -40,8 +37,8 @@ class Selected:
         First and last nanosecond of the rows; None where there are none.
     """
 
-    rows: dict[Prefix, Ints]
-    lit: dict[Prefix, Mask]
+    rows: dict[str, Ints]
+    lit: dict[str, Mask]
     extent: tuple[int, int] | None
 
     @property
@@ -63,7 +60,8 @@ def select(prepared: Prepared, wanted: Mapping[str, Any]) -> Selected:
         ``event``
             One row: ``prefix`` (``op``, ``api`` or ``act``) and ``row``.
         ``where``
-            All rows of ``prefix`` whose columns have the values of ``equals``; None is missing.
+            All rows of ``prefix`` whose columns have the values of ``equals``: column to a
+            value, or to a list of those allowed; None is missing.
         ``search``
             All rows of all tables whose name matches the regular expression ``pattern``.
 
@@ -84,7 +82,7 @@ def select(prepared: Prepared, wanted: Mapping[str, Any]) -> Selected:
         return of_rows(prepared, {_prefix(wanted): np.array([row])}, launches=True)
     if what == "where":
         prefix = _prefix(wanted)
-        table = prepared.profile.tables[TABLES[prefix]]
+        table = prepared.profile.tables[PREFIXES[prefix]]
         return of_rows(prepared, {prefix: _where(table, dict(wanted["equals"]))})
     if what == "search":
         found = matching(prepared, str(wanted["pattern"]))
@@ -94,7 +92,7 @@ def select(prepared: Prepared, wanted: Mapping[str, Any]) -> Selected:
 
 def of_rows(
     prepared: Prepared,
-    rows: Mapping[Prefix, Ints],
+    rows: Mapping[str, Ints],
     *,
     below: bool = True,
     launches: bool = False,
@@ -113,7 +111,7 @@ def of_rows(
         Light the API calls of activities too, and the activities of API calls.
     """
     tables, work = prepared.profile.tables, prepared.work
-    lit = {prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in TABLES.items()}
+    lit = {prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in PREFIXES.items()}
     for prefix, mine in rows.items():
         lit[prefix][mine] = True
     if below and len(rows.get("op", ())):
@@ -138,40 +136,42 @@ _NONE: Ints = np.empty(0, np.int64)
 
 def event_row(prepared: Prepared, wanted: Mapping[str, Any]) -> int:
     """Return the row of ``prefix`` and ``row``; ValueError where the profile has none such."""
-    name = TABLES[_prefix(wanted)]
+    name = PREFIXES[_prefix(wanted)]
     row = int(wanted["row"])
     if not 0 <= row < len(prepared.profile.tables[name]):
         raise ValueError(f"table {name} has no row {row}")
     return row
 
 
-def _prefix(wanted: Mapping[str, Any]) -> Prefix:
-    prefix = wanted.get("prefix")
-    if prefix not in TABLES:
+def _prefix(wanted: Mapping[str, Any]) -> str:
+    prefix = str(wanted.get("prefix"))
+    if prefix not in PREFIXES:
         raise ValueError(f"the viewer has no table {prefix!r}")
-    return cast("Prefix", prefix)
+    return prefix
 
 
 def _where(table: Table, equals: dict[str, Any]) -> Ints:
     inside = np.ones(len(table), np.bool_)
-    for column, value in equals.items():
+    for column, wanted in equals.items():
         if column not in table.schema.names:
             raise ValueError(f"table {table.schema.name} has no column {column!r}")
+        values = wanted if isinstance(wanted, list) else [wanted]
         if table.schema.column(column).kind in ("name", "args"):
             names = table.names(column)
-            inside &= names.codes < 0 if value is None else names.equals(str(value))
+            # Code -1, a missing name, is the last place.
+            allowed = np.array([name in values for name in (*names.categories, None)], np.bool_)
+            inside &= allowed[names.codes]
         else:
-            inside &= table[column] == (MISSING if value is None else int(value))
+            numbers = [MISSING if value is None else int(value) for value in values]
+            inside &= np.isin(table[column], numbers)
     return np.flatnonzero(inside)
 
 
-def _light_launches(
-    prepared: Prepared, rows: Mapping[Prefix, Ints], lit: dict[Prefix, Mask]
-) -> None:
+def _light_launches(prepared: Prepared, rows: Mapping[str, Ints], lit: dict[str, Mask]) -> None:
     """Light what shares a correlation id with the API calls and activities of `rows`."""
     tables = prepared.profile.tables
     given = [
-        tables[TABLES[prefix]]["correlation_id"][rows[prefix]]
+        tables[PREFIXES[prefix]]["correlation_id"][rows[prefix]]
         for prefix in ("api", "act")
         if prefix in rows
     ]
@@ -180,7 +180,7 @@ def _light_launches(
     if not len(ids):
         return
     for prefix in ("api", "act"):
-        lit[prefix] |= np.isin(tables[TABLES[prefix]]["correlation_id"], ids)
+        lit[prefix] |= np.isin(tables[PREFIXES[prefix]]["correlation_id"], ids)
 
 
 def _light_above(parent: Ints, ops: Ints, lit: Mask) -> None:
@@ -194,10 +194,10 @@ def _light_above(parent: Ints, ops: Ints, lit: Mask) -> None:
         fresh = fresh[~seen[fresh]]
 
 
-def _extent(prepared: Prepared, rows: Mapping[Prefix, Ints]) -> tuple[int, int] | None:
+def _extent(prepared: Prepared, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
     found = []
     for prefix, mine in rows.items():
-        table = prepared.profile.tables[TABLES[prefix]]
+        table = prepared.profile.tables[PREFIXES[prefix]]
         start = table["start_ns"][mine]
         if len(mine):
             end = np.maximum(table["end_ns"][mine], start)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.schema import MISSING
-from epprof_nb.views.select import TABLES, Prefix
+from epprof_nb.views.describe import PREFIXES
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
-_TELLING: dict[Prefix, frozenset[str]] = {
+_TELLING: dict[str, frozenset[str]] = {
     "op": frozenset({"parent_op_id", "op_type", "suspended_ns"}),
     "act": frozenset({"kind", "stream_id", "attribution", "device_id"}),
     "api": frozenset({"domain", "return_value", "captured"}),
@@ -30,7 +30,7 @@ _HOW = (
 )
 
 
-def rows_of_frame(profile: Profile, frame: pd.DataFrame) -> tuple[Prefix, Ints]:
+def rows_of_frame(profile: Profile, frame: pd.DataFrame) -> tuple[str, Ints]:
     """Return which rows of which table of `profile` a DataFrame holds.
 
     Parameters
@@ -61,13 +61,13 @@ def rows_of_frame(profile: Profile, frame: pd.DataFrame) -> tuple[Prefix, Ints]:
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"select takes a DataFrame, not {type(frame).__name__}. {_HOW}")
     prefix = _table_of(frame)
-    table = profile.tables[TABLES[prefix]]
+    table = profile.tables[PREFIXES[prefix]]
     rows = _op_rows(frame, table) if prefix == "op" else _numbered_rows(frame, table)
     _prove(frame, table, rows)
     return prefix, np.unique(rows)
 
 
-def _table_of(frame: pd.DataFrame) -> Prefix:
+def _table_of(frame: pd.DataFrame) -> str:
     columns = set(map(str, frame.columns))
     # Where frames were joined, the table whose columns they started with is the rows' own.
     for name in map(str, frame.columns):

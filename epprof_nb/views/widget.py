@@ -15,10 +15,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import anywidget
-import numpy as np
 import traitlets
 
 from epprof_nb.views.answers import answer, answers
+from epprof_nb.views.choice import Choice
 from epprof_nb.views.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -46,16 +46,22 @@ class LiveView(anywidget.AnyWidget):
         The view it opens on.
     mark
         The mark of the static view whose place it takes.
+    select
+        Rows to light from the start, see `LiveView.select`.
     """
 
     _esm = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
     mark = traitlets.Unicode().tag(sync=True)
     tab = traitlets.Unicode("timeline").tag(sync=True)
 
-    def __init__(self, profile: Profile, *, tab: str, mark: str) -> None:
+    def __init__(
+        self, profile: Profile, *, tab: str, mark: str, select: pd.DataFrame | None = None
+    ) -> None:
         super().__init__(mark=mark, tab=tab)
         self._prepared = Prepared(profile)
-        self._selected: dict[str, Any] | None = None
+        self._choice = Choice(self._prepared)
+        if select is not None:
+            self._choice.give(select)
         self._emptied = False
         self.on_msg(self._answer)
 
@@ -64,22 +70,33 @@ class LiveView(anywidget.AnyWidget):
         """The activities selected in the view; all of them where nothing is selected.
 
         An op selects what it and the ops below it launched, an activity or API call all that
-        its correlation id ties together.
+        its correlation id ties together, a search or a row of the breakdown what it lights. Of
+        these, a span marked on the timeline leaves those with a part in it, as whole rows. The
+        index is that of `Profile.activities`.
         """
-        activities = self._prepared.profile.activities
-        chosen = self._selected
-        if chosen is None:
-            return activities
-        if chosen["table"] == "op":
-            work = self._prepared.work
-            tree = work.tree
-            (row,) = tree.rows(np.array([int(chosen["op"])]))
-            inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
-            return activities[np.append(inside, np.False_)[work.activity_op]]
-        correlation = int(chosen["correlation"])
-        if correlation >= 0:
-            return activities[(activities["correlation_id"] == correlation).fillna(value=False)]
-        return activities[activities["start_ns"] == int(chosen["start"])]
+        return self._choice.frame()
+
+    @property
+    def selected_span(self) -> tuple[int, int] | None:
+        """Start and end of the span marked on the timeline, ns; None where none is."""
+        return self._choice.span
+
+    def select(self, frame: pd.DataFrame | None) -> None:
+        """Light the rows of a DataFrame in the view, and go to where they are.
+
+        Parameters
+        ----------
+        frame
+            Rows of `Profile.activities`, `Profile.ops` or `Profile.api_calls`, filtered or sorted
+            as you like; None clears the selection.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what holds no rows of this profile; the message says what to pass.
+        """
+        wanted = self._choice.give(frame)
+        self.send({"type": "select", "selection": wanted})
 
     def empty_display(self) -> None:
         """Empty the display that brought the widget, so that it is not saved."""
@@ -97,7 +114,7 @@ class LiveView(anywidget.AnyWidget):
         if kind == "mounted":
             self.empty_display()
         elif kind == "selected":
-            self._selected = content if content.get("table") else None
+            self._choice.told(content)
         elif answers(kind):
             reply = answer(self._prepared, content)
             self.send(
@@ -108,7 +125,7 @@ class LiveView(anywidget.AnyWidget):
 
 def show(view: View) -> LiveView:
     """Display `view` as a static page and, where the front end can, the live view in its place."""
-    live = LiveView(view.profile, tab=view.tab, mark=uuid.uuid4().hex)
+    live = LiveView(view.profile, tab=view.tab, mark=uuid.uuid4().hex, select=view.select)
     _publish(view.mimebundle(mark=live.mark))
     bundle = live._repr_mimebundle_()
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})

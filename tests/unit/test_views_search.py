@@ -10,7 +10,8 @@ from tiny import call, kernel, op, profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views import search
 from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.search import Matches, find
+from epprof_nb.views.search import find, matching
+from epprof_nb.views.walk import Walk
 
 
 @pytest.fixture(scope="module")
@@ -21,34 +22,38 @@ def prepared():
     return Prepared(profile(ops, kernels, calls))
 
 
+def found(prepared, pattern):
+    return Walk(prepared.profile, matching(prepared, pattern))
+
+
 def walk(matches):
     return [matches.nth(n) for n in range(matches.count)]
 
 
 def test_matches_come_in_the_order_of_time_over_all_tables(prepared):
-    assert walk(Matches(prepared, "forward|back")) == [
+    assert walk(found(prepared, "forward|back")) == [
         ("op", 0), ("act", 0), ("op", 1), ("act", 1)
     ]  # fmt: skip
-    assert walk(Matches(prepared, "^cu")) == [("api", 0), ("api", 1)]
+    assert walk(found(prepared, "^cu")) == [("api", 0), ("api", 1)]
 
 
 def test_case_matters_only_where_the_pattern_has_capitals(prepared):
-    assert Matches(prepared, "back").count == 2
-    assert walk(Matches(prepared, "Back")) == [("op", 1)]
+    assert found(prepared, "back").count == 2
+    assert walk(found(prepared, "Back")) == [("op", 1)]
     # The capital of a class of characters is no letter.
-    assert Matches(prepared, r"BACK\S*").count == 0
-    assert Matches(prepared, r"back\S*").count == 2
+    assert found(prepared, r"BACK\S*").count == 0
+    assert found(prepared, r"back\S*").count == 2
 
 
 def test_a_search_starts_at_a_time_and_goes_round(prepared):
-    matches = Matches(prepared, "gemm")
+    matches = found(prepared, "gemm")
     assert matches.number_at(0) == 0
     assert matches.number_at(21) == 1
     assert matches.number_at(500) == 0
 
 
 def test_nothing_matches_the_empty_pattern(prepared):
-    assert Matches(prepared, "").count == 0
+    assert found(prepared, "").count == 0
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2", "[z-a]", "*"])
@@ -57,7 +62,7 @@ def test_what_is_no_pattern_is_refused_or_found_as_re_does(prepared, pattern):
         expected = re.compile(pattern)
     except re.error:
         with pytest.raises(ValueError, match="Not a regular expression"):
-            Matches(prepared, pattern)
+            found(prepared, pattern)
     else:
         names = ["a{2", "aa"]
         assert find(names, pattern) == [i for i, n in enumerate(names) if expected.search(n)]
@@ -71,7 +76,7 @@ def test_a_pattern_that_never_ends_is_ended(monkeypatch):
 
 def test_a_pattern_of_absurd_length_is_refused(prepared):
     with pytest.raises(ValueError, match="400 characters"):
-        Matches(prepared, "a" * 401)
+        found(prepared, "a" * 401)
 
 
 def test_patterns_and_plain_words_find_the_same():
@@ -82,11 +87,11 @@ def test_patterns_and_plain_words_find_the_same():
 
 def test_every_match_is_found_by_number():
     prepared = Prepared(synthetic_profile(activities=4_000))
-    matches = Matches(prepared, "gemm|memcpy|conv|backward")
-    found = walk(matches)
+    matches = found(prepared, "gemm|memcpy|conv|backward")
+    steps = walk(matches)
     frames = {"op": prepared.profile.ops, "api": prepared.profile.api_calls,
               "act": prepared.profile.activities}  # fmt: skip
-    starts = [int(frames[prefix]["start_ns"].iloc[row]) for prefix, row in found]
+    starts = [int(frames[prefix]["start_ns"].iloc[row]) for prefix, row in steps]
     assert starts == sorted(starts)
     expected = {
         (prefix, row)
@@ -94,5 +99,5 @@ def test_every_match_is_found_by_number():
         for row, name in enumerate(frame["name"])
         if re.search("gemm|memcpy|conv|backward", name, re.IGNORECASE)
     }
-    assert len(found) == len(set(found))
-    assert set(found) == expected
+    assert len(steps) == len(set(steps))
+    assert set(steps) == expected
