@@ -60,8 +60,9 @@ def overview(prepared: Prepared) -> dict[str, Any]:
                  "text": percent(b.share)}
                 for b in summary.busy
             ],
-            "counts": summary.counts,
-            "quality": summary.quality,
+            "counts": [{"what": what, "text": text} for what, text in summary.counted],
+            "quality": summary.trust,
+            "stray": {"what": "stray", "text": summary.stray} if summary.stray else None,
             "incomplete": summary.lost > 0,
             "empty": summary.empty,
             "error": summary.error,
@@ -71,6 +72,7 @@ def overview(prepared: Prepared) -> dict[str, Any]:
         "findings": [
             {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in prepared.findings
         ],
+        "gaps": [list(gap) for gap in summary.longest_gaps],
         "lanes": [
             {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
              "device": lane.device}

@@ -14,6 +14,8 @@ from epprof_nb.views.units import duration, percent, plural, size
 from epprof_nb.views.work import KERNEL, MEMCPY, MEMSET, kind_codes
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from epprof_nb.profiles import Profile
 
 IDLE_GAP_NS = 1_000_000
@@ -29,6 +31,7 @@ class Busy:
     share: float
 
 
+_GAPS = 1_000
 _TELLING_SHARE = 0.25
 
 
@@ -37,7 +40,8 @@ class Summary:
     """The numbers of the summary line.
 
     ``recorded`` is the share of launches whose activity was recorded, None where it is not
-    known; ``cost`` the profiler's own time as a share of the wall time, None likewise.
+    known; ``longest_gaps`` are start and end (ns) of the idle gaps in the order of time, at most a
+    thousand; ``cost`` the profiler's own time as a share of the wall time, None likewise.
     """
 
     wall_ns: int
@@ -48,6 +52,7 @@ class Summary:
     copy_bytes: int
     sets: int
     gaps: int
+    longest_gaps: tuple[tuple[int, int], ...]
     recorded: float | None
     lost: int
     cost: float | None
@@ -56,22 +61,38 @@ class Summary:
     error: str | None
 
     @property
-    def counts(self) -> str:
-        """What the device did, as ``4,212 kernels · 36 copies (1.20 GB)``."""
+    def counted(self) -> list[tuple[str, str]]:
+        """What the device did, as (kind of activity or ``gaps``, text); only what occurred."""
         parts = []
         if self.kernels:
-            parts.append(plural(self.kernels, "kernel"))
+            parts.append(("kernel", plural(self.kernels, "kernel")))
         if self.copies:
-            parts.append(f"{plural(self.copies, 'copy', 'copies')} ({size(self.copy_bytes)})")
+            text = f"{plural(self.copies, 'copy', 'copies')} ({size(self.copy_bytes)})"
+            parts.append(("memcpy", text))
         if self.sets:
-            parts.append(plural(self.sets, "set"))
+            parts.append(("memset", plural(self.sets, "set")))
         if self.gaps:
-            parts.append(f"{plural(self.gaps, 'idle gap')} > 1 ms")
-        return " · ".join(parts)
+            parts.append(("gaps", f"{plural(self.gaps, 'idle gap')} > 1 ms"))
+        return parts
+
+    @property
+    def counts(self) -> str:
+        """What the device did, as ``4,212 kernels · 36 copies (1.20 GB)``."""
+        return " · ".join(text for _, text in self.counted)
 
     @property
     def quality(self) -> str:
         """How far the numbers can be trusted, as ``recorded 100 %, +4 % profiling cost``."""
+        return ", ".join(part for part in (self.trust, self.stray) if part)
+
+    @property
+    def stray(self) -> str:
+        """How many activities have no op, in words; empty where all have one."""
+        return f"{self.unattributed:,} without an op" if self.unattributed else ""
+
+    @property
+    def trust(self) -> str:
+        """What `quality` says of recording and its cost."""
         parts = []
         if self.recorded is not None:
             lost = f" ({plural(self.lost, 'record')} lost)" if self.lost else ""
@@ -81,8 +102,6 @@ class Summary:
             # A short cell's share would be thousands of per cent: the time itself says more.
             told = percent(self.cost) if self.cost <= _TELLING_SHARE else duration(self.cost_ns)
             parts.append(f"+{told} profiling cost")
-        if self.unattributed:
-            parts.append(f"{self.unattributed:,} without an op")
         return ", ".join(parts)
 
     @property
@@ -154,8 +173,15 @@ def _busy(profile: Profile, wall_ns: int) -> tuple[Busy, ...]:
     return tuple(result)
 
 
+def _longest(gaps: pd.DataFrame) -> tuple[tuple[int, int], ...]:
+    kept = gaps.nlargest(_GAPS, "duration_ns").sort_values("start_ns")
+    return tuple(zip(kept["start_ns"].tolist(), kept["end_ns"].tolist(), strict=True))
+
+
 def summarise(profile: Profile) -> Summary:
     """Compute the numbers of the summary line."""
+    gaps = idle.gaps(profile, IDLE_GAP_NS)
+    gaps = gaps[gaps["position"] == "between"]
     kinds = kind_codes(profile)
     activities = profile.tables["activities"]
     copies = kinds == MEMCPY
@@ -172,7 +198,8 @@ def summarise(profile: Profile) -> Summary:
         copies=int(copies.sum()),
         copy_bytes=int(np.maximum(activities["bytes"][copies], 0).sum()),
         sets=int((kinds == MEMSET).sum()),
-        gaps=int((idle.gaps(profile, IDLE_GAP_NS)["position"] == "between").sum()),
+        gaps=len(gaps),
+        longest_gaps=_longest(gaps),
         recorded=recorded,
         lost=lost,
         cost=None if cost is None else float(cost),

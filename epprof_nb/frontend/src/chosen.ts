@@ -1,25 +1,56 @@
-// What is chosen and lit, and the panel that tells of it.
+// What is chosen and lit, and the panel that tells of it. An event, all events of a kind or name,
+// a search's matches, or the rows of a DataFrame: whatever is drawn, it stays chosen.
 
-import { panel } from "./details.ts";
+import { heading, panel } from "./details.ts";
 import { h } from "./dom.ts";
+import { count } from "./format.ts";
 import type { Hit } from "./hit.ts";
 import type { Events } from "./model.ts";
 import type { Lit } from "./renderer.ts";
-import { light, lightActivities, lightOps } from "./selection.ts";
+import type { Range } from "./scale.ts";
+import { chosenOf, lightOf } from "./selection.ts";
+import type { Supply } from "./supply.ts";
+import {
+  hitOf,
+  type Ref,
+  type Related,
+  rangeOf,
+  refOf,
+  type Step,
+  sameRef,
+  type Wanted,
+} from "./wanted.ts";
 
 const HINT =
-  "Click an op to light what it launched. Scroll to zoom, drag to move (or W A S D); double-click shows all.";
+  "Click an event for its details and what it launched. Drag on the ruler to mark a span, / to search, ? for all keys.";
+
+/** What the selection needs of the timeline. */
+export interface Stage {
+  draw(): void;
+  /** Glides to a stretch of time. */
+  show(stretch: Range): void;
+  /** Brings an event into sight, in time and among the lanes. */
+  reveal(ref: Ref): void;
+  /** What is lit has changed: asks for the window again where Python lights it. */
+  relight(): void;
+  flows(pairs: Related["flows"]): void;
+}
 
 export class Chosen {
   readonly panel = h("div", { class: "ep-panel", "aria-live": "polite" });
+  #wanted: Wanted | null = null;
+  #at: Ref | null = null;
+  #extent: Range | null = null;
+  #span: Range | null = null;
   #lit: Lit | null = null;
-  #at: Hit | null = null;
+  /** What many events are called, and where in them one stands. */
+  #many: { label: string; step: Step } | null = null;
   #events: Events;
 
   constructor(
     private readonly first: Events,
-    private readonly more: boolean,
-    private readonly changed: (at: Hit | null) => void,
+    private readonly supply: Supply,
+    private readonly stage: Stage,
   ) {
     this.#events = first;
     this.#hint();
@@ -29,61 +60,186 @@ export class Chosen {
     return this.#lit;
   }
 
-  /** The event that was clicked last. */
-  get at(): Hit | null {
+  /** The event whose details are shown. */
+  get at(): Ref | null {
     return this.#at;
   }
 
-  /** Other events are drawn: what was lit among the old ones is gone. */
+  get wanted(): Wanted | null {
+    return this.#wanted;
+  }
+
+  /** Where all that is chosen lies. */
+  get extent(): Range | null {
+    return this.#at ? rangeOf(this.#at) : this.#extent;
+  }
+
+  /** Other events are drawn: what is chosen stays. */
   use(events: Events): void {
     this.#events = events;
-    this.#lit = null;
+    this.#relight();
+    if (!this.#wanted) this.#hint();
+  }
+
+  /** Chooses what was clicked; null clears. */
+  select(hit: Hit | null): void {
+    if (hit) this.#choose(refOf(hit));
+    else this.clear();
+  }
+
+  /** Chooses an event wherever it is, and brings it into sight. */
+  choose(ref: Ref): void {
+    this.#choose(ref);
+    this.stage.reveal(ref);
+  }
+
+  clear(): void {
+    this.#want(null);
     this.#at = null;
+    this.#many = null;
+    this.#extent = null;
+    this.stage.flows([]);
+    this.#relight();
     this.#hint();
   }
 
-  select(at: Hit | null): void {
-    this.#at = at;
-    this.#lit = at ? light(this.#events, at) : null;
-    if (at) {
-      const op = this.#events.op;
-      const choose = (event: number): void => this.select({ set: op, event });
-      this.panel.replaceChildren(...panel(at, this.#events, choose));
-    } else this.#hint();
-    this.changed(at);
+  /** Lights all that `wanted` means under the name `label`, and goes to where it is. */
+  async want(wanted: Wanted, label: string, go = true): Promise<Step | null> {
+    this.#want(wanted);
+    this.#at = null;
+    this.#many = null;
+    this.stage.flows([]);
+    this.#relight();
+    let step: Step;
+    try {
+      step = await this.supply.step(wanted, {});
+    } catch (error) {
+      this.panel.replaceChildren(h("p", { class: "ep-warn" }, words(error)));
+      return null;
+    }
+    if (this.#wanted !== wanted) return null;
+    this.#many = { label, step };
+    this.#extent = step.start === null ? null : { start: step.start, end: step.end ?? step.start };
+    if (go && this.#extent) this.stage.show(this.#extent);
+    this.#tellMany();
+    return step;
   }
 
-  /** Lights all ops for which `wanted` holds, with what they launched. */
-  ops(wanted: (op: number) => boolean): void {
-    const { op } = this.#events;
-    const found = Array.from({ length: op.length }, (_, i) => i).filter(wanted);
-    this.#light(found.length ? lightOps(this.#events, found) : null);
+  /** Steps through what `want` lit: the next event, or the one before. */
+  async walk(by: 1 | -1, from?: number): Promise<Step | null> {
+    const [wanted, many] = [this.#wanted, this.#many];
+    if (!wanted || !many) return null;
+    const now = many.step.number;
+    const where =
+      now !== null
+        ? { number: now + by }
+        : from !== undefined
+          ? { at: from }
+          : { number: by > 0 ? 0 : -1 };
+    const step = await this.supply.step(wanted, where);
+    if (this.#wanted !== wanted || !step.event) return null;
+    this.#many = { label: many.label, step };
+    this.#at = step.event;
+    this.#relight();
+    this.stage.reveal(step.event);
+    void this.#describe(step.event);
+    return step;
   }
 
-  /** Lights all activities for which `wanted` holds, with the ops above them. */
-  activities(wanted: (activity: number) => boolean): void {
-    this.#light(lightActivities(this.#events, wanted));
+  /** Tells of a span that was marked, for Python. */
+  mark(span: Range | null): void {
+    this.#span = span;
+    this.supply.selected(this.#wanted, span);
   }
 
-  #light(lit: Lit | null): void {
-    this.#lit = lit;
-    this.#hint();
+  #choose(ref: Ref): void {
+    this.#want({ what: "event", prefix: ref.prefix, row: ref.row });
+    this.#many = null;
+    this.#at = ref;
+    this.#relight();
+    void this.#describe(ref);
+  }
+
+  #want(wanted: Wanted | null): void {
+    this.#wanted = wanted;
+    this.supply.selected(wanted, this.#span);
+    this.stage.relight();
+  }
+
+  #relight(): void {
+    const wanted = this.#wanted;
+    this.#lit = wanted && {
+      ...lightOf(this.#events, wanted),
+      chosen: chosenOf(this.#events, this.#at),
+    };
+    this.stage.draw();
+  }
+
+  async #describe(at: Ref): Promise<void> {
+    const many = this.#manyBar();
+    this.panel.replaceChildren(...many, heading(at));
+    try {
+      const [fields, related] = await Promise.all([
+        this.supply.describe(at),
+        this.supply.related(at),
+      ]);
+      if (!sameRef(this.#at, at)) return;
+      const actions = {
+        choose: (ref: Ref) => this.choose(ref),
+        show: (ref: Ref) => this.stage.show(rangeOf(ref)),
+      };
+      const hit = hitOf(this.#events, at);
+      this.panel.replaceChildren(...many, ...panel(at, hit, fields, related, actions));
+      this.stage.flows(related.flows);
+    } catch (error) {
+      if (sameRef(this.#at, at)) this.panel.append(h("p", { class: "ep-warn" }, words(error)));
+    }
+  }
+
+  #tellMany(): void {
+    this.panel.replaceChildren(...this.#manyBar());
+  }
+
+  #manyBar(): HTMLElement[] {
+    if (!this.#many) return [];
+    const { label, step } = this.#many;
+    const at = step.number === null ? "" : `${count(step.number + 1)} of `;
+    const button = (sign: string, title: string, by: 1 | -1): HTMLElement => {
+      const one = h("button", { type: "button", "aria-label": title, title }, sign);
+      one.disabled = step.count === 0;
+      one.addEventListener("click", () => void this.walk(by));
+      return one;
+    };
+    const bar = h(
+      "div",
+      { class: "ep-steps ep-many" },
+      h(
+        "span",
+        { class: "ep-step" },
+        button("‹", "Previous of these", -1),
+        h("strong", {}, `${at}${count(step.count)}`),
+        ` ${label}`,
+        button("›", "Next of these", 1),
+      ),
+    );
+    return [bar];
   }
 
   #hint(): void {
     const shown = Object.entries(this.#events.shown)
       .filter(([, [sent, all]]) => sent < all)
-      .map(
-        ([what, [sent, all]]) =>
-          `${sent.toLocaleString("en")} of ${all.toLocaleString("en")} ${what}`,
-      );
+      .map(([what, [sent, all]]) => `${count(sent)} of ${count(all)} ${what}`);
     this.panel.replaceChildren(h("p", { class: "ep-faint" }, HINT));
     if (shown.length) {
-      const more = this.more ? "; zooming in loads the rest" : "";
+      const more = this.supply.live ? "; zooming in loads the rest" : "";
       const text = `Drawn are ${shown.join(", ")}, the longest of each moment${more}. All numbers count everything.`;
       this.panel.append(h("p", { class: "ep-note" }, text));
     } else if (this.#events !== this.first) {
       this.panel.append(h("p", { class: "ep-note" }, "Drawn is all of this window."));
     }
   }
+}
+
+function words(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,122 +1,185 @@
 // What is known about one event: for the tooltip, and for the panel below the timeline.
 
+import { copy } from "./copy.ts";
 import { h } from "./dom.ts";
-import { count, duration, shorten, size } from "./format.ts";
+import { type Field, type Group, groups } from "./fields.ts";
+import { count, shorten } from "./format.ts";
 import type { Hit } from "./hit.ts";
-import { type Events, KIND_NAMES } from "./model.ts";
+import { type Fields, fieldsOf } from "./supply.ts";
+import { FLOWS, membersOf, type Ref, type Related, refOf, sameRef } from "./wanted.ts";
 
-export interface Field {
-  label: string;
-  value: string;
-}
+const COPIED_MS = 900;
+const NOTHING = "(no name)";
+const TOLD = new Set(["duration", "start", "device time", "launched", "size", "stream", "grid"]);
 
-const LABELS: Record<string, string> = {
-  op_name: "op",
-  device_ns: "device time",
-  suspended_ns: "suspended",
-  duration_ns: "host time",
-  device_id: "device",
-  context_id: "context",
-  stream_id: "stream",
-  thread_id: "thread",
-  correlation_id: "correlation id",
-  capture_op_id: "captured by op",
-  run_id: "run",
-  copy_kind: "direction",
-  src_kind: "from memory",
-  dst_kind: "to memory",
-  registers_per_thread: "registers a thread",
-  static_shared_bytes: "static shared memory",
-  dynamic_shared_bytes: "dynamic shared memory",
-  graph_id: "graph",
-  graph_node_id: "graph node",
-  return_value: "result",
-  op_type: "type",
-};
-/** Shown in a way of their own, or of no use to a reader. */
-const HIDDEN = new Set(["start", "dur", "op", "kind", "name", "id", "status", "end_line"]);
-const NAMES = new Set([
-  ..."name op_name op_type category source provider cell status args".split(" "),
-  ..."copy_kind src_kind dst_kind attribution domain".split(" "),
-]);
-const AXES = ["x", "y", "z"];
-
-/** Every field of an event that says something, in the order of the table's columns. */
-export function fields(at: Hit): Field[] {
-  const { set, event } = at;
-  const found: Field[] = [
-    { label: "duration", value: duration(set.dur[event]) },
-    { label: "start", value: duration(set.start[event]) },
-  ];
-  const kind = set.kind?.[event] ?? 0;
-  if (set.prefix === "act") found.unshift({ label: "kind", value: KIND_NAMES[kind as 0] });
-  for (const column of set.columns()) {
-    if (HIDDEN.has(column)) continue;
-    const axis = /^(grid|block)_([xyz])$/.exec(column);
-    if (axis) {
-      if (axis[2] !== "x" || Number(set.number(column, event)) < 0) continue;
-      const shape = AXES.map((a) => count(set.number(`${axis[1]}_${a}`, event) ?? 1));
-      found.push({ label: axis[1], value: shape.join(" × ") });
-      continue;
-    }
-    const value = NAMES.has(column)
-      ? set.name(column, event)
-      : number(column, set.number(column, event));
-    if (value === "" || (column === "count" && value === "1")) continue;
-    found.push({ label: LABELS[column] ?? column.replaceAll("_", " "), value });
-  }
-  return found;
-}
-
-function number(column: string, value: number | bigint | undefined): string {
-  if (value === undefined || value === -1 || value === -1n) return "";
-  if (column.endsWith("_ns")) return Number(value) === 0 ? "" : duration(Number(value));
-  if (column.endsWith("bytes")) return size(Number(value));
-  if (column === "captured") return Number(value) ? "into a graph" : "";
-  if (column === "launches") return Number(value) ? count(value) : "";
-  return /(_id|line)$/.test(column) ? value.toString() : count(value);
-}
-
-/** An event's name, or what stands for it. */
-export function title(at: Hit): string {
-  return at.set.name("name", at.event) || "(no name)";
-}
-
-function list(items: Field[]): HTMLElement {
-  return h(
-    "dl",
-    { class: "ep-fields" },
-    ...items.map(({ label, value }) =>
-      h("div", {}, h("dt", {}, label), h("dd", { title: value }, value)),
-    ),
-  );
+/** What an event's panel can ask for. */
+export interface Actions {
+  choose(ref: Ref): void;
+  /** Shows all that a rectangle stands for. */
+  show(ref: Ref): void;
 }
 
 export function tooltip(at: Hit): HTMLElement[] {
-  return [h("div", { class: "ep-tip-title" }, shorten(title(at), 240)), list(fields(at))];
+  const ref = refOf(at);
+  const members = membersOf(at.set, at.event);
+  const told = groups(ref, fieldsOf(at.set, at.event), null).flatMap(({ fields }) => fields);
+  const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NOTHING, 240));
+  const list = h(
+    "dl",
+    {},
+    ...told
+      .filter(({ label }) => TOLD.has(label))
+      .map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
+  );
+  if (members === 1) return [head, list];
+  const many = h("p", { class: "ep-faint" }, `${count(members)} events; the longest is`);
+  return [many, head, list];
 }
 
-/** The panel's content: the op chain as links, the whole name, every field. */
-export function panel(at: Hit, events: Events, choose: (op: number) => void): HTMLElement[] {
-  const own = at.set.prefix === "op";
-  const chain = events.chain(own ? at.event : at.set.op[at.event]);
-  const links = chain.map((op) => {
-    const name = events.op.name("name", op) || "(no name)";
-    const current = own && op === at.event;
-    const button = h(
-      "button",
-      { class: "ep-link", type: "button", title: name, "aria-current": current },
-      shorten(name, 44),
-    );
-    button.addEventListener("click", () => choose(op));
-    return button;
-  });
-  const path = h(
-    "nav",
-    { class: "ep-chain", "aria-label": "Ops around it, outermost first" },
-    ...links,
+/** The panel's content while the event's fields are on their way. */
+export function heading(at: Ref): HTMLElement {
+  return h(
+    "div",
+    { class: "ep-chain" },
+    h("span", { class: "ep-leaf" }, shorten(at.name || NOTHING, 90)),
   );
-  if (!own) path.append(h("span", { class: "ep-leaf", title: title(at) }, shorten(title(at), 90)));
-  if (!own && chain.length === 0) path.append(h("span", { class: "ep-faint" }, "belongs to no op"));
-  return [path, list(fields(at))];
+}
+
+/** The whole panel: ops around it as links, steps to its neighbours, every field in its group. */
+export function panel(
+  at: Ref,
+  hit: Hit | null,
+  given: Fields,
+  related: Related,
+  actions: Actions,
+): HTMLElement[] {
+  const parts = [chain(at, related, actions), steps(at, related, actions)];
+  const members = hit ? membersOf(hit.set, hit.event) : 1;
+  if (hit && members > 1) parts.push(several(hit, members, actions));
+  const known = groups(at, given, related.delay);
+  const list = h("div", { class: "ep-groups" }, ...known.map((group) => section(group)));
+  const launch = launched(at, related, actions);
+  if (launch) list.append(launch);
+  parts.push(list);
+  return parts;
+}
+
+function link(ref: Ref, text: string, actions: Actions, current = false): HTMLElement {
+  const button = h(
+    "button",
+    { class: "ep-link", type: "button", title: ref.name, "aria-current": current },
+    text,
+  );
+  button.addEventListener("click", () => actions.choose(ref));
+  return button;
+}
+
+function chain(at: Ref, related: Related, actions: Actions): HTMLElement {
+  const links = related.chain.map((op) =>
+    link(op, shorten(op.name || NOTHING, 44), actions, sameRef(op, at)),
+  );
+  const path = h("nav", { class: "ep-chain", "aria-label": "Ops around it, outermost first" });
+  path.append(...links);
+  if (at.prefix === "op") return path;
+  path.append(h("span", { class: "ep-leaf", title: at.name }, shorten(at.name || NOTHING, 110)));
+  if (related.chain.length === 0) path.append(h("span", { class: "ep-faint" }, "belongs to no op"));
+  return path;
+}
+
+function steps(at: Ref, { before, after, same }: Related, actions: Actions): HTMLElement {
+  const place = at.prefix === "act" ? "in the stream" : "in the row";
+  const bar = h("div", { class: "ep-steps" });
+  const step = (ref: Ref | null, sign: string, label: string): HTMLElement => {
+    const button = h("button", { type: "button", "aria-label": label, title: label }, sign);
+    button.disabled = ref === null;
+    if (ref) button.addEventListener("click", () => actions.choose(ref));
+    return button;
+  };
+  bar.append(
+    h(
+      "span",
+      { class: "ep-step" },
+      step(before, "‹", `Previous ${place}`),
+      place,
+      step(after, "›", `Next ${place}`),
+    ),
+  );
+  if (same.count > 1) {
+    bar.append(
+      h(
+        "span",
+        { class: "ep-step" },
+        step(same.before, "‹", "Previous of the same name"),
+        `${count(same.number)} of ${count(same.count)} of this name`,
+        step(same.after, "›", "Next of the same name"),
+      ),
+    );
+  }
+  return bar;
+}
+
+function several(hit: Hit, members: number, actions: Actions): HTMLElement {
+  const word = hit.set.prefix === "op" ? "ops" : hit.set.prefix === "api" ? "calls" : "activities";
+  const button = h(
+    "button",
+    { type: "button", class: "ep-link" },
+    `zoom to these ${count(members)} ${word}`,
+  );
+  button.addEventListener("click", () => actions.show(refOf(hit)));
+  return h(
+    "p",
+    { class: "ep-note" },
+    `Drawn as one: ${count(members)} ${word}, of which this is the longest · `,
+    button,
+  );
+}
+
+function section({ title, fields }: Group): HTMLElement {
+  return h(
+    "section",
+    { class: "ep-group" },
+    h("h4", {}, title),
+    h("dl", {}, ...fields.map((field) => row(field))),
+  );
+}
+
+function row({ label, value, raw }: Field): HTMLElement {
+  const title = value === raw ? value : `${value} (${raw})`;
+  const button = h("button", { type: "button", class: "ep-value", title: `${title}: copy` }, value);
+  button.addEventListener("click", async () => {
+    const home = button.closest<HTMLElement>(".ep-viewer");
+    if (!home || !(await copy(raw, home))) return;
+    button.dataset.copied = "";
+    setTimeout(() => delete button.dataset.copied, COPIED_MS);
+  });
+  return h("div", {}, h("dt", {}, label), h("dd", {}, button));
+}
+
+/** Where it was launched from and what it launched, with its line of the source. */
+function launched(at: Ref, related: Related, actions: Actions): HTMLElement | null {
+  const rows: HTMLElement[] = [];
+  const add = (label: string, ...value: (Node | string)[]): number =>
+    rows.push(h("div", {}, h("dt", {}, label), h("dd", {}, ...value)));
+  const { call, line, launched: total } = related;
+  if (call) add("launched by", link(call, shorten(call.name || NOTHING, 40), actions));
+  else if (at.prefix === "act")
+    add("launched by", h("span", { class: "ep-faint" }, "a call that was not recorded"));
+  if (at.prefix !== "act" && total) {
+    const [longest] = related.flows;
+    const drawn = total > FLOWS ? `; lines lead to the ${FLOWS} longest` : "";
+    add("launched", `${count(total)}${drawn}`);
+    if (longest) add("longest", link(longest[1], shorten(longest[1].name || NOTHING, 40), actions));
+  }
+  if (line) {
+    const where = `${line.cell} line ${line.line}`;
+    add("source", line.text ? h("code", { title: where }, shorten(line.text, 60)) : where);
+    if (line.text) add("", h("span", { class: "ep-faint" }, where));
+  }
+  if (rows.length === 0) return null;
+  return h(
+    "section",
+    { class: "ep-group ep-group-links" },
+    h("h4", {}, "linked"),
+    h("dl", {}, ...rows),
+  );
 }

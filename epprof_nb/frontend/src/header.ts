@@ -1,9 +1,13 @@
 // The line of numbers and the findings on top.
 
 import { h, withCode } from "./dom.ts";
-import type { Finding, Overview } from "./model.ts";
+import type { Count, Finding, Overview } from "./model.ts";
 
-export function header(overview: Overview, go: (finding: Finding) => void): HTMLElement {
+export function header(
+  overview: Overview,
+  go: (finding: Finding) => void,
+  counted: (what: Count["what"]) => void,
+): HTMLElement {
   const { summary } = overview;
   const line = h("div", { class: "ep-summary" }, h("strong", {}, `${summary.wall} wall`));
   for (const busy of summary.busy) {
@@ -19,13 +23,22 @@ export function header(overview: Overview, go: (finding: Finding) => void): HTML
       ),
     );
   }
-  if (summary.counts) line.append(h("span", {}, summary.counts));
-  if (summary.quality) {
+  if (summary.counts.length) {
+    const counts = h("span", {});
+    summary.counts.forEach((one, i) => {
+      if (i) counts.append(" · ");
+      counts.append(link(one, counted));
+    });
+    line.append(counts);
+  }
+  if (summary.quality || summary.stray) {
     line.append(
       h(
         "span",
         { class: summary.incomplete ? "ep-quality ep-warn" : "ep-quality" },
         summary.quality,
+        summary.stray && (summary.quality ? ", " : ""),
+        summary.stray && link(summary.stray, counted),
       ),
     );
   }
@@ -44,4 +57,18 @@ export function header(overview: Overview, go: (finding: Finding) => void): HTML
   }
   for (const note of summary.notes) block.append(h("p", { class: "ep-note" }, note));
   return block;
+}
+
+const TITLES: Record<Count["what"], string> = {
+  kernel: "Light the kernels",
+  memcpy: "Light the copies",
+  memset: "Light the sets",
+  gaps: "Go to the next idle gap",
+  stray: "Light what belongs to no op",
+};
+
+function link({ what, text }: Count, counted: (what: Count["what"]) => void): HTMLElement {
+  const button = h("button", { type: "button", class: "ep-count", title: TITLES[what] }, text);
+  button.addEventListener("click", () => counted(what));
+  return button;
 }

@@ -1,32 +1,57 @@
 // Answers from Python, for what supply.ts can be asked.
 
 import { Bundle } from "./decode.ts";
-import type { Hit } from "./hit.ts";
 import { Events, type EventsHeader, type SourceCell, type TableData } from "./model.ts";
-import { type Fields, fieldsOf, type Supply, type TableAsk, type WindowAsk } from "./supply.ts";
+import type { Range } from "./scale.ts";
+import type { Fields, Supply, TableAsk, WindowAsk } from "./supply.ts";
 import type { Talk } from "./talk.ts";
+import type { Ref, Related, SpanTold, Step, Wanted, Where } from "./wanted.ts";
 
 export class Live implements Supply {
   readonly live = true;
 
+  #wanted: Wanted | null = null;
+
   constructor(private readonly talk: Talk) {}
 
   async window({ view, width, lanes }: WindowAsk): Promise<Events | null> {
+    const selection = this.#wanted;
     const { bytes } = await this.talk.ask({
       type: "window",
+      selection,
       start: view.start,
       end: view.end,
       width,
       lanes: lanes ?? null,
     });
-    return bytes && new Events(new Bundle<EventsHeader>(bytes));
+    if (!bytes) return null;
+    const events = new Events(new Bundle<EventsHeader>(bytes));
+    events.litBy = selection ? JSON.stringify(selection) : "";
+    return events;
   }
 
-  async describe({ set, event }: Hit): Promise<Fields> {
-    const row = set.row?.[event];
-    if (row === undefined) return fieldsOf(set, event);
-    const { content } = await this.talk.ask({ type: "describe", prefix: set.prefix, row });
+  async describe({ prefix, row }: Ref): Promise<Fields> {
+    const { content } = await this.talk.ask({ type: "describe", prefix, row });
     return content.fields as Fields;
+  }
+
+  async related({ prefix, row }: Ref): Promise<Related> {
+    const { content } = await this.talk.ask({ type: "related", prefix, row });
+    return content.related as Related;
+  }
+
+  async step(selection: Wanted, where: Where): Promise<Step> {
+    const { content } = await this.talk.ask({ type: "step", selection, ...where });
+    return content as unknown as Step;
+  }
+
+  async span({ start, end }: Range): Promise<SpanTold> {
+    const { content } = await this.talk.ask({
+      type: "span",
+      start: Math.round(start),
+      end: Math.round(end),
+    });
+    return content.span as SpanTold;
   }
 
   async table(by: string, asked?: TableAsk): Promise<TableData> {
@@ -37,13 +62,16 @@ export class Live implements Supply {
     return (await this.talk.ask({ type: "source" })).content.source as SourceCell[];
   }
 
-  selected(at: Hit | null): void {
+  selected(wanted: Wanted | null, span: Range | null): void {
+    this.#wanted = wanted;
     this.talk.tell({
       type: "selected",
-      table: at?.set.prefix ?? null,
-      start: at ? at.set.start[at.event] : 0,
-      op: at?.set.prefix === "op" ? String(at.set.number("id", at.event)) : null,
-      correlation: at ? String(at.set.number("correlation_id", at.event) ?? -1) : null,
+      selection: wanted,
+      span: span && [Math.round(span.start), Math.round(span.end)],
     });
+  }
+
+  onSelect(chosen: (wanted: Wanted | null) => void): void {
+    this.talk.listen("select", (content) => chosen((content.selection as Wanted) ?? null));
   }
 }

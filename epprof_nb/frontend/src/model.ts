@@ -2,6 +2,7 @@
 
 import type { Bundle } from "./decode.ts";
 import type { Range } from "./scale.ts";
+import type { Step } from "./wanted.ts";
 
 export type Kind = 0 | 1 | 2 | 3 | 4 | 5;
 export const KIND_NAMES = ["other", "kernel", "copy", "set", "wait", "graph launch"] as const;
@@ -65,13 +66,20 @@ export interface EventsHeader {
   shown: Record<string, [sent: number, total: number]>;
 }
 
+/** A number of the summary that leads to what it counts. */
+export interface Count {
+  what: "kernel" | "memcpy" | "memset" | "gaps" | "stray";
+  text: string;
+}
+
 export interface Overview extends EventsHeader {
   range: [number, number];
   summary: {
     wall: string;
     busy: { label: string; name: string; share: number; text: string }[];
-    counts: string;
+    counts: Count[];
     quality: string;
+    stray: Count | null;
     incomplete: boolean;
     empty: string | null;
     error: string | null;
@@ -79,6 +87,10 @@ export interface Overview extends EventsHeader {
     notes: string[];
   };
   findings: Finding[];
+  /** The idle stretches that the summary counts, the longest where there are very many. */
+  gaps: [start: number, end: number][];
+  /** Rows that Python was given to select, and how many of them are embedded. */
+  given?: Step & { sent: number };
   lanes: Lane[];
   busy: BusyCurve[];
   /** What the profile can be broken down by. */
@@ -115,6 +127,8 @@ export class EventSet {
   readonly row: Float64Array | undefined;
   /** 1 where the selection lights the rectangle, in a window asked for with a selection. */
   readonly lit: Float64Array | undefined;
+  /** 1 where the event is one of those that Python was given to select. */
+  readonly kept: Float64Array | undefined;
   readonly slices: Slice[];
 
   constructor(
@@ -129,6 +143,7 @@ export class EventSet {
     this.cover = this.#numbers("cover");
     this.row = this.#numbers("row");
     this.lit = this.#numbers("lit");
+    this.kept = this.#numbers("kept");
     this.slices = (bundle.header.slices[prefix] ?? []).map(([lane, row, first, end]) => ({
       set: this,
       lane,
@@ -159,9 +174,14 @@ export class EventSet {
     return this.bundle.column(`${this.prefix}.${name}`)?.[i];
   }
 
+  /** The position of a name in the bundle's names; -1 where missing. */
+  code(column: string, i: number): number {
+    return Number(this.number(column, i) ?? -1);
+  }
+
   /** The name in a column of names; empty where missing. */
   name(column: string, i: number): string {
-    const code = Number(this.number(column, i) ?? -1);
+    const code = this.code(column, i);
     return code < 0 ? "" : (this.bundle.header.names[code] ?? "");
   }
 
@@ -186,6 +206,10 @@ export class Events {
   readonly api: EventSet;
   readonly act: EventSet;
   readonly shown: EventsHeader["shown"];
+  /** All names that its columns refer to. */
+  readonly names: string[];
+  /** Which selection the sets' `lit` is of, in a window asked for with one. */
+  litBy = "";
   #children: number[][] | undefined;
 
   constructor(bundle: Bundle<EventsHeader>) {
@@ -193,6 +217,7 @@ export class Events {
     this.api = new EventSet("api", bundle);
     this.act = new EventSet("act", bundle);
     this.shown = bundle.header.shown;
+    this.names = bundle.header.names;
   }
 
   sets(): EventSet[] {

@@ -26,12 +26,9 @@ export function moves(timeline: Timeline): Command[] {
     command(["arrowdown"], "Scroll down", () => timeline.scroll(SCROLL)),
     command(["0"], "Show all", () => viewport.fit()),
     command(["f"], "Show the selection, or all", () => {
-      const { at } = chosen;
-      if (!at) viewport.fit();
-      else {
-        const start = at.set.start[at.event];
-        viewport.show({ start, end: start + at.set.dur[at.event] });
-      }
+      const { extent } = chosen;
+      if (extent) viewport.show(extent);
+      else viewport.fit();
     }),
     command(["backspace", "alt+arrowleft"], "Back to the window before", () => viewport.back()),
     command(["shift+backspace", "alt+arrowright"], "Forward again", () => viewport.forward()),

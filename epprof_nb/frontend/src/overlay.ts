@@ -46,6 +46,8 @@ export interface Overlay {
   press?(at: PointerAt): Drag | null;
   /** A click without a drag; true where it was meant for this overlay. */
   click?(at: PointerAt): boolean;
+  /** The pointer's look there, as CSS names it; null leaves it to others. */
+  cursor?(at: PointerAt): string | null;
   /** The tooltip for the place under the pointer; null leaves it to others and to the event. */
   hover?(at: PointerAt): (Node | string)[] | null;
 }

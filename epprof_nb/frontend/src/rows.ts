@@ -1,26 +1,27 @@
 // From a row of a breakdown to its events in the timeline.
 
-import type { Cell, EventSet, Events } from "./model.ts";
-
-/** What can be lit by a rule; see chosen.ts. */
-export interface Lights {
-  ops(wanted: (op: number) => boolean): void;
-  activities(wanted: (activity: number) => boolean): void;
-}
+import type { Cell } from "./model.ts";
+import type { Wanted } from "./wanted.ts";
 
 type Row = Record<string, Cell>;
 
-/** Lights what a row of a breakdown counts. */
-export function lightRow(lights: Lights, events: Events, by: string, row: Row): void {
-  const { op, act } = events;
+const WORK = ["kernel", "memcpy", "memset"];
+
+/** The events that a row of a breakdown counts. */
+export function wantedOf(by: string, row: Row): Wanted {
+  const equals = (columns: string[]): Row =>
+    Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
   if (by === "kernel") {
-    lights.activities((i) => act.kind?.[i] === 1 && same(act, i, row, ["name"]));
-  } else if (by === "stream") {
-    const ids = ["device_id", "context_id", "stream_id"];
-    lights.activities((i) => same(act, i, row, ids) && isWork(act, i));
-  } else if (isRest(row)) {
-    lights.activities((i) => act.op[i] < 0 && isWork(act, i));
-  } else lights.ops((i) => same(op, i, row, KEYS[by] ?? KEYS.op));
+    return { what: "where", prefix: "act", equals: { ...equals(["name"]), kind: "kernel" } };
+  }
+  if (by === "stream") {
+    const ids = equals(["device_id", "context_id", "stream_id"]);
+    return { what: "where", prefix: "act", equals: { ...ids, kind: WORK } };
+  }
+  if (isRest(row)) {
+    return { what: "where", prefix: "act", equals: { op_id: null, kind: WORK } };
+  }
+  return { what: "where", prefix: "op", equals: equals(KEYS[by] ?? KEYS.op) };
 }
 
 /** The columns by which a breakdown tells its rows apart. */
@@ -37,18 +38,4 @@ function isRest(row: Row): boolean {
     row.count === 0 &&
     ["(no op)", "(no line)", "(no node)"].includes(String(row.name ?? row.source ?? row.op_type))
   );
-}
-
-function isWork(set: EventSet, i: number): boolean {
-  const kind = set.kind?.[i] ?? 0;
-  return kind >= 1 && kind <= 3;
-}
-
-function same(set: EventSet, i: number, row: Row, keys: string[]): boolean {
-  return keys.every((key) => {
-    const wanted = row[key] ?? null;
-    if (typeof wanted === "string") return set.name(key, i) === wanted;
-    const value = Number(set.number(key, i) ?? -1);
-    return wanted === null ? value < 0 : value === wanted;
-  });
 }

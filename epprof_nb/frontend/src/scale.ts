@@ -44,6 +44,24 @@ export function around(stretch: Range, whole: Range): Range {
   return clamp({ start: stretch.start - margin, end: stretch.start + length + margin }, whole);
 }
 
+/** Share of the window that an event takes at least, and at most, when it is gone to. */
+const SEEN = { least: 0.004, most: 0.6, aim: 0.12 };
+
+/**
+ * The window in which to see an event, as near as may be to the one there is: the same where it
+ * can be seen well, moved where it lies outside, zoomed only where it would be too small or large.
+ */
+export function toward(view: Range, width: number, event: Range): Range {
+  const length = view.end - view.start;
+  const size = Math.max(event.end - event.start, SHORTEST_NS / 5);
+  const least = Math.min(SEEN.least, 3 / Math.max(width, 1));
+  const seen = size >= length * least && size <= length * SEEN.most;
+  if (seen && event.start >= view.start && event.end <= view.end) return view;
+  const wanted = seen ? length : Math.max(size / SEEN.aim, SHORTEST_NS);
+  const middle = (event.start + event.end) / 2;
+  return { start: middle - wanted / 2, end: middle + wanted / 2 };
+}
+
 /** Round times for a ruler: a step of 1, 2 or 5 times a power of ten, about `room` px apart. */
 export function ticks(view: Range, width: number, room = 90): { step: number; times: number[] } {
   const rough = ((view.end - view.start) / Math.max(width, 1)) * room;

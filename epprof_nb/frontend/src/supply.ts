@@ -2,9 +2,27 @@
 // Whatever can be asked for has a method here, a local answer below and a remote one in live.ts.
 
 import type { Bundle } from "./decode.ts";
-import type { Hit } from "./hit.ts";
-import type { Cell, EventSet, Events, Overview, SourceCell, TableData } from "./model.ts";
+import {
+  type Cell,
+  type EventSet,
+  Events,
+  type Overview,
+  type SourceCell,
+  type TableData,
+} from "./model.ts";
+import { related } from "./related.ts";
 import type { Range } from "./scale.ts";
+import { breakdown } from "./span.ts";
+import { Walk } from "./walk.ts";
+import {
+  hitOf,
+  type Ref,
+  type Related,
+  type SpanTold,
+  type Step,
+  type Wanted,
+  type Where,
+} from "./wanted.ts";
 
 /** A window to draw: its time, its width in pixels, and the lanes in view as [first, end). */
 export interface WindowAsk {
@@ -28,26 +46,54 @@ export interface Supply {
   readonly live: boolean;
   /** The events of a window; null where none better than those embedded are to be had. */
   window(ask: WindowAsk): Promise<Events | null>;
-  describe(at: Hit): Promise<Fields>;
+  describe(at: Ref): Promise<Fields>;
+  related(at: Ref): Promise<Related>;
+  /** How many events a selection has, and one of them. */
+  step(wanted: Wanted, where: Where): Promise<Step>;
+  span(span: Range): Promise<SpanTold>;
   /** A breakdown; where Python answers and `asked` is given, sorted and filtered by it. */
   table(by: string, asked?: TableAsk): Promise<TableData>;
   source(): Promise<SourceCell[]>;
-  /** Tells what is selected, for `widget.selection`. */
-  selected(at: Hit | null): void;
+  /** Tells what is selected, for `widget.selection`; windows asked for from now on light it. */
+  selected(wanted: Wanted | null, span: Range | null): void;
+  /** Calls back when Python selects. */
+  onSelect(chosen: (wanted: Wanted | null) => void): void;
 }
 
 /** Answers from what the page embeds. */
 export class Embedded implements Supply {
   readonly live = false;
 
-  constructor(private readonly bundle: Bundle<Overview>) {}
+  readonly #events: Events;
+  #walk: { key: string; walk: Walk } | null = null;
+
+  constructor(private readonly bundle: Bundle<Overview>) {
+    this.#events = new Events(bundle);
+  }
 
   async window(): Promise<null> {
     return null;
   }
 
-  async describe(at: Hit): Promise<Fields> {
-    return fieldsOf(at.set, at.event);
+  async describe(at: Ref): Promise<Fields> {
+    const hit = hitOf(this.#events, at);
+    return hit ? fieldsOf(hit.set, hit.event) : {};
+  }
+
+  async related(at: Ref): Promise<Related> {
+    const hit = hitOf(this.#events, at);
+    if (!hit) throw new Error("this event is not in the page");
+    return related(this.#events, this.bundle.header, hit);
+  }
+
+  async step(wanted: Wanted, where: Where): Promise<Step> {
+    const key = JSON.stringify(wanted);
+    if (this.#walk?.key !== key) this.#walk = { key, walk: new Walk(this.#events, wanted) };
+    return this.#walk.walk.step(where);
+  }
+
+  async span(span: Range): Promise<SpanTold> {
+    return breakdown(this.#events, this.bundle.header, span);
   }
 
   async table(by: string): Promise<TableData> {
@@ -60,6 +106,8 @@ export class Embedded implements Supply {
   }
 
   selected(): void {}
+
+  onSelect(): void {}
 }
 
 /** What of an event was sent with it. */

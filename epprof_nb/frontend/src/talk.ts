@@ -24,12 +24,14 @@ export interface Message {
 }
 
 export class Talk {
+  readonly #listeners = new Map<string, (content: AnswerContent) => void>();
   readonly #waiting = new Map<number, (answer: Answer) => void>();
   #last = 0;
 
   constructor(private readonly model: Model) {
     model.on("msg:custom", (content, buffers) => {
       const request = Number(content.request);
+      if (content.request === undefined) this.#listeners.get(String(content.type))?.(content);
       const done = this.#waiting.get(request);
       this.#waiting.delete(request);
       const [view] = buffers;
@@ -50,6 +52,11 @@ export class Talk {
     });
     if (answer.content.error !== undefined) throw new Error(answer.content.error);
     return answer;
+  }
+
+  /** Calls back for what Python says of itself; one listener a type. */
+  listen(type: string, heard: (content: AnswerContent) => void): void {
+    this.#listeners.set(type, heard);
   }
 
   tell(message: Message): void {

@@ -3,6 +3,7 @@
 import { Chosen } from "./chosen.ts";
 import { tooltip } from "./details.ts";
 import { h } from "./dom.ts";
+import { Flows, middle } from "./flows.ts";
 import { percent } from "./format.ts";
 import { Geometry } from "./geometry.ts";
 import { hit } from "./hit.ts";
@@ -15,15 +16,18 @@ import { type Events, type Overview, utilisation } from "./model.ts";
 import { moves } from "./moves.ts";
 import type { Overlay, PointerAt, Zone } from "./overlay.ts";
 import { createRenderer, type Renderer } from "./renderer.ts";
-import { tickLabel, ticks } from "./scale.ts";
+import { tickLabel, ticks, toward } from "./scale.ts";
 import type { Supply } from "./supply.ts";
 import { palette, type Theme } from "./theme.ts";
 import { Tip } from "./tip.ts";
 import { Viewport } from "./viewport.ts";
+import { type Ref, rangeOf } from "./wanted.ts";
 
 const RULER = 22;
 const BUSY = 30;
 const BUSY_GAP = 8;
+/** An event this near to the upper or lower edge is scrolled into sight. */
+const SIGHT = 24;
 
 export interface TimelineOptions {
   /** Height of the lanes' window at most, pixels. */
@@ -64,9 +68,14 @@ export class Timeline {
   ) {
     this.#events = first;
     this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
-    this.chosen = new Chosen(first, supply.live, (at) => {
-      supply.selected(at);
-      this.draw();
+    const flows = new Flows(() => this.draw());
+    this.add(flows);
+    this.chosen = new Chosen(first, supply, {
+      draw: () => this.draw(),
+      show: (stretch) => this.viewport.show(stretch),
+      reveal: (ref) => this.reveal(ref),
+      relight: () => this.#loader?.want(this.viewport.view, this.viewport.width),
+      flows: (pairs) => flows.set(pairs),
     });
     this.#loader =
       supply.live && first.thinned ? new Loader(supply, (more) => this.#use(more)) : null;
@@ -106,11 +115,6 @@ export class Timeline {
   /** The events that are drawn now. */
   get events(): Events {
     return this.#events;
-  }
-
-  /** The panel with details, to be placed below. */
-  get panel(): HTMLElement {
-    return this.chosen.panel;
   }
 
   /** Where everything lies in the frame to be drawn now. */
@@ -154,6 +158,17 @@ export class Timeline {
   /** Scrolls the lanes. */
   scroll(pixels: number): void {
     this.#scroller.scrollBy(0, pixels);
+  }
+
+  /** Brings an event into sight: glides in time, scrolls among the lanes. */
+  reveal(ref: Ref): void {
+    const { viewport, geometry } = this;
+    viewport.glide(toward(viewport.view, viewport.width, rangeOf(ref)));
+    const lane = geometry.lanes.find(({ index }) => index === ref.lane);
+    if (!lane) return;
+    const y = geometry.y(middle(lane, ref.level));
+    if (y < geometry.head + SIGHT) this.scroll(y - geometry.head - SIGHT);
+    else if (y > geometry.height - SIGHT) this.scroll(y - geometry.height + SIGHT);
   }
 
   /** Lets go of everything that would outlive the element. */
@@ -278,6 +293,7 @@ export class Timeline {
 
   #hover(at: PointerAt): void {
     this.#canvas.classList.toggle("ep-over", at.hit !== null);
+    this.#canvas.style.cursor = first(this.#overlays, (overlay) => overlay.cursor?.(at)) ?? "";
     const content = first(this.#overlays, (overlay) => overlay.hover?.(at)) ?? this.#tell(at);
     if (content) this.#tip.show(content, at.clientX, at.clientY, this.element);
     else this.#tip.hide();

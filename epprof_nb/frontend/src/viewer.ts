@@ -1,16 +1,19 @@
 // The viewer: summary, tabs and the three views, mounted into an element.
 
 import { Breakdown } from "./breakdown.ts";
+import { toCounted } from "./counted.ts";
 import type { Bundle } from "./decode.ts";
 import { h } from "./dom.ts";
 import { header } from "./header.ts";
-import { Events, type Overview } from "./model.ts";
-import { lightRow } from "./rows.ts";
+import { link } from "./linked.ts";
+import { Events, type LineTotals, type Overview } from "./model.ts";
+import { wantedOf } from "./rows.ts";
 import type { Range } from "./scale.ts";
 import { source } from "./source.ts";
 import type { Supply } from "./supply.ts";
 import type { Theme } from "./theme.ts";
 import { Timeline } from "./timeline.ts";
+import type { Wanted } from "./wanted.ts";
 
 export type Tab = "timeline" | "breakdown" | "source";
 export const TABS: Tab[] = ["timeline", "breakdown", "source"];
@@ -43,6 +46,7 @@ export function mount(
 ): Viewer {
   const overview = bundle.header;
   const timeline = new Timeline(overview, new Events(bundle), supply, options);
+  const linked = link(timeline);
 
   const go = (stretch: Range): void => {
     show("timeline");
@@ -50,13 +54,14 @@ export function mount(
   };
   const breakdown = new Breakdown(overview.breakdowns, supply, (by, row) => {
     show("timeline");
-    lightRow(timeline.chosen, new Events(bundle), by, row);
+    const name = String(row.name ?? row.source ?? row.op_type ?? `by ${by}`);
+    void timeline.chosen.want(wantedOf(by, row), name);
   });
 
   const id = `ep${++viewers}-`;
   const tabs = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
   const panels: Record<Tab, HTMLElement> = {
-    timeline: h("section", {}, timeline.element, legend(), timeline.panel),
+    timeline: h("section", {}, timeline.element, legend(), linked.panel),
     breakdown: h("section", {}, breakdown.element),
     source: h("section"),
   };
@@ -81,9 +86,16 @@ export function mount(
     tabs.querySelector<HTMLElement>(`[data-tab="${next}"]`)?.focus();
   });
 
+  /** Lights what a line of the source ran, and goes there. */
+  function light(cell: string, { line }: LineTotals): void {
+    show("timeline");
+    const wanted: Wanted = { what: "where", prefix: "op", equals: { cell, line } };
+    void timeline.chosen.want(wanted, `times line ${line} of ${cell}`);
+  }
+
   async function openSource(): Promise<void> {
     try {
-      panels.source.replaceChildren(source(await supply.source(), (_, totals) => go(totals)));
+      panels.source.replaceChildren(source(await supply.source(), light));
     } catch (error) {
       panels.source.replaceChildren(h("p", { class: "ep-warn" }, `No source: ${error}`));
     }
@@ -101,7 +113,11 @@ export function mount(
   }
 
   root.classList.add("ep-viewer");
-  root.replaceChildren(header(overview, go), tabs, ...TABS.map((tab) => panels[tab]));
+  root.replaceChildren(
+    header(overview, go, (what) => toCounted(linked, timeline, what)),
+    tabs,
+    ...TABS.map((tab) => panels[tab]),
+  );
   show(options.tab);
   return {
     setTheme(theme) {

@@ -3,7 +3,7 @@ import { Bundle, fromBase64, inflate } from "../src/decode.ts";
 import { hit } from "../src/hit.ts";
 import { place, slicesAt, total } from "../src/lanes.ts";
 import { type Lane, utilisation } from "../src/model.ts";
-import { light, lightActivities } from "../src/selection.ts";
+import { lightOf } from "../src/selection.ts";
 import { encode, events } from "./helpers.ts";
 
 describe("decoding", () => {
@@ -85,18 +85,18 @@ describe("selection", () => {
     [2, 1, 3],
   );
   test("of an op lights its subtree and what it launched", () => {
-    const lit = light(all, { set: all.op, event: 1 });
+    const lit = lightOf(all, { what: "event", prefix: "op", row: 1 });
     expect([...lit.op]).toEqual([0, 1, 1, 0]);
     expect([...lit.act]).toEqual([1, 1, 0]);
   });
   test("of an activity lights its chain", () => {
-    const lit = light(all, { set: all.act, event: 0 });
+    const lit = lightOf(all, { what: "event", prefix: "act", row: 0 });
     expect([...lit.op]).toEqual([1, 1, 1, 0]);
     expect([...lit.act]).toEqual([1, 0, 0]);
     expect(all.chain(2)).toEqual([0, 1, 2]);
   });
   test("by name lights every such activity and the ops above", () => {
-    const lit = lightActivities(all, (i) => all.act.name("name", i) === "a");
+    const lit = lightOf(all, { what: "where", prefix: "act", equals: { name: "a" } });
     expect([...lit.act]).toEqual([0, 1, 0]);
     expect([...lit.op]).toEqual([1, 1, 0, 0]);
   });

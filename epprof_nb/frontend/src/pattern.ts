@@ -1,0 +1,76 @@
+// Regular expressions that a reader types: which are taken, and what they match.
+
+const CHARACTERS = 400;
+const NAME_CHARACTERS = 300;
+const REPEATS = 4;
+const BUDGET_MS = 400;
+
+/**
+ * The pattern as a test of names; case matters where it has a capital letter.
+ *
+ * Throws an Error with words for the reader. A browser cannot end a search that never ends, so
+ * patterns that repeat what repeats are refused.
+ */
+export function compile(pattern: string): (name: string) => boolean {
+  if (pattern.length > CHARACTERS) {
+    throw new Error(`A pattern has at most ${CHARACTERS} characters.`);
+  }
+  const { nested, repeats } = shape(pattern);
+  if (nested) throw new Error("A group that repeats must not hold repeats or alternatives.");
+  if (repeats > REPEATS) throw new Error(`A pattern repeats at most ${REPEATS} times.`);
+  // The capital after a backslash is a class of characters, not a letter to be found.
+  const capitals = /[A-Z]/.test(pattern.replace(/\\./g, ""));
+  let expression: RegExp;
+  try {
+    expression = new RegExp(pattern, capitals ? "" : "i");
+  } catch {
+    throw new Error("Not a regular expression.");
+  }
+  return (name) => expression.test(name.slice(0, NAME_CHARACTERS));
+}
+
+/** Which of the names match, as one value a name; an Error where it takes too long. */
+export function matches(names: string[], pattern: string): Uint8Array {
+  const found = new Uint8Array(names.length);
+  if (!pattern) return found;
+  const test = compile(pattern);
+  const until = performance.now() + BUDGET_MS;
+  names.forEach((name, i) => {
+    found[i] = test(name) ? 1 : 0;
+    if (performance.now() > until) throw new Error("The pattern takes too long: repeat less.");
+  });
+  return found;
+}
+
+/** Whether a repeated group holds repeats or alternatives, and how many repeats there are. */
+function shape(pattern: string): { nested: boolean; repeats: number } {
+  const plain = pattern.replace(/\\./g, "e").replace(/\[\^?\]?[^\]]*\]/g, "c");
+  const open: boolean[] = [];
+  let nested = false;
+  let repeats = 0;
+  let closed = false;
+  let risky = false;
+  const mark = (): void => {
+    if (open.length) open[open.length - 1] = true;
+  };
+  for (let i = 0; i < plain.length; i++) {
+    const sign = plain[i];
+    if (sign === "(") {
+      open.push(false);
+      // The question mark of (?: or (?= is no repeat.
+      if (plain[i + 1] === "?") i++;
+    } else if (sign === ")") {
+      closed = true;
+      risky = open.pop() ?? false;
+      if (risky) mark();
+      continue;
+    } else if (sign === "|") mark();
+    else if ("*+{".includes(sign)) {
+      repeats++;
+      if (closed && risky) nested = true;
+      mark();
+    }
+    closed = false;
+  }
+  return { nested, repeats };
+}
