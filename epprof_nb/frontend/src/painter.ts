@@ -17,6 +17,11 @@ import type {
   SpanStyle,
   Stretch,
 } from "./renderer.ts";
+import { WebglBars } from "./webgl.ts";
+import { openDevice } from "./webgl_device.ts";
+
+/** A window's height around the one shown counts as shown. */
+const AHEAD = "100% 0px";
 
 export class Painter implements Renderer {
   readonly #context: CanvasRenderingContext2D;
@@ -27,10 +32,14 @@ export class Painter implements Renderer {
   #rows: Row[] = [];
   #frame!: Frame;
   #ratio = 1;
+  #seen = true;
+  readonly #watch = new IntersectionObserver((entries) => this.#see(entries), {
+    rootMargin: AHEAD,
+  });
 
   constructor(
     private readonly canvas: HTMLCanvasElement,
-    _options: RendererOptions,
+    private readonly options: RendererOptions,
   ) {
     const context = canvas.getContext("2d");
     if (!context)
@@ -40,6 +49,7 @@ export class Painter implements Renderer {
       );
     this.#context = context;
     this.#names = new Names(context);
+    this.#watch.observe(canvas);
   }
 
   get name(): RendererName {
@@ -55,6 +65,7 @@ export class Painter implements Renderer {
   }
 
   begin(frame: Frame): void {
+    this.#choose();
     this.#frame = frame;
     this.#rows = [];
     const c = this.#context;
@@ -122,6 +133,8 @@ export class Painter implements Renderer {
   }
 
   destroy(): void {
+    this.#watch.disconnect();
+    this.#use(this.#plain);
     this.#plain.destroy();
     this.#rows = [];
     // A canvas without pixels holds no memory.
@@ -131,8 +144,53 @@ export class Painter implements Renderer {
 
   #drawRows(): void {
     if (this.#rows.length === 0) return;
-    this.#bars.draw(this.#context, this.#frame, this.#ratio, this.#rows);
+    if (!this.#bars.draw(this.#context, this.#frame, this.#ratio, this.#rows)) {
+      this.#use(this.#plain);
+      this.#plain.draw(this.#context, this.#frame, this.#ratio, this.#rows);
+    }
     for (const { slice, band } of this.#rows) this.#names.draw(slice, band, this.#frame);
     this.#rows = [];
   }
+
+  /** Takes WebGL2 where it is to be had, and is no slower: in software, Canvas2D is faster. */
+  #choose(): void {
+    const wish = wished(this.canvas);
+    if (wish === "canvas2d" || !this.#seen) this.#use(this.#plain);
+    else if (this.#bars === this.#plain) {
+      const device = openDevice(wish === "webgl");
+      if (device?.usable) this.#use(new WebglBars(device, () => this.#changed()));
+    }
+  }
+
+  #use(bars: Bars): void {
+    if (bars === this.#bars) return;
+    if (this.#bars !== this.#plain) this.#bars.destroy();
+    this.#bars = bars;
+    this.canvas.dataset.drawnBy = bars.name;
+  }
+
+  /** The context came or went: the picture stays until the next frame, which finds what it can. */
+  #changed(): void {
+    if (this.#seen) this.options.redraw();
+  }
+
+  /** Out of view, the last picture stays and the GPU is left to others. */
+  #see(entries: IntersectionObserverEntry[]): void {
+    const seen = entries.at(-1)?.isIntersecting ?? true;
+    if (seen === this.#seen) return;
+    this.#seen = seen;
+    if (seen) this.options.redraw();
+    else this.#use(this.#plain);
+  }
+}
+
+/** What an element around asks for by `data-renderer="webgl"` or `"canvas2d"`, also later. */
+function wished(canvas: HTMLElement): RendererName | null {
+  for (let at: Element | null = canvas; at; ) {
+    const wish = at.closest<HTMLElement>("[data-renderer]")?.dataset.renderer;
+    if (wish === "webgl" || wish === "canvas2d") return wish;
+    const root: Node = at.getRootNode();
+    at = root instanceof ShadowRoot ? root.host : null;
+  }
+  return null;
 }

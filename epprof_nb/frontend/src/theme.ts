@@ -63,3 +63,16 @@ export type Theme = "light" | "dark";
 export function palette(theme: Theme): Palette {
   return theme === "dark" ? DARK : LIGHT;
 }
+
+const parsed = new Map<string, [number, number, number]>();
+
+/** A colour written as #rrggbb, as shares of red, green and blue. */
+export function rgb(colour: string): [red: number, green: number, blue: number] {
+  let shares = parsed.get(colour);
+  if (!shares) {
+    const at = (i: number): number => Number.parseInt(colour.slice(i, i + 2), 16) / 255;
+    shares = [at(1), at(3), at(5)];
+    parsed.set(colour, shares);
+  }
+  return shares;
+}

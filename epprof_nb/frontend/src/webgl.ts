@@ -1,0 +1,160 @@
+// Events by WebGL2: one instanced draw a row, from columns that stay on the GPU.
+
+import type { Bars, Row } from "./bars.ts";
+import { visible } from "./cull.ts";
+import type { Band, Frame, Lit, Stretch } from "./renderer.ts";
+import { DIMMED, fill, KINDS, shape } from "./shapes.ts";
+import { rgb } from "./theme.ts";
+import type { Device, User } from "./webgl_device.ts";
+import { entry, FLOATS, type Packed, pack, split } from "./webgl_pack.ts";
+
+const BYTES = FLOATS * Float32Array.BYTES_PER_ELEMENT;
+/** Frames after which what was not drawn is taken off the GPU. */
+const IDLE_FRAMES = 120;
+
+interface Part {
+  packed: Omit<Packed, "data">;
+  buffer: WebGLBuffer;
+  used: number;
+}
+
+export class WebglBars implements Bars, User {
+  readonly name = "webgl";
+  readonly #all = new Map<Stretch, Part>();
+  /** The lit events of a row once more, apart: they are drawn over all, dimmed, ones. */
+  readonly #bright = new Map<Stretch, Part>();
+  #lit: Lit | null = null;
+  #frame = 0;
+
+  constructor(
+    private readonly device: Device,
+    private readonly notify: () => void,
+  ) {
+    device.join(this);
+  }
+
+  draw(context: CanvasRenderingContext2D, frame: Frame, ratio: number, rows: Row[]): boolean {
+    const { device } = this;
+    const { gl } = device;
+    const width = Math.round(frame.width * ratio);
+    const height = Math.round(frame.height * ratio);
+    if (!device.usable || !device.grow(width, height)) return false;
+    this.#frame++;
+    if (frame.lit !== this.#lit) {
+      this.#drop(this.#bright);
+      this.#lit = frame.lit;
+    }
+    // Only the rows' part of the window is cleared, drawn and copied.
+    const tops = rows.map(({ band }) => band.y);
+    const bottoms = rows.map(({ band }) => band.y + band.height);
+    const top = Math.max(Math.floor(Math.min(...tops) * ratio), 0);
+    const bottom = Math.min(Math.ceil(Math.max(...bottoms) * ratio) + 1, height);
+    if (bottom <= top) return true;
+    gl.viewport(0, 0, width, height);
+    gl.scissor(0, height - bottom, width, bottom - top);
+    gl.uniform2f(device.uniforms.size, width, height);
+    gl.uniform1f(device.uniforms.unit, ratio);
+    gl.uniform1f(device.uniforms.scale, width / (frame.view.end - frame.view.start));
+    gl.uniform3fv(device.uniforms.background, rgb(frame.palette.background));
+    const copy = (alpha: number): void => {
+      context.save();
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.globalAlpha = alpha;
+      // A viewport lies at the lower left of its canvas.
+      const y = device.canvas.height - height + top;
+      const tall = bottom - top;
+      context.drawImage(device.canvas, 0, y, width, tall, 0, top, width, tall);
+      context.restore();
+    };
+    this.#paint(frame, ratio, rows, null);
+    copy(frame.lit ? DIMMED : 1);
+    if (frame.lit) {
+      this.#paint(frame, ratio, rows, frame.lit);
+      copy(1);
+    }
+    if (this.#frame % IDLE_FRAMES === 0) this.#sweep();
+    return !gl.isContextLost();
+  }
+
+  lost(): void {
+    this.#all.clear();
+    this.#bright.clear();
+    this.notify();
+  }
+
+  destroy(): void {
+    this.#drop(this.#all);
+    this.#drop(this.#bright);
+    this.device.leave(this);
+  }
+
+  #paint(frame: Frame, ratio: number, rows: Row[], lit: Lit | null): void {
+    const { gl, uniforms } = this.device;
+    gl.clear(gl.COLOR_BUFFER_BIT);
+    let look: Band["look"] | null = null;
+    for (const { slice, band } of rows) {
+      const [first, end] = visible(slice, frame.view);
+      if (first >= end) continue;
+      const part = lit
+        ? this.#part(this.#bright, slice, lit[slice.set.prefix])
+        : this.#part(this.#all, slice);
+      const { packed } = part;
+      const from = entry(packed, first, slice.first);
+      const count = entry(packed, end, slice.first) - from;
+      if (count <= 0) continue;
+      if (band.look !== look) {
+        look = band.look;
+        this.#colours(frame, band);
+      }
+      const shapes = KINDS.map((kind) => shape(band, kind));
+      gl.uniform2fv(
+        uniforms.shapes,
+        shapes.flatMap(({ y, height }) => [y * ratio, height * ratio]),
+      );
+      gl.uniform2fv(uniforms.origin, split(frame.view.start - packed.base));
+      if (packed.overlap) gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+      else gl.blendFunc(gl.ONE, gl.ONE);
+      gl.bindBuffer(gl.ARRAY_BUFFER, part.buffer);
+      gl.vertexAttribPointer(0, 4, gl.FLOAT, false, BYTES, from * BYTES);
+      gl.vertexAttribPointer(1, 4, gl.FLOAT, false, BYTES, from * BYTES + BYTES / 2);
+      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, count);
+    }
+  }
+
+  #colours({ palette }: Frame, band: Band): void {
+    const { gl, uniforms } = this.device;
+    const fills = KINDS.map((kind) => fill(band, palette, kind));
+    const edges = band.look === "op" ? KINDS.map((kind) => palette.edges[kind]) : fills;
+    gl.uniform3fv(uniforms.fills, fills.flatMap(rgb));
+    gl.uniform3fv(uniforms.edges, edges.flatMap(rgb));
+    gl.uniform1i(uniforms.hatches, band.look === "activity" ? 1 : 0);
+  }
+
+  #part(parts: Map<Stretch, Part>, slice: Stretch, only?: Uint8Array): Part {
+    let part = parts.get(slice);
+    if (!part) {
+      const { gl } = this.device;
+      const { data, ...packed } = pack(slice, only);
+      const buffer = gl.createBuffer();
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.bufferData(gl.ARRAY_BUFFER, data, gl.STATIC_DRAW);
+      part = { packed, buffer, used: this.#frame };
+      parts.set(slice, part);
+    }
+    part.used = this.#frame;
+    return part;
+  }
+
+  #sweep(): void {
+    for (const [slice, part] of this.#all) {
+      if (this.#frame - part.used < IDLE_FRAMES) continue;
+      this.device.gl.deleteBuffer(part.buffer);
+      this.#all.delete(slice);
+    }
+  }
+
+  #drop(parts: Map<Stretch, Part>): void {
+    for (const { buffer } of parts.values()) this.device.gl.deleteBuffer(buffer);
+    parts.clear();
+  }
+}

@@ -1,0 +1,105 @@
+// The shaders. One instance is one event; all lengths are device pixels, y runs down.
+//
+// Events of a row do not overlap, so each adds to a pixel what it covers of it: sums are exact
+// however many events share a pixel, and nothing needs to be put together beforehand. An event
+// thinner than a pixel is widened up to one, but never into the next event; what it does not
+// cover of its widened self makes it fainter, unless it stands alone.
+
+import { COPY, EDGE, FAINTEST, GAP, HATCH, HATCHED_FROM } from "./shapes.ts";
+
+const float = (value: number): string => value.toFixed(4);
+
+export const VERTEX = `#version 300 es
+precision highp float;
+layout(location = 0) in vec4 time;  // start hi, lo; end hi, lo (ns)
+layout(location = 1) in vec4 rest;  // gap before, gap after (ns), share covered, kind
+uniform vec2 origin;      // the window's start: hi, lo (ns)
+uniform float scale;      // pixels a ns
+uniform vec2 size;        // of the window
+uniform float unit;       // device pixels a CSS pixel
+uniform vec2 shapes[6];   // y and height by kind
+uniform vec3 fills[6];
+uniform vec3 edges[6];
+uniform bool hatches;
+flat out vec4 box;
+flat out vec3 fill;
+flat out vec3 edge;
+flat out float alpha;
+flat out float hatched;
+
+// Below this many a pixel, events are drawn one by one; beyond, one of several stands for them.
+const float DENSEST = 64.0;
+
+float chance(vec2 bits) {
+  uvec2 n = floatBitsToUint(bits);
+  uint h = (n.x ^ (n.y * 0x9E3779B9u)) * 0x85EBCA6Bu;
+  h = (h ^ (h >> 15)) * 0xC2B2AE35u;
+  return float(h >> 8) / 16777216.0;
+}
+
+void main() {
+  int kind = int(rest.w);
+  float x0 = ((time.x - origin.x) + (time.y - origin.y)) * scale;
+  float x1 = ((time.z - origin.x) + (time.w - origin.y)) * scale;
+  float wide = ((time.z - time.x) + (time.w - time.y)) * scale;
+  float share = rest.z;
+  bool drawn = true;
+  if (wide < unit) {
+    vec2 gaps = rest.xy * scale;
+    float room = min(wide + gaps.y, unit);
+    float alone = smoothstep(0.5, 1.0, min(gaps.x, gaps.y) / unit);
+    share *= mix(wide / max(room, 1e-9), 1.0, alone);
+    float least = unit / DENSEST;
+    if (room < least) {
+      drawn = chance(time.xy) * least < room;
+      room = least;
+    }
+    x1 = x0 + room;
+  }
+  drawn = drawn && x1 > -unit && x0 < size.x + unit;
+  x0 = max(x0, -2.0 * unit);
+  x1 = min(x1, size.x + 2.0 * unit);
+  if (x1 - x0 > ${float(GAP.from)} * unit) x1 -= ${float(GAP.gap)} * unit;
+  box = vec4(x0, shapes[kind].x, x1, shapes[kind].x + shapes[kind].y);
+  fill = fills[kind];
+  edge = edges[kind];
+  alpha = ${float(FAINTEST)} + ${float(1 - FAINTEST)} * share;
+  hatched = hatches && kind == ${COPY} && x1 - x0 >= ${float(HATCHED_FROM)} * unit ? 1.0 : 0.0;
+  // All pixels that the event touches.
+  vec2 corner = vec2(
+    (gl_VertexID & 1) == 0 ? floor(box.x) : ceil(box.z),
+    (gl_VertexID & 2) == 0 ? floor(box.y) : ceil(box.w));
+  gl_Position = drawn
+    ? vec4(corner.x / size.x * 2.0 - 1.0, 1.0 - corner.y / size.y * 2.0, 0.0, 1.0)
+    : vec4(2.0, 2.0, 2.0, 1.0);
+}
+`;
+
+export const FRAGMENT = `#version 300 es
+precision highp float;
+uniform vec2 size;
+uniform float unit;
+uniform vec3 background;
+flat in vec4 box;
+flat in vec3 fill;
+flat in vec3 edge;
+flat in float alpha;
+flat in float hatched;
+out vec4 colour;
+
+void main() {
+  vec2 at = vec2(gl_FragCoord.x, size.y - gl_FragCoord.y);
+  vec2 low = max(at - 0.5, box.xy);
+  vec2 part = clamp(min(at + 0.5, box.zw) - low, 0.0, 1.0);
+  float edged = min(at.x + 0.5, box.x + ${float(EDGE)} * unit) - low.x;
+  vec3 rgb = mix(fill, edge, clamp(edged / max(part.x, 1e-6), 0.0, 1.0));
+  if (hatched > 0.5) {
+    float along = mod((at.x + at.y) / unit, ${float(HATCH.period)});
+    float off = min(along, ${float(HATCH.period)} - along);
+    float line = clamp((${float(HATCH.line / 2)} - off) * unit * 0.7071 + 0.5, 0.0, 1.0);
+    rgb = mix(rgb, background, ${float(HATCH.alpha)} * line);
+  }
+  float covered = alpha * part.x * part.y;
+  colour = vec4(rgb * covered, covered);
+}
+`;
