@@ -2,34 +2,27 @@
 
 import type { Bars, Row } from "./bars.ts";
 import { Rects, rects } from "./cull.ts";
+import { level } from "./levels.ts";
 import type { Frame } from "./renderer.ts";
-import {
-  COPY,
-  DIMMED,
-  EDGE,
-  fill,
-  GAP,
-  HATCH,
-  HATCHED_FROM,
-  KINDS,
-  opacity,
-  shape,
-} from "./shapes.ts";
+import { COPY, DIMMED, EDGE, fill, GAP, HATCH, HATCHED_FROM, KINDS, shape } from "./shapes.ts";
 
 export class Canvas2dBars implements Bars {
   readonly name = "canvas2d";
   readonly #rects = new Rects();
   readonly #hatch = new Map<string, CanvasPattern | null>();
 
-  draw(context: CanvasRenderingContext2D, frame: Frame, _ratio: number, rows: Row[]): boolean {
+  draw(context: CanvasRenderingContext2D, frame: Frame, ratio: number, rows: Row[]): boolean {
     const { lit, view, width } = frame;
+    const pixel = (view.end - view.start) / width;
+    const pixels = Math.round(width * ratio);
     for (const row of rows) {
-      rects(row.slice, view, width, this.#rects);
-      this.#paint(context, frame, row, lit ? DIMMED : 1);
+      rects(level(row.slice, pixel), view, pixels, ratio, this.#rects);
+      this.#paint(context, frame, ratio, row, lit ? DIMMED : 1);
       if (!lit) continue;
       // What is lit is put together apart, so that a dim neighbour never swallows it.
-      rects(row.slice, view, width, this.#rects, lit[row.slice.set.prefix]);
-      this.#paint(context, frame, row, 1);
+      const bright = level(row.slice, pixel, lit[row.slice.set.prefix]);
+      rects(bright, view, pixels, ratio, this.#rects);
+      this.#paint(context, frame, ratio, row, 1);
     }
     context.globalAlpha = 1;
     return true;
@@ -39,33 +32,38 @@ export class Canvas2dBars implements Bars {
     this.#hatch.clear();
   }
 
-  #paint(c: CanvasRenderingContext2D, { palette }: Frame, row: Row, alpha: number): void {
-    const { length, x, width, cover, kind } = this.#rects;
-    const { band } = row;
+  #paint(
+    c: CanvasRenderingContext2D,
+    { palette }: Frame,
+    ratio: number,
+    { band }: Row,
+    dim: number,
+  ): void {
+    const { length, x, width, alpha, kind } = this.#rects;
     // One colour after the other: setting it anew for each rectangle costs more than drawing it.
     for (const now of KINDS) {
       const { y, height } = shape(band, now);
       const hatched = now === COPY && band.look === "activity";
       const pattern = hatched ? this.#hatched(c, palette.background) : null;
-      const colour = fill(band, palette, now);
-      c.fillStyle = colour;
-      for (let i = 0; i < length; i++) {
-        if (kind[i] !== now) continue;
-        c.globalAlpha = alpha * opacity(cover[i]);
-        const wide = width[i] > GAP.from ? width[i] - GAP.gap : width[i];
-        c.fillRect(x[i], y, wide, height);
-        if (!pattern || wide < HATCHED_FROM) continue;
-        c.fillStyle = pattern;
-        c.fillRect(x[i], y, wide, height);
+      const edged = band.look === "op";
+      const colours = [fill(band, palette, now), ...(edged ? [palette.edges[now]] : [])];
+      colours.forEach((colour, edge) => {
         c.fillStyle = colour;
-      }
-      if (band.look !== "op") continue;
-      c.fillStyle = palette.edges[now];
-      for (let i = 0; i < length; i++) {
-        if (kind[i] !== now) continue;
-        c.globalAlpha = alpha * opacity(cover[i]);
-        c.fillRect(x[i], y, Math.min(width[i], EDGE), height);
-      }
+        for (let i = 0; i < length; i++) {
+          if (kind[i] !== now) continue;
+          c.globalAlpha = dim * alpha[i];
+          const left = x[i] / ratio;
+          const whole = width[i] / ratio;
+          const wide = whole > GAP.from ? whole - GAP.gap : whole;
+          // A narrow op is all edge.
+          if (edge || !edged || wide > EDGE)
+            c.fillRect(left, y, edge ? Math.min(wide, EDGE) : wide, height);
+          if (!pattern || wide < HATCHED_FROM) continue;
+          c.fillStyle = pattern;
+          c.fillRect(left, y, wide, height);
+          c.fillStyle = colour;
+        }
+      });
     }
   }
 

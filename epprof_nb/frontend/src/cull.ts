@@ -1,41 +1,73 @@
-// From events to the rectangles worth drawing: only the window's, and what is thinner than a pixel
-// is put together with its neighbours.
+// From events to the rectangles worth drawing: only the window's, and of what is narrow one a pixel.
 
 import type { Stretch } from "./renderer.ts";
 import { type Range, toPixel } from "./scale.ts";
-import { covered } from "./shapes.ts";
+import { covered, opacity } from "./shapes.ts";
+
+/** Narrower events are drawn pixel by pixel: edges within a pixel would not add up otherwise. */
+const NARROW = 2;
 
 /** Rectangles of one row, as columns that are kept from frame to frame. */
 export class Rects {
   length = 0;
   x = new Float32Array(1024);
   width = new Float32Array(1024);
-  /** Share of the rectangle that events cover: below 1 only where it stands for several. */
-  cover = new Float32Array(1024);
-  /** The event, or the longest of those put together. */
-  event = new Int32Array(1024);
+  alpha = new Float32Array(1024);
   kind = new Uint8Array(1024);
+  /** By pixel: how much narrow events cover it, the most that one does, and that one's kind. */
+  covered = new Float32Array(0);
+  most = new Float32Array(0);
+  main = new Uint8Array(0);
 
-  push(x: number, width: number, cover: number, event: number, kind: number): void {
+  clear(width: number): void {
+    this.length = 0;
+    if (this.covered.length < width) {
+      this.covered = new Float32Array(width);
+      this.most = new Float32Array(width);
+      this.main = new Uint8Array(width);
+    }
+    this.covered.fill(0);
+    this.most.fill(0);
+  }
+
+  push(x: number, width: number, alpha: number, kind: number): void {
     if (this.length === this.x.length) this.#grow();
     const i = this.length++;
     this.x[i] = x;
     this.width[i] = width;
-    this.cover[i] = cover;
-    this.event[i] = event;
+    this.alpha[i] = alpha;
     this.kind[i] = kind;
   }
 
+  /** Adds what a narrow event covers to the pixels that it touches. */
+  spread(from: number, to: number, alpha: number, kind: number): void {
+    const end = Math.min(Math.ceil(to), this.covered.length);
+    for (let pixel = Math.max(Math.floor(from), 0); pixel < end; pixel++) {
+      const part = alpha * (Math.min(to, pixel + 1) - Math.max(from, pixel));
+      this.covered[pixel] += part;
+      if (part <= this.most[pixel]) continue;
+      this.most[pixel] = part;
+      this.main[pixel] = kind;
+    }
+  }
+
+  /** Makes rectangles of the pixels. */
+  gather(): void {
+    const { covered, main } = this;
+    for (let pixel = 0; pixel < covered.length; pixel++) {
+      if (covered[pixel] > 0) this.push(pixel, 1, Math.min(covered[pixel], 1), main[pixel]);
+    }
+  }
+
   #grow(): void {
-    const wider = <T extends Float32Array | Int32Array | Uint8Array>(old: T, fresh: T): T => {
+    const wider = <T extends Float32Array | Uint8Array>(old: T, fresh: T): T => {
       fresh.set(old);
       return fresh;
     };
     const size = this.x.length * 2;
     this.x = wider(this.x, new Float32Array(size));
     this.width = wider(this.width, new Float32Array(size));
-    this.cover = wider(this.cover, new Float32Array(size));
-    this.event = wider(this.event, new Int32Array(size));
+    this.alpha = wider(this.alpha, new Float32Array(size));
     this.kind = wider(this.kind, new Uint8Array(size));
   }
 }
@@ -63,58 +95,41 @@ export function visible(slice: Stretch, view: Range): [first: number, end: numbe
 /**
  * Fills `out` with the rectangles of a slice in a window `width` pixels wide.
  *
- * Rectangles are at least one pixel wide. An event thinner than a pixel joins the one before it
- * when both start within a pixel; `only` leaves out events whose value is 0.
+ * An event thinner than `unit` pixels is widened up to that, but never into the next event; what it
+ * does not cover of its widened self makes it fainter, unless it stands alone. (The vertex shader
+ * does the same.)
  */
-export function rects(
-  slice: Stretch,
-  view: Range,
-  width: number,
-  out: Rects,
-  only?: Uint8Array,
-): void {
-  out.length = 0;
+export function rects(slice: Stretch, view: Range, width: number, unit: number, out: Rects): void {
+  out.clear(width);
   const { set } = slice;
-  const { start, dur, kind } = set;
+  const { start, dur, kind, reach } = set;
   const [first, end] = visible(slice, view);
-  let left = 0;
-  let right = 0;
-  let busy = 0;
-  let longest = -1;
-  let members = 0;
-  const flush = (): void => {
-    if (members === 0) return;
-    const span = Math.max(right - left, 1);
-    const cover = members === 1 ? covered(set, longest) : Math.min(busy / span, 1);
-    out.push(left, span, cover, longest, kind?.[longest] ?? 0);
-  };
+  const scale = width / (view.end - view.start);
   for (let i = first; i < end; i++) {
-    if (only && only[i] === 0) continue;
-    const x0 = toPixel(start[i], view, width);
-    const x1 = toPixel(start[i] + dur[i], view, width);
-    if (x1 < -1) continue;
-    const from = Math.max(x0, -2);
-    const to = Math.min(x1, width + 2);
-    const thin = to - from < 1;
-    // A run grows while its members stay thin and close; a wide event stands alone.
-    if (
-      members > 0 &&
-      thin &&
-      from < Math.max(right, left + 1) &&
-      (members > 1 || right - left < 1)
-    ) {
-      right = Math.max(right, to);
-      busy += (to - from) * covered(set, i);
-      members++;
-      if (dur[i] > dur[longest]) longest = i;
-      continue;
+    let x0 = toPixel(start[i], view, width);
+    const wide = Math.max(dur[i], 0) * scale;
+    let x1 = x0 + wide;
+    if (x1 < -unit) continue;
+    let share = covered(set, i);
+    if (wide < unit) {
+      const after = i + 1 < slice.end ? (start[i + 1] - reach[i]) * scale : unit;
+      const before = i > slice.first ? (start[i] - reach[i - 1]) * scale : unit;
+      const room = Math.min(wide + Math.max(after, 0), unit);
+      const alone = step(Math.min(before, after) / unit);
+      share *= alone + (1 - alone) * (wide / Math.max(room, 1e-9));
+      x1 = x0 + room;
     }
-    flush();
-    left = from;
-    right = to;
-    busy = (to - from) * covered(set, i);
-    longest = i;
-    members = 1;
+    x0 = Math.max(x0, -2 * unit);
+    x1 = Math.min(x1, width + 2 * unit);
+    const type = kind?.[i] ?? 0;
+    if (x1 - x0 < NARROW * unit) out.spread(x0, x1, opacity(share), type);
+    else out.push(x0, x1 - x0, opacity(share), type);
   }
-  flush();
+  out.gather();
+}
+
+/** From 0 at a half to 1 at one, without corners. */
+function step(value: number): number {
+  const t = Math.min(Math.max((value - 0.5) / 0.5, 0), 1);
+  return t * t * (3 - 2 * t);
 }

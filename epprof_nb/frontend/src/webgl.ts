@@ -2,11 +2,12 @@
 
 import type { Bars, Row } from "./bars.ts";
 import { visible } from "./cull.ts";
+import { level } from "./levels.ts";
 import type { Band, Frame, Lit, Stretch } from "./renderer.ts";
 import { DIMMED, fill, KINDS, shape } from "./shapes.ts";
 import { rgb } from "./theme.ts";
 import type { Device, User } from "./webgl_device.ts";
-import { entry, FLOATS, type Packed, pack, split } from "./webgl_pack.ts";
+import { FLOATS, type Packed, pack, split } from "./webgl_pack.ts";
 
 const BYTES = FLOATS * Float32Array.BYTES_PER_ELEMENT;
 /** Frames after which what was not drawn is taken off the GPU. */
@@ -20,10 +21,7 @@ interface Part {
 
 export class WebglBars implements Bars, User {
   readonly name = "webgl";
-  readonly #all = new Map<Stretch, Part>();
-  /** The lit events of a row once more, apart: they are drawn over all, dimmed, ones. */
-  readonly #bright = new Map<Stretch, Part>();
-  #lit: Lit | null = null;
+  readonly #parts = new Map<Stretch, Part>();
   #frame = 0;
 
   constructor(
@@ -40,10 +38,6 @@ export class WebglBars implements Bars, User {
     const height = Math.round(frame.height * ratio);
     if (!device.usable || !device.grow(width, height)) return false;
     this.#frame++;
-    if (frame.lit !== this.#lit) {
-      this.#drop(this.#bright);
-      this.#lit = frame.lit;
-    }
     // Only the rows' part of the window is cleared, drawn and copied.
     const tops = rows.map(({ band }) => band.y);
     const bottoms = rows.map(({ band }) => band.y + band.height);
@@ -69,6 +63,7 @@ export class WebglBars implements Bars, User {
     this.#paint(frame, ratio, rows, null);
     copy(frame.lit ? DIMMED : 1);
     if (frame.lit) {
+      // What is lit is put together apart, so that a dim neighbour never swallows it.
       this.#paint(frame, ratio, rows, frame.lit);
       copy(1);
     }
@@ -77,31 +72,27 @@ export class WebglBars implements Bars, User {
   }
 
   lost(): void {
-    this.#all.clear();
-    this.#bright.clear();
+    this.#parts.clear();
     this.notify();
   }
 
   destroy(): void {
-    this.#drop(this.#all);
-    this.#drop(this.#bright);
+    for (const { buffer } of this.#parts.values()) this.device.gl.deleteBuffer(buffer);
+    this.#parts.clear();
     this.device.leave(this);
   }
 
   #paint(frame: Frame, ratio: number, rows: Row[], lit: Lit | null): void {
     const { gl, uniforms } = this.device;
     gl.clear(gl.COLOR_BUFFER_BIT);
+    const pixel = (frame.view.end - frame.view.start) / frame.width;
     let look: Band["look"] | null = null;
     for (const { slice, band } of rows) {
-      const [first, end] = visible(slice, frame.view);
+      const merged = level(slice, pixel, lit?.[slice.set.prefix]);
+      const [first, end] = visible(merged, frame.view);
       if (first >= end) continue;
-      const part = lit
-        ? this.#part(this.#bright, slice, lit[slice.set.prefix])
-        : this.#part(this.#all, slice);
-      const { packed } = part;
-      const from = entry(packed, first, slice.first);
-      const count = entry(packed, end, slice.first) - from;
-      if (count <= 0) continue;
+      const { buffer, packed } = this.#part(merged);
+      const from = (first - merged.first) * BYTES;
       if (band.look !== look) {
         look = band.look;
         this.#colours(frame, band);
@@ -114,10 +105,10 @@ export class WebglBars implements Bars, User {
       gl.uniform2fv(uniforms.origin, split(frame.view.start - packed.base));
       if (packed.overlap) gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
       else gl.blendFunc(gl.ONE, gl.ONE);
-      gl.bindBuffer(gl.ARRAY_BUFFER, part.buffer);
-      gl.vertexAttribPointer(0, 4, gl.FLOAT, false, BYTES, from * BYTES);
-      gl.vertexAttribPointer(1, 4, gl.FLOAT, false, BYTES, from * BYTES + BYTES / 2);
-      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, count);
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.vertexAttribPointer(0, 4, gl.FLOAT, false, BYTES, from);
+      gl.vertexAttribPointer(1, 4, gl.FLOAT, false, BYTES, from + BYTES / 2);
+      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, end - first);
     }
   }
 
@@ -130,31 +121,26 @@ export class WebglBars implements Bars, User {
     gl.uniform1i(uniforms.hatches, band.look === "activity" ? 1 : 0);
   }
 
-  #part(parts: Map<Stretch, Part>, slice: Stretch, only?: Uint8Array): Part {
-    let part = parts.get(slice);
+  #part(slice: Stretch): Part {
+    let part = this.#parts.get(slice);
     if (!part) {
       const { gl } = this.device;
-      const { data, ...packed } = pack(slice, only);
+      const { data, ...packed } = pack(slice);
       const buffer = gl.createBuffer();
       gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
       gl.bufferData(gl.ARRAY_BUFFER, data, gl.STATIC_DRAW);
       part = { packed, buffer, used: this.#frame };
-      parts.set(slice, part);
+      this.#parts.set(slice, part);
     }
     part.used = this.#frame;
     return part;
   }
 
   #sweep(): void {
-    for (const [slice, part] of this.#all) {
+    for (const [slice, part] of this.#parts) {
       if (this.#frame - part.used < IDLE_FRAMES) continue;
       this.device.gl.deleteBuffer(part.buffer);
-      this.#all.delete(slice);
+      this.#parts.delete(slice);
     }
-  }
-
-  #drop(parts: Map<Stretch, Part>): void {
-    for (const { buffer } of parts.values()) this.device.gl.deleteBuffer(buffer);
-    parts.clear();
   }
 }

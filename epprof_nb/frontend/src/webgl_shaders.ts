@@ -1,9 +1,8 @@
 // The shaders. One instance is one event; all lengths are device pixels, y runs down.
 //
-// Events of a row do not overlap, so each adds to a pixel what it covers of it: sums are exact
-// however many events share a pixel, and nothing needs to be put together beforehand. An event
-// thinner than a pixel is widened up to one, but never into the next event; what it does not
-// cover of its widened self makes it fainter, unless it stands alone.
+// Events of a row do not overlap, so each adds to a pixel what it covers of it. An event thinner
+// than a pixel is widened up to one, but never into the next event; what it does not cover of its
+// widened self makes it fainter, unless it stands alone.
 
 import { COPY, EDGE, FAINTEST, GAP, HATCH, HATCHED_FROM } from "./shapes.ts";
 
@@ -27,36 +26,20 @@ flat out vec3 edge;
 flat out float alpha;
 flat out float hatched;
 
-// Below this many a pixel, events are drawn one by one; beyond, one of several stands for them.
-const float DENSEST = 64.0;
-
-float chance(vec2 bits) {
-  uvec2 n = floatBitsToUint(bits);
-  uint h = (n.x ^ (n.y * 0x9E3779B9u)) * 0x85EBCA6Bu;
-  h = (h ^ (h >> 15)) * 0xC2B2AE35u;
-  return float(h >> 8) / 16777216.0;
-}
-
 void main() {
   int kind = int(rest.w);
   float x0 = ((time.x - origin.x) + (time.y - origin.y)) * scale;
   float x1 = ((time.z - origin.x) + (time.w - origin.y)) * scale;
   float wide = ((time.z - time.x) + (time.w - time.y)) * scale;
   float share = rest.z;
-  bool drawn = true;
   if (wide < unit) {
     vec2 gaps = rest.xy * scale;
     float room = min(wide + gaps.y, unit);
     float alone = smoothstep(0.5, 1.0, min(gaps.x, gaps.y) / unit);
     share *= mix(wide / max(room, 1e-9), 1.0, alone);
-    float least = unit / DENSEST;
-    if (room < least) {
-      drawn = chance(time.xy) * least < room;
-      room = least;
-    }
     x1 = x0 + room;
   }
-  drawn = drawn && x1 > -unit && x0 < size.x + unit;
+  bool drawn = x1 > -unit && x0 < size.x + unit;
   x0 = max(x0, -2.0 * unit);
   x1 = min(x1, size.x + 2.0 * unit);
   if (x1 - x0 > ${float(GAP.from)} * unit) x1 -= ${float(GAP.gap)} * unit;

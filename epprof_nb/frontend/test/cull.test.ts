@@ -1,24 +1,24 @@
 import { describe, expect, test } from "vitest";
 import { firstAbove, Rects, rects, visible } from "../src/cull.ts";
-import type { Columns } from "../src/renderer.ts";
-import { events } from "./helpers.ts";
+import type { Stretch } from "../src/renderer.ts";
+import { opacity } from "../src/shapes.ts";
+import { columns, events } from "./helpers.ts";
 
 const view = { start: 0, end: 1000 };
 
-function drawn(acts: [number, number][], window = view, width = 100, only?: Uint8Array) {
+function drawn(slice: Stretch, window = view, width = 100, unit = 1) {
   const out = new Rects();
-  rects(events([], acts).act.slices[0], window, width, out, only);
+  rects(slice, window, width, unit, out);
   return Array.from({ length: out.length }, (_, i) => ({
     x: out.x[i],
     width: out.width[i],
-    cover: out.cover[i],
-    event: out.event[i],
+    alpha: out.alpha[i],
+    kind: out.kind[i],
   }));
 }
 
-function columns(set: Columns): Columns {
-  const { prefix, start, dur, reach, kind } = set;
-  return { prefix, start, dur, reach, kind, name: () => "" };
+function row(acts: [number, number][]): Stretch {
+  return events([], acts).act.slices[0];
 }
 
 test("the first above a limit is found by halves", () => {
@@ -45,87 +45,79 @@ describe("culling", () => {
     expect(end).toBe(4);
   });
   test("leaves out what is before and after", () => {
-    expect(
-      drawn(
-        [
-          [0, 10],
-          [500, 10],
-          [900, 10],
-        ],
-        { start: 400, end: 600 },
-      ).map((r) => r.event),
-    ).toEqual([1]);
-  });
-});
-
-describe("merging", () => {
-  test("gives thin events a pixel", () => {
-    expect(drawn([[500, 0]])).toEqual([{ x: 50, width: 1, cover: 1, event: 0 }]);
-  });
-  test("joins neighbours within a pixel and tells how much they cover", () => {
-    const [only] = drawn([
-      [500, 1],
-      [502, 2],
-      [505, 1],
-    ]);
-    expect(only.event).toBe(1);
-    expect(only.cover).toBeCloseTo(0.4);
-  });
-  test("adds what events cover, where they stand for several", () => {
-    const { set } = events(
-      [],
-      [
-        [500, 4],
-        [504, 4],
-        [700, 200],
-      ],
-    ).act.slices[0];
-    const cover = Float64Array.of(1, 3, 50);
-    const out = new Rects();
-    rects({ set: { ...columns(set), cover }, first: 0, end: 3 }, view, 100, out);
-    expect(out.length).toBe(2);
-    expect(out.cover[0]).toBeCloseTo(0.4);
-    expect(out.cover[1]).toBeCloseTo(0.25);
-  });
-  test("keeps apart what is a pixel apart", () => {
-    expect(
-      drawn([
-        [500, 1],
-        [530, 1],
-      ]),
-    ).toHaveLength(2);
-  });
-  test("never joins a wide event", () => {
-    const found = drawn([
-      [490, 1],
-      [500, 100],
-      [601, 1],
-    ]);
-    expect(found.map((r) => r.event)).toEqual([0, 1, 2]);
-    expect(found[1]).toMatchObject({ x: 50, width: 10 });
-  });
-  test("makes few rectangles of many events", () => {
-    const many = Array.from({ length: 50_000 }, (_, i): [number, number] => [i * 10, 4]);
-    const found = drawn(many, { start: 0, end: 500_000 }, 1000);
-    expect(found.length).toBeLessThanOrEqual(1001);
-    expect(found[500].cover).toBeCloseTo(0.4, 1);
-  });
-  test("takes only what is asked for", () => {
     const found = drawn(
-      [
-        [500, 1],
-        [501, 1],
-        [502, 1],
-      ],
-      view,
-      100,
-      Uint8Array.of(0, 1, 0),
+      row([
+        [0, 10],
+        [500, 10],
+        [900, 10],
+      ]),
+      { start: 400, end: 600 },
     );
-    expect(found).toMatchObject([{ event: 1 }]);
+    expect(found).toEqual([{ x: 50, width: 5, alpha: 1, kind: 1 }]);
   });
   test("clips what is wider than the window", () => {
-    const [only] = drawn([[0, 1e9]], { start: 5e8, end: 5e8 + 100 });
+    const [only] = drawn(row([[0, 1e9]]), { start: 5e8, end: 5e8 + 100 });
     expect(only.x).toBe(-2);
     expect(only.width).toBe(104);
   });
+});
+
+describe("what is thinner than a pixel", () => {
+  test("has a whole one where it stands alone", () => {
+    expect(drawn(row([[500, 0]]))).toEqual([{ x: 50, width: 1, alpha: 1, kind: 1 }]);
+  });
+  test("shares one by what each covers", () => {
+    const third = row([
+      [490, 10],
+      [500, 2],
+      [506, 2],
+      [510, 10],
+    ]);
+    const pixel = drawn(third).find(({ x }) => x === 50);
+    // 4 of its 10 ns are covered.
+    expect(pixel?.alpha).toBeCloseTo(opacity(0.4), 5);
+  });
+  test("leaves idle pixels idle", () => {
+    const found = drawn(
+      row([
+        [500, 1],
+        [530, 1],
+      ]),
+    );
+    expect(found.map(({ x }) => x)).toEqual([50, 53]);
+  });
+  test("adds up over pixels, wherever they begin", () => {
+    const many = Array.from({ length: 2000 }, (_, i): [number, number] => [i * 5, 2]);
+    for (const start of [1000, 1003, 1007.5]) {
+      const found = drawn(row(many), { start, end: start + 1000 });
+      expect(found).toHaveLength(100);
+      for (const { alpha } of found) expect(alpha).toBeCloseTo(opacity(0.4), 1);
+    }
+  });
+  test("shows the kind that covers most of the pixel", () => {
+    const slice = row([
+      [500, 2],
+      [502, 6],
+      [508, 2],
+    ]);
+    const kind = Float64Array.of(1, 2, 3);
+    const [pixel] = drawn({ ...slice, set: columns(slice.set, { kind }) });
+    expect(pixel).toMatchObject({ x: 50, kind: 2 });
+    expect(pixel.alpha).toBeCloseTo(1, 5);
+  });
+});
+
+test("what stands for several events is as faint as they cover little", () => {
+  const slice = row([
+    [100, 200],
+    [500, 200],
+  ]);
+  const cover = Float64Array.of(200, 50);
+  const found = drawn({ ...slice, set: columns(slice.set, { cover }) });
+  expect(found.map(({ alpha }) => alpha)).toEqual([1, Math.fround(opacity(0.25))]);
+});
+
+test("on a screen with two pixels a CSS pixel, the least width is two", () => {
+  const found = drawn(row([[500, 0]]), view, 200, 2);
+  expect(found.map(({ x }) => x)).toEqual([100, 101]);
 });

@@ -2,6 +2,7 @@
 
 import { Bundle } from "../src/decode.ts";
 import { Events, type EventsHeader } from "../src/model.ts";
+import type { Columns } from "../src/renderer.ts";
 
 type Tag = "u8" | "i32" | "f64" | "i64";
 const ARRAYS = { u8: Uint8Array, i32: Int32Array, f64: Float64Array };
@@ -40,6 +41,13 @@ export function encode(header: object, columns: Record<string, Given>): Uint8Arr
     at += part.length;
   }
   return out;
+}
+
+/** A table's columns, some of them replaced. */
+export function columns(set: Columns, replaced: Partial<Columns> = {}): Columns {
+  const { prefix, start, dur, reach, kind } = set;
+  const name = (column: string, event: number): string => set.name(column, event);
+  return { prefix, start, dur, reach, kind, name, ...replaced };
 }
 
 /** Events of one op row and one stream: [start, duration] pairs; activities belong to `owners`. */
