@@ -84,11 +84,14 @@ export function firstAbove(values: Float64Array, limit: number, low: number, hig
   return from;
 }
 
-/** The slice's events that may touch the window, as [first, end). */
-export function visible(slice: Stretch, view: Range): [first: number, end: number] {
+/**
+ * The slice's events that may touch the window, as [first, end).
+ *
+ * `pixel` ns before the window count as well: a thin event is widened up to one.
+ */
+export function visible(slice: Stretch, view: Range, pixel = 1): [first: number, end: number] {
   const { set } = slice;
-  // An event that ends just where the window starts still has its one pixel.
-  const first = firstAbove(set.reach, view.start - 1, slice.first, slice.end);
+  const first = firstAbove(set.reach, view.start - pixel, slice.first, slice.end);
   return [first, firstAbove(set.start, view.end, first, slice.end)];
 }
 
@@ -103,8 +106,8 @@ export function rects(slice: Stretch, view: Range, width: number, unit: number, 
   out.clear(width);
   const { set } = slice;
   const { start, dur, kind, reach } = set;
-  const [first, end] = visible(slice, view);
   const scale = width / (view.end - view.start);
+  const [first, end] = visible(slice, view, unit / scale);
   for (let i = first; i < end; i++) {
     let x0 = toPixel(start[i], view, width);
     const wide = Math.max(dur[i], 0) * scale;

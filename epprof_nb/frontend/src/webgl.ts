@@ -1,4 +1,4 @@
-// Events by WebGL2: one instanced draw a row, from columns that stay on the GPU.
+// Events by WebGL2: one draw a row, from columns that stay on the GPU.
 
 import type { Bars, Row } from "./bars.ts";
 import { visible } from "./cull.ts";
@@ -7,15 +7,15 @@ import type { Band, Frame, Lit, Stretch } from "./renderer.ts";
 import { DIMMED, fill, KINDS, shape } from "./shapes.ts";
 import { rgb } from "./theme.ts";
 import type { Device, User } from "./webgl_device.ts";
-import { FLOATS, type Packed, pack, split } from "./webgl_pack.ts";
+import { type Packed, pack, split, TEXTURE_WIDTH } from "./webgl_pack.ts";
 
-const BYTES = FLOATS * Float32Array.BYTES_PER_ELEMENT;
+const CORNERS = 6;
 /** Frames after which what was not drawn is taken off the GPU. */
 const IDLE_FRAMES = 120;
 
 interface Part {
   packed: Omit<Packed, "data">;
-  buffer: WebGLBuffer;
+  texture: WebGLTexture;
   used: number;
 }
 
@@ -77,7 +77,7 @@ export class WebglBars implements Bars, User {
   }
 
   destroy(): void {
-    for (const { buffer } of this.#parts.values()) this.device.gl.deleteBuffer(buffer);
+    for (const { texture } of this.#parts.values()) this.device.gl.deleteTexture(texture);
     this.#parts.clear();
     this.device.leave(this);
   }
@@ -89,10 +89,9 @@ export class WebglBars implements Bars, User {
     let look: Band["look"] | null = null;
     for (const { slice, band } of rows) {
       const merged = level(slice, pixel, lit?.[slice.set.prefix]);
-      const [first, end] = visible(merged, frame.view);
+      const [first, end] = visible(merged, frame.view, pixel);
       if (first >= end) continue;
-      const { buffer, packed } = this.#part(merged);
-      const from = (first - merged.first) * BYTES;
+      const { texture, packed } = this.#part(merged);
       if (band.look !== look) {
         look = band.look;
         this.#colours(frame, band);
@@ -105,10 +104,8 @@ export class WebglBars implements Bars, User {
       gl.uniform2fv(uniforms.origin, split(frame.view.start - packed.base));
       if (packed.overlap) gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
       else gl.blendFunc(gl.ONE, gl.ONE);
-      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-      gl.vertexAttribPointer(0, 4, gl.FLOAT, false, BYTES, from);
-      gl.vertexAttribPointer(1, 4, gl.FLOAT, false, BYTES, from + BYTES / 2);
-      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, end - first);
+      gl.bindTexture(gl.TEXTURE_2D, texture);
+      gl.drawArrays(gl.TRIANGLES, (first - merged.first) * CORNERS, (end - first) * CORNERS);
     }
   }
 
@@ -126,10 +123,16 @@ export class WebglBars implements Bars, User {
     if (!part) {
       const { gl } = this.device;
       const { data, ...packed } = pack(slice);
-      const buffer = gl.createBuffer();
-      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-      gl.bufferData(gl.ARRAY_BUFFER, data, gl.STATIC_DRAW);
-      part = { packed, buffer, used: this.#frame };
+      const lines = data.length / (TEXTURE_WIDTH * 4);
+      const texture = gl.createTexture();
+      gl.bindTexture(gl.TEXTURE_2D, texture);
+      gl.texStorage2D(gl.TEXTURE_2D, 1, gl.RGBA32F, TEXTURE_WIDTH, lines);
+      // Floats cannot be filtered: with a texture's defaults nothing could be read.
+      gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
+      gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
+      const place = [0, 0, 0, TEXTURE_WIDTH, lines] as const;
+      gl.texSubImage2D(gl.TEXTURE_2D, ...place, gl.RGBA, gl.FLOAT, data);
+      part = { packed, texture, used: this.#frame };
       this.#parts.set(slice, part);
     }
     part.used = this.#frame;
@@ -139,7 +142,7 @@ export class WebglBars implements Bars, User {
   #sweep(): void {
     for (const [slice, part] of this.#parts) {
       if (this.#frame - part.used < IDLE_FRAMES) continue;
-      this.device.gl.deleteBuffer(part.buffer);
+      this.device.gl.deleteTexture(part.texture);
       this.#parts.delete(slice);
     }
   }

@@ -120,10 +120,6 @@ export class Device implements Holder {
     gl.useProgram(program);
     const locations = UNIFORMS.map((name) => [name, gl.getUniformLocation(program, name)]);
     this.uniforms = Object.fromEntries(locations);
-    for (const attribute of [0, 1]) {
-      gl.enableVertexAttribArray(attribute);
-      gl.vertexAttribDivisor(attribute, 1);
-    }
     gl.enable(gl.BLEND);
     gl.enable(gl.SCISSOR_TEST);
     gl.clearColor(0, 0, 0, 0);

@@ -5,6 +5,9 @@ import { covered } from "./shapes.ts";
 
 /** Floats of an event: start hi, lo; end hi, lo; gap before, gap after, share covered, kind. */
 export const FLOATS = 8;
+/** Texels a line of the texture that holds them; an event has two, of four floats each. */
+export const TEXTURE_WIDTH = 2048;
+const LINE = TEXTURE_WIDTH * 4;
 /** Gaps at a row's ends: longer than any profile. */
 const ENDLESS = 1e30;
 
@@ -15,6 +18,7 @@ export function split(value: number): [hi: number, lo: number] {
 }
 
 export interface Packed {
+  /** Whole lines of the texture. */
   data: Float32Array;
   /** Time that counts as 0 in `data`. */
   base: number;
@@ -24,7 +28,7 @@ export interface Packed {
 
 export function pack({ set, first, end }: Stretch): Packed {
   const { start, dur, kind } = set;
-  const data = new Float32Array((end - first) * FLOATS);
+  const data = new Float32Array(Math.max(Math.ceil(((end - first) * FLOATS) / LINE), 1) * LINE);
   const base = first < end ? start[first] : 0;
   let overlap = false;
   let reach = Number.NEGATIVE_INFINITY;

@@ -1,17 +1,20 @@
-// The shaders. One instance is one event; all lengths are device pixels, y runs down.
+// The shaders. Six vertices are one event, whose columns the vertex shader reads from a texture:
+// as instances of four, each event would cost a draw of its own where WebGL2 is software. All
+// lengths are device pixels, y runs down.
 //
 // Events of a row do not overlap, so each adds to a pixel what it covers of it. An event thinner
 // than a pixel is widened up to one, but never into the next event; what it does not cover of its
 // widened self makes it fainter, unless it stands alone.
 
 import { COPY, EDGE, FAINTEST, GAP, HATCH, HATCHED_FROM } from "./shapes.ts";
+import { TEXTURE_WIDTH } from "./webgl_pack.ts";
 
 const float = (value: number): string => value.toFixed(4);
 
 export const VERTEX = `#version 300 es
 precision highp float;
-layout(location = 0) in vec4 time;  // start hi, lo; end hi, lo (ns)
-layout(location = 1) in vec4 rest;  // gap before, gap after (ns), share covered, kind
+precision highp sampler2D;
+uniform sampler2D columns;
 uniform vec2 origin;      // the window's start: hi, lo (ns)
 uniform float scale;      // pixels a ns
 uniform vec2 size;        // of the window
@@ -27,6 +30,10 @@ flat out float alpha;
 flat out float hatched;
 
 void main() {
+  int texel = gl_VertexID / 6 * 2;
+  ivec2 place = ivec2(texel % ${TEXTURE_WIDTH}, texel / ${TEXTURE_WIDTH});
+  vec4 time = texelFetch(columns, place, 0);                // start hi, lo; end hi, lo (ns)
+  vec4 rest = texelFetch(columns, place + ivec2(1, 0), 0);  // gaps (ns), share covered, kind
   int kind = int(rest.w);
   float x0 = ((time.x - origin.x) + (time.y - origin.y)) * scale;
   float x1 = ((time.z - origin.x) + (time.w - origin.y)) * scale;
@@ -49,9 +56,10 @@ void main() {
   alpha = ${float(FAINTEST)} + ${float(1 - FAINTEST)} * share;
   hatched = hatches && kind == ${COPY} && x1 - x0 >= ${float(HATCHED_FROM)} * unit ? 1.0 : 0.0;
   // All pixels that the event touches.
+  int turn = gl_VertexID % 6;
   vec2 corner = vec2(
-    (gl_VertexID & 1) == 0 ? floor(box.x) : ceil(box.z),
-    (gl_VertexID & 2) == 0 ? floor(box.y) : ceil(box.w));
+    turn % 2 == 0 ? floor(box.x) : ceil(box.z),
+    turn < 2 || turn == 3 ? floor(box.y) : ceil(box.w));
   gl_Position = drawn
     ? vec4(corner.x / size.x * 2.0 - 1.0, 1.0 - corner.y / size.y * 2.0, 0.0, 1.0)
     : vec4(2.0, 2.0, 2.0, 1.0);

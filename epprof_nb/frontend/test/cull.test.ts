@@ -99,8 +99,9 @@ describe("what is thinner than a pixel", () => {
       [500, 2],
       [502, 6],
       [508, 2],
+      [510, 10],
     ]);
-    const kind = Float64Array.of(1, 2, 3);
+    const kind = Float64Array.of(1, 2, 3, 1);
     const [pixel] = drawn({ ...slice, set: columns(slice.set, { kind }) });
     expect(pixel).toMatchObject({ x: 50, kind: 2 });
     expect(pixel.alpha).toBeCloseTo(1, 5);
