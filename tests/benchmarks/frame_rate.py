@@ -1,7 +1,7 @@
 """Frames a second of the timeline while it is dragged, in headless Chromium without a GPU.
 
-The page asks for frames as fast as the browser gives them (60 a second at most) and keeps their
-stamps; meanwhile a mouse drags the timeline to and fro. Both renderers, on the same page.
+The pointer moves before every frame, so that every frame is drawn anew; the browser gives 60 a
+second at most. Both renderers, on the same page.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 import shutil
 import statistics
 import tempfile
-import time
+from itertools import pairwise
 from pathlib import Path
 
 from epprof_nb.testing import synthetic_profile
@@ -21,29 +21,31 @@ WIDTH, HEIGHT = 1200, 400
 RENDERERS = ("canvas2d", "webgl")
 ARGUMENTS = ["--no-sandbox", "--enable-unsafe-swiftshader"]
 
-STAMPS = """() => {
-  window.stamps = [];
-  const frame = (now) => { window.stamps.push(now); requestAnimationFrame(frame); };
+# The mouse is pressed for good; its moves come from within the page, exactly one a frame.
+DRAG = """([x, y, seconds]) => new Promise((done) => {
+  const canvas = document.querySelector(".ep-timeline canvas");
+  const stamps = [];
+  const frame = (now) => {
+    stamps.push(now);
+    if (now - stamps[0] > seconds * 1000) return done(stamps);
+    const step = (stamps.length % 80) / 20;
+    const clientX = x + 150 * (step < 2 ? step - 1 : 3 - step);
+    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY: y, bubbles: true }));
+    requestAnimationFrame(frame);
+  };
   requestAnimationFrame(frame);
-}"""
+})"""
 
 
 def drag(page, seconds: float) -> list[float]:
     """Frame times in milliseconds while the timeline is dragged to and fro."""
     box = page.locator(".ep-timeline canvas").first.bounding_box()
-    y = box["y"] + box["height"] - 40
-    middle = box["x"] + box["width"] / 2
-    page.mouse.move(middle, y)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 40
+    page.mouse.move(x, y)
     page.mouse.down()
-    page.evaluate(STAMPS)
-    until = time.perf_counter() + seconds
-    step = 0
-    while time.perf_counter() < until:
-        step += 1
-        page.mouse.move(middle + 150 * ((step % 40) / 20 - 1), y)
-    stamps = page.evaluate("window.stamps")
+    stamps = page.evaluate(DRAG, [x, y, seconds])
     page.mouse.up()
-    return [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
+    return [b - a for a, b in pairwise(stamps)]
 
 
 def report(name: str, times: list[float]) -> None:
@@ -60,7 +62,7 @@ def main() -> None:
     """Print a line a renderer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--activities", type=int, default=50_000)
-    parser.add_argument("--zoom", type=int, default=0, help="times the W key is pressed before")
+    parser.add_argument("--zoom", type=int, default=2, help="times the W key is pressed before")
     parser.add_argument("--seconds", type=float, default=4.0)
     given = parser.parse_args()
     from playwright.sync_api import sync_playwright
