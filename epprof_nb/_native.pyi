@@ -172,7 +172,7 @@ def ort_nodes_of_last_run() -> int:
     """Nodes of the run profiled by itself that ended last on this thread; -1: not known."""
 
 def ort_begin_run(session: int, /) -> int:
-    """Open the op of a run that has no profiler of its own; its id, 0 while not recording."""
+    """Open a run's op; the run's own profiler, if any, adds to it. Its id; 0: not recording."""
 
 def ort_end_run(op_id: int, /) -> None: ...
 def ort_keep_event(

@@ -32,7 +32,6 @@ _RUNS = {
     "run_with_iobinding": 1,
     "run_with_ortvaluevector": 0,
 }
-_ALONE = nullcontext()
 _MAKE = "_create_inference_session"
 _CHECK = "check_and_normalize_provider_args"  # warns of unknown providers, and lists the known
 
@@ -229,19 +228,15 @@ def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
 
     def recorded(self: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         given = args[position] if len(args) > position else kwargs.get("run_options")
-        if not returns_early and ort_replays.is_known(self, given):
-            with ort_replays.run_op(self):
+        with ort_replays.run_of(self, given, returns_early=returns_early) as profiled:
+            if profiled:
+                options = ort_runs.options_for(self, given)
+                if len(args) > position:
+                    args = (*args[:position], options, *args[position + 1 :])
+                else:
+                    kwargs = {**kwargs, "run_options": options}
+            with going(self):
                 return original(self, *args, **kwargs)
-        options = ort_runs.options_for(self, given)
-        if len(args) > position:
-            args = (*args[:position], options, *args[position + 1 :])
-        else:
-            kwargs = {**kwargs, "run_options": options}
-        with going(self):
-            result = original(self, *args, **kwargs)
-        if not returns_early:
-            ort_replays.learn(self, given)
-        return result
 
     def going(session: object) -> AbstractContextManager[None]:
         if not ort_runs.count_runs():

@@ -30,32 +30,40 @@ def graph_of(run_options: Any) -> str:  # noqa: ANN401
         return _FIRST_GRAPH
 
 
-def is_known(session: object, run_options: Any) -> bool:  # noqa: ANN401
-    """Whether a run of `session` with these options was seen to be a replay before."""
-    sight = ort_runs.sight_of(session)
-    return (
-        sight is not None
-        and bool(sight.replayed.graphs)
-        and not ort_runs.is_profiled(run_options)
-        and graph_of(run_options) in sight.replayed.graphs
-    )
-
-
-def learn(session: object, run_options: Any) -> None:  # noqa: ANN401
-    """Note, right after a profiled run on this thread, whether it replayed a graph."""
-    sight = ort_runs.sight_of(session)
-    if sight is None or not sight.graphs or sight.session_profile:
-        return
-    if _native.ort_nodes_of_last_run() == 0:
-        sight.replayed.graphs.add(graph_of(run_options))
-
-
 @contextmanager
-def run_op(session: object) -> Iterator[None]:
-    """Record what happens meanwhile as a run of `session`."""
+def run_of(session: object, run_options: Any, *, returns_early: bool) -> Iterator[bool]:  # noqa: ANN401
+    """Record a run of `session` made meanwhile on this thread; give whether to profile it.
+
+    Parameters
+    ----------
+    session
+        An ``InferenceSession``.
+    run_options
+        The run options the user passed, or None.
+    returns_early
+        The run goes on after the call, on another thread.
+
+    Notes
+    -----
+    A run of a session that captures graphs gets its op here: where a graph is captured, it is
+    launched for the first time between two of ONNX Runtime's events, inside of none.
+    """
     sight = ort_runs.sight_of(session)
-    op_id = _native.ort_begin_run(sight.number) if sight and sight.number is not None else 0
+    if (
+        returns_early
+        or sight is None
+        or sight.number is None
+        or not sight.graphs
+        or sight.session_profile
+    ):
+        yield True
+        return
+    seen = sight.replayed.graphs
+    known = bool(seen) and graph_of(run_options) in seen and not ort_runs.is_profiled(run_options)
+    op_id = _native.ort_begin_run(sight.number)
     try:
-        yield
+        yield not known
     finally:
         _native.ort_end_run(op_id)
+    if not known and _native.ort_nodes_of_last_run() == 0:
+        seen.add(graph_of(run_options))

@@ -10,7 +10,6 @@
 #include <typeinfo>
 
 #include "core.h"
-#include "op_stack.h"
 #include "ort_api.h"
 #include "ort_details.h"
 #include "ort_device_events.h"
@@ -164,9 +163,7 @@ int32_t ep_ort_nodes_of_last_run(void) { return take_nodes_of_last_run(); }
 
 uint64_t ep_ort_begin_run(uint32_t session) { return begin_run(session); }
 
-void ep_ort_end_run(uint64_t op_id) {
-  if (op_id) epprof::pop_op(op_id);
-}
+void ep_ort_end_run(uint64_t op_id) { end_run(op_id); }
 
 const void* ep_ort_run_options_type(const char** name) {
   *name = typeid(std::type_info).name();

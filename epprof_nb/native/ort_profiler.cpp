@@ -28,6 +28,7 @@ struct Profiler : EpProfiler {
 };
 
 thread_local int32_t nodes_of_last_run = -1;
+thread_local uint64_t opened_run = 0;  // by begin_run, on this thread
 
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
@@ -114,6 +115,11 @@ Status* start_event(EpProfiler* self, uint64_t id) {
     uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
     // A run's profiler is told of the run itself first.
     bool is_run = !profiler.whole_session && !profiler.told.exchange(true);
+    if (is_run && opened_run) {  // the run has its op already
+      profiler.run_op.store(opened_run, std::memory_order_relaxed);
+      profiler.run_epoch.store(now, std::memory_order_release);
+      return;
+    }
     uint64_t op = is_run ? push_event(self, uint32_t(id), 0, profiler.run_name, kOrtRun)
                          : push_event(self, uint32_t(id), run_op, profiler.open_name, kOrtEvent);
     if (op && is_run) {
@@ -153,8 +159,14 @@ int32_t take_nodes_of_last_run() {
 }
 
 uint64_t begin_run(uint32_t session) {
-  return push_op(cached_name(kRunName), kOrtRun, cached_details({session, -1, 0, 0, 0, 0}),
-                 nullptr, 0);
+  opened_run = push_op(cached_name(kRunName), kOrtRun,
+                       cached_details({session, -1, 0, 0, 0, 0}), nullptr, 0);
+  return opened_run;
+}
+
+void end_run(uint64_t op_id) {
+  opened_run = 0;
+  if (op_id) pop_op(op_id);
 }
 
 EpProfiler* make_profiler(uint32_t session, bool whole_session) {

@@ -12,7 +12,8 @@ EpProfiler* make_profiler(uint32_t session, bool whole_session);
 // ended since this was last asked, or it was not recorded from its start.
 int32_t take_nodes_of_last_run();
 
-// Opens a run's op without a profiler: for a run that has no events to tell of. 0: not recording.
+// Opens a run's op on this thread; a profiler of the run adds to it. 0: not recording.
 uint64_t begin_run(uint32_t session);
+void end_run(uint64_t op_id);
 
 }  // namespace epprof::ort
