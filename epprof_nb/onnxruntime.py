@@ -32,6 +32,7 @@ _RUNS = {
     "run_with_iobinding": 1,
     "run_with_ortvaluevector": 0,
 }
+_ALONE = nullcontext()
 _MAKE = "_create_inference_session"
 _CHECK = "check_and_normalize_provider_args"  # warns of unknown providers, and lists the known
 
