@@ -119,6 +119,12 @@ class Profile:
 
         return by_line(self, attribution=attribution)
 
+    def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """A tree as a table: one row a path from the session through cells and ops to kernels."""
+        from epprof_nb.analysis.paths import by_path
+
+        return by_path(self, attribution=attribution)
+
     def by_node(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """One row a node of an ONNX Runtime session: host time, device time, copies."""
         from epprof_nb.analysis.nodes import by_node

@@ -35,15 +35,20 @@ class OpTree:
     enter, leave
         int64 arrays, shape ``(n,)``: the op's subtree is the preorder numbers
         ``enter <= number < leave``.
+    depth
+        int64 array, shape ``(n,)``: ops above each op.
     """
 
-    __slots__ = ("_index", "_ops", "enter", "leave", "parent")
+    __slots__ = ("_index", "_ops", "depth", "enter", "leave", "parent")
 
     def __init__(self, ops: Table) -> None:
         self._ops = ops
         self._index = RowIndex(ops["op_id"])
         self.parent = _without_cycles(self._index.rows(ops["parent_op_id"]))
         self.enter, self.leave = _preorder(self.parent)
+        # In preorder, the ops around number k are those before it that have not been left yet.
+        left = np.cumsum(np.bincount(self.leave, minlength=len(self) + 1))[: len(self)]
+        self.depth = (np.arange(len(self)) - left)[self.enter]
 
     def __len__(self) -> int:
         return len(self.parent)

@@ -11,6 +11,7 @@ from epprof_nb.views.related import related
 from epprof_nb.views.source import source
 from epprof_nb.views.span import breakdown
 from epprof_nb.views.tables import table
+from epprof_nb.views.tree import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,6 +52,10 @@ def _table(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
     return Reply({"table": table(prepared, str(request["by"]), **asked)})
 
 
+def _tree(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+    return Reply({"tree": tree(prepared)})
+
+
 def _source(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
     return Reply({"source": source(prepared)})
 
@@ -79,6 +84,7 @@ _ANSWERS: dict[str, Callable[[Prepared, Mapping[str, Any]], Reply]] = {
     "window": _window,
     "describe": _describe,
     "table": _table,
+    "tree": _tree,
     "source": _source,
     "related": _related,
     "step": _step,

@@ -14,6 +14,7 @@ from epprof_nb.views.encode import bundle
 from epprof_nb.views.events import Caps, events
 from epprof_nb.views.source import source
 from epprof_nb.views.tables import offered, table
+from epprof_nb.views.tree import tree
 from epprof_nb.views.units import duration, percent, shorten
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def overview(prepared: Prepared) -> dict[str, Any]:
         ],
         "breakdowns": offered(prepared),
         "tables": {by: table(prepared, by) for by in offered(prepared)},
+        "tree": tree(prepared),
         "source": source(prepared),
     }  # fmt: skip
 

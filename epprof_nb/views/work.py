@@ -85,10 +85,7 @@ def work_of(profile: Profile) -> Work:
         launches += tree.subtree_sum(add_up(activity_op[rows], np.ones_like(rows), count)[:-1])
     device_ns = by_kind.sum(axis=0)
     main = by_kind.argmax(axis=0) + 1 if count else np.empty(0, np.int64)
-    # In preorder, the ops around number k are those before it that have not been left yet.
-    left = np.cumsum(np.bincount(tree.leave, minlength=count + 1))[:count]
-    depth = (np.arange(count) - left)[tree.enter]
     return Work(
-        tree, depth, activity_op, tree.rows(profile.tables["api_calls"]["op_id"]), kinds,
+        tree, tree.depth, activity_op, tree.rows(profile.tables["api_calls"]["op_id"]), kinds,
         device_ns, launches, np.where(device_ns > 0, main, 0).astype(np.uint8),
     )  # fmt: skip

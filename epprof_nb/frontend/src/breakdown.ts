@@ -1,238 +1,113 @@
-// The breakdown: a table by op, kernel, line and so on, to be sorted, filtered and copied.
+// The breakdown: tables or the tree, with one filter for both.
 
-import { arrange, matcher, type Sort } from "./arrange.ts";
-import { type Column, fitting, label, lettersIn, subject, telling } from "./columns.ts";
-import { copy } from "./copy.ts";
 import { h } from "./dom.ts";
-import { csv, markdown } from "./export.ts";
-import { count } from "./format.ts";
-import type { Cell, TableData } from "./model.ts";
+import { Icicle } from "./icicle.ts";
+import type { Cell } from "./model.ts";
 import type { Supply } from "./supply.ts";
-import { tableOf } from "./tableview.ts";
+import { NAMES, Tables } from "./tables.ts";
+import type { Theme } from "./theme.ts";
+import { Tree } from "./tree.ts";
 
-const NAMES: Record<string, string> = { op_type: "op type", node: "ORT node" };
 const FILTER_MS = 120;
 
+/** What a reader asks to see in the timeline. */
+export interface Choice {
+  row(by: string, row: Record<string, Cell>): void;
+  /** An op's name, or with the level kernel, memcpy or memset an activity's. */
+  node(name: string, level: string): void;
+}
+
 export class Breakdown {
-  readonly element = h("div", { class: "ep-breakdown" });
+  readonly element: HTMLElement;
   readonly #switch = h("div", { class: "ep-switch", role: "group", "aria-label": "Break down by" });
-  readonly #place = h("div", {
-    class: "ep-table-place",
-    role: "region",
-    "aria-label": "Breakdown",
-  });
   readonly #filter = h("input", {
     type: "search",
     placeholder: "filter: text or regular expression",
-    "aria-label": "Filter rows by text or regular expression",
+    "aria-label": "Filter by text or regular expression",
     spellcheck: "false",
     maxlength: "200",
   });
   readonly #said = h("span", { class: "ep-said", role: "status" });
-  readonly #picker = h("div", {
-    class: "ep-picker",
-    role: "group",
-    "aria-label": "Columns",
-    hidden: true,
-  });
-  readonly #tables = new Map<string, TableData>();
-  readonly #chosen = new Map<string, Set<string>>();
-  #by: string;
-  #sort: Sort = { column: "", descending: true };
-  #table: TableData | undefined;
-  #shown: { columns: Column[]; rows: number[] } = { columns: [], rows: [] };
-  #width = 0;
-  #asked = 0;
+  readonly #place = h("div");
+  readonly #tables: Tables;
+  #icicle: Icicle | undefined;
+  #theme: Theme = "light";
+  #shown = "";
   #typing = 0;
 
   constructor(
-    offered: string[],
+    private readonly offered: string[],
     private readonly supply: Supply,
-    private readonly choose: (by: string, row: Record<string, Cell>) => void,
+    private readonly choice: Choice,
   ) {
-    this.#by = offered[0] ?? "op";
-    for (const by of offered) {
-      const button = h("button", { type: "button", "data-by": by }, `by ${NAMES[by] ?? by}`);
-      button.addEventListener("click", () => this.show(by));
+    const say = (text: string): void => this.#said.replaceChildren(text);
+    this.#tables = new Tables(supply, (by, row) => choice.row(by, row), say);
+    for (const by of [...offered, "tree"]) {
+      const text = by === "tree" ? "tree" : `by ${NAMES[by] ?? by}`;
+      const button = h("button", { type: "button", "data-by": by }, text);
+      button.addEventListener("click", () => void this.show(by));
       this.#switch.append(button);
     }
-    this.element.append(this.#switch, this.#tools(), this.#picker, this.#place);
-    new ResizeObserver(() => {
-      const width = this.#place.clientWidth;
-      if (!width || Math.abs(width - this.#width) < 4) return;
-      this.#width = width;
-      this.#render();
-    }).observe(this.#place);
-  }
-
-  /** Shows the first table, when the breakdown is first looked at. */
-  open(): void {
-    if (!this.#tables.has(this.#by)) this.show(this.#by);
-  }
-
-  show(by: string): void {
-    this.#by = by;
-    this.#sort =
-      by === "line"
-        ? { column: "line", descending: false }
-        : { column: by === "stream" ? "" : "device_ns", descending: true };
-    for (const button of this.#switch.querySelectorAll("button")) {
-      button.setAttribute("aria-pressed", String(button.dataset.by === by));
-    }
-    this.#pick(false);
-    void this.#load();
-  }
-
-  #tools(): HTMLElement {
     this.#filter.addEventListener("input", () => {
       clearTimeout(this.#typing);
-      this.#typing = window.setTimeout(() => void this.#load(), FILTER_MS);
+      this.#typing = window.setTimeout(() => this.#search(), FILTER_MS);
     });
     this.#filter.addEventListener("keydown", (event) => event.stopPropagation());
-    const tool = (text: string, title: string, act: () => void): HTMLElement => {
-      const button = h("button", { type: "button", class: "ep-tool", title }, text);
-      button.addEventListener("click", act);
-      return button;
-    };
-    const pick = tool("columns", "Choose the columns", () =>
-      this.#pick(this.#picker.hasAttribute("hidden")),
-    );
-    pick.dataset.tool = "columns";
-    return h(
+    const tools = h(
       "div",
       { class: "ep-tools" },
       this.#filter,
       this.#said,
       h("span", { class: "ep-space" }),
-      pick,
-      tool("copy CSV", "Copy what is shown as CSV", () => void this.#copy("csv")),
-      tool("copy Markdown", "Copy what is shown as a Markdown table", () => void this.#copy("md")),
+      this.#tables.tools,
     );
+    this.element = h("div", { class: "ep-breakdown" }, this.#switch, tools, this.#place);
   }
 
-  async #load(): Promise<void> {
-    const by = this.#by;
-    const asked = ++this.#asked;
-    try {
-      let table = this.#tables.get(by);
-      if (!table) {
-        table = await this.supply.table(by);
-        this.#tables.set(by, table);
-      }
-      if (this.supply.live && embedded(table) < table.rows) {
-        const pattern = this.#filter.value.trim();
-        table = await this.supply.table(by, { ...this.#sort, pattern, sort: this.#sort.column });
-      }
-      if (asked !== this.#asked) return;
-      this.#table = table;
-      this.#render();
-    } catch (error) {
-      this.#place.replaceChildren(h("p", { class: "ep-warn" }, `No breakdown: ${error}`));
+  setTheme(theme: Theme): void {
+    this.#theme = theme;
+    this.#icicle?.setTheme(theme);
+  }
+
+  /** Shows the first table, when the breakdown is first looked at. */
+  open(): void {
+    if (!this.#shown) void this.show(this.offered[0] ?? "op");
+  }
+
+  async show(by: string): Promise<void> {
+    this.#shown = by;
+    for (const button of this.#switch.querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String(button.dataset.by === by));
     }
-  }
-
-  #render(): void {
-    const table = this.#table;
-    if (!table) return;
-    if (table.rows === 0) {
-      const text = `Nothing to break down by ${NAMES[this.#by] ?? this.#by}.`;
-      this.#place.replaceChildren(h("p", { class: "ep-empty" }, text));
+    this.#tables.tools.hidden = by === "tree";
+    if (by !== "tree") {
+      this.#place.replaceChildren(this.#tables.element);
+      this.#tables.show(by);
       return;
     }
-    const all = telling(table);
-    const sorted = this.#sorted(all);
-    const pattern = this.#filter.value.trim();
-    // What Python has sorted and filtered stays as it came.
-    const { rows, note } =
-      table.found === undefined
-        ? arrange(table, sorted, pattern)
-        : { rows: [...Array(embedded(table)).keys()], note: matcher(pattern).note };
-    const chosen = this.#chosen.get(this.#by);
-    const { columns, letters } = chosen
-      ? {
-          columns: all.filter(({ name }) => chosen.has(name)),
-          letters: lettersIn(this.#width * 0.4),
-        }
-      : fitting(all, this.#by, rows, this.#width || 1000);
-    this.#shown = { columns, rows };
-    const content = { by: this.#by, columns, all, rows, sort: sorted, letters };
-    this.#place.replaceChildren(
-      tableOf(content, {
-        sort: (sort) => void this.#resort(sort),
-        choose: (row) => this.choose(this.#by, this.#record(table, row)),
-      }),
-    );
-    this.#say(table, rows.length, note);
-  }
-
-  /** The order asked for; by host time where a table knows of no device time. */
-  #sorted(all: Column[]): Sort {
-    const known = all.some(({ name }) => name === this.#sort.column);
-    if (known || this.#sort.column !== "device_ns") return this.#sort;
-    return { column: "host_ns", descending: true };
-  }
-
-  async #resort(sort: Sort): Promise<void> {
-    this.#sort = sort;
-    await this.#load();
-    this.#head(sort.column)?.focus();
-  }
-
-  #say(table: TableData, found: number, note: string): void {
-    const pattern = this.#filter.value.trim();
-    const sent = embedded(table);
-    let text = `${count(table.rows)} ${table.rows === 1 ? "row" : "rows"}`;
-    if (pattern) text = `${count(table.found ?? found)} of ${text}`;
-    if (table.found !== undefined) {
-      if (sent < table.found) text += `, the first ${count(sent)} shown`;
-    } else if (sent < table.rows) text += `, of which the page holds the first ${count(sent)}`;
-    this.#said.replaceChildren(text, note && ` · ${note}`);
-  }
-
-  #head(name: string): HTMLElement | null {
-    return this.#place.querySelector(`th[data-column="${CSS.escape(name)}"] button`);
-  }
-
-  #record(table: TableData, row: number): Record<string, Cell> {
-    return Object.fromEntries(table.columns.map(({ name, values }) => [name, values[row]]));
-  }
-
-  async #copy(as: "csv" | "md"): Promise<void> {
-    const { columns, rows } = this.#shown;
-    const text = as === "csv" ? csv(columns, rows) : markdown(columns, rows, this.#by);
-    if (await copy(text, this.element)) {
-      this.#said.replaceChildren(`${count(rows.length)} rows are on the clipboard.`);
+    try {
+      const icicle = await this.#tree();
+      if (this.#shown !== by) return;
+      this.#place.replaceChildren(icicle.element);
+      icicle.setTheme(this.#theme);
+      icicle.search(this.#filter.value.trim());
+    } catch (error) {
+      this.#place.replaceChildren(h("p", { class: "ep-warn" }, `No tree: ${error}`));
     }
   }
 
-  /** Opens or closes the list of columns. */
-  #pick(open: boolean): void {
-    this.#picker.hidden = !open;
-    this.element.querySelector("[data-tool=columns]")?.setAttribute("aria-expanded", String(open));
-    const table = this.#table;
-    if (!open || !table) return;
-    const all = telling(table);
-    const main = subject(all);
-    const boxes = all.map(({ name }) => {
-      const box = h("input", { type: "checkbox", value: name, disabled: name === main });
-      box.checked = this.#shown.columns.some((column) => column.name === name);
-      box.addEventListener("change", () => {
-        const names = [...this.#picker.querySelectorAll<HTMLInputElement>("input:checked")];
-        this.#chosen.set(this.#by, new Set(names.map(({ value }) => value)));
-        this.#render();
-      });
-      return h("label", {}, box, label(name, this.#by));
-    });
-    const auto = h("button", { type: "button", class: "ep-tool" }, "what fits");
-    auto.addEventListener("click", () => {
-      this.#chosen.delete(this.#by);
-      this.#render();
-      this.#pick(true);
-    });
-    this.#picker.replaceChildren(...boxes, auto);
+  async #tree(): Promise<Icicle> {
+    this.#icicle ??= new Icicle(
+      new Tree(await this.supply.tree()),
+      (name, level) => this.choice.node(name, level),
+      (text) => this.#said.replaceChildren(text),
+    );
+    return this.#icicle;
   }
-}
 
-function embedded(table: TableData): number {
-  return table.columns[0]?.values.length ?? 0;
+  #search(): void {
+    const pattern = this.#filter.value.trim();
+    this.#tables.filter(pattern);
+    if (this.#shown === "tree") this.#icicle?.search(pattern);
+  }
 }

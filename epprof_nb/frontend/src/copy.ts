@@ -29,16 +29,16 @@ function dialog(text: string, home: HTMLElement): void {
     close,
   );
   const before = (home.getRootNode() as Document | ShadowRoot).activeElement;
-  box.addEventListener("close", () => {
+  const end = (): void => {
     box.remove();
     if (before instanceof HTMLElement) before.focus();
-  });
-  close.addEventListener("click", () => box.close());
+  };
+  close.addEventListener("click", end);
   home.append(box);
   // Not modal: in a tall frame a modal dialog could open where nobody looks.
   box.show();
   box.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") box.close();
+    if (event.key === "Escape") end();
     event.stopPropagation();
   });
   area.focus();

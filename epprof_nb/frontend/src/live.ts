@@ -5,6 +5,7 @@ import { Events, type EventsHeader, type SourceCell, type TableData } from "./mo
 import type { Range } from "./scale.ts";
 import type { Fields, Supply, TableAsk, WindowAsk } from "./supply.ts";
 import type { Talk } from "./talk.ts";
+import type { TreeData } from "./tree.ts";
 import type { Ref, Related, SpanTold, Step, Wanted, Where } from "./wanted.ts";
 
 export class Live implements Supply {
@@ -56,6 +57,10 @@ export class Live implements Supply {
 
   async table(by: string, asked?: TableAsk): Promise<TableData> {
     return (await this.talk.ask({ type: "table", by, ...asked })).content.table as TableData;
+  }
+
+  async tree(): Promise<TreeData> {
+    return (await this.talk.ask({ type: "tree" })).content.tree as TreeData;
   }
 
   async source(): Promise<SourceCell[]> {

@@ -2,6 +2,7 @@
 
 import type { Bundle } from "./decode.ts";
 import type { Range } from "./scale.ts";
+import type { TreeData } from "./tree.ts";
 import type { Step } from "./wanted.ts";
 
 export type Kind = 0 | 1 | 2 | 3 | 4 | 5;
@@ -96,6 +97,7 @@ export interface Overview extends EventsHeader {
   /** What the profile can be broken down by. */
   breakdowns: string[];
   tables: Record<string, TableData>;
+  tree: TreeData;
   source: SourceCell[];
 }
 

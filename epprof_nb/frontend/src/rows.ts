@@ -3,6 +3,8 @@
 import type { Cell } from "./model.ts";
 import type { Wanted } from "./wanted.ts";
 
+const NO_OP = "(no op)";
+
 type Row = Record<string, Cell>;
 
 const WORK = ["kernel", "memcpy", "memset"];
@@ -24,6 +26,17 @@ export function wantedOf(by: string, row: Row): Wanted {
   return { what: "where", prefix: "op", equals: equals(KEYS[by] ?? KEYS.op) };
 }
 
+/** The events of a name in the tree: of ops, or of what the device did. */
+export function wantedOfNode(name: string, level: string): Wanted {
+  if (WORK.includes(level)) {
+    return { what: "where", prefix: "act", equals: { name, kind: level } };
+  }
+  if (name === NO_OP) {
+    return { what: "where", prefix: "act", equals: { op_id: null, kind: WORK } };
+  }
+  return { what: "where", prefix: "op", equals: { name } };
+}
+
 /** The columns by which a breakdown tells its rows apart. */
 const KEYS: Record<string, string[]> = {
   op: ["name", "op_type", "cell", "line"],
@@ -36,6 +49,6 @@ const KEYS: Record<string, string[]> = {
 function isRest(row: Row): boolean {
   return (
     row.count === 0 &&
-    ["(no op)", "(no line)", "(no node)"].includes(String(row.name ?? row.source ?? row.op_type))
+    [NO_OP, "(no line)", "(no node)"].includes(String(row.name ?? row.source ?? row.op_type))
   );
 }

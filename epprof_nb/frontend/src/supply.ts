@@ -13,6 +13,7 @@ import {
 import { related } from "./related.ts";
 import type { Range } from "./scale.ts";
 import { breakdown } from "./span.ts";
+import type { TreeData } from "./tree.ts";
 import { Walk } from "./walk.ts";
 import {
   hitOf,
@@ -53,6 +54,7 @@ export interface Supply {
   span(span: Range): Promise<SpanTold>;
   /** A breakdown; where Python answers and `asked` is given, sorted and filtered by it. */
   table(by: string, asked?: TableAsk): Promise<TableData>;
+  tree(): Promise<TreeData>;
   source(): Promise<SourceCell[]>;
   /** Tells what is selected, for `widget.selection`; windows asked for from now on light it. */
   selected(wanted: Wanted | null, span: Range | null): void;
@@ -99,6 +101,10 @@ export class Embedded implements Supply {
   async table(by: string): Promise<TableData> {
     const { tables } = this.bundle.header;
     return tables[by] ?? { columns: [], rows: 0 };
+  }
+
+  async tree(): Promise<TreeData> {
+    return this.bundle.header.tree;
   }
 
   async source(): Promise<SourceCell[]> {

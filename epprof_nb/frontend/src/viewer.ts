@@ -7,7 +7,7 @@ import { h } from "./dom.ts";
 import { header } from "./header.ts";
 import { link } from "./linked.ts";
 import { Events, type LineTotals, type Overview } from "./model.ts";
-import { wantedOf } from "./rows.ts";
+import { wantedOf, wantedOfNode } from "./rows.ts";
 import type { Range } from "./scale.ts";
 import { source } from "./source.ts";
 import type { Supply } from "./supply.ts";
@@ -52,10 +52,16 @@ export function mount(
     show("timeline");
     timeline.viewport.show(stretch);
   };
-  const breakdown = new Breakdown(overview.breakdowns, supply, (by, row) => {
-    show("timeline");
-    const name = String(row.name ?? row.source ?? row.op_type ?? `by ${by}`);
-    void timeline.chosen.want(wantedOf(by, row), name);
+  const breakdown = new Breakdown(overview.breakdowns, supply, {
+    row(by, row) {
+      show("timeline");
+      const name = String(row.name ?? row.source ?? row.op_type ?? `by ${by}`);
+      void timeline.chosen.want(wantedOf(by, row), name);
+    },
+    node(name, level) {
+      show("timeline");
+      void timeline.chosen.want(wantedOfNode(name, level), name);
+    },
   });
 
   const id = `ep${++viewers}-`;
@@ -123,6 +129,7 @@ export function mount(
     setTheme(theme) {
       root.dataset.theme = theme;
       timeline.setTheme(theme);
+      breakdown.setTheme(theme);
     },
   };
 }
