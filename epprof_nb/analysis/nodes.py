@@ -185,6 +185,8 @@ def by_run(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataF
     ops = profile.tables["ops"]
     tree = OpTree(ops)
     run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
+    if attribution == "launch":  # a run of an earlier profile only captured
+        run &= ~ops.names("status").equals("earlier")
     rows = np.flatnonzero(run)
     groups = np.full(len(ops), MISSING, np.int64)
     groups[rows] = np.arange(len(rows))

@@ -1,0 +1,54 @@
+"""The table of an ONNX Runtime profile's runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epprof_nb.profiles import Profile
+from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
+from epprof_nb.table import Names, Table
+
+
+def replayed() -> Profile:
+    """A run that replays a graph, and the run of an earlier profile that captured it."""
+    ops = Table(
+        OPS,
+        {
+            "op_id": np.array([1, 2, 3]),
+            "parent_op_id": np.array([-1, 1, -1]),
+            "name": Names.of(["model_run", "node", "model_run"]),
+            "op_type": Names.of(["run", "Relu", "run"]),
+            "category": Names.of(["session", "node", "session"]),
+            "run_id": np.array([-1, -1, 0]),
+            "start_ns": np.array([-90, -80, 10]),
+            "end_ns": np.array([-10, -20, 50]),
+            "duration_ns": np.array([80, 60, 40]),
+            "count": np.ones(3, np.int64),
+            "status": Names.of(["earlier", "earlier", "complete"]),
+        },
+    )
+    activities = Table(
+        ACTIVITIES,
+        {
+            "kind": Names.of(["kernel"]),
+            "name": Names.of(["relu"]),
+            "start_ns": np.array([20]),
+            "end_ns": np.array([27]),
+            "duration_ns": np.array([7]),
+            "op_id": np.array([3]),
+            "capture_op_id": np.array([2]),
+        },
+    )
+    tables = {"ops": ops, "activities": activities, "api_calls": Table(API_CALLS, {})}
+    return Profile(tables, {"wall_ns": 100}, {})
+
+
+def test_a_run_of_an_earlier_profile_is_no_run_of_this_one():
+    runs = replayed().by_run()
+    assert runs["run_id"].tolist() == [0]
+    assert runs["device_ns"].tolist() == [7]
+
+
+def test_the_run_that_captured_is_counted_for_where_that_is_asked():
+    runs = replayed().by_run(attribution="capture")
+    assert runs["device_ns"].tolist() == [7, 0]
