@@ -144,6 +144,7 @@ function field(column: string, value: Value | undefined): Field[] | null {
 function show(column: string, value: Value): string {
   if (column === "start_ns" || column === "end_ns") return moment(Number(value));
   if (column === "dur" || column === "delay") return duration(Number(value));
+  if (column === "status" && value === "complete") return "";
   if (column === "captured") return Number(value) ? "into a graph" : "";
   if (typeof value === "string") return value;
   const number = Number(value);

@@ -6,6 +6,11 @@ import type { Overlay } from "./overlay.ts";
 import type { Place, Renderer } from "./renderer.ts";
 import type { Ref } from "./wanted.ts";
 
+/** From this many on, lines step back behind what they lead to. */
+const MANY = 24;
+/** Pixels below a row's upper edge at which lines arrive: above its names. */
+const INTO = 3;
+
 export class Flows implements Overlay {
   #pairs: [from: Ref, to: Ref][] = [];
 
@@ -21,7 +26,7 @@ export class Flows implements Overlay {
     const lines = places(this.#pairs, geometry);
     if (lines.length === 0) return;
     renderer.clip(geometry.head, geometry.height);
-    renderer.lines(lines);
+    renderer.lines(lines, lines.length > MANY ? geometry.palette.faint : undefined);
     renderer.clip(0, geometry.height);
   }
 }
@@ -35,18 +40,19 @@ export function places(pairs: [from: Ref, to: Ref][], geometry: Geometry): [Plac
     const below = lanes.get(to.lane);
     if (!above || !below) continue;
     lines.push([
-      [from.start, geometry.y(middle(above, from.level))],
-      [to.start, geometry.y(middle(below, to.level))],
+      [from.start, geometry.y(bandOf(above, from.level).y + bandOf(above, from.level).height / 2)],
+      [to.start, geometry.y(bandOf(below, to.level).y + INTO)],
     ]);
   }
   return lines;
 }
 
-/** The middle of a row of a lane, whether any of its events is drawn now or not. */
-export function middle({ y, height, folded, lane, bands }: PlacedLane, level: number): number {
+/** Where a row of a lane lies, whether any of its events is drawn now or not. */
+export function bandOf(placed: PlacedLane, level: number): { y: number; height: number } {
+  const { y, height, folded, lane, bands } = placed;
   const band = bands.find(({ slice }) => slice.row === level)?.band;
-  if (band) return band.y + band.height / 2;
-  if (folded || lane.rows === 0) return y + height / 2;
-  if (level < 0) return y + height;
-  return y + ((level + 0.5) * height) / lane.rows;
+  if (band) return band;
+  if (folded || lane.rows === 0) return { y, height };
+  if (level < 0) return { y: y + height, height: 0 };
+  return { y: y + (level * height) / lane.rows, height: height / lane.rows };
 }

@@ -3,7 +3,7 @@
 import { Chosen } from "./chosen.ts";
 import { tooltip } from "./details.ts";
 import { h } from "./dom.ts";
-import { Flows, middle } from "./flows.ts";
+import { bandOf, Flows } from "./flows.ts";
 import { percent } from "./format.ts";
 import { Geometry } from "./geometry.ts";
 import { hit } from "./hit.ts";
@@ -166,7 +166,7 @@ export class Timeline {
     viewport.glide(toward(viewport.view, viewport.width, rangeOf(ref)));
     const lane = geometry.lanes.find(({ index }) => index === ref.lane);
     if (!lane) return;
-    const y = geometry.y(middle(lane, ref.level));
+    const y = geometry.y(bandOf(lane, ref.level).y);
     if (y < geometry.head + SIGHT) this.scroll(y - geometry.head - SIGHT);
     else if (y > geometry.height - SIGHT) this.scroll(y - geometry.height + SIGHT);
   }

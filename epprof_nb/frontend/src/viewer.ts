@@ -66,8 +66,9 @@ export function mount(
 
   const id = `ep${++viewers}-`;
   const tabs = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
+  const colours = legend();
   const panels: Record<Tab, HTMLElement> = {
-    timeline: h("section", {}, timeline.element, legend(), linked.panel),
+    timeline: h("section", {}, timeline.element, linked.panel),
     breakdown: h("section", {}, breakdown.element),
     source: h("section"),
   };
@@ -114,6 +115,7 @@ export function mount(
       button.tabIndex = active ? 0 : -1;
     }
     for (const name of TABS) panels[name].hidden = name !== tab;
+    colours.hidden = tab !== "timeline";
     if (tab === "breakdown") breakdown.open();
     if (tab === "source" && !panels.source.hasChildNodes()) void openSource();
   }
@@ -121,7 +123,7 @@ export function mount(
   root.classList.add("ep-viewer");
   root.replaceChildren(
     header(overview, go, (what) => toCounted(linked, timeline, what)),
-    tabs,
+    h("div", { class: "ep-tab-bar" }, tabs, colours),
     ...TABS.map((tab) => panels[tab]),
   );
   show(options.tab);
