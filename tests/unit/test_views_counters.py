@@ -1,0 +1,150 @@
+"""Counters over time, against counting one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epprof_nb.profiles import Profile
+from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
+from epprof_nb.table import Names, Table
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.counters import busy, copied, counters, outstanding
+from epprof_nb.views.prepared import Prepared
+
+
+def _profile(rows, calls=()) -> Profile:
+    """Of (kind, device, start, end, correlation, bytes) and calls of (start, correlation)."""
+    kinds, device, start, end, correlation, size = zip(*rows, strict=True) if rows else [()] * 6
+    begin, ids = zip(*calls, strict=True) if calls else [(), ()]
+    activities = {
+        "kind": Names.of(list(kinds)),
+        "device_id": np.array(device, np.int64),
+        "start_ns": np.array(start, np.int64),
+        "end_ns": np.array(end, np.int64),
+        "correlation_id": np.array(correlation, np.int64),
+        "bytes": np.array(size, np.int64),
+    }
+    api = {
+        "start_ns": np.array(begin, np.int64),
+        "end_ns": np.array(begin, np.int64) + 1,
+        "correlation_id": np.array(ids, np.int64),
+    }
+    tables = {
+        "ops": Table(OPS, {}),
+        "activities": Table(ACTIVITIES, activities),
+        "api_calls": Table(API_CALLS, api),
+    }
+    return Profile(tables, {"wall_ns": 1000}, {})
+
+
+def _random(seed: int, count: int) -> Profile:
+    rng = np.random.default_rng(seed)
+    rows, calls = [], []
+    for i in range(count):
+        start = int(rng.integers(0, 5_000))
+        kind = str(rng.choice(["kernel", "memcpy", "memset", "synchronization"]))
+        # Some take no time, some share a call, some have none.
+        end = start + int(rng.integers(0, 60))
+        correlation = -1 if rng.random() < 0.1 else int(rng.integers(0, count))
+        rows.append(
+            (kind, int(rng.integers(0, 2)), start, end, correlation, int(rng.integers(1, 99)))
+        )
+        calls.append((start - int(rng.integers(-2, 80)), i))
+    return _profile(rows, calls)
+
+
+def _intervals(profile: Profile, device: int) -> list[tuple[int, int]]:
+    """Each launch's time, found the slow way."""
+    activities, calls = profile.tables["activities"], profile.tables["api_calls"]
+    call_start = dict(
+        zip(calls["correlation_id"].tolist(), calls["start_ns"].tolist(), strict=True)
+    )
+    of_call: dict[int, int] = {}
+    alone = []
+    kinds = activities.names("kind").to_list()
+    for i, kind in enumerate(kinds):
+        if kind == "synchronization" or activities["device_id"][i] != device:
+            continue
+        start, end = int(activities["start_ns"][i]), int(activities["end_ns"][i])
+        correlation = int(activities["correlation_id"][i])
+        if correlation in call_start:
+            of_call[correlation] = max(of_call.get(correlation, end), end)
+        else:
+            alone.append((start, end))
+    return alone + [(min(call_start[c], end), end) for c, end in of_call.items()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("points", [16, 100, 10_000])
+def test_outstanding_launches_are_those_given_and_not_done(seed, points):
+    profile = _random(seed, 300)
+    found = outstanding(profile, 0, points)
+    assert len(found.t) <= points
+    times = np.arange(-100, 5_200)
+    level = np.zeros(len(times), np.int64)
+    for given, done in _intervals(profile, 0):
+        level[(times >= given) & (times < done)] += 1
+    for i, begin in enumerate(found.t.tolist()):
+        end = found.t[i + 1] if i + 1 < len(found.t) else times[-1] + 1
+        inside = level[(times >= begin) & (times < end)]
+        assert (inside.min(), inside.max()) == (found.low[i], found.high[i])
+    assert not level[times < found.t[0]].any()
+
+
+def test_a_graph_replay_is_one_launch():
+    kernels = [("kernel", 0, 10 + 5 * i, 14 + 5 * i, 7, -1) for i in range(4)]
+    found = outstanding(_profile(kernels, [(2, 7)]), 0)
+    assert found.t.tolist() == [2, 29]
+    assert found.high.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("points", [16, 100, 10_000])
+def test_bytes_are_moved_while_their_copies_run(seed, points):
+    profile = _random(seed, 300)
+    found = copied(profile, 1, points)
+    assert len(found.t) <= points
+    activities = profile.tables["activities"]
+    chosen = activities.names("kind").equals("memcpy") & (activities["device_id"] == 1)
+    start, size = activities["start_ns"][chosen], activities["bytes"][chosen]
+    end = np.maximum(activities["end_ns"][chosen], start + 1)
+    for t, value in zip(found.t.tolist(), found.value.tolist(), strict=True):
+        moved = np.clip((t - start) / (end - start), 0, 1) * size
+        assert value == pytest.approx(moved.sum(), abs=0.51)
+    assert found.value[-1] == size.sum()
+
+
+@pytest.mark.parametrize("points", [16, 10_000])
+def test_busy_time_counts_what_overlaps_once(points):
+    profile = _random(5, 300)
+    found = busy(profile, 0, points)
+    activities = profile.tables["activities"]
+    work = ~activities.names("kind").equals("synchronization") & (activities["device_id"] == 0)
+    times = np.arange(0, 5_200)
+    at_work = np.zeros(len(times), np.bool_)
+    for i in np.flatnonzero(work):
+        at_work[activities["start_ns"][i] : activities["end_ns"][i]] = True
+    total = np.concatenate([[0], np.cumsum(at_work)])
+    assert len(found.t) <= points
+    assert found.value.tolist() == total[found.t].tolist()
+
+
+def test_negative_durations_and_huge_gaps_do_no_harm():
+    rows = [("kernel", 0, 50, 20, 1, -1), ("memcpy", 0, 10**15, 10**15, 2, 8)]
+    profile = _profile(rows, [(60, 1), (10**15 - 5, 2)])
+    found = outstanding(profile, 0)
+    assert found.t.tolist() == [50, 10**15 - 5, 10**15]
+    assert found.high.tolist() == [0, 1, 0]
+    assert copied(profile, 0).value.tolist() == [0, 8]
+
+
+def test_counters_are_small_and_only_where_there_is_something():
+    header, columns = counters(Prepared(synthetic_profile(20_000)), points=500)
+    assert [c["what"] for c in header] == ["busy", "launches", "copied"]
+    assert all(len(values) <= 500 for values in columns.values())
+    assert counters(Prepared(synthetic_profile(0))) == ([], {})
+    only_kernels = _profile([("kernel", 3, 0, 5, 1, -1)])
+    header, columns = counters(Prepared(only_kernels))
+    assert [(c["what"], c["device"]) for c in header] == [("busy", 3), ("launches", 3)]
+    assert columns["counter.0.value"].tolist() == [0, 5]
