@@ -135,8 +135,9 @@ def outstanding(profile: Profile, device: int, points: int = POINTS) -> Level:
     runs.
     """
     given, done = _launches(profile, device)
-    given.sort()
-    done.sort()
+    # Nearly in order as they are: a sort that merges runs is the fastest.
+    given.sort(kind="stable")
+    done.sort(kind="stable")
     if 2 * len(given) <= points:
         return _steps(given, done)
     edges = _equal_steps(int(given[0]), int(done[-1]) + 1, points + 1)
@@ -167,7 +168,7 @@ def _steps(given: Ints, done: Ints) -> Level:
     """Return the level after each time at which something was given or done."""
     # The lowest bit tells which: one sort does for both.
     events = np.concatenate([given * 2 + 1, done * 2])
-    events.sort()
+    events.sort(kind="stable")
     t = events >> 1
     level = np.cumsum(((events & 1) * 2 - 1).astype(np.int32))
     last = np.append(t[1:] != t[:-1], [True] * (len(t) > 0))
