@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epprof_nb.views.describe import describe
 from epprof_nb.views.events import Caps
-from epprof_nb.views.pack import pack, pack_window
+from epprof_nb.views.pack import pack, pack_counters, pack_window
 from epprof_nb.views.related import related
 from epprof_nb.views.source import source
 from epprof_nb.views.span import breakdown
@@ -41,6 +41,10 @@ def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
     wanted = request.get("selection")
     lit = prepared.selections.of(wanted).selected.lit if wanted else None
     return Reply({}, pack_window(prepared, int(start - margin), int(end + margin), caps, lit))
+
+
+def _counters(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+    return Reply({}, pack_counters(prepared))
 
 
 def _describe(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
@@ -82,6 +86,7 @@ def _span(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
 _ANSWERS: dict[str, Callable[[Prepared, Mapping[str, Any]], Reply]] = {
     "overview": _overview,
     "window": _window,
+    "counters": _counters,
     "describe": _describe,
     "table": _table,
     "tree": _tree,

@@ -54,7 +54,7 @@ class Level:
     Attributes
     ----------
     t
-        int64, ns, ascending; the level is 0 before the first. The last stretch has no end.
+        int64, ns, ascending; the level is 0 before the first, and stays after the last.
     low, high
         int64; equal where the level did not change within the stretch.
     """
@@ -135,12 +135,14 @@ def outstanding(profile: Profile, device: int, points: int = POINTS) -> Level:
     runs.
     """
     given, done = _launches(profile, device)
+    if not len(given):
+        return _steps(given, done)
     # Nearly in order as they are: a sort that merges runs is the fastest.
     given.sort(kind="stable")
     done.sort(kind="stable")
     if 2 * len(given) <= points:
         return _steps(given, done)
-    edges = _equal_steps(int(given[0]), int(done[-1]) + 1, points + 1)
+    edges = _equal_steps(int(given[0]), int(done[-1]) + 1, points)
     # Events at an edge belong to the stretch that begins there.
     ups, downs = np.searchsorted(given, edges), np.searchsorted(done, edges)
     before = ups - downs
@@ -161,7 +163,8 @@ def outstanding(profile: Profile, device: int, points: int = POINTS) -> Level:
         held = first + np.flatnonzero(inherits)
         low[held] = np.minimum(low[held], before[held])
         high[held] = np.maximum(high[held], before[held])
-    return Level(edges[:-1], low, high)
+    # After the last edge everything is done.
+    return Level(edges, np.append(low, 0), np.append(high, 0))
 
 
 def _steps(given: Ints, done: Ints) -> Level:
@@ -170,9 +173,10 @@ def _steps(given: Ints, done: Ints) -> Level:
     events = np.concatenate([given * 2 + 1, done * 2])
     events.sort(kind="stable")
     t = events >> 1
-    level = np.cumsum(((events & 1) * 2 - 1).astype(np.int32))
-    last = np.append(t[1:] != t[:-1], [True] * (len(t) > 0))
-    level = level[last].astype(np.int64)
+    level = np.cumsum((events & 1) * 2 - 1)
+    last = np.ones(len(t), np.bool_)
+    last[:-1] = t[1:] != t[:-1]
+    level = level[last]
     return Level(t[last], level, level)
 
 
@@ -197,10 +201,28 @@ def _launches(profile: Profile, device: int) -> tuple[Ints, Ints]:
     )
 
 
-def counters(
-    prepared: Prepared, points: int = POINTS
-) -> tuple[list[dict[str, Any]], dict[str, Ints]]:
-    """Return the counters of every device that worked, for the viewer.
+def tracks(prepared: Prepared) -> list[dict[str, Any]]:
+    """Return which counters there are, found at little cost.
+
+    Returns
+    -------
+    tracks
+        One ``{"what", "device", "name"}`` a counter, by device: ``what`` is ``"busy"``,
+        ``"launches"`` or ``"copied"``. A device that copied nothing has no counter of copies.
+    """
+    activities = prepared.profile.tables["activities"]
+    copies = activities.names("kind").equals("memcpy") & (activities["bytes"] > 0)
+    copying = set(np.unique(activities["device_id"][copies]).tolist())
+    return [
+        {"what": what, "device": device.device_id, "name": device.name}
+        for device in prepared.summary.busy
+        for what in ("busy", "launches", "copied")
+        if what != "copied" or device.device_id in copying
+    ]
+
+
+def columns(prepared: Prepared, points: int = POINTS) -> dict[str, Ints]:
+    """Return the columns of the counters that `tracks` lists.
 
     Parameters
     ----------
@@ -211,30 +233,17 @@ def counters(
 
     Returns
     -------
-    header
-        One ``{"what", "device", "name"}`` a counter: ``what`` is ``"busy"``, ``"launches"`` or
-        ``"copied"``. A device that copied nothing has no counter of copies.
     columns
-        ``counter.<position>.t`` (ns), and ``value`` (ns or bytes) of a sum, ``low`` and ``high``
-        of a level.
+        ``counter.<position in tracks>.t`` (ns), and ``value`` (ns or bytes) of a sum, ``low`` and
+        ``high`` of a level.
     """
-    profile = prepared.profile
-    header: list[dict[str, Any]] = []
-    columns: dict[str, Ints] = {}
-    for device in prepared.summary.busy:
-        number = device.device_id
-        for what, counter in (
-            ("busy", busy(profile, number, points)),
-            ("launches", outstanding(profile, number, points)),
-            ("copied", copied(profile, number, points)),
-        ):
-            if not len(counter.t):
-                continue
-            key = f"counter.{len(header)}"
-            header.append({"what": what, "device": number, "name": device.name})
-            columns[f"{key}.t"] = counter.t
-            if isinstance(counter, Sum):
-                columns[f"{key}.value"] = counter.value
-            else:
-                columns[f"{key}.low"], columns[f"{key}.high"] = counter.low, counter.high
-    return header, columns
+    found: dict[str, Ints] = {}
+    for position, track in enumerate(tracks(prepared)):
+        key, of = f"counter.{position}", (prepared.profile, track["device"], points)
+        if track["what"] == "launches":
+            level = outstanding(*of)
+            found |= {f"{key}.t": level.t, f"{key}.low": level.low, f"{key}.high": level.high}
+        else:
+            total = busy(*of) if track["what"] == "busy" else copied(*of)
+            found |= {f"{key}.t": total.t, f"{key}.value": total.value}
+    return found

@@ -35,6 +35,7 @@ class Lane:
     title: str
     rows: int = 1
     device: int = -1
+    thread: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,12 @@ def _thread_lanes(profile: Profile, lanes: list[Lane]) -> tuple[Ints, Ints]:
         mine = (threads == thread) & shown
         if mine.any():
             op_lane[mine] = len(lanes)
-            lanes.append(Lane("ops", label, f"Ops of thread {thread}"))
+            lanes.append(Lane("ops", label, f"Ops of thread {thread}", thread=thread))
         theirs = calling == thread
         if theirs.any():
             call_lane[theirs] = len(lanes)
             name = "API calls" if mine.any() else label
-            lanes.append(Lane("api", name, f"CUDA API calls of thread {thread}"))
+            lanes.append(Lane("api", name, f"CUDA API calls of thread {thread}", thread=thread))
     return op_lane, call_lane
 
 

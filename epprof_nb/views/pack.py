@@ -6,10 +6,7 @@ import base64
 import zlib
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from epprof_nb.analysis import idle
+from epprof_nb.views import counters
 from epprof_nb.views.encode import bundle
 from epprof_nb.views.events import Caps, events
 from epprof_nb.views.source import source
@@ -20,35 +17,18 @@ from epprof_nb.views.units import duration, percent, shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+    import numpy.typing as npt
+
     from epprof_nb.profiles import Profile
     from epprof_nb.views.prepared import Prepared
 
 _PAYLOAD_BYTES = 1_150_000
 """Base64 of this, the viewer and the picture stay under 2 MB together."""
-_BUSY_POINTS = 8192
-
-
-def busy_curve(profile: Profile, device: int, points: int = _BUSY_POINTS) -> dict[str, list[int]]:
-    """Busy time since the start as a curve: ``t`` and ``busy``, nanoseconds.
-
-    Between two points the curve is a straight line, so utilisation over any window is the
-    difference of two values. It is exact where a device was busy in few stretches, and of
-    `points` equal steps where in many.
-    """
-    starts, ends = idle.busy_intervals(profile, device)
-    if not len(starts):
-        return {"t": [], "busy": []}
-    times = np.stack([starts, ends], axis=1).reshape(-1)
-    total = np.cumsum(np.stack([np.zeros_like(starts), ends - starts], axis=1).reshape(-1))
-    if len(times) > points:
-        steps = np.linspace(int(times[0]), int(times[-1]), points)
-        total = np.rint(np.interp(steps, times, total)).astype(np.int64)
-        times = np.rint(steps).astype(np.int64)
-    return {"t": times.tolist(), "busy": total.tolist()}
 
 
 def overview(prepared: Prepared) -> dict[str, Any]:
-    """All that is not an event: summary, findings, lanes, utilisation, tables, source."""
+    """All that is not an event: summary, findings, lanes, which counters, tables, source."""
     profile = prepared.profile
     summary = prepared.summary
     return {
@@ -76,13 +56,10 @@ def overview(prepared: Prepared) -> dict[str, Any]:
         "gaps": [list(gap) for gap in summary.longest_gaps],
         "lanes": [
             {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
-             "device": lane.device}
+             "device": lane.device, "thread": lane.thread}
             for lane in prepared.layout.lanes
         ],
-        "busy": [
-            {"device": b.device_id, "name": b.name, **busy_curve(profile, b.device_id)}
-            for b in summary.busy
-        ],
+        "counters": counters.tracks(prepared),
         "breakdowns": offered(prepared),
         "tables": {by: table(prepared, by) for by in offered(prepared)},
         "tree": tree(prepared),
@@ -118,6 +95,8 @@ def pack(prepared: Prepared, *, caps: Caps | None = None, live: bool = False) ->
         Python answers for what is not embedded.
     """
     head = overview(prepared)
+    # Live, they are asked for when the first picture stands.
+    curves = {} if live else counters.columns(prepared)
     caps = caps or Caps()
     given = prepared.selections.given
     while True:
@@ -129,7 +108,7 @@ def pack(prepared: Prepared, *, caps: Caps | None = None, live: bool = False) ->
             head["given"] = prepared.selections.step({"what": "rows"}) | {
                 "sent": sum(int(columns[f"{prefix}.kept"].sum()) for prefix in given.rows)
             }
-        data = zlib.compress(bundle({**head, **header}, columns), 6)
+        data = zlib.compress(bundle({**head, **header}, {**columns, **curves}), 6)
         if len(data) <= _PAYLOAD_BYTES or caps.activities <= 100:
             return data
         caps = caps.scaled(0.9 * _PAYLOAD_BYTES / len(data))
@@ -148,6 +127,11 @@ def pack_window(
     """
     header, columns = events(prepared, caps, (start_ns, end_ns), rows_told=True, lit=lit)
     return bundle(header, columns)
+
+
+def pack_counters(prepared: Prepared) -> bytes:
+    """Return the columns of the counters alone, in the same layout, not compressed."""
+    return bundle({}, counters.columns(prepared))
 
 
 def to_base64(data: bytes) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.views.counters import busy
 from epprof_nb.views.events import Caps, events
-from epprof_nb.views.pack import busy_curve, time_range
+from epprof_nb.views.pack import time_range
 from epprof_nb.views.units import duration, shorten
 
 if TYPE_CHECKING:
@@ -94,10 +95,10 @@ def _draw_busy(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
     summary = prepared.summary
     share = np.zeros(_BINS)
     for device in summary.busy:
-        curve = busy_curve(prepared.profile, device.device_id)
-        if curve["t"]:
-            busy = np.interp(edges, curve["t"], curve["busy"])
-            share += np.diff(busy) / np.diff(edges) / len(summary.busy)
+        curve = busy(prepared.profile, device.device_id)
+        if len(curve.t):
+            until = np.interp(edges, curve.t, curve.value)
+            share += np.diff(until) / np.diff(edges) / len(summary.busy)
     axes.fill_between(edges[:-1], share, step="post", color="#0072b2", alpha=0.75, linewidth=0)
     axes.text(-0.01, 0.4, f"{summary.device_word} busy", transform=axes.transAxes, ha="right",
               va="center", fontsize=7.5, color=_TEXT)  # fmt: skip

@@ -189,10 +189,10 @@ def test_a_finding_leads_to_its_place(opened, page_file):
 def test_api_calls_unfold(opened, page_file):
     page = _ready(opened(page_file.as_uri()))
     before = page.locator(".ep-scroller").bounding_box()["height"]
-    button = page.locator(".ep-fold")
+    button = page.locator(".ep-label-api .ep-fold")
     assert button.get_attribute("aria-expanded") == "false"
     button.click()
-    assert page.locator(".ep-fold").get_attribute("aria-expanded") == "true"
+    assert button.get_attribute("aria-expanded") == "true"
     assert page.locator(".ep-scroller").bounding_box()["height"] > before
 
 

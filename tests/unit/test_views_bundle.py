@@ -17,7 +17,7 @@ from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.document import block, page
 from epprof_nb.views.events import Caps, events
-from epprof_nb.views.pack import busy_curve, pack, pack_window
+from epprof_nb.views.pack import pack, pack_window
 from epprof_nb.views.page import View, write_html
 from epprof_nb.views.prepared import Prepared
 
@@ -154,15 +154,6 @@ def test_lanes_do_not_depend_on_the_window():
     part, _ = events(prepared, Caps(), (10**7, 2 * 10**7))
     lanes = {(lane, row) for lane, row, *_ in whole["slices"]["act"]}
     assert {(lane, row) for lane, row, *_ in part["slices"]["act"]} <= lanes
-
-
-def test_the_busy_curve_is_exact_and_bounded():
-    profile = synthetic_profile(activities=2000)
-    exact = busy_curve(profile, 0, points=10**6)
-    coarse = busy_curve(profile, 0, points=50)
-    assert len(coarse["t"]) == 50
-    assert exact["busy"][-1] == coarse["busy"][-1]
-    assert np.all(np.diff(coarse["busy"]) >= 0)
 
 
 @pytest.mark.parametrize(

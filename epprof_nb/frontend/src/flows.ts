@@ -25,7 +25,7 @@ export class Flows implements Overlay {
     if (this.#pairs.length === 0) return;
     const lines = places(this.#pairs, geometry);
     if (lines.length === 0) return;
-    renderer.clip(geometry.head, geometry.height);
+    renderer.clip(geometry.ruler, geometry.height);
     renderer.lines(lines, lines.length > MANY ? geometry.palette.faint : undefined);
     renderer.clip(0, geometry.height);
   }
@@ -33,15 +33,15 @@ export class Flows implements Overlay {
 
 /** Where lines begin and end; those of lanes that are not shown are left out. */
 export function places(pairs: [from: Ref, to: Ref][], geometry: Geometry): [Place, Place][] {
-  const lanes = new Map(geometry.lanes.map((lane) => [lane.index, lane]));
+  const lanes = new Map([...geometry.lanes, ...geometry.sticky].map((lane) => [lane.index, lane]));
   const lines: [Place, Place][] = [];
   for (const [from, to] of pairs) {
     const above = lanes.get(from.lane);
     const below = lanes.get(to.lane);
     if (!above || !below) continue;
     lines.push([
-      [from.start, geometry.y(bandOf(above, from.level).y + bandOf(above, from.level).height / 2)],
-      [to.start, geometry.y(bandOf(below, to.level).y + INTO)],
+      [from.start, onCanvas(above, middle(above, from.level), geometry)],
+      [to.start, onCanvas(below, bandOf(below, to.level).y + INTO, geometry)],
     ]);
   }
   return lines;
@@ -52,7 +52,19 @@ export function bandOf(placed: PlacedLane, level: number): { y: number; height: 
   const { y, height, folded, lane, bands } = placed;
   const band = bands.find(({ slice }) => slice.row === level)?.band;
   if (band) return band;
-  if (folded || lane.rows === 0) return { y, height };
+  const rows = lane?.rows ?? 0;
+  if (folded || rows === 0) return { y, height };
   if (level < 0) return { y: y + height, height: 0 };
-  return { y: y + (level * height) / lane.rows, height: height / lane.rows };
+  return { y: y + (level * height) / rows, height: height / rows };
+}
+
+function middle(lane: PlacedLane, level: number): number {
+  const { y, height } = bandOf(lane, level);
+  return y + height / 2;
+}
+
+/** Where a row is on the canvas; what is scrolled out of sight above is at the lanes' edge. */
+function onCanvas(lane: PlacedLane, placed: number, geometry: Geometry): number {
+  const y = placed + geometry.offset(lane);
+  return lane.sticky ? y : Math.max(y, geometry.head);
 }

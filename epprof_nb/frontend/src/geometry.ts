@@ -1,7 +1,7 @@
 // Where things lie on the canvas in one frame: time to pixels, events to boxes.
 
 import type { Hit } from "./hit.ts";
-import { type PlacedLane, slicesAt } from "./lanes.ts";
+import { type PlacedLane, rowAt, slicesAt } from "./lanes.ts";
 import type { Slice } from "./model.ts";
 import type { Band } from "./renderer.ts";
 import { type Range, toPixel, toTime } from "./scale.ts";
@@ -24,6 +24,8 @@ export interface Placing {
   head: number;
   /** How far the lanes are scrolled up. */
   scroll: number;
+  /** Rows that stay on top, below the ruler, and those that scroll. */
+  sticky: PlacedLane[];
   lanes: PlacedLane[];
 }
 
@@ -35,6 +37,7 @@ export class Geometry implements Placing {
   readonly ruler!: number;
   readonly head!: number;
   readonly scroll!: number;
+  readonly sticky!: PlacedLane[];
   readonly lanes!: PlacedLane[];
 
   constructor(placing: Placing) {
@@ -49,20 +52,27 @@ export class Geometry implements Placing {
     return toTime(x, this.view, this.width);
   }
 
-  /** Canvas y of a lane or band, given its place among the lanes. */
-  y(placed: number): number {
-    return this.head + placed - this.scroll;
+  /** How far down the canvas a row's own coordinates begin. */
+  offset(row: PlacedLane): number {
+    return row.sticky ? this.ruler : this.head - this.scroll;
+  }
+
+  rowAt(y: number): PlacedLane | null {
+    if (y < this.head) return rowAt(this.sticky, y - this.ruler);
+    return rowAt(this.lanes, y - this.head + this.scroll);
   }
 
   slicesAt(y: number): Slice[] {
-    return y < this.head ? [] : slicesAt(this.lanes, y - this.head + this.scroll);
+    if (y < this.head) return slicesAt(this.sticky, y - this.ruler);
+    return slicesAt(this.lanes, y - this.head + this.scroll);
   }
 
   /** Where an event's row is drawn, also beyond the edges; null where it is folded away. */
   band(at: Hit): Band | null {
-    for (const lane of this.lanes) {
-      for (const { slice, band } of lane.bands) {
-        if (slice.set === at.set && at.event >= slice.first && at.event < slice.end) return band;
+    for (const row of [...this.sticky, ...this.lanes]) {
+      for (const { slice, band } of row.bands) {
+        if (slice.set === at.set && at.event >= slice.first && at.event < slice.end)
+          return { ...band, y: band.y + this.offset(row) };
       }
     }
     return null;
@@ -74,6 +84,6 @@ export class Geometry implements Placing {
     if (!band) return null;
     const x = this.x(at.set.start[at.event]);
     const end = this.x(at.set.start[at.event] + at.set.dur[at.event]);
-    return { x, y: this.y(band.y), width: end - x, height: band.height };
+    return { x, y: band.y, width: end - x, height: band.height };
   }
 }

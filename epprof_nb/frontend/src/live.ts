@@ -31,6 +31,11 @@ export class Live implements Supply {
     return events;
   }
 
+  async counters(): Promise<Bundle<object>> {
+    const { bytes } = await this.talk.ask({ type: "counters" });
+    return new Bundle<object>(bytes ?? new Uint8Array());
+  }
+
   async describe({ prefix, row }: Ref): Promise<Fields> {
     const { content } = await this.talk.ask({ type: "describe", prefix, row });
     return content.fields as Fields;

@@ -1,7 +1,7 @@
 // What is drawn besides events: ruler, strips, flow lines, marked stretches.
 
+import { utilisation } from "./counters.ts";
 import { firstAbove } from "./cull.ts";
-import { type BusyCurve, utilisation } from "./model.ts";
 import type { CounterStyle, Curve, Frame, Place, SpanStyle } from "./renderer.ts";
 import { toPixel, toTime } from "./scale.ts";
 
@@ -27,7 +27,7 @@ export function ruler(
 }
 
 /** Share of each pixel's time for which the device was busy. */
-export function busy(c: Context, frame: Frame, curve: BusyCurve, y: number, height: number): void {
+export function busy(c: Context, frame: Frame, curve: Curve, y: number, height: number): void {
   const { palette, view, width } = frame;
   strip(c, frame, y, height, palette.busy, (x) =>
     utilisation(curve, { start: toTime(x, view, width), end: toTime(x + 1, view, width) }),
@@ -41,7 +41,7 @@ export function counter(
   curve: Curve,
   y: number,
   height: number,
-  { shape, colour, max }: CounterStyle,
+  { shape, colour, max, least = false }: CounterStyle,
 ): void {
   const { view, width } = frame;
   const { value } = curve;
@@ -56,12 +56,13 @@ export function counter(
     const share = (time - t[before]) / (t[next] - t[before]);
     return value[before] + share * (value[next] - value[before]);
   };
+  const pick = least ? Math.min : Math.max;
   let end = firstAbove(t, view.start, 0, t.length);
   strip(c, frame, y, height, colour, (x) => {
     const until = toTime(x + 1, view, width);
     let most = at(toTime(x, view, width), end - 1);
-    while (end < t.length && t[end] <= until) most = Math.max(most, value[end++]);
-    return Math.min(Math.max(Math.max(most, at(until, end - 1)) / top, 0), 1);
+    while (end < t.length && t[end] <= until) most = pick(most, value[end++]);
+    return Math.min(Math.max(pick(most, at(until, end - 1)) / top, 0), 1);
   });
 }
 

@@ -1,7 +1,7 @@
 // What the viewer shows, typed: the overview of a profile and the events of a window.
 
+import type { Track } from "./counters.ts";
 import type { Bundle } from "./decode.ts";
-import type { Range } from "./scale.ts";
 import type { TreeData } from "./tree.ts";
 import type { Step } from "./wanted.ts";
 
@@ -14,13 +14,7 @@ export interface Lane {
   title: string;
   rows: number;
   device: number;
-}
-
-export interface BusyCurve {
-  device: number;
-  name: string;
-  t: number[];
-  busy: number[];
+  thread: number;
 }
 
 export type Cell = string | number | boolean | null;
@@ -93,7 +87,7 @@ export interface Overview extends EventsHeader {
   /** Rows that Python was given to select, and how many of them are embedded. */
   given?: Step & { sent: number };
   lanes: Lane[];
-  busy: BusyCurve[];
+  counters: Track[];
   /** What the profile can be broken down by. */
   breakdowns: string[];
   tables: Record<string, TableData>;
@@ -250,29 +244,4 @@ export class Events {
     for (const at of found) for (const child of this.#children[at]) found.add(child);
     return found;
   }
-}
-
-/** Busy time since the start at `time`, between the curve's points by a straight line. */
-function busyUntil(curve: BusyCurve, time: number): number {
-  const { t, busy } = curve;
-  if (t.length === 0 || time <= t[0]) return 0;
-  const last = t.length - 1;
-  if (time >= t[last]) return busy[last];
-  let low = 0;
-  let high = last;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (t[middle] <= time) low = middle;
-    else high = middle;
-  }
-  const step = t[high] - t[low];
-  return step > 0 ? busy[low] + ((busy[high] - busy[low]) * (time - t[low])) / step : busy[high];
-}
-
-/** Share of the stretch for which the device was busy, 0 to 1. */
-export function utilisation(curve: BusyCurve, stretch: Range): number {
-  const length = stretch.end - stretch.start;
-  if (length <= 0) return 0;
-  const busy = busyUntil(curve, stretch.end) - busyUntil(curve, stretch.start);
-  return Math.min(Math.max(busy / length, 0), 1);
 }

@@ -3,7 +3,6 @@
 import type { Bars, Row } from "./bars.ts";
 import { Canvas2dBars } from "./canvas2d.ts";
 import * as marks from "./marks.ts";
-import type { BusyCurve } from "./model.ts";
 import { FONT, Names } from "./names.ts";
 import type {
   Band,
@@ -97,7 +96,7 @@ export class Painter implements Renderer {
     marks.ruler(this.#context, this.#frame, times, labels, height);
   }
 
-  busy(curve: BusyCurve, y: number, height: number): void {
+  busy(curve: Curve, y: number, height: number): void {
     this.#drawRows();
     marks.busy(this.#context, this.#frame, curve, y, height);
   }

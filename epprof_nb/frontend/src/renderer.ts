@@ -1,7 +1,7 @@
 // What draws a timeline. The timeline knows times, lanes and selection, a renderer knows pixels.
 // Calls between begin() and end() draw in their order, later ones on top.
 
-import type { BusyCurve, Prefix } from "./model.ts";
+import type { Prefix } from "./model.ts";
 import { Painter } from "./painter.ts";
 import type { Range } from "./scale.ts";
 import type { Palette } from "./theme.ts";
@@ -64,6 +64,8 @@ export interface CounterStyle {
   colour: string;
   /** The value at full height; by default the curve's largest. */
   max?: number;
+  /** A pixel shows the least of its values, not the largest. */
+  least?: boolean;
 }
 
 /** What a stretch of time is marked for. */
@@ -77,7 +79,8 @@ export interface Renderer {
   resize(width: number, height: number, ratio: number): void;
   begin(frame: Frame): void;
   ruler(times: number[], labels: string[], height: number): void;
-  busy(curve: BusyCurve, y: number, height: number): void;
+  /** A curve of busy time as the share of each pixel's time. */
+  busy(curve: Curve, y: number, height: number): void;
   /** A curve as a filled strip between `y` and `y + height`. */
   counter(curve: Curve, y: number, height: number, style: CounterStyle): void;
   /** Draws only between `top` and `bottom`, until told otherwise. */

@@ -1,7 +1,9 @@
 // The breakdown of a span from what the page embeds; Python's views/span.py is exact for a live one.
 
+import { sum, utilisation } from "./counters.ts";
 import { visible } from "./cull.ts";
-import { type Events, type Overview, utilisation } from "./model.ts";
+import type { Bundle } from "./decode.ts";
+import type { Events, Overview } from "./model.ts";
 import type { Range } from "./scale.ts";
 import type { Counted, SpanTold } from "./wanted.ts";
 
@@ -11,18 +13,18 @@ const SET = 3;
 const TOP = 12;
 
 /** Adds up what the span holds of each event, or of the events that a rectangle stands for. */
-export function breakdown(events: Events, overview: Overview, span: Range): SpanTold {
+export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range): SpanTold {
   const { act, op } = events;
   const names = new Map<string, [number, number]>();
   const ops = new Map<string, [number, number]>();
   const told: SpanTold = {
     start: span.start,
     end: span.end,
-    devices: overview.busy.map((curve) => ({
-      device: curve.device,
-      name: curve.name,
-      busy: Math.round(utilisation(curve, span) * (span.end - span.start)),
-    })),
+    devices: bundle.header.counters.flatMap(({ what, device, name }, i) => {
+      if (what !== "busy") return [];
+      const busy = utilisation(sum(bundle, i), span) * (span.end - span.start);
+      return [{ device, name, busy: Math.round(busy) }];
+    }),
     device_ns: 0,
     kernels: 0,
     copies: 0,

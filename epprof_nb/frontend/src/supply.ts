@@ -47,6 +47,8 @@ export interface Supply {
   readonly live: boolean;
   /** The events of a window; null where none better than those embedded are to be had. */
   window(ask: WindowAsk): Promise<Events | null>;
+  /** The columns of the overview's counters. */
+  counters(): Promise<Bundle<object>>;
   describe(at: Ref): Promise<Fields>;
   related(at: Ref): Promise<Related>;
   /** How many events a selection has, and one of them. */
@@ -77,6 +79,10 @@ export class Embedded implements Supply {
     return null;
   }
 
+  async counters(): Promise<Bundle<object>> {
+    return this.bundle;
+  }
+
   async describe(at: Ref): Promise<Fields> {
     const hit = hitOf(this.#events, at);
     return hit ? fieldsOf(hit.set, hit.event) : {};
@@ -95,7 +101,7 @@ export class Embedded implements Supply {
   }
 
   async span(span: Range): Promise<SpanTold> {
-    return breakdown(this.#events, this.bundle.header, span);
+    return breakdown(this.#events, this.bundle, span);
   }
 
   async table(by: string): Promise<TableData> {

@@ -1,18 +1,18 @@
 // The timeline: puts its parts together and draws frames. Each part is a module of its own.
 
+import { Arrangement } from "./arrangement.ts";
 import { Chosen } from "./chosen.ts";
 import { tooltip } from "./details.ts";
 import { h } from "./dom.ts";
 import { bandOf, Flows } from "./flows.ts";
-import { percent } from "./format.ts";
 import { Geometry } from "./geometry.ts";
 import { hit } from "./hit.ts";
 import { type Gestures, listen } from "./interact.ts";
 import { Keys } from "./keys.ts";
 import { Labels } from "./labels.ts";
-import { type PlacedLane, place, total } from "./lanes.ts";
+import { type PlacedLane, place, type Rows, rows, total } from "./lanes.ts";
 import { Loader } from "./loader.ts";
-import { type Events, type Overview, utilisation } from "./model.ts";
+import type { Events, Overview } from "./model.ts";
 import { moves } from "./moves.ts";
 import type { Overlay, PointerAt, Zone } from "./overlay.ts";
 import { createRenderer, type Renderer } from "./renderer.ts";
@@ -20,14 +20,15 @@ import { tickLabel, ticks, toward } from "./scale.ts";
 import type { Supply } from "./supply.ts";
 import { palette, type Theme } from "./theme.ts";
 import { Tip } from "./tip.ts";
+import { Tracks } from "./tracks.ts";
 import { Viewport } from "./viewport.ts";
 import { type Ref, rangeOf } from "./wanted.ts";
 
 const RULER = 22;
-const BUSY = 30;
-const BUSY_GAP = 8;
 /** An event this near to the upper or lower edge is scrolled into sight. */
 const SIGHT = 24;
+/** Lanes have at least so many pixels, however much is pinned above them. */
+const LEAST_LANES = 60;
 
 export interface TimelineOptions {
   /** Height of the lanes' window at most, pixels. */
@@ -45,17 +46,20 @@ export class Timeline {
   readonly #scroller: HTMLElement;
   readonly #content: HTMLElement;
   readonly #stage: HTMLElement;
-  readonly #labels = new Labels((lane) => this.#fold(lane));
+  readonly #labels: Labels;
+  /** What is folded and pinned. */
+  readonly arrangement: Arrangement;
+  readonly #tracks: Tracks;
   readonly #tip = new Tip();
   readonly #renderer: Renderer;
   readonly #overlays: Overlay[] = [];
-  readonly #folded = new Set<number>();
   readonly #loader: Loader | null;
   readonly #ended = new AbortController();
   readonly #resizes = new ResizeObserver(() => this.#resize());
   readonly #maxHeight: number;
   #events: Events;
-  #placed: PlacedLane[] = [];
+  #sticky: PlacedLane[] = [];
+  #lanes: PlacedLane[] = [];
   #theme: Theme = "light";
   #height = 0;
   #frame = 0;
@@ -80,9 +84,13 @@ export class Timeline {
     this.#loader =
       supply.live && first.thinned ? new Loader(supply, (more) => this.#use(more)) : null;
     this.#maxHeight = options.maxHeight;
-    overview.lanes.forEach((lane, i) => {
-      if (lane.kind === "api") this.#folded.add(i);
+    this.arrangement = new Arrangement(overview.lanes, () => this.#relayout());
+    this.#labels = new Labels({
+      fold: (key) => this.arrangement.toggleFold(key),
+      pin: (key) => this.arrangement.togglePin(key),
+      resized: () => this.#resize(),
     });
+    this.#tracks = new Tracks(overview.counters);
     this.#stage = h("div", { class: "ep-stage" }, this.#labels.element, this.#canvas);
     this.#content = h("div", { class: "ep-content" }, this.#stage);
     this.#scroller = h("div", { class: "ep-scroller" }, this.#content);
@@ -110,6 +118,7 @@ export class Timeline {
     this.#scroller.addEventListener("scroll", () => this.draw(), { signal });
     listen(this.element, this.#canvas, this.#gestures(), this.keys, options.greedyWheel, signal);
     this.#resizes.observe(this.#scroller);
+    void this.#count();
   }
 
   /** The events that are drawn now. */
@@ -127,7 +136,8 @@ export class Timeline {
       ruler: RULER,
       head: this.#headHeight(),
       scroll: this.#scroller.scrollTop,
-      lanes: this.#placed,
+      sticky: this.#sticky,
+      lanes: this.#lanes,
     });
   }
 
@@ -162,11 +172,14 @@ export class Timeline {
 
   /** Brings an event into sight: glides in time, scrolls among the lanes. */
   reveal(ref: Ref): void {
-    const { viewport, geometry } = this;
+    const { viewport } = this;
     viewport.glide(toward(viewport.view, viewport.width, rangeOf(ref)));
+    const folded = rows(this.#rows).find(({ index }) => index === ref.lane)?.parent;
+    if (folded && this.arrangement.folded.has(folded)) this.arrangement.toggleFold(folded);
+    const { geometry } = this;
     const lane = geometry.lanes.find(({ index }) => index === ref.lane);
     if (!lane) return;
-    const y = geometry.y(bandOf(lane, ref.level).y);
+    const y = bandOf(lane, ref.level).y + geometry.offset(lane);
     if (y < geometry.head + SIGHT) this.scroll(y - geometry.head - SIGHT);
     else if (y > geometry.height - SIGHT) this.scroll(y - geometry.height + SIGHT);
   }
@@ -186,7 +199,15 @@ export class Timeline {
     this.#events = events;
     this.chosen.use(events);
     this.#relayout();
-    this.draw();
+  }
+
+  async #count(): Promise<void> {
+    try {
+      this.#tracks.use(await this.supply.counters());
+      this.draw();
+    } catch {
+      // Without counters there is still the timeline; the strips say that they are being counted.
+    }
   }
 
   #gestures(): Gestures {
@@ -225,32 +246,26 @@ export class Timeline {
     };
   }
 
+  get #rows(): Rows {
+    const { lanes, counters, summary } = this.overview;
+    return { lanes, counters, word: summary.device_word };
+  }
+
   #headHeight(): number {
-    return RULER + this.overview.busy.length * (BUSY + BUSY_GAP);
+    return RULER + total(this.#sticky);
   }
 
   #relayout(): void {
-    this.#placed = place(this.overview.lanes, this.#events, this.#folded);
+    const placed = place(this.#rows, this.#events, this.arrangement);
+    this.#sticky = placed.sticky;
+    this.#lanes = placed.lanes;
     const head = this.#headHeight();
-    const all = head + total(this.#placed);
-    this.#height = Math.min(all, this.#maxHeight);
+    const all = head + total(this.#lanes);
+    this.#height = Math.min(all, Math.max(this.#maxHeight, head + LEAST_LANES));
     this.#content.style.height = `${all}px`;
     this.#scroller.style.height = `${this.#height}px`;
     this.#stage.style.height = `${this.#height}px`;
-    const device = this.overview.summary.device_word;
-    const headings = this.overview.busy.map((curve, i) => ({
-      text: this.overview.busy.length > 1 ? `${device} ${curve.device}` : `${device} busy`,
-      title: curve.name,
-      y: RULER + i * (BUSY + BUSY_GAP),
-      height: BUSY,
-    }));
-    this.#labels.build(headings, this.#placed, head);
     this.#resize();
-  }
-
-  #fold(index: number): void {
-    if (!this.#folded.delete(index)) this.#folded.add(index);
-    this.#relayout();
     this.draw();
   }
 
@@ -266,7 +281,11 @@ export class Timeline {
     const { geometry } = this;
     const { view, width, height, head } = geometry;
     if (!width) return;
-    this.#labels.scroll(geometry.scroll);
+    const inView = this.#lanes.filter(({ y, height: tall }) => {
+      const top = y + head - geometry.scroll;
+      return top < height && top + tall >= head;
+    });
+    this.#labels.show(this.#sticky, inView, RULER, head, geometry.scroll);
     const r = this.#renderer;
     r.begin({ view, width, height, palette: geometry.palette, lit: this.chosen.lit });
     const { step, times } = ticks(view, width);
@@ -275,20 +294,24 @@ export class Timeline {
       times.map((time) => tickLabel(time, step, view)),
       RULER,
     );
-    this.overview.busy.forEach((curve, i) => {
-      r.busy(curve, RULER + i * (BUSY + BUSY_GAP), BUSY);
-    });
     for (const overlay of this.#overlays) overlay.under?.(r, geometry);
+    r.clip(RULER, head);
+    for (const row of this.#sticky) this.#drawRow(row, geometry);
     r.clip(head, height);
-    for (const lane of this.#placed) {
-      const y = geometry.y(lane.y);
-      if (y > height || y + lane.height < head) continue;
-      r.separator(y - 4);
-      for (const { slice, band } of lane.bands) r.slice(slice, { ...band, y: geometry.y(band.y) });
-    }
+    for (const row of inView) this.#drawRow(row, geometry);
     r.clip(0, height);
     for (const overlay of this.#overlays) overlay.draw?.(r, geometry);
     r.end();
+  }
+
+  #drawRow(row: PlacedLane, geometry: Geometry): void {
+    const r = this.#renderer;
+    const offset = geometry.offset(row);
+    if (row.counter !== null) {
+      const scale = this.#tracks.draw(r, row.counter, geometry, row.y + offset, row.height);
+      this.#labels.scale(row.key, scale);
+    } else r.separator(row.y + offset - 4);
+    for (const { slice, band } of row.bands) r.slice(slice, { ...band, y: band.y + offset });
   }
 
   #hover(at: PointerAt): void {
@@ -301,11 +324,11 @@ export class Timeline {
 
   #tell(at: PointerAt): (Node | string)[] | null {
     if (at.hit) return tooltip(at.hit);
-    const curve = this.overview.busy[Math.floor((at.y - RULER) / (BUSY + BUSY_GAP))];
-    if (!curve || at.zone !== "tracks") return null;
     const { geometry } = this;
+    const counter = geometry.rowAt(at.y)?.counter ?? null;
+    if (counter === null || at.zone === "ruler") return null;
     const stretch = { start: geometry.time(at.x - 2), end: geometry.time(at.x + 2) };
-    return [`${curve.name}: busy ${percent(utilisation(curve, stretch))} here`];
+    return [this.#tracks.tell(counter, stretch, this.viewport.whole)];
   }
 }
 

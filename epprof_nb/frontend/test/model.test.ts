@@ -1,8 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Bundle, fromBase64, inflate } from "../src/decode.ts";
 import { hit } from "../src/hit.ts";
-import { place, slicesAt, total } from "../src/lanes.ts";
-import { type Lane, utilisation } from "../src/model.ts";
 import { lightOf } from "../src/selection.ts";
 import { encode, events } from "./helpers.ts";
 
@@ -28,23 +26,6 @@ describe("decoding", () => {
   test("undoes base64 and zlib", async () => {
     const text = "eJzLSM3JyQcABiwCFQ=="; // "hello", by Python's zlib
     expect(new TextDecoder().decode(await inflate(fromBase64(text)))).toBe("hello");
-  });
-});
-
-describe("utilisation", () => {
-  const curve = { device: 0, name: "", t: [10, 20, 30, 40], busy: [0, 10, 10, 20] };
-  test.each([
-    [10, 20, 1],
-    [20, 30, 0],
-    [0, 50, 0.4],
-    [15, 35, 0.5],
-    [40, 60, 0],
-  ])("from %d to %d is %d", (start, end, share) => {
-    expect(utilisation(curve, { start, end })).toBeCloseTo(share);
-  });
-  test("of nothing is nothing", () => {
-    expect(utilisation({ ...curve, t: [], busy: [] }, { start: 0, end: 9 })).toBe(0);
-    expect(utilisation(curve, { start: 9, end: 9 })).toBe(0);
   });
 });
 
@@ -110,23 +91,5 @@ describe("selection", () => {
     );
     expect(loop.chain(0).length).toBeLessThanOrEqual(1000);
     expect(loop.subtree([0])).toEqual(new Set([0, 1]));
-  });
-});
-
-describe("lanes", () => {
-  const lanes: Lane[] = [
-    { kind: "ops", label: "main", title: "", rows: 1, device: -1 },
-    { kind: "stream", label: "stream 7", title: "", rows: 1, device: 0 },
-  ];
-  const all = events([[0, 100, -1]], [[10, 5]]);
-  test("lie under each other, and find their events", () => {
-    const placed = place(lanes, all, new Set());
-    expect(placed[1].y).toBeGreaterThan(placed[0].y + placed[0].height);
-    expect(slicesAt(placed, placed[1].y + 3)[0].set.prefix).toBe("act");
-    expect(slicesAt(placed, placed[0].y + placed[0].height + 4)).toEqual([]);
-  });
-  test("take less room when folded", () => {
-    const open = place(lanes, all, new Set());
-    expect(total(place(lanes, all, new Set([0])))).toBeLessThan(total(open));
   });
 });
