@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epprof_nb.views.describe import describe
-from epprof_nb.views.events import Caps
+from epprof_nb.views.events import Window
 from epprof_nb.views.pack import pack, pack_counters, pack_window
 from epprof_nb.views.related import related
 from epprof_nb.views.source import source
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.views.prepared import Prepared
 
-_EVENTS_A_PIXEL = 12
+_MARGIN = 0.5
 
 
 class Reply(NamedTuple):
@@ -35,12 +36,18 @@ def _overview(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
 def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
     # Half a window more on both sides: a small pan needs no new answer to look right.
     start, end = float(request["start"]), float(request["end"])
-    margin = (end - start) / 2
-    width = min(max(int(request["width"]), 100), 8000)
-    caps = Caps(width * _EVENTS_A_PIXEL * 2, width * _EVENTS_A_PIXEL, width * _EVENTS_A_PIXEL)
+    margin = (end - start) * _MARGIN
+    width = min(max(float(request["width"]), 100), 8000) * (1 + 2 * _MARGIN)
+    lanes = request.get("lanes")
+    window = Window(
+        math.floor(start - margin),
+        math.ceil(end + margin),
+        width,
+        None if lanes is None else (int(lanes[0]), int(lanes[1])),
+    )
     wanted = request.get("selection")
-    lit = prepared.selections.of(wanted).selected.lit if wanted else None
-    return Reply({}, pack_window(prepared, int(start - margin), int(end + margin), caps, lit))
+    lit = prepared.selections.of(wanted).lit if wanted else None
+    return Reply({}, pack_window(prepared, window, lit=lit))
 
 
 def _counters(prepared: Prepared, _: Mapping[str, Any]) -> Reply:

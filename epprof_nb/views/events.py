@@ -1,4 +1,4 @@
-"""The events of a window as columns for the viewer, thinned to what can be drawn."""
+"""The events of a window as columns for the viewer, no more than can be drawn."""
 
 from __future__ import annotations
 
@@ -10,36 +10,51 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.schema import MISSING
+from epprof_nb.views.describe import PREFIXES
 from epprof_nb.views.layout import MAX_ROWS
-from epprof_nb.views.sample import longest_of_each_moment
+from epprof_nb.views.lod import holding, reaching, resolution
+from epprof_nb.views.lod import window as cut
 from epprof_nb.views.units import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from epprof_nb.table import Table
-    from epprof_nb.views.layout import Placement
+    from epprof_nb.views.lod import Rects
     from epprof_nb.views.prepared import Prepared
 
 Ints = npt.NDArray[np.int64]
 
 _NONE: Ints = np.empty(0, np.int64)
 _NAME_CHARACTERS = 600
+_LABELS = {"op": "ops", "api": "API calls", "act": "activities"}
 _NOT_FIELDS = {"start_ns", "end_ns", "op_id", "parent_op_id", "kind"}
 
 
+MOST = 50_000
+"""Rectangles of an answer at most, whatever the number of lanes."""
+_ASIDE = 8
+"""How much coarser lanes are that are not in view."""
+
+
 @dataclass(frozen=True, slots=True)
-class Caps:
-    """How many events of each table are sent at most."""
+class Window:
+    """What is to be drawn.
 
-    activities: int = 40_000
-    ops: int = 20_000
-    api_calls: int = 20_000
+    Attributes
+    ----------
+    start_ns, end_ns
+        The stretch of time.
+    width
+        How many pixels it is wide; None for as many as the rectangles allow.
+    lanes
+        The lanes in view, first and last + 1; None for all. Others are sent coarser.
+    """
 
-    def scaled(self, factor: float) -> Caps:
-        """Return the caps times `factor`, each at least 100."""
-        sizes = (self.activities, self.ops, self.api_calls)
-        return Caps(*(max(int(n * factor), 100) for n in sizes))
+    start_ns: int
+    end_ns: int
+    width: float | None = None
+    lanes: tuple[int, int] | None = None
 
 
 class _Strings:
@@ -63,37 +78,6 @@ class _Strings:
         return mapped
 
 
-def _inside(table: Table, place: Placement, window: tuple[int, int] | None) -> Ints:
-    """Rows that are drawn in the window."""
-    inside = place.lane >= 0
-    if window is not None:
-        inside &= (table["end_ns"] >= window[0]) & (table["start_ns"] <= window[1])
-    return np.flatnonzero(inside)
-
-
-def _choose(table: Table, place: Placement, rows: Ints, limit: int, keep: Ints) -> Ints:
-    """Of `rows`, at most `limit` that stand for all; of those to `keep` as many as fit."""
-    if len(keep) and len(rows) > limit:
-        first = _choose(table, place, np.intersect1d(rows, keep), limit, _NONE)
-        others = np.setdiff1d(rows, first)
-        return np.union1d(first, _choose(table, place, others, limit - len(first), _NONE))
-    start = table["start_ns"][rows]
-    length = np.maximum(table["end_ns"][rows] - start, 0)
-    key = place.lane[rows] * (MAX_ROWS + 1) + place.row[rows]
-    return rows[longest_of_each_moment(start, length, key, limit)]
-
-
-def _with_ancestors(rows: Ints, parent: Ints, drawn: npt.NDArray[np.bool_]) -> Ints:
-    keep = np.zeros(len(parent), np.bool_)
-    fresh = rows
-    while len(fresh):
-        keep[fresh] = True
-        above = parent[fresh]
-        above = np.unique(above[above >= 0])
-        fresh = above[~keep[above] & drawn[above]]
-    return np.flatnonzero(keep)
-
-
 def _fields(
     prefix: str, table: Table, rows: Ints, strings: _Strings, columns: dict[str, Ints]
 ) -> None:
@@ -113,13 +97,38 @@ def _fields(
             columns[f"{prefix}.{column.name}"] = values
 
 
+def rectangles(
+    prepared: Prepared, window: Window, most: int, keep: Mapping[str, Ints]
+) -> dict[str, Rects]:
+    """Rectangles of the window by table, together at most about `most`."""
+    places = prepared.layout.places()
+    low, high = window.start_ns, window.end_ns
+    within = {prefix: reaching(place.series, low, high) for prefix, place in places.items()}
+    counts = [end - begin for begin, end in within.values()]
+    wanted = []
+    for place, count in zip(places.values(), counts, strict=True):
+        bins = np.full(len(count), window.width or 2.0 * most)
+        if window.lanes is not None:
+            lane = place.series.lane
+            bins[(lane < window.lanes[0]) | (lane >= window.lanes[1])] /= _ASIDE
+        wanted.append(bins)
+    bins = resolution(np.concatenate(counts), np.concatenate(wanted), most)
+    cuts = np.cumsum([len(count) for count in counts])[:-1]
+    return {
+        prefix: cut(place.series, low, high, mine, keep=keep.get(prefix, _NONE), within=here)
+        for (prefix, place), mine, here in zip(
+            places.items(), np.split(bins, cuts), within.values(), strict=True
+        )
+    }
+
+
 def events(
     prepared: Prepared,
-    caps: Caps,
-    window: tuple[int, int] | None = None,
+    window: Window,
     *,
-    rows_told: bool = False,
-    lit: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+    most: int = MOST,
+    light: bool = False,
+    lit: Mapping[str, Ints] | None = None,
     keep: Mapping[str, Ints] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Ints]]:
     """Header and columns of the events to draw.
@@ -128,89 +137,98 @@ def events(
     ----------
     prepared
         The profile.
-    caps
-        How many events to send at most; what is left out is told in the header's ``shown``.
     window
-        First and last nanosecond; None for all.
-    rows_told
-        Send each event's row in its table, ``row``, by which Python can be asked about it.
-    lit
-        Table (``op``, ``api``, ``act``) to a bool array, one value a row: sent as ``lit``, 0 or 1.
-    keep
-        Table to rows that are sent before others, as many as fit.
+        What is to be drawn.
+    most
+        Rectangles at most. Where there are more events, one stands for several.
+    light
+        Send what is drawn and the rows in the tables, by which Python can be asked for the rest;
+        else every field that says anything.
+    lit, keep
+        Table (``op``, ``api``, ``act``) to positions in its series (see
+        `epprof_nb.views.lod.positions`): which events are lit, and which stay by themselves.
 
     Returns
     -------
     header
-        ``names`` (one table of strings), ``slices`` (lane, row, first, last + 1 of each table's
-        stretch of events in start order) and ``shown`` (events sent, and how many the window has).
+        ``names`` (the strings that codes point at), ``texts`` (the columns that hold such
+        codes), ``slices`` (per table, stretches of one lane and row: lane, row, first, last + 1)
+        and ``shown`` (per table: rectangles, and the events they stand for).
     columns
-        ``op.*``, ``api.*`` and ``act.*``: ``start``, ``dur`` (ns), ``op`` (position of the op
-        among those sent, -1 for none), ``id``, ``kind``, and the tables' own columns under their
-        own names, codes into ``names`` for names.
+        ``<table>.<column>`` to integers. ``op`` is the position of the op among those sent, -1
+        for none; what is not a number is a code into ``names``, -1 for missing. Where a
+        rectangle stands for several events, ``members`` tells how many and ``cover`` the time
+        they cover; its other fields are those of the longest.
     """
     work, tables, layout = prepared.work, prepared.profile.tables, prepared.layout
-    ops = tables["ops"]
-    parent = work.tree.parent
     strings = _Strings()
     columns: dict[str, Ints] = {}
     slices: dict[str, list[list[int]]] = {}
     shown: dict[str, list[int]] = {}
-
-    chosen: dict[str, tuple[Table, Placement, Ints]] = {}
-    for prefix, label, table, place, limit in (
-        ("op", "ops", ops, layout.ops, caps.ops),
-        ("api", "API calls", tables["api_calls"], layout.api_calls, caps.api_calls),
-        ("act", "activities", tables["activities"], layout.activities, caps.activities),
-    ):
-        inside = _inside(table, place, window)
-        wanted = _NONE if keep is None else keep.get(prefix, _NONE)
-        rows = _choose(table, place, inside, limit, wanted)
-        if prefix == "op":
-            base = limit
-            while len(rows := _with_ancestors(rows, parent, place.lane >= 0)) > limit and base > 1:
-                base //= 2
-                rows = _choose(table, place, inside, base, wanted)
-        order = np.lexsort((table["start_ns"][rows], place.row[rows], place.lane[rows]))
-        chosen[prefix] = (table, place, rows[order])
-        shown[label] = [len(rows), max(len(inside), len(rows))]
-
-    position = np.full(len(ops) + 1, -1, np.int64)
-    position[chosen["op"][2]] = np.arange(len(chosen["op"][2]))
-    # An op that was thinned out is stood for by the nearest op above it that is drawn.
-    sent = position[:-1] >= 0
-    stand_in = np.append(work.tree.nearest(sent), -1)
-    op_names = ops.names("name")
-    for prefix, (table, place, rows) in chosen.items():
-        start = table["start_ns"][rows]
-        columns[f"{prefix}.start"] = start
-        if rows_told:
-            columns[f"{prefix}.row"] = rows
+    parent = work.tree.parent
+    found = rectangles(prepared, window, most, keep or {})
+    places = layout.places()
+    rows_of = {
+        p: places[p].series.order[rects.event].astype(np.int64) for p, rects in found.items()
+    }
+    sent = np.full(len(parent) + 1, -1, np.int32)
+    sent[rows_of["op"]] = np.arange(len(rows_of["op"]))
+    for prefix, rects in found.items():
+        table, rows, series = tables[PREFIXES[prefix]], rows_of[prefix], places[prefix].series
+        columns[f"{prefix}.start"], columns[f"{prefix}.dur"] = rects.start, rects.dur
+        slices[prefix] = _slices(series.lane[rects.series], series.row[rects.series])
+        shown[_LABELS[prefix]] = [len(rows), int(rects.members.sum())]
+        if (rects.members > 1).any():
+            columns[f"{prefix}.members"], columns[f"{prefix}.cover"] = rects.members, rects.cover
         if lit is not None:
-            columns[f"{prefix}.lit"] = lit[prefix][rows].astype(np.int64)
+            columns[f"{prefix}.lit"] = holding(rects, lit.get(prefix, _NONE)).astype(np.int64)
         if keep is not None and prefix in keep:
-            columns[f"{prefix}.kept"] = np.isin(rows, keep[prefix]).astype(np.int64)
-        columns[f"{prefix}.dur"] = np.maximum(table["end_ns"][rows] - start, 0)
-        slices[prefix] = _slices(place.lane[rows], place.row[rows])
+            kept = (rects.members == 1) & np.isin(rects.event, keep[prefix])
+            columns[f"{prefix}.kept"] = kept.astype(np.int64)
         if prefix == "op":
-            columns["op.op"] = position[stand_in[parent[rows]]]
-            columns["op.id"] = ops["op_id"][rows]
+            owner = parent[rows]
             columns["op.kind"] = work.main_kind[rows].astype(np.int64)
+        else:
+            # Only the owners of what is sent: those of all would be a pass over the table.
+            owner = work.tree.rows(table["op_id"][rows])
+        columns[f"{prefix}.op"] = _stand_in(owner, parent, sent)
+        if prefix == "act":
+            columns["act.kind"] = work.kinds[rows].astype(np.int64)
+        if light:
+            columns[f"{prefix}.row"] = rows
+            names = table.names("name")
+            columns[f"{prefix}.name"] = strings.codes(
+                f"{prefix}.name", names.codes[rows], names.categories
+            )
+            if prefix != "op":
+                columns[f"{prefix}.correlation_id"] = table["correlation_id"][rows]
+            continue
+        if prefix == "op":
+            columns["op.id"] = tables["ops"]["op_id"][rows]
             columns["op.device_ns"] = work.device_ns[rows]
             columns["op.launches"] = work.launches[rows]
         else:
-            owner = (work.activity_op if prefix == "act" else work.call_op)[rows]
-            columns[f"{prefix}.op"] = position[stand_in[owner]]
+            names = tables["ops"].names("name")
             columns[f"{prefix}.op_name"] = strings.codes(
-                f"{prefix}.op_name", np.append(op_names.codes, MISSING)[owner], op_names.categories
+                f"{prefix}.op_name",
+                np.where(owner < 0, MISSING, names.codes[owner])
+                if len(names)
+                else np.full(len(rows), MISSING),
+                names.categories,
             )
-        if prefix == "act":
-            columns["act.kind"] = work.kinds[rows].astype(np.int64)
         _fields(prefix, table, rows, strings, columns)
     header = {
         "names": list(strings.index), "texts": strings.columns, "slices": slices, "shown": shown,
     }  # fmt: skip
     return header, columns
+
+
+def _stand_in(ops: Ints, parent: Ints, sent: npt.NDArray[np.int32]) -> Ints:
+    """Place among the ops sent of each op, or of the nearest one above it; -1 for none."""
+    at = ops.copy()
+    while len(climbing := np.flatnonzero((sent[at] < 0) & (at >= 0))):
+        at[climbing] = parent[at[climbing]]
+    return sent[at].astype(np.int64)
 
 
 def _slices(lane: Ints, row: Ints) -> list[list[int]]:

@@ -14,7 +14,7 @@ from epprof_nb.analysis.stretch import STRETCHED, stretch_at, stretch_of
 from epprof_nb.views.lines import line_totals, source_line
 from epprof_nb.views.summary import IDLE_GAP_NS, device_word, wall_of
 from epprof_nb.views.units import duration, percent, plural, shorten, size, three_digits
-from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, Work, durations, work_of
+from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, Work, durations
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -172,9 +172,9 @@ def _fallbacks(profile: Profile, wall_ns: int) -> list[Finding]:
                     int(ops["start_ns"][longest]), int(ops["end_ns"][longest]))]  # fmt: skip
 
 
-def findings(profile: Profile, *, limit: int = 2) -> list[Finding]:
+def findings(profile: Profile, *, work: Work | None = None, limit: int = 2) -> list[Finding]:
     """Return the `limit` findings with the most time to be won; none is better than a weak one."""
-    work = work_of(profile)
+    work = work or Work(profile)
     busy_ns = int(durations(profile)[np.isin(work.kinds, BUSY_KINDS)].sum())
     wall_ns = wall_of(profile)
     if not busy_ns:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.lookup import group
-from epprof_nb.views.work import FIRST_WAIT, Work
+from epprof_nb.views.codes import Codes
+from epprof_nb.views.series import Series, put_in_order, times
+from epprof_nb.views.stack import stack
+from epprof_nb.views.work import FIRST_WAIT, KINDS, Work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.profiles import Profile
+    from epprof_nb.table import Table
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,17 +38,33 @@ class Lane:
     kind: Literal["ops", "api", "stream"]
     label: str
     title: str
-    rows: int = 1
+    rows: int = 0
     device: int = -1
     thread: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Lane and row of each event of a table, int64; lane -1 is not drawn."""
+    """Where the events of a table are drawn.
 
-    lane: Ints
-    row: Ints
+    ``code`` is the number of each event's series, of a short unsigned dtype; that of events that
+    are not drawn is ``len(series)``.
+    """
+
+    code: npt.NDArray[Any]
+    series: Series
+
+    @property
+    def lane(self) -> Ints:
+        """Lane of each event, int64; -1 is not drawn."""
+        values: Ints = np.append(self.series.lane, -1)[self.code]
+        return values
+
+    @property
+    def row(self) -> Ints:
+        """Row of each event in its lane, int64; `MAX_ROWS` is the foot."""
+        values: Ints = np.append(self.series.row, -1)[self.code]
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +76,10 @@ class Layout:
     api_calls: Placement
     activities: Placement
 
+    def places(self) -> dict[str, Placement]:
+        """Return where the events lie by the viewer's short names of the tables."""
+        return {"op": self.ops, "api": self.api_calls, "act": self.activities}
+
 
 def device_names(info: Mapping[str, Any]) -> dict[int, str]:
     """Device id to device name, from a profile's info; devices without an id are left out."""
@@ -65,132 +90,125 @@ def device_names(info: Mapping[str, Any]) -> dict[int, str]:
     }
 
 
-def _stack(start: Ints, end: Ints, least: Ints) -> Ints:
-    """Return the first row, from `least` down, in which an event meets none that began before."""
-    rows = np.zeros(len(start), np.int64)
-    free_at = [np.iinfo(np.int64).min] * MAX_ROWS
-    order = np.lexsort((-end, start))
-    for i, begin, stop, low in zip(
-        order.tolist(), start[order].tolist(), end[order].tolist(), least[order].tolist(),
-        strict=True,
-    ):  # fmt: skip
-        row = min(low, MAX_ROWS - 1)
-        while row < MAX_ROWS - 1 and free_at[row] > begin:
-            row += 1
-        free_at[row] = max(free_at[row], stop)
-        rows[i] = row
-    return rows
-
-
-def _rows(lane: Ints, start: Ints, end: Ints, least: Ints) -> Ints:
-    """Return a row for each event: `least`, unless events of a lane would overlap there."""
-    rows = np.minimum(least, MAX_ROWS - 1)
-    for number in np.unique(lane[lane >= 0]):
-        mine = np.flatnonzero(lane == number)
-        order = mine[np.lexsort((start[mine], rows[mine]))]
-        same = (np.diff(lane[order]) == 0) & (np.diff(rows[order]) == 0)
-        if np.any(same & (start[order][1:] < end[order][:-1])):
-            rows[mine] = _stack(start[mine], end[mine], rows[mine])
-    return rows
-
-
-def _thread_lanes(profile: Profile, lanes: list[Lane]) -> tuple[Ints, Ints]:
+def _thread_lanes(profile: Profile, lanes: list[Lane]) -> tuple[Codes, Codes]:
     """Append the host's lanes; give the lane of each op and of each API call."""
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
-    op_lane = np.full(len(ops), -1, np.int64)
-    call_lane = np.full(len(calls), -1, np.int64)
     # Ops kept from an earlier profile, for what they captured, have no place on this clock.
     shown = ~ops.names("status").equals("earlier")
-    cells = ops.names("category").equals("cell") & shown
-    threads, calling = ops["thread_id"], calls["thread_id"]
-    if cells.any():
-        main = int(threads[np.argmax(cells)])
-    elif shown.any():
-        main = int(threads[shown][np.argmin(ops["start_ns"][shown])])
+    cells = np.flatnonzero(ops.names("category").equals("cell") & shown)
+    op_thread, calling = Codes.of(ops["thread_id"]), Codes.of(calls["thread_id"])
+    if not shown.all():
+        op_thread = Codes.combined(op_thread, Codes.of(shown.view(np.uint8))).named(
+            lambda key: key[0] if key[1] else None
+        )
+    with_ops, with_calls = set(op_thread.values) - {None}, set(calling.values)
+    if len(cells):
+        main = int(ops["thread_id"][cells[0]])
+    elif with_ops:
+        first = np.argmin(np.where(shown, ops["start_ns"], np.iinfo(np.int64).max))
+        main = int(ops["thread_id"][first])
     else:
-        main = int(calling[0]) if len(calling) else -1
-    present = np.unique(np.concatenate([threads[shown], calling]))
-    for thread in sorted(present.tolist(), key=lambda t: (t != main, t)):
+        main = int(calls["thread_id"][0]) if len(calls) else -1
+    op_lanes, call_lanes = {}, {}
+    for thread in sorted(with_ops | with_calls, key=lambda t: (t != main, t)):
         label = "main thread" if thread == main else f"thread {thread}"
-        mine = (threads == thread) & shown
-        if mine.any():
-            op_lane[mine] = len(lanes)
+        if thread in with_ops:
+            op_lanes[thread] = len(lanes)
             lanes.append(Lane("ops", label, f"Ops of thread {thread}", thread=thread))
-        theirs = calling == thread
-        if theirs.any():
-            call_lane[theirs] = len(lanes)
-            name = "API calls" if mine.any() else label
+        if thread in with_calls:
+            call_lanes[thread] = len(lanes)
+            name = "API calls" if thread in with_ops else label
             lanes.append(Lane("api", name, f"CUDA API calls of thread {thread}", thread=thread))
-    return op_lane, call_lane
+    return op_thread.named(op_lanes.get), calling.named(call_lanes.get)
 
 
-def _stream_lanes(profile: Profile, lanes: list[Lane]) -> Ints:
+def _stream_lanes(profile: Profile, lanes: list[Lane]) -> Codes:
     """Append a lane for each stream; give the lane of each activity."""
     activities = profile.tables["activities"]
-    if not len(activities):
-        return np.empty(0, np.int64)
-    device, stream = activities["device_id"], activities["stream_id"]
-    context = activities["context_id"]
-    groups, first = group(device, context, stream)
-    # By device, then stream; the groups' own order may be any.
-    order = np.lexsort((context[first], stream[first], device[first]))
-    keys = [(int(device[i]), int(context[i]), int(stream[i])) for i in first[order]]
+    columns = [Codes.of(activities[name]) for name in ("device_id", "context_id", "stream_id")]
+    codes = Codes.combined(*columns)
+    # By device, then stream.
+    keys = sorted(codes.values, key=lambda key: (key[0], key[2], key[1]))
     names = device_names(profile.info)
-    devices = np.unique(device)
-    pairs = [(on, which) for on, _, which in keys]
-    number_of_group = np.empty(len(keys), np.int64)
-    for number, (on, within, which) in enumerate(keys):
+    devices = {on for on, _, _ in keys}
+    contexts = Counter((on, which) for on, _, which in keys)
+    numbers = {}
+    for on, within, which in keys:
         label = f"stream {which}" if which >= 0 else "waits"
         if len(devices) > 1 and on >= 0:
             label = f"{label} · {on}"
         title = f"Stream {which}" if which >= 0 else "Waits for no stream in particular"
         if on >= 0:
             title += f" on device {on} ({names[on]})" if on in names else f" on device {on}"
-        if pairs.count((on, which)) > 1:
+        if contexts[on, which] > 1:
             label += f" (ctx {within})"
             title += f", context {within}"
-        number_of_group[order[number]] = len(lanes)
+        numbers[on, within, which] = len(lanes)
         lanes.append(Lane("stream", label, title, device=on))
-    numbers: Ints = number_of_group[groups]
-    return numbers
+    return codes.named(numbers.get)
 
 
 def build(profile: Profile, work: Work) -> Layout:
     """Lay out a whole profile, so that every window of it finds its events in the same place."""
     lanes: list[Lane] = []
-    ops, calls = profile.tables["ops"], profile.tables["api_calls"]
-    activities = profile.tables["activities"]
     op_lane, call_lane = _thread_lanes(profile, lanes)
     stream_lane = _stream_lanes(profile, lanes)
-
-    threads = ops["thread_id"]
-    depth = work.depth
-    if len(ops):
-        # What a thread runs for an op of another thread starts at the top of its own lane.
-        parent = work.tree.parent
-        arrives = (parent < 0) | (threads[parent] != threads)
-        depth = depth - depth[work.tree.nearest(arrives)]
-
     # Waits are drawn on a line of their own at a lane's foot: they may overlap the work.
-    waits = work.kinds >= FIRST_WAIT
-    placed = []
-    for table, lane, least in (
-        (ops, op_lane, depth),
-        (calls, call_lane, np.zeros(len(calls), np.int64)),
-        (activities, np.where(waits, -1, stream_lane), np.zeros(len(activities), np.int64)),
-    ):
-        end = np.maximum(table["end_ns"], table["start_ns"])
-        placed.append(_rows(lane, table["start_ns"], end, least))
-    for number, item in enumerate(lanes):
-        drawn = (op_lane, call_lane, np.where(waits, -1, stream_lane))
-        of_lane = [
-            rows[lane == number].max(initial=-1) for rows, lane in zip(placed, drawn, strict=True)
-        ]
-        item.rows = int(max(of_lane)) + 1
-    return Layout(
-        tuple(lanes),
-        Placement(op_lane, placed[0]),
-        Placement(call_lane, placed[1]),
-        # A wait's row is told by its kind, not by a number.
-        Placement(stream_lane, np.where(waits, MAX_ROWS, placed[2])),
-    )
+    foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(KINDS))]
+    tables = profile.tables
+    # Most of the work is done in NumPy, which lets other threads run.
+    with ThreadPoolExecutor(2) as pool:
+        activities = pool.submit(_place, tables["activities"], stream_lane, Codes(work.kinds, foot))
+        calls = pool.submit(_place, tables["api_calls"], call_lane, _FLAT)
+        ops = _place(tables["ops"], op_lane, Codes.of(_levels(profile, work)))
+        layout = Layout((), ops, calls.result(), activities.result())
+    for placed in (layout.ops, layout.api_calls, layout.activities):
+        series = placed.series
+        # A wait's row is told by its kind, not by a number: a lane of waits alone has no rows.
+        for lane, row in zip(series.lane.tolist(), series.row.tolist(), strict=True):
+            if row < MAX_ROWS:
+                lanes[lane].rows = max(lanes[lane].rows, row + 1)
+    return replace(layout, lanes=tuple(lanes))
+
+
+def _levels(profile: Profile, work: Work) -> npt.NDArray[np.uint8]:
+    """Row that each op takes at least: how deep it is nested in its thread."""
+    threads, tree = profile.tables["ops"]["thread_id"], work.tree
+    depth, parent = tree.depth, tree.parent
+    # What a thread runs for an op of another thread starts at the top of its own lane.
+    arrives = (parent >= 0) & (threads[parent] != threads) if len(parent) else parent >= 0
+    if arrives.any():
+        depth = depth - depth[tree.nearest(arrives | (parent < 0))]
+    levels: npt.NDArray[np.uint8] = np.minimum(depth, MAX_ROWS - 1).astype(np.uint8)
+    return levels
+
+
+_FLAT = Codes(np.empty(0, np.uint8), [0])
+"""Every event in row 0."""
+
+
+def _place(table: Table, lane: Codes, row: Codes) -> Placement:
+    """Put the events of a table into series; events of a row overlap in the last rows only."""
+    start, end = times(table["start_ns"], table["end_ns"])
+    placed = _in_series(lane, row, start, end)
+    series = placed.series
+    crowded = np.unique(series.lane[series.overlapping & (series.row < MAX_ROWS - 1)])
+    if not len(crowded):
+        return placed
+    rows = np.append(series.row, 0)[placed.code].astype(np.uint8)
+    for number in crowded.tolist():
+        mine = np.flatnonzero((series.lane == number) & (series.row < MAX_ROWS))
+        parts = [series.order[series.first[s] : series.first[s + 1]] for s in mine.tolist()]
+        which = np.concatenate(parts)
+        begins = start[which]
+        rows[which] = stack(begins, np.maximum(end[which], begins), rows[which], MAX_ROWS)
+    return _in_series(lane, Codes.of(rows), start, end)
+
+
+def _in_series(lane: Codes, row: Codes, start: Ints, end: Ints) -> Placement:
+    codes = Codes.combined(lane, row)
+    keys = sorted({key for key in codes.values if key[0] is not None})
+    numbers = {key: number for number, key in enumerate(keys)}
+    code = codes.numbered(numbers, len(keys))
+    lane_of, row_of = np.array(keys, np.int64).reshape(-1, 2).T
+    return Placement(code, put_in_order(code, lane_of, row_of, start, end))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.views import counters
 from epprof_nb.views.encode import bundle
-from epprof_nb.views.events import Caps, events
+from epprof_nb.views.events import Window, events
 from epprof_nb.views.source import source
 from epprof_nb.views.tables import offered, table
 from epprof_nb.views.tree import tree
@@ -17,14 +17,13 @@ from epprof_nb.views.units import duration, percent, shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    import numpy.typing as npt
-
     from epprof_nb.profiles import Profile
+    from epprof_nb.views.events import Ints
     from epprof_nb.views.prepared import Prepared
 
 _PAYLOAD_BYTES = 1_150_000
 """Base64 of this, the viewer and the picture stay under 2 MB together."""
+_RECTANGLES, _FEWEST = 60_000, 300
 
 
 def overview(prepared: Prepared) -> dict[str, Any]:
@@ -81,51 +80,44 @@ def time_range(profile: Profile) -> list[int]:
     return [low, max(high, low + 1)]
 
 
-def pack(prepared: Prepared, *, caps: Caps | None = None, live: bool = False) -> bytes:
+def pack(prepared: Prepared, *, most: int = _RECTANGLES, live: bool = False) -> bytes:
     """Return the payload of a profile, compressed; see `epprof_nb.views.encode` for its layout.
 
     Parameters
     ----------
     prepared
         The profile.
-    caps
-        How many events to embed at most. Fewer are, where the payload would grow too large for
-        a notebook; the payload's ``shown`` says how many.
+    most
+        Rectangles to embed at most: of a large profile one stands for several events, as the
+        payload's ``shown`` says. Fewer are, where the payload would grow too large for a notebook.
     live
         Python answers for what is not embedded.
     """
     head = overview(prepared)
     # Live, they are asked for when the first picture stands.
     curves = {} if live else counters.columns(prepared)
-    caps = caps or Caps()
+    low, high = time_range(prepared.profile)
     given = prepared.selections.given
     while True:
         header, columns = events(
-            prepared, caps, rows_told=live,
-            lit=given.lit if given else None, keep=given.rows if given else None,
+            prepared, Window(low, high), most=most, light=live,
+            lit=given.lit if given else None, keep=given.kept if given else None,
         )  # fmt: skip
         if given is not None:
             head["given"] = prepared.selections.step({"what": "rows"}) | {
-                "sent": sum(int(columns[f"{prefix}.kept"].sum()) for prefix in given.rows)
+                "sent": sum(int(columns[f"{prefix}.kept"].sum()) for prefix in given.kept)
             }
         data = zlib.compress(bundle({**head, **header}, {**columns, **curves}), 6)
-        if len(data) <= _PAYLOAD_BYTES or caps.activities <= 100:
+        if len(data) <= _PAYLOAD_BYTES or most <= _FEWEST:
             return data
-        caps = caps.scaled(0.9 * _PAYLOAD_BYTES / len(data))
+        most = max(int(0.9 * most * _PAYLOAD_BYTES / len(data)), _FEWEST)
 
 
 def pack_window(
-    prepared: Prepared,
-    start_ns: int,
-    end_ns: int,
-    caps: Caps,
-    lit: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+    prepared: Prepared, window: Window, *, lit: Mapping[str, Ints] | None = None
 ) -> bytes:
-    """Return the events of a window in the same layout, not compressed, no overview.
-
-    Where `lit` is given (table to a bool array), the events say whether they are lit.
-    """
-    header, columns = events(prepared, caps, (start_ns, end_ns), rows_told=True, lit=lit)
+    """Return the rectangles of a window in the same layout, not compressed, no overview."""
+    header, columns = events(prepared, window, light=True, lit=lit)
     return bundle(header, columns)
 
 

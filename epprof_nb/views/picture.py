@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.views.counters import busy
-from epprof_nb.views.events import Caps, events
+from epprof_nb.views.events import Window, events
 from epprof_nb.views.pack import time_range
 from epprof_nb.views.units import duration, shorten
 
@@ -25,6 +25,7 @@ _OPS = {0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc"}
 _TEXT, _FAINT, _LINE = "#1b2430", "#5b6675", "#e3e7ec"
 _WIDTH, _DPI = 9.6, 192
 _BINS = 960
+_MOST = 12_000
 _LANES, _ROWS, _BARS = 10, 4, 6
 _BOTTOM, _BETWEEN = 0.1, 0.34
 _NARROWEST = 1 / 1500
@@ -121,7 +122,7 @@ def _draw_lanes(
 
     _bare(axes)
     axes.set_xlim(low, high)
-    header, columns = events(prepared, Caps(activities=6000, ops=3000, api_calls=0))
+    header, columns = events(prepared, Window(low, high, _BINS), most=_MOST)
     y, tops = 0.0, {}
     for number, rows, label in lanes:
         tops[number] = (y, rows)

@@ -34,7 +34,7 @@ class Prepared:
     @cached_property
     def work(self) -> work.Work:
         """Device work under each op."""
-        return work.work_of(self.profile)
+        return work.Work(self.profile)
 
     @cached_property
     def layout(self) -> layout.Layout:
@@ -49,7 +49,7 @@ class Prepared:
     @cached_property
     def findings(self) -> list[findings.Finding]:
         """What to change first."""
-        return findings.findings(self.profile)
+        return findings.findings(self.profile, work=self.work)
 
     @cached_property
     def lines(self) -> list[lines.LineTotals]:

@@ -183,7 +183,7 @@ def _light_launches(prepared: Prepared, rows: Mapping[str, Ints], lit: dict[str,
         lit[prefix] |= np.isin(tables[PREFIXES[prefix]]["correlation_id"], ids)
 
 
-def _light_above(parent: Ints, ops: Ints, lit: Mask) -> None:
+def _light_above(parent: Ints, ops: npt.NDArray[np.integer[Any]], lit: Mask) -> None:
     """Light the ops of `ops` (rows, `MISSING` for none) and all above them."""
     fresh = np.unique(ops[ops >= 0])
     seen = np.zeros(len(parent), np.bool_)

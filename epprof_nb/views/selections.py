@@ -6,6 +6,9 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from epprof_nb.views.lod import positions
 from epprof_nb.views.related import event
 from epprof_nb.views.select import Selected, of_rows, select
 from epprof_nb.views.walk import Walk
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
 
     from epprof_nb.views.prepared import Prepared
     from epprof_nb.views.select import Ints
+
+_KEPT = 10_000
+"""Selected events of a table that stay by themselves where one rectangle stands for several."""
 
 
 class Standing:
@@ -28,6 +34,29 @@ class Standing:
     def walk(self) -> Walk:
         """The events that were asked for, in the order of time."""
         return Walk(self._prepared.profile, self.selected.rows)
+
+    @cached_property
+    def lit(self) -> dict[str, Ints]:
+        """Positions of all that lights up; see `epprof_nb.views.lod.positions`."""
+        places = self._prepared.layout.places()
+        marked = self.selected.lit
+        return {prefix: positions(places[prefix].series, mask) for prefix, mask in marked.items()}
+
+    @cached_property
+    def kept(self) -> dict[str, Ints]:
+        """Positions of the events that were asked for; of very many the longest."""
+        places = self._prepared.layout.places()
+        kept: dict[str, Ints] = {}
+        for prefix, rows in self.selected.rows.items():
+            series = places[prefix].series
+            mask = np.zeros(len(series.start), np.bool_)
+            mask[rows] = True
+            at = positions(series, mask)
+            if len(at) > _KEPT:
+                length = series.ends(at) - series.starts(at)
+                at = np.sort(at[np.argpartition(-length, _KEPT)[:_KEPT]])
+            kept[prefix] = at
+        return kept
 
 
 class Selections:
@@ -47,9 +76,9 @@ class Selections:
         self._last: tuple[str, Standing] | None = None
 
     @property
-    def given(self) -> Selected | None:
+    def given(self) -> Standing | None:
         """The rows that Python chose, and what belongs to them; None without any."""
-        return self.of({"what": "rows"}).selected if self._given else None
+        return self.of({"what": "rows"}) if self._given else None
 
     def give(self, rows: Mapping[str, Ints]) -> None:
         """Let ``{what: "rows"}`` mean other rows."""

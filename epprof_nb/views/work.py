@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.lookup import add_up
 from epprof_nb.analysis.optree import OpTree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from epprof_nb.profiles import Profile
 
 Ints = npt.NDArray[np.int64]
@@ -24,42 +26,98 @@ BUSY_KINDS = (KERNEL, MEMCPY, MEMSET)
 """Codes of the kinds that keep a device busy."""
 
 
-@dataclass(frozen=True, slots=True)
 class Work:
     """Ops as rows of a tree with what was launched under each; row -1 is none.
 
-    Attributes
+    Each attribute is computed when it is first asked for.
+
+    Parameters
     ----------
-    tree
-        The tree of the ops.
-    depth
-        int64, number of ops above each op.
-    activity_op, call_op
-        int64, one value an activity or API call: the row of its ``op_id``.
-    kinds
-        uint8, one value an activity: its code in `KINDS`, 0 for a kind not known.
-    device_ns, launches
-        int64, time and number of the kernels, copies and sets of the op and all below it.
-    main_kind
-        uint8, code of the kind that takes most of ``device_ns``; 0 for none.
+    profile
+        The profile.
     """
 
-    tree: OpTree
-    depth: Ints
-    activity_op: Ints
-    call_op: Ints
-    kinds: npt.NDArray[np.uint8]
-    device_ns: Ints
-    launches: Ints
-    main_kind: npt.NDArray[np.uint8]
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    @cached_property
+    def tree(self) -> OpTree:
+        """The tree of the ops."""
+        return OpTree(self._profile.tables["ops"])
+
+    @cached_property
+    def kinds(self) -> npt.NDArray[np.uint8]:
+        """Code in `KINDS` of each activity's kind, uint8; 0 for a kind not known."""
+        return kind_codes(self._profile)
+
+    @cached_property
+    def activity_op(self) -> npt.NDArray[np.integer[Any]]:
+        """Row of the ``op_id`` of each activity, int32."""
+        return self._owners("activities")
+
+    @cached_property
+    def call_op(self) -> npt.NDArray[np.integer[Any]]:
+        """Row of the ``op_id`` of each API call, int32."""
+        return self._owners("api_calls")
+
+    @property
+    def device_ns(self) -> Ints:
+        """Time of the kernels, copies and sets of each op and all below it, int64."""
+        return self._totals[0]
+
+    @property
+    def launches(self) -> Ints:
+        """Number of the kernels, copies and sets of each op and all below it, int64."""
+        return self._totals[1]
+
+    @property
+    def main_kind(self) -> npt.NDArray[np.uint8]:
+        """Code of the kind that takes most of each op's ``device_ns``, uint8; 0 for none."""
+        return self._totals[2]
+
+    def _owners(self, table: str) -> npt.NDArray[np.int32]:
+        ids = self._profile.tables[table]["op_id"]
+        rows = np.empty(len(ids), np.int32)
+        for piece in pieces(len(ids)):
+            rows[piece] = self.tree.rows(ids[piece])
+        return rows
+
+    @cached_property
+    def _totals(self) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+        activities = self._profile.tables["activities"]
+        start, end = activities["start_ns"], activities["end_ns"]
+        count, each = len(self.tree), len(KINDS)
+        # By op and kind; what has no op, row -1, is added to the row after the last.
+        time, number = np.zeros((2, (count + 1) * each), np.int64)
+        for piece in pieces(len(activities)):
+            rows = self.activity_op[piece].astype(np.int64)
+            rows[rows < 0] = count
+            key = rows * each + self.kinds[piece]
+            np.add.at(time, key, np.maximum(end[piece] - start[piece], 0))
+            np.add.at(number, key, 1)
+        busy = [self.tree.subtree_sum(time.reshape(-1, each)[:-1, kind]) for kind in BUSY_KINDS]
+        own = number.reshape(-1, each)[:-1, list(BUSY_KINDS)].sum(axis=1)
+        by_kind = np.stack(busy)
+        device_ns = by_kind.sum(axis=0)
+        main = by_kind.argmax(axis=0) + 1 if count else np.empty(0, np.int64)
+        main_kind = np.where(device_ns > 0, main, 0).astype(np.uint8)
+        return device_ns, self.tree.subtree_sum(own), main_kind
+
+
+def pieces(length: int, size: int = 1 << 16) -> Iterator[slice]:
+    """Cut `length` rows into slices whose columns fit the cache."""
+    return (slice(low, min(low + size, length)) for low in range(0, length, size))
 
 
 def kind_codes(profile: Profile) -> npt.NDArray[np.uint8]:
     """Return the code (see `KINDS`) of each activity's kind; 0 for a kind that is not known."""
     kinds = profile.tables["activities"].names("kind")
     known = {name: code for code, name in enumerate(KINDS)}
-    codes = np.array([known.get(name, 0) for name in kinds.categories] + [0], np.uint8)
-    return codes[kinds.codes]
+    of_code = np.array([known.get(name, 0) for name in kinds.categories] + [0], np.uint8)
+    codes = np.empty(len(kinds), np.uint8)
+    for piece in pieces(len(kinds)):
+        codes[piece] = of_code[kinds.codes[piece]]
+    return codes
 
 
 def durations(profile: Profile) -> Ints:
@@ -67,25 +125,3 @@ def durations(profile: Profile) -> Ints:
     activities = profile.tables["activities"]
     lengths: Ints = np.maximum(activities["end_ns"] - activities["start_ns"], 0)
     return lengths
-
-
-def work_of(profile: Profile) -> Work:
-    """Add up the device work of `profile` under its ops."""
-    activities = profile.tables["activities"]
-    tree = OpTree(profile.tables["ops"])
-    count = len(tree)
-    kinds, time = kind_codes(profile), durations(profile)
-    activity_op = tree.rows(activities["op_id"])
-    by_kind = np.zeros((len(BUSY_KINDS), count), np.int64)
-    launches = np.zeros(count, np.int64)
-    for i, kind in enumerate(BUSY_KINDS):
-        rows = np.flatnonzero(kinds == kind)
-        own = add_up(activity_op[rows], time[rows], count)[:-1]
-        by_kind[i] = tree.subtree_sum(own)
-        launches += tree.subtree_sum(add_up(activity_op[rows], np.ones_like(rows), count)[:-1])
-    device_ns = by_kind.sum(axis=0)
-    main = by_kind.argmax(axis=0) + 1 if count else np.empty(0, np.int64)
-    return Work(
-        tree, tree.depth, activity_op, tree.rows(profile.tables["api_calls"]["op_id"]), kinds,
-        device_ns, launches, np.where(device_ns > 0, main, 0).astype(np.uint8),
-    )  # fmt: skip

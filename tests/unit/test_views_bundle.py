@@ -16,10 +16,11 @@ from epprof_nb.schema import ACTIVITIES, OPS
 from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.document import block, page
-from epprof_nb.views.events import Caps, events
-from epprof_nb.views.pack import pack, pack_window
+from epprof_nb.views.events import Window, events
+from epprof_nb.views.pack import pack, pack_window, time_range
 from epprof_nb.views.page import View, write_html
 from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.select import select
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
 
@@ -58,6 +59,10 @@ def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None)
 
 def unpack(profile: Profile, **options):
     return decode(zlib.decompress(pack(Prepared(profile), **options)))
+
+
+def whole(profile: Profile) -> Window:
+    return Window(*time_range(profile))
 
 
 class Tags(HTMLParser):
@@ -115,44 +120,68 @@ def test_slices_are_in_order_and_complete():
         assert covered == len(columns[f"{prefix}.start"])
 
 
-def test_a_large_profile_is_capped_and_says_so():
+def test_of_a_large_profile_one_rectangle_stands_for_several_events():
     profile = synthetic_profile(activities=120_000)
     header, columns = unpack(profile)
-    for name, prefix, cap in (
-        ("activities", "act", 40_000),
-        ("ops", "op", 20_000),
-        ("API calls", "api", 20_000),
+    for name, prefix, table in (
+        ("activities", "act", "activities"),
+        ("ops", "op", "ops"),
+        ("API calls", "api", "api_calls"),
     ):
-        sent, _ = header["shown"][name]
-        assert sent == len(columns[f"{prefix}.start"]) <= cap
-    assert header["shown"]["activities"][1] == 120_000
+        sent, total = header["shown"][name]
+        assert sent == len(columns[f"{prefix}.start"])
+        members = columns.get(f"{prefix}.members", np.ones(sent, np.int64))
+        assert total == members.sum() == len(profile.tables[table])
+    assert columns["act.members"].max() > 1
+    assert sum(sent for sent, _ in header["shown"].values()) <= 60_000
     html = View(profile).mimebundle()["text/html"]
     assert len(html) < 2_000_000
 
 
-def test_what_was_thinned_out_is_stood_for_by_ops_above():
+def test_every_op_that_is_not_sent_is_stood_for_by_one_above():
     profile = synthetic_profile(activities=5000)
-    _, columns = events(Prepared(profile), Caps(activities=400, ops=40, api_calls=10))
-    assert len(columns["op.start"]) <= 40
-    assert columns["act.op"].max() < 40
+    _, columns = events(Prepared(profile), whole(profile), most=400)
+    sent = len(columns["op.start"])
+    assert sent < len(profile.tables["ops"])
+    assert columns["act.op"].max() < sent
     assert (columns["act.op"] >= 0).mean() > 0.9
 
 
 def test_a_window_holds_what_reaches_into_it():
     profile = synthetic_profile(activities=3000)
     middle = profile.wall_ns * 3 // 4
-    header, columns = decode(pack_window(Prepared(profile), middle, middle + 10**6, Caps()))
+    window = Window(middle, middle + 10**6)
+    header, columns = decode(pack_window(Prepared(profile), window))
     activities = profile.tables["activities"]
     inside = (activities["end_ns"] >= middle) & (activities["start_ns"] <= middle + 10**6)
     assert header["shown"]["activities"] == [int(inside.sum())] * 2
-    assert sorted(columns["act.start"]) == sorted(activities["start_ns"][inside])
+    assert sorted(columns["act.row"]) == np.flatnonzero(inside).tolist()
+
+
+def test_a_window_asked_for_with_a_selection_says_what_is_lit():
+    profile = synthetic_profile(activities=20_000)
+    prepared = Prepared(profile)
+    op = len(profile.tables["ops"]) // 2
+    wanted = {"what": "event", "prefix": "op", "row": op}
+    lit = select(prepared, wanted).lit["act"]
+    marked = prepared.selections.of(wanted).lit
+    _, columns = events(prepared, whole(profile), most=2000, light=True, lit=marked)
+    shown = np.flatnonzero(columns["act.lit"])
+    start, dur = columns["act.start"][shown], columns["act.dur"][shown]
+    first = profile.tables["activities"]["start_ns"][lit]
+    # Every lit event lies in a lit rectangle, and every lit rectangle holds one.
+    inside = (first[:, None] >= start) & (first[:, None] <= start + dur)
+    assert inside.any(axis=1).all()
+    assert inside.any(axis=0).all()
+    assert 0 < len(shown) < len(columns["act.lit"])
 
 
 def test_lanes_do_not_depend_on_the_window():
-    prepared = Prepared(synthetic_profile(activities=3000))
-    whole, _ = events(prepared, Caps())
-    part, _ = events(prepared, Caps(), (10**7, 2 * 10**7))
-    lanes = {(lane, row) for lane, row, *_ in whole["slices"]["act"]}
+    profile = synthetic_profile(activities=3000)
+    prepared = Prepared(profile)
+    full, _ = events(prepared, whole(profile))
+    part, _ = events(prepared, Window(10**7, 2 * 10**7))
+    lanes = {(lane, row) for lane, row, *_ in full["slices"]["act"]}
     assert {(lane, row) for lane, row, *_ in part["slices"]["act"]} <= lanes
 
 

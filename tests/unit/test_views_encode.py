@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from epprof_nb.views.encode import bundle, smallest
-from epprof_nb.views.sample import longest_of_each_moment
 
 DTYPES = {"u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4",
           "f64": "<f8", "i64": "<i8"}  # fmt: skip
@@ -61,30 +60,3 @@ def test_what_a_double_cannot_hold_stays_an_integer():
 def test_names_with_lone_surrogates_pass():
     header, _ = decode(bundle({"names": ["\ud800", "é", "</script>"]}, {}))
     assert header["names"] == ["\ud800", "é", "</script>"]
-
-
-def test_few_events_are_all_kept():
-    rows = longest_of_each_moment(np.arange(5), np.ones(5, int), np.zeros(5, int), 5)
-    assert rows.tolist() == [0, 1, 2, 3, 4]
-
-
-def test_of_many_events_the_longest_of_each_moment_stay():
-    rng = np.random.default_rng(0)
-    start = np.sort(rng.integers(0, 10**9, 50_000))
-    length = rng.integers(1, 1000, 50_000)
-    length[[7, 30_000, 49_999]] = 10**6
-    lane = rng.integers(0, 4, 50_000)
-    rows = longest_of_each_moment(start, length, lane, 2000)
-    assert len(rows) == 2000
-    assert {7, 30_000, 49_999} <= set(rows.tolist())
-    # Evenly: each twentieth of the time keeps its part.
-    kept = np.histogram(start[rows], 20, (0, 10**9))[0]
-    assert kept.min() > 60
-    assert np.all(np.diff(rows) > 0)
-
-
-@pytest.mark.parametrize("limit", [0, 1, 3])
-def test_tiny_limits_hold(limit):
-    start = np.array([0, 0, 0, 5, 5])
-    rows = longest_of_each_moment(start, np.array([1, 9, 1, 1, 1]), np.arange(5), limit)
-    assert len(rows) == limit

@@ -1,0 +1,185 @@
+"""A window's rectangles stand for all of its events, whatever the events are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epprof_nb.views import layout, lod
+from epprof_nb.views.series import put_in_order, times
+from epprof_nb.views.stack import stack
+from epprof_nb.views.work import Work
+
+
+def ordered(code, start, end, series=3):
+    start, end = times(np.array(start, np.int64), np.array(end, np.int64))
+    numbers = np.arange(series)
+    return put_in_order(np.array(code, np.uint8), numbers, np.zeros(series, int), start, end)
+
+
+def union_length(start, end):
+    """Nanoseconds covered, one interval after another."""
+    covered, reach = 0, None
+    for begin, stop in sorted(zip(start, end, strict=True)):
+        low = begin if reach is None else max(begin, reach)
+        covered += max(stop - low, 0)
+        reach = stop if reach is None else max(reach, stop)
+    return covered
+
+
+events = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(-50, 500), st.integers(-20, 60)), max_size=120
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(events, st.integers(-80, 400), st.integers(1, 500), st.integers(1, 40))
+def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins):
+    code = [c for c, _, _ in found]
+    start = np.array([s for _, s, _ in found], np.int64)
+    end = start + np.array([d for _, _, d in found], np.int64)
+    series = ordered(code, start, end)
+    rects = lod.window(series, low, low + length, np.full(3, bins))
+    clipped = np.maximum(end, start)
+    seen = np.zeros(len(found), int)
+    for i in range(len(rects.begin)):
+        members = series.order[rects.begin[i] : rects.begin[i] + rects.members[i]]
+        seen[members] += 1
+        assert {code[m] for m in members} == {rects.series[i]}
+        lengths = clipped[members] - start[members]
+        assert rects.start[i] == start[members].min()
+        assert rects.start[i] + rects.dur[i] == clipped[members].max()
+        longest = series.order[rects.event[i]]
+        assert longest in members
+        assert clipped[longest] - start[longest] == lengths.max()
+        assert 0 <= rects.cover[i] <= rects.dur[i]
+    assert seen.max(initial=0) <= 1
+    reaches = (clipped >= low) & (start <= low + length) & (np.array(code, int) < 3)
+    assert np.all(seen[reaches] == 1)
+    # Beyond what reaches in, only what an overlapping series cannot tell apart from it.
+    extra = np.flatnonzero((seen == 1) & ~reaches)
+    assert all(series.overlapping[code[e]] for e in extra)
+    for s in range(3):
+        mine = rects.series == s
+        assert mine.sum() <= 3 * bins + 2 or rects.members[mine].max() == 1
+        if not series.overlapping[s]:
+            members = np.flatnonzero((seen == 1) & (np.array(code, int) == s))
+            assert rects.cover[mine].sum() == union_length(start[members], clipped[members])
+
+
+@settings(max_examples=60, deadline=None)
+@given(events)
+def test_of_the_whole_the_cover_is_the_union_even_where_events_overlap(found):
+    code = [c for c, _, _ in found]
+    start = np.array([s for _, s, _ in found], np.int64)
+    end = np.maximum(start + np.array([d for _, _, d in found], np.int64), start)
+    series = ordered(code, start, end)
+    rects = lod.window(series, -1000, 1000, np.full(3, 7))
+    for s in range(3):
+        mine = np.flatnonzero(np.array(code, int) == s)
+        assert rects.members[rects.series == s].sum() == len(mine)
+        assert series.covered[-1] == sum(
+            union_length(start[np.array(code, int) == n], end[np.array(code, int) == n])
+            for n in range(3)
+        )
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30), st.integers(0, 2)), max_size=60),
+    st.integers(1, 6),
+)
+def test_rows_are_those_of_placing_one_event_after_another(found, rows):
+    start = np.array([s for s, _, _ in found], np.int64)
+    end = start + np.array([d for _, d, _ in found], np.int64)
+    least = np.minimum(np.array([r for _, _, r in found], np.int64), rows - 1)
+    expected = np.zeros(len(found), int)
+    free = [-1] * rows
+    for i in np.lexsort((-end, start)):
+        row = int(least[i])
+        while row < rows - 1 and free[row] > start[i]:
+            row += 1
+        free[row] = max(free[row], end[i])
+        expected[i] = row
+    assert stack(start, end, least, rows).tolist() == expected.tolist()
+
+
+def test_many_overlapping_clusters_are_placed_as_few_are():
+    begin = np.repeat(np.arange(300) * 100, 3)
+    start = begin + np.tile([0, 10, 30], 300)
+    end = begin + np.tile([50, 20, 90], 300)
+    assert stack(start, end, np.zeros(900, int), 4).tolist() == [0, 1, 1] * 300
+
+
+def test_a_long_event_stays_by_itself_among_short_ones():
+    start = np.concatenate([np.arange(0, 1000, 2), [1000], np.arange(9000, 10_000, 2)])
+    end = start + 1
+    end[500] = 9000
+    series = ordered(np.zeros(len(start)), start, end)
+    rects = lod.window(series, 0, 10_000, np.full(3, 10))
+    alone = np.flatnonzero(rects.members == 1)
+    assert (rects.start[alone], rects.dur[alone]) == ([1000], [8000])
+    assert rects.members.sum() == 1001
+    # What is idle between rectangles stays idle.
+    assert rects.start[-1] >= 9000
+
+
+@pytest.mark.parametrize("most", [10, 1000, 50_000])
+def test_the_number_of_rectangles_is_bounded_whatever_the_number_of_lanes(most):
+    counts = np.full(10_000, 500)
+    bins = lod.resolution(counts, np.full(10_000, 1000.0), most)
+    assert bins.min() >= 1
+    assert np.minimum(counts, 2 * bins).sum() <= max(most, 2 * 10_000)
+
+
+def test_marked_rows_are_found_at_their_positions():
+    rng = np.random.default_rng(3)
+    code, start = rng.integers(0, 4, 5000), rng.integers(0, 10**6, 5000)
+    series = ordered(code, start, start + 5)
+    marked = rng.random(5000) < 0.01
+    at = lod.positions(series, marked)
+    assert set(series.order[at]) == set(np.flatnonzero(marked & (code < 3)))
+    rects = lod.window(series, 0, 10**6, np.full(3, 50))
+    holds = lod.holding(rects, at)
+    for i, holding in enumerate(holds):
+        members = series.order[rects.begin[i] : rects.begin[i] + rects.members[i]]
+        assert holding == marked[members].any()
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ([], []),
+        ([5], [5]),
+        ([5], [-9]),
+        ([-(2**63)], [2**63 - 1]),
+        ([0, 10**18], [1, 10**18 + 1]),
+        ([9, 3, 6, 1], [10, 4, 7, 2]),
+    ],
+)
+def test_odd_times_are_drawn(start, end):
+    series = ordered([0] * len(start), start, end)
+    rects = lod.window(series, -(2**61), 2**61, np.full(3, 100))
+    assert rects.members.sum() == len(start)
+    assert (rects.dur >= 0).all()
+    assert (rects.cover <= rects.dur).all()
+
+
+def test_ten_thousand_streams_have_a_lane_each():
+    rows = [tiny.kernel(i, i + 1, stream_id=i % 10_000) for i in range(20_000)]
+    profile = tiny.profile(activities=rows)
+    laid = layout.build(profile, Work(profile))
+    assert len(laid.lanes) == 10_000
+    assert laid.activities.lane.tolist() == [i % 10_000 for i in range(20_000)]
+
+
+def test_what_runs_at_once_in_one_stream_has_rows_of_its_own():
+    profile = tiny.profile(
+        activities=[tiny.kernel(0, 10), tiny.kernel(5, 8), tiny.kernel(12, 14), tiny.kernel(0, 3)]
+    )
+    laid = layout.build(profile, Work(profile))
+    assert laid.activities.row.tolist() == [0, 1, 0, 1]
+    assert [lane.rows for lane in laid.lanes] == [2]
