@@ -11,6 +11,7 @@ The block has to work in three kinds of place, which differ in what they let thr
   in a ``style`` element. A sanitiser that drops the frame, or the rule, or both, leaves no element
   that the rule still hides: the fall-back appears by itself. No inline style is used for it, since
   sanitisers often keep those.
+- Paper: the fall-back takes the frame's place.
 """
 
 from __future__ import annotations
@@ -41,6 +42,18 @@ _PAGE_STYLE = (
     ".plain{font:13px/1.5 system-ui,sans-serif;padding:12px}"
     ".plain td,.plain th{text-align:right;padding:1px 12px 1px 0;font-weight:normal}"
     ".plain td:first-child,.plain th:first-child{text-align:left}"
+)
+
+# On paper a frame is a window cut off where it happens to end: the picture and the table are whole.
+_BLOCK_STYLE = (
+    "@media not print{iframe.epprof-frame + .epprof-fallback{display:none}}"
+    "@media print{iframe.epprof-frame{display:none!important}"
+    ".epprof-fallback img,.epprof-fallback table{break-inside:avoid}"
+    ".epprof-fallback img{max-width:100%;height:auto}"
+    ".epprof-fallback td,.epprof-fallback th"
+    "{text-align:right;white-space:nowrap;padding:1px 12px 1px 0}"
+    ".epprof-fallback td:first-child,.epprof-fallback th:first-child"
+    "{text-align:left;white-space:normal}}"
 )
 
 # Installed once a notebook, whichever output comes first: frames tell their height, and are told
@@ -81,21 +94,40 @@ def _static(name: str) -> str:
     return files("epprof_nb.views").joinpath("static", name).read_text("utf-8")
 
 
-def _plain(prepared: Prepared) -> str:
-    """Summary, findings and top ops as HTML that needs neither styles nor scripts."""
+def _table(prepared: Prepared) -> str:
+    """The ops that launched most, as a table that needs neither styles nor scripts."""
     frame = prepared.by_op
-    frame = frame[frame["device_ns"] > 0].head(_FALLBACK_ROWS)
+    device_ns = max(int(frame["self_device_ns"].sum()), 1)
+    frame = frame[frame["self_device_ns"] > 0].nlargest(_FALLBACK_ROWS, "self_device_ns")
     rows = "".join(
         f"<tr><td>{escape(shorten(str(row['name']), 80))}</td>"
-        f"<td>{escape(duration(row['device_ns']))}</td><td>{escape(percent(row['share']))}</td>"
-        f"<td>{row['count']:,}</td><td>{row['kernels']:,}</td></tr>"
+        f"<td>{escape(duration(row['self_device_ns']))}</td>"
+        f"<td>{escape(percent(row['self_device_ns'] / device_ns))}</td>"
+        f"<td>{row['count']:,}</td></tr>"
         for row in frame.to_dict("records")
     )
-    titles = ("op", "device time", "share", "count", "kernels")
-    head = "".join(f"<th>{title}</th>" for title in titles)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
-    sentences = "".join(f"<p>{escape(finding.text)}</p>" for finding in prepared.findings)
-    return f"<p><strong>{escape(prepared.summary.line)}</strong></p>{sentences}{table}"
+    titles = ("launched by", "device time", "share", "count")
+    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
+
+
+def _plain(prepared: Prepared) -> str:
+    """Summary, findings and top ops as HTML that needs neither styles nor scripts."""
+    sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in prepared.findings)
+    line = escape(prepared.summary.line).replace("   ", "\N{EM SPACE}")
+    return f"<p><strong>{line}</strong></p>{sentences}{_table(prepared)}"
+
+
+def _with_code(text: str) -> str:
+    """Text in which `backticks` mark code."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def _told(prepared: Prepared) -> str:
+    """What the picture says, for who cannot see it."""
+    lines = [prepared.summary.line.replace("   ", ", "), *(f.text for f in prepared.findings)]
+    return " ".join(line if line.endswith(".") else f"{line}." for line in lines)
 
 
 def page(prepared: Prepared, *, tab: Tab = "timeline") -> str:
@@ -141,15 +173,15 @@ def block(prepared: Prepared, png: bytes, *, tab: Tab = "timeline", mark: str | 
     """
     mount = f' data-epprof-mount="{escape(mark)}"' if mark else ""
     return (
-        "<style>iframe.epprof-frame + .epprof-fallback{display:none}</style>"
+        f"<style>{_BLOCK_STYLE}</style>"
         f'<div class="epprof-output"{mount}>'
         '<iframe class="epprof-frame" sandbox="allow-scripts" title="Profile" loading="lazy" '
         f'width="100%" height="{_FRAME_HEIGHT}" style="border:0;width:100%;display:block" '
         f'srcdoc="{escape(page(prepared, tab=tab))}"></iframe>'
         '<div class="epprof-fallback">'
-        f"{_plain(prepared)}"
-        f'<img alt="{escape(prepared.summary.line)}" width="900" '
+        f'<img alt="{escape(_told(prepared))}" width="900" '
         f'src="data:image/png;base64,{to_base64(png)}">'
+        f"{_table(prepared)}"
         "</div></div>"
         f"<script>{_LISTENER}</script>"
     )
