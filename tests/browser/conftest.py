@@ -105,7 +105,8 @@ def _chromium() -> str:
 @pytest.fixture(scope="package")
 def browser():
     api = pytest.importorskip("playwright.sync_api")
-    arguments = ["--no-sandbox", "--force-color-profile=srgb"]
+    # Without a GPU, WebGL is to be had only in software and only where it is asked for.
+    arguments = ["--no-sandbox", "--force-color-profile=srgb", "--enable-unsafe-swiftshader"]
     with api.sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=_chromium(), args=arguments)
         yield chromium

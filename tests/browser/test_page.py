@@ -6,77 +6,52 @@ import re
 
 import pytest
 
+from tests.browser.pixels import (
+    COPY,
+    KERNEL,
+    RENDERERS,
+    RULER,
+    click,
+    lane_y,
+    pixel,
+    ready,
+    with_renderer,
+    x_at,
+)
+
 pytestmark = pytest.mark.browser
 
-KERNEL, COPY = (0, 114, 178), (230, 159, 0)
-RULER, BUSY = 22, 38
+
+@pytest.fixture(params=RENDERERS)
+def drawn_file(page_file, tmp_path, request):
+    """The page, drawn by one renderer and by the other."""
+    path = tmp_path / f"{request.param}.html"
+    path.write_text(with_renderer(page_file.read_text(), request.param))
+    return path
 
 
-def _ready(page):
-    page.wait_for_selector(".ep-timeline canvas")
-    page.wait_for_timeout(150)
-    return page
-
-
-def _pixel(page, x: float, y: float) -> tuple[int, int, int]:
-    """Colour of the canvas at CSS pixels."""
-    return tuple(
-        page.evaluate(
-            """([x, y]) => {
-              const canvas = document.querySelector("canvas");
-              const ratio = canvas.width / canvas.clientWidth;
-              const context = canvas.getContext("2d");
-              return [...context.getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3);
-            }""",
-            [x, y],
-        )
-    )
-
-
-def _x(page, ms: float) -> float:
-    return page.evaluate("document.querySelector('canvas').clientWidth") * ms / 100
-
-
-def _lane_y(page, label: str) -> float:
-    """Middle of a lane, from its label."""
-    return page.evaluate(
-        """(label) => {
-          const element = [...document.querySelectorAll(".ep-label")]
-            .find((e) => e.textContent.includes(label));
-          const top = document.querySelector("canvas").getBoundingClientRect().top;
-          return element.getBoundingClientRect().top - top + 8;
-        }""",
-        label,
-    )
-
-
-def _click(page, ms: float, y: float) -> None:
-    page.click("canvas", position={"x": _x(page, ms), "y": y})
-    page.wait_for_timeout(80)
-
-
-def test_bars_stand_where_their_times_say(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
-    stream = _lane_y(page, "stream 7")
+def test_bars_stand_where_their_times_say(opened, drawn_file):
+    page = ready(opened(drawn_file.as_uri()))
+    stream = lane_y(page, "stream 7")
     background = (255, 255, 255)
-    assert _pixel(page, _x(page, 22), stream + 6) == KERNEL
-    assert _pixel(page, _x(page, 44), stream + 6) == KERNEL
-    assert _pixel(page, _x(page, 19), stream + 6) == background
-    assert _pixel(page, _x(page, 65), stream + 2) == background  # only a wait, at the foot
-    copies = _lane_y(page, "stream 13")
-    assert _pixel(page, _x(page, 70), copies) == background
-    near_copy = {_pixel(page, _x(page, 84) + dx, copies) for dx in range(8)}
+    assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 44), stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 19), stream + 6) == background
+    assert pixel(page, x_at(page, 65), stream + 2) == background  # only a wait, at the foot
+    copies = lane_y(page, "stream 13")
+    assert pixel(page, x_at(page, 70), copies) == background
+    near_copy = {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
     assert COPY in near_copy
     # Utilisation: full from 20 to 50 ms, empty in the gap.
-    assert _pixel(page, _x(page, 35), RULER + 4) != background
-    assert _pixel(page, _x(page, 70), RULER + 4) == background
+    assert pixel(page, x_at(page, 35), RULER + 4) != background
+    assert pixel(page, x_at(page, 70), RULER + 4) == background
 
 
 def test_names_from_traces_stay_text(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
+    page = ready(opened(page_file.as_uri()))
     for tab in ("breakdown", "source", "timeline"):
         page.click(f"[role=tab][data-tab={tab}]")
-    _click(page, 25, _lane_y(page, "stream 7"))
+    click(page, 25, lane_y(page, "stream 7"))
     assert "<script>" in page.text_content(".ep-panel")
     assert page.title() != "hacked"
     assert page.locator("#epprof script, #epprof img").count() == 0
@@ -87,28 +62,28 @@ def test_the_page_forbids_and_needs_no_network(opened, page_file):
     page = opened(page_file.as_uri())
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    _ready(page)
+    ready(page)
     page.reload()
-    _ready(page)
+    ready(page)
     assert [url for url in asked if not url.startswith("file:")] == []
     assert "default-src 'none'" in page_file.read_text()
 
 
-def test_clicking_an_op_lights_what_it_launched(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
-    stream, copies = _lane_y(page, "stream 7"), _lane_y(page, "stream 13")
-    _click(page, 15, _lane_y(page, "main thread") + 17 * 2)
-    assert _pixel(page, _x(page, 22), stream + 6) == KERNEL
-    assert COPY not in {_pixel(page, _x(page, 84) + dx, copies) for dx in range(8)}
+def test_clicking_an_op_lights_what_it_launched(opened, drawn_file):
+    page = ready(opened(drawn_file.as_uri()))
+    stream, copies = lane_y(page, "stream 7"), lane_y(page, "stream 13")
+    click(page, 15, lane_y(page, "main thread") + 17 * 2)
+    assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
+    assert COPY not in {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
     assert "In[3]" in page.text_content(".ep-chain")
     page.locator(".ep-timeline").press("Escape")
     page.wait_for_timeout(80)
-    assert COPY in {_pixel(page, _x(page, 84) + dx, copies) for dx in range(8)}
+    assert COPY in {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
 
 
 def test_clicking_a_kernel_shows_its_ops_and_fields(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
-    _click(page, 37, _lane_y(page, "stream 7"))
+    page = ready(opened(page_file.as_uri()))
+    click(page, 37, lane_y(page, "stream 7"))
     chain = page.locator(".ep-chain").text_content()
     assert chain.index("In[3]") < chain.index("y = step(x)") < chain.index("gemm")
     fields = page.locator(".ep-panel .ep-groups").text_content()
@@ -119,63 +94,63 @@ def test_clicking_a_kernel_shows_its_ops_and_fields(opened, page_file):
 
 
 def test_hovering_tells_the_fields(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
-    page.hover("canvas", position={"x": _x(page, 7), "y": _lane_y(page, "stream 13")})
+    page = ready(opened(page_file.as_uri()))
+    page.hover("canvas", position={"x": x_at(page, 7), "y": lane_y(page, "stream 13")})
     tip = page.locator(".ep-tip")
     assert tip.is_visible()
     assert "4.00 MB" in tip.text_content()
-    page.hover("canvas", position={"x": _x(page, 35), "y": RULER + 10})
+    page.hover("canvas", position={"x": x_at(page, 35), "y": RULER + 10})
     assert "busy 100.0 %" in tip.text_content()
 
 
-def test_wheel_keys_and_double_click_change_the_window(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
-    stream = _lane_y(page, "stream 7")
+def test_wheel_keys_and_double_click_change_the_window(opened, drawn_file):
+    page = ready(opened(drawn_file.as_uri()))
+    stream = lane_y(page, "stream 7")
     page.locator(".ep-timeline").focus()
     page.mouse.move(0, 0)
     for _ in range(8):
         page.keyboard.press("w")
     page.wait_for_timeout(80)
     # The middle of the page is at 50 ms; zoomed in 11 times, 45 to 50 ms is a set, then idle.
-    assert _pixel(page, 1, stream + 6) == (0, 158, 115)
-    assert _pixel(page, _x(page, 90), stream + 4) == (255, 255, 255)
+    assert pixel(page, 1, stream + 6) == (0, 158, 115)
+    assert pixel(page, x_at(page, 90), stream + 4) == (255, 255, 255)
     page.keyboard.press("0")
     page.wait_for_timeout(400)
-    assert _pixel(page, _x(page, 22), stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
     box = page.locator("canvas").bounding_box()
-    page.mouse.move(box["x"] + _x(page, 25), box["y"] + stream)
+    page.mouse.move(box["x"] + x_at(page, 25), box["y"] + stream)
     for _ in range(12):
         page.mouse.wheel(0, -120)
     page.wait_for_timeout(100)
     # Zoomed at the pointer: the kernel under it now reaches both edges.
-    assert _pixel(page, 3, stream + 6) == KERNEL
-    assert _pixel(page, _x(page, 100) - 3, stream + 6) == KERNEL
+    assert pixel(page, 3, stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 100) - 3, stream + 6) == KERNEL
     page.dblclick("canvas", position={"x": 40, "y": 5})
     page.wait_for_timeout(400)
-    assert _pixel(page, 3, stream + 6) == (255, 255, 255)
+    assert pixel(page, 3, stream + 6) == (255, 255, 255)
 
 
-def test_dragging_pans(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
-    stream = _lane_y(page, "stream 7")
+def test_dragging_pans(opened, drawn_file):
+    page = ready(opened(drawn_file.as_uri()))
+    stream = lane_y(page, "stream 7")
     page.locator(".ep-timeline").focus()
     for _ in range(3):
         page.keyboard.press("w")
     box = page.locator("canvas").bounding_box()
     y = box["y"] + stream
     page.wait_for_timeout(80)
-    before = [_pixel(page, x, stream + 6) for x in range(0, 900, 10)]
+    before = [pixel(page, x, stream + 6) for x in range(0, 900, 10)]
     page.mouse.move(box["x"] + 300, y)
     page.mouse.down()
     page.mouse.move(box["x"] + 500, y, steps=4)
     page.mouse.up()
     page.wait_for_timeout(80)
-    after = [_pixel(page, x, stream + 6) for x in range(0, 900, 10)]
+    after = [pixel(page, x, stream + 6) for x in range(0, 900, 10)]
     assert after[20:] == before[:-20]
 
 
 def test_a_finding_leads_to_its_place(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
+    page = ready(opened(page_file.as_uri()))
     finding = page.locator(".ep-finding").first
     assert re.search(r"Line 2|idle", finding.text_content())
     before = page.evaluate("document.querySelector('canvas').toDataURL()")
@@ -187,7 +162,7 @@ def test_a_finding_leads_to_its_place(opened, page_file):
 
 
 def test_api_calls_unfold(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
+    page = ready(opened(page_file.as_uri()))
     before = page.locator(".ep-scroller").bounding_box()["height"]
     button = page.locator(".ep-label-api .ep-fold")
     assert button.get_attribute("aria-expanded") == "false"
@@ -197,7 +172,7 @@ def test_api_calls_unfold(opened, page_file):
 
 
 def test_columns_sort(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
+    page = ready(opened(page_file.as_uri()))
     page.click("[role=tab][data-tab=breakdown]")
     page.click("[data-by=kernel]")
 
@@ -220,7 +195,7 @@ def test_columns_sort(opened, page_file):
 
 
 def test_source_shows_heat_and_kernels(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
+    page = ready(opened(page_file.as_uri()))
     page.click("[role=tab][data-tab=source]")
     rows = page.locator(".ep-source tbody tr")
     assert rows.count() == 3
@@ -235,17 +210,17 @@ def test_source_shows_heat_and_kernels(opened, page_file):
     assert "gemm" in page.locator(".ep-kernels >> nth=1").text_content()
 
 
-def test_dark_theme_follows_the_system(opened, page_file):
-    page = _ready(opened(page_file.as_uri(), theme="dark"))
+def test_dark_theme_follows_the_system(opened, drawn_file):
+    page = ready(opened(drawn_file.as_uri(), theme="dark"))
     assert (
         page.evaluate("getComputedStyle(document.querySelector('.ep-viewer')).backgroundColor")
         == "rgb(20, 24, 29)"
     )
-    assert _pixel(page, _x(page, 22), _lane_y(page, "stream 7") + 6) == (86, 180, 233)
+    assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) == (86, 180, 233)
 
 
 def test_tabs_work_by_keyboard(opened, page_file):
-    page = _ready(opened(page_file.as_uri()))
+    page = ready(opened(page_file.as_uri()))
     page.locator("[role=tab][data-tab=timeline]").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator("[data-tab=breakdown][aria-selected=true]").count() == 1
@@ -259,7 +234,7 @@ def test_drawing_many_events_stays_fluid(opened, tmp_path):
 
     path = tmp_path / "large.html"
     write_html(synthetic_profile(activities=200_000), path)
-    page = _ready(opened(path.as_uri()))
+    page = ready(opened(path.as_uri()))
     page.wait_for_timeout(500)
     assert "of 200,000 activities" in page.text_content(".ep-panel")
     page.locator(".ep-timeline").focus()

@@ -154,18 +154,16 @@ export class Painter implements Renderer {
   /** Takes WebGL2 where it is to be had, and is no slower: in software, Canvas2D is faster. */
   #choose(): void {
     const wish = wished(this.canvas);
-    if (wish === "canvas2d" || !this.#seen) this.#use(this.#plain);
-    else if (this.#bars === this.#plain) {
-      const device = openDevice(wish === "webgl");
-      if (device?.usable) this.#use(new WebglBars(device, () => this.#changed()));
-    }
+    if (this.#bars !== this.#plain && wish !== "canvas2d") return;
+    const device = wish !== "canvas2d" && this.#seen ? openDevice(wish === "webgl") : null;
+    this.#use(device?.usable ? new WebglBars(device, () => this.#changed()) : this.#plain);
   }
 
   #use(bars: Bars): void {
+    this.canvas.dataset.drawnBy = bars.name;
     if (bars === this.#bars) return;
     if (this.#bars !== this.#plain) this.#bars.destroy();
     this.#bars = bars;
-    this.canvas.dataset.drawnBy = bars.name;
   }
 
   /** The context came or went: the picture stays until the next frame, which finds what it can. */

@@ -7,14 +7,15 @@ import type { Band, Frame, Lit, Stretch } from "./renderer.ts";
 import { DIMMED, fill, KINDS, shape } from "./shapes.ts";
 import { rgb } from "./theme.ts";
 import type { Device, User } from "./webgl_device.ts";
-import { type Packed, pack, split, TEXTURE_WIDTH } from "./webgl_pack.ts";
+import { pack, split, TEXTURE_WIDTH } from "./webgl_pack.ts";
 
 const CORNERS = 6;
 /** Frames after which what was not drawn is taken off the GPU. */
 const IDLE_FRAMES = 120;
 
 interface Part {
-  packed: Omit<Packed, "data">;
+  /** Time that counts as 0 in the texture. */
+  base: number;
   texture: WebGLTexture;
   used: number;
 }
@@ -60,11 +61,11 @@ export class WebglBars implements Bars, User {
       context.drawImage(device.canvas, 0, y, width, tall, 0, top, width, tall);
       context.restore();
     };
-    this.#paint(frame, ratio, rows, null);
+    this.#picture(frame, ratio, rows, null);
     copy(frame.lit ? DIMMED : 1);
     if (frame.lit) {
       // What is lit is put together apart, so that a dim neighbour never swallows it.
-      this.#paint(frame, ratio, rows, frame.lit);
+      this.#picture(frame, ratio, rows, frame.lit);
       copy(1);
     }
     if (this.#frame % IDLE_FRAMES === 0) this.#sweep();
@@ -82,16 +83,30 @@ export class WebglBars implements Bars, User {
     this.device.leave(this);
   }
 
+  #picture(frame: Frame, ratio: number, rows: Row[], lit: Lit | null): void {
+    const { gl } = this.device;
+    gl.colorMask(true, true, true, true);
+    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+    // First opacity, as a sum; then the colour of what is nearest.
+    gl.enable(gl.BLEND);
+    gl.disable(gl.DEPTH_TEST);
+    gl.colorMask(false, false, false, true);
+    this.#paint(frame, ratio, rows, lit);
+    gl.disable(gl.BLEND);
+    gl.enable(gl.DEPTH_TEST);
+    gl.colorMask(true, true, true, false);
+    this.#paint(frame, ratio, rows, lit);
+  }
+
   #paint(frame: Frame, ratio: number, rows: Row[], lit: Lit | null): void {
     const { gl, uniforms } = this.device;
-    gl.clear(gl.COLOR_BUFFER_BIT);
     const pixel = (frame.view.end - frame.view.start) / frame.width;
     let look: Band["look"] | null = null;
     for (const { slice, band } of rows) {
       const merged = level(slice, pixel, lit?.[slice.set.prefix]);
       const [first, end] = visible(merged, frame.view, pixel);
       if (first >= end) continue;
-      const { texture, packed } = this.#part(merged);
+      const { texture, base } = this.#part(merged);
       if (band.look !== look) {
         look = band.look;
         this.#colours(frame, band);
@@ -101,9 +116,7 @@ export class WebglBars implements Bars, User {
         uniforms.shapes,
         shapes.flatMap(({ y, height }) => [y * ratio, height * ratio]),
       );
-      gl.uniform2fv(uniforms.origin, split(frame.view.start - packed.base));
-      if (packed.overlap) gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
-      else gl.blendFunc(gl.ONE, gl.ONE);
+      gl.uniform2fv(uniforms.origin, split(frame.view.start - base));
       gl.bindTexture(gl.TEXTURE_2D, texture);
       gl.drawArrays(gl.TRIANGLES, (first - merged.first) * CORNERS, (end - first) * CORNERS);
     }
@@ -122,7 +135,7 @@ export class WebglBars implements Bars, User {
     let part = this.#parts.get(slice);
     if (!part) {
       const { gl } = this.device;
-      const { data, ...packed } = pack(slice);
+      const { data, base } = pack(slice);
       const lines = data.length / (TEXTURE_WIDTH * 4);
       const texture = gl.createTexture();
       gl.bindTexture(gl.TEXTURE_2D, texture);
@@ -132,7 +145,7 @@ export class WebglBars implements Bars, User {
       gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
       const place = [0, 0, 0, TEXTURE_WIDTH, lines] as const;
       gl.texSubImage2D(gl.TEXTURE_2D, ...place, gl.RGBA, gl.FLOAT, data);
-      part = { packed, texture, used: this.#frame };
+      part = { base, texture, used: this.#frame };
       this.#parts.set(slice, part);
     }
     part.used = this.#frame;

@@ -38,10 +38,14 @@ export class Device implements Holder {
   constructor(software: boolean) {
     const gl = this.canvas.getContext("webgl2", {
       antialias: false,
-      depth: false,
+      premultipliedAlpha: false,
       failIfMajorPerformanceCaveat: !software,
     });
     if (!gl) throw new Error("no WebGL2 context");
+    if (!software && inSoftware(gl)) {
+      gl.getExtension("WEBGL_lose_context")?.loseContext();
+      throw new Error("WebGL2 only in software");
+    }
     this.gl = gl;
     this.#prepare();
     const { signal } = this.#ended;
@@ -120,10 +124,18 @@ export class Device implements Holder {
     gl.useProgram(program);
     const locations = UNIFORMS.map((name) => [name, gl.getUniformLocation(program, name)]);
     this.uniforms = Object.fromEntries(locations);
-    gl.enable(gl.BLEND);
     gl.enable(gl.SCISSOR_TEST);
+    gl.blendFunc(gl.ONE, gl.ONE);
+    gl.depthFunc(gl.LEQUAL);
     gl.clearColor(0, 0, 0, 0);
   }
+}
+
+/** Whether the processor does the GPU's work; browsers do not all count that as a caveat. */
+function inSoftware(gl: WebGL2RenderingContext): boolean {
+  const info = gl.getExtension("WEBGL_debug_renderer_info");
+  const name = String(gl.getParameter(info?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER));
+  return /swiftshader|llvmpipe|softpipe|software|basic render/i.test(name);
 }
 
 let device: Device | null = null;

@@ -22,15 +22,12 @@ export interface Packed {
   data: Float32Array;
   /** Time that counts as 0 in `data`. */
   base: number;
-  /** Whether some events overlap, so that later ones must cover earlier ones. */
-  overlap: boolean;
 }
 
 export function pack({ set, first, end }: Stretch): Packed {
   const { start, dur, kind } = set;
   const data = new Float32Array(Math.max(Math.ceil(((end - first) * FLOATS) / LINE), 1) * LINE);
   const base = first < end ? start[first] : 0;
-  let overlap = false;
   let reach = Number.NEGATIVE_INFINITY;
   for (let event = first; event < end; event++) {
     const from = start[event];
@@ -40,7 +37,6 @@ export function pack({ set, first, end }: Stretch): Packed {
     [data[at], data[at + 1]] = split(from - base);
     [data[at + 2], data[at + 3]] = split(until - base);
     const gap = event > first ? from - reach : ENDLESS;
-    if (gap < 0) overlap = true;
     data[at + 4] = Math.max(gap, 0);
     data[at + 5] = ENDLESS;
     if (event > first) data[at - FLOATS + 5] = data[at + 4];
@@ -48,5 +44,5 @@ export function pack({ set, first, end }: Stretch): Packed {
     data[at + 7] = kind?.[event] ?? 0;
     reach = Math.max(reach, until);
   }
-  return { data, base, overlap };
+  return { data, base };
 }

@@ -2,9 +2,10 @@
 // as instances of four, each event would cost a draw of its own where WebGL2 is software. All
 // lengths are device pixels, y runs down.
 //
-// Events of a row do not overlap, so each adds to a pixel what it covers of it. An event thinner
-// than a pixel is widened up to one, but never into the next event; what it does not cover of its
-// widened self makes it fainter, unless it stands alone.
+// An event thinner than a pixel is widened up to one, but never into the next event; what it does
+// not cover of its widened self makes it fainter, unless it stands alone. Opacity is the sum of what
+// events cover of a pixel; colour is that of the one that covers most, which is the nearest in
+// depth. So two kinds that share a pixel never mix to a colour that means nothing.
 
 import { COPY, EDGE, FAINTEST, GAP, HATCH, HATCHED_FROM } from "./shapes.ts";
 import { TEXTURE_WIDTH } from "./webgl_pack.ts";
@@ -91,6 +92,7 @@ void main() {
     rgb = mix(rgb, background, ${float(HATCH.alpha)} * line);
   }
   float covered = alpha * part.x * part.y;
-  colour = vec4(rgb * covered, covered);
+  colour = vec4(rgb, covered);
+  gl_FragDepth = 1.0 - alpha * part.x;
 }
 `;

@@ -42,24 +42,13 @@ describe("packing", () => {
     ],
   ).act.slices[0];
   test("counts times from the first event and tells the gaps", () => {
-    const { data, base, overlap } = pack(slice);
+    const { data, base } = pack(slice);
     expect(base).toBe(1_000);
-    expect(overlap).toBe(false);
     expect([...data.subarray(FLOATS, 2 * FLOATS)]).toEqual([10, 0, 10, 0, 5, 40, 1, 1]);
   });
   test("makes an instant of what ends before it starts", () => {
     const { data } = pack(slice);
     expect([data[2 * FLOATS], data[2 * FLOATS + 2]]).toEqual([50, 50]);
-  });
-  test("notices that events overlap", () => {
-    const crossing = events(
-      [],
-      [
-        [0, 10],
-        [5, 10],
-      ],
-    ).act.slices[0];
-    expect(pack(crossing).overlap).toBe(true);
   });
   test("takes the share that events cover", () => {
     const cover = Float64Array.of(2, 0, 0);

@@ -1,0 +1,87 @@
+"""Reading the timeline's picture: where a time and a lane lie, and what colour is there.
+
+Both renderers end on the one canvas of the timeline, so it can be read whatever drew the events.
+"""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import numpy.typing as npt
+
+WHITE = (255, 255, 255)
+KERNEL, COPY, SET = (0, 114, 178), (230, 159, 0), (0, 158, 115)
+RULER, BUSY = 22, 38
+RENDERERS = ("canvas2d", "webgl")
+
+
+def with_renderer(html: str, name: str) -> str:
+    """The page's HTML, asking for one renderer."""
+    asked = html.replace('id="epprof"', f'id="epprof" data-renderer="{name}"', 1)
+    assert asked != html
+    return asked
+
+
+def ready(page):
+    """The page, with its timeline drawn."""
+    page.wait_for_selector(".ep-timeline canvas")
+    page.wait_for_timeout(150)
+    return page
+
+
+def drawn_by(page) -> str:
+    """The renderer that drew the last frame."""
+    return page.evaluate("document.querySelector('.ep-timeline canvas').dataset.drawnBy")
+
+
+def pixel(page, x: float, y: float) -> tuple[int, int, int]:
+    """Colour of the canvas at CSS pixels."""
+    return tuple(
+        page.evaluate(
+            """([x, y]) => {
+              const canvas = document.querySelector(".ep-timeline canvas");
+              const ratio = canvas.width / canvas.clientWidth;
+              const context = canvas.getContext("2d");
+              return [...context.getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3);
+            }""",
+            [x, y],
+        )
+    )
+
+
+def picture(page) -> npt.NDArray[np.int64]:
+    """What the reader sees of the canvas: (height, width, 3), 0 to 255."""
+    from PIL import Image
+
+    shot = page.locator(".ep-timeline canvas").first.screenshot()
+    return np.asarray(Image.open(io.BytesIO(shot)).convert("RGB")).astype(np.int64)
+
+
+def width(page) -> float:
+    """Width of the canvas in CSS pixels."""
+    return page.evaluate("document.querySelector('.ep-timeline canvas').clientWidth")
+
+
+def x_at(page, ms: float) -> float:
+    """Where a time of the known profile lies while all 100 ms of it are shown."""
+    return width(page) * ms / 100
+
+
+def lane_y(page, label: str) -> float:
+    """Middle of a lane, from its label."""
+    return page.evaluate(
+        """(label) => {
+          const element = [...document.querySelectorAll(".ep-label")]
+            .find((e) => e.textContent.includes(label));
+          const canvas = document.querySelector(".ep-timeline canvas");
+          return element.getBoundingClientRect().top - canvas.getBoundingClientRect().top + 8;
+        }""",
+        label,
+    )
+
+
+def click(page, ms: float, y: float) -> None:
+    """Click at a time of the known profile."""
+    page.click(".ep-timeline canvas", position={"x": x_at(page, ms), "y": y})
+    page.wait_for_timeout(80)
