@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from epprof_nb.plots.figures import Figures
     from epprof_nb.views.page import View
 
 _SCHEMAS = {s.name: s for s in (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD)}
@@ -195,6 +196,13 @@ class Profile:
         from epprof_nb.redact import redacted
 
         return redacted(self, redact)
+
+    @property
+    def plot(self) -> Figures:
+        """Matplotlib figures for papers: timeline, breakdown, utilisation, kernels, gaps."""
+        from epprof_nb.plots.figures import Figures
+
+        return Figures(self)
 
     def save(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
