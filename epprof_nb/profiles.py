@@ -167,11 +167,31 @@ class Profile:
 
         return View(self, tab="timeline", select=select)
 
-    def breakdown(self) -> View:
-        """The profile's view, opened on the breakdown."""
+    def breakdown(
+        self,
+        by: Literal["op", "op_type", "node", "kernel", "line", "stream", "tree"] = "op",
+    ) -> View:
+        """The profile's view, opened on the breakdown.
+
+        Parameters
+        ----------
+        by
+            The table it opens on, as in `by_op`, `by_kernel` and so on; ``"tree"`` is the icicle
+            of `by_path`.
+
+        Returns
+        -------
+        view
+            Its ``to_frame()`` is the DataFrame of that table.
+
+        Raises
+        ------
+        ValueError
+            For another `by`.
+        """
         from epprof_nb.views.page import View
 
-        return View(self, tab="breakdown")
+        return View(self, tab="breakdown", by=by)
 
     def lines(self) -> View:
         """The profile's view, opened on the source with device time at each line."""

@@ -130,7 +130,7 @@ def _told(prepared: Prepared) -> str:
     return " ".join(line if line.endswith(".") else f"{line}." for line in lines)
 
 
-def page(prepared: Prepared, *, tab: Tab = "timeline") -> str:
+def page(prepared: Prepared, *, tab: str = "timeline") -> str:
     """Make a whole HTML document that needs neither kernel nor network, and may use none.
 
     Parameters
@@ -138,7 +138,7 @@ def page(prepared: Prepared, *, tab: Tab = "timeline") -> str:
     prepared
         The profile.
     tab
-        The view it opens on.
+        The view it opens on, as `epprof_nb.views.page.View.opens` names it.
     """
     profile = prepared.profile
     cells = ", ".join(profile.sources) or str(profile.info.get("cell") or "")
@@ -157,7 +157,7 @@ def page(prepared: Prepared, *, tab: Tab = "timeline") -> str:
     )
 
 
-def block(prepared: Prepared, png: bytes, *, tab: Tab = "timeline", mark: str | None = None) -> str:
+def block(prepared: Prepared, png: bytes, *, tab: str = "timeline", mark: str | None = None) -> str:
     """Make the HTML that a notebook keeps; see the module's text for how it falls back.
 
     Parameters
@@ -167,7 +167,7 @@ def block(prepared: Prepared, png: bytes, *, tab: Tab = "timeline", mark: str | 
     png
         The picture for places that show no frame.
     tab
-        The view it opens on.
+        The view it opens on, as `epprof_nb.views.page.View.opens` names it.
     mark
         Where given, a live widget of this mark takes the block's place while it lives.
     """

@@ -10,6 +10,7 @@ from epprof_nb.views.pack import to_base64
 from epprof_nb.views.picture import as_png
 from epprof_nb.views.prepared import Prepared
 from epprof_nb.views.select_frame import rows_of_frame
+from epprof_nb.views.tables import BREAKDOWNS
 from epprof_nb.views.text import as_text
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class View:
         What to show.
     tab
         The view it opens on: ``"timeline"``, ``"breakdown"`` or ``"source"``.
+    by
+        What the breakdown opens on: one of `epprof_nb.views.tables.BREAKDOWNS`, or ``"tree"``.
     select
         Rows of the profile's tables to light in the timeline; see `Profile.timeline`.
 
@@ -39,10 +42,19 @@ class View:
     """
 
     def __init__(
-        self, profile: Profile, tab: Tab = "timeline", *, select: pd.DataFrame | None = None
+        self,
+        profile: Profile,
+        tab: Tab = "timeline",
+        *,
+        by: str = "op",
+        select: pd.DataFrame | None = None,
     ) -> None:
+        if by not in (*BREAKDOWNS, "tree"):
+            known = ", ".join((*BREAKDOWNS, "tree"))
+            raise ValueError(f"by must be one of {known}, not {by!r}")
         self.profile = profile
         self.tab = tab
+        self.by = by
         self.select = select
         # What cannot be shown is said at once, not when a front end asks for it.
         self._given = {} if select is None else dict([rows_of_frame(profile, select)])
@@ -59,18 +71,24 @@ class View:
         prepared.selections.give(self._given)
         png = as_png(prepared)
         return {
-            "text/html": block(prepared, png, tab=self.tab, mark=mark),
+            "text/html": block(prepared, png, tab=self.opens, mark=mark),
             "image/png": to_base64(png),
             "text/plain": as_text(prepared),
         }
+
+    @property
+    def opens(self) -> str:
+        """The tab and, for the breakdown, its table: what the front end is told to open on."""
+        return f"{self.tab}:{self.by}" if self.tab == "breakdown" else self.tab
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return self.mimebundle()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the rows behind the view: activities, ops by device time, or lines."""
+        """Return the rows behind the view: activities, the table or tree it opens on, or lines."""
         if self.tab == "breakdown":
-            return self.profile.by_op()
+            of_tree = self.by == "tree"
+            return self.profile.by_path() if of_tree else BREAKDOWNS[self.by](self.profile)
         return self.profile.by_line() if self.tab == "source" else self.profile.activities
 
     def widget(self) -> LiveView:

@@ -125,7 +125,7 @@ class LiveView(anywidget.AnyWidget):
 
 def show(view: View) -> LiveView:
     """Display `view` as a static page and, where the front end can, the live view in its place."""
-    live = LiveView(view.profile, tab=view.tab, mark=uuid.uuid4().hex, select=view.select)
+    live = LiveView(view.profile, tab=view.opens, mark=uuid.uuid4().hex, select=view.select)
     _publish(view.mimebundle(mark=live.mark))
     bundle = live._repr_mimebundle_()
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})

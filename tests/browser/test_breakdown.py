@@ -74,7 +74,7 @@ def test_the_table_fits_and_numbers_touch_nothing(opened, loop_file, width):
     place = page.locator(".ep-table-place")
     assert place.evaluate("e => e.scrollWidth <= e.clientWidth")
     assert {"name", "share", "device_ns"} <= set(_columns(page))
-    assert page.locator(".ep-name").first.bounding_box()["width"] >= 130
+    assert page.locator(".ep-table-place .ep-name").first.bounding_box()["width"] >= 130
     room = page.evaluate(
         """() => {
           const range = document.createRange();
@@ -171,6 +171,21 @@ def test_rows_are_walked_by_arrows_and_chosen_by_enter(opened, loop_file):
     assert page.evaluate("document.activeElement.rowIndex") == 3
     page.keyboard.press("Enter")
     assert page.locator("[data-tab=timeline][aria-selected=true]").count() == 1
+
+
+@pytest.mark.parametrize("by", ["kernel", "tree"])
+def test_a_view_opens_on_the_table_asked_for(opened, tmp_path, by):
+    from epprof_nb.views.document import page as document
+    from epprof_nb.views.prepared import Prepared
+
+    view = synthetic_profile(activities=300).breakdown(by)
+    path = tmp_path / "page.html"
+    path.write_text(document(Prepared(view.profile), tab=view.opens))
+    page = opened(path.as_uri())
+    page.wait_for_selector(f"[data-by={by}][aria-pressed=true]")
+    assert page.locator("[data-tab=breakdown][aria-selected=true]").count() == 1
+    shown = page.locator(".ep-icicle canvas" if by == "tree" else "th[data-column=grid]")
+    assert shown.is_visible()
 
 
 # The tree

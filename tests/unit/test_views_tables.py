@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from tiny import activity, kernel, line, op, profile
 
@@ -74,3 +75,12 @@ def test_every_table_of_an_empty_profile_is_empty(by):
 def test_names_of_any_length_are_shortened():
     frame = profile([op(1, "x" * 10_000, 0, 1)], [activity("memcpy", 0, 1, 1)]).by_op()
     assert len(values(as_columns(frame), "name")[0]) == 600
+
+
+def test_a_view_gives_the_frame_of_the_table_it_opens_on():
+    made = synthetic_profile(activities=300)
+    for by in ("op", "kernel", "line", "stream"):
+        pd.testing.assert_frame_equal(made.breakdown(by).to_frame(), getattr(made, f"by_{by}")())
+    pd.testing.assert_frame_equal(made.breakdown("tree").to_frame(), made.by_path())
+    with pytest.raises(ValueError, match="by must be one of op, op_type"):
+        made.breakdown("colour")

@@ -32,6 +32,7 @@ export class Breakdown {
   readonly #tables: Tables;
   #icicle: Icicle | undefined;
   #theme: Theme = "light";
+  #first: string;
   #shown = "";
   #typing = 0;
 
@@ -40,6 +41,7 @@ export class Breakdown {
     private readonly supply: Supply,
     private readonly choice: Choice,
   ) {
+    this.#first = offered[0] ?? "op";
     const say = (text: string): void => this.#said.replaceChildren(text);
     this.#tables = new Tables(supply, (by, row) => choice.row(by, row), say);
     for (const by of [...offered, "tree"]) {
@@ -69,9 +71,13 @@ export class Breakdown {
     this.#icicle?.setTheme(theme);
   }
 
-  /** Shows the first table, when the breakdown is first looked at. */
+  /** Chooses what is shown when the breakdown is first looked at; the first table otherwise. */
+  opens(by: string): void {
+    if (by === "tree" || this.offered.includes(by)) this.#first = by;
+  }
+
   open(): void {
-    if (!this.#shown) void this.show(this.offered[0] ?? "op");
+    if (!this.#shown) void this.show(this.#first);
   }
 
   async show(by: string): Promise<void> {

@@ -5,7 +5,7 @@ import { Bundle, fromBase64, inflate } from "./decode.ts";
 import type { Overview } from "./model.ts";
 import { Embedded } from "./supply.ts";
 import type { Theme } from "./theme.ts";
-import { mount, TABS, type Tab } from "./viewer.ts";
+import { mount } from "./viewer.ts";
 
 const FRAME_HEIGHT = 340;
 const PAGE_REST = 250;
@@ -16,10 +16,9 @@ async function start(): Promise<void> {
   if (!root || !payload) return;
   const bytes = await inflate(fromBase64(payload));
   const framed = window.parent !== window;
-  const tab = TABS.find((name) => name === root.dataset.tab) ?? ("timeline" as Tab);
   const bundle = new Bundle<Overview>(bytes);
   const viewer = mount(root, bundle, new Embedded(bundle), {
-    tab,
+    tab: root.dataset.tab ?? "timeline",
     maxHeight: framed ? FRAME_HEIGHT : Math.max(window.innerHeight - PAGE_REST, 280),
     greedyWheel: !framed,
   });

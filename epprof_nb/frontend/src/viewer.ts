@@ -19,7 +19,8 @@ export type Tab = "timeline" | "breakdown" | "source";
 export const TABS: Tab[] = ["timeline", "breakdown", "source"];
 
 export interface ViewerOptions {
-  tab: Tab;
+  /** The tab to open on; for the breakdown with its table, as "breakdown:kernel". */
+  tab: string;
   /** Height of the timeline's window at most, pixels. */
   maxHeight: number;
   greedyWheel: boolean;
@@ -126,7 +127,9 @@ export function mount(
     h("div", { class: "ep-tab-bar" }, tabs, colours),
     ...TABS.map((tab) => panels[tab]),
   );
-  show(options.tab);
+  const [tab, by] = options.tab.split(":");
+  if (by) breakdown.opens(by);
+  show(TABS.find((name) => name === tab) ?? "timeline");
   return {
     setTheme(theme) {
       root.dataset.theme = theme;

@@ -10,7 +10,7 @@ import { Live } from "./live.ts";
 import type { Overview } from "./model.ts";
 import { type Model, Talk } from "./talk.ts";
 import type { Theme } from "./theme.ts";
-import { mount, TABS, type Viewer } from "./viewer.ts";
+import { mount, type Viewer } from "./viewer.ts";
 
 declare const VIEWER_CSS: string;
 
@@ -49,7 +49,7 @@ async function render(model: Model, el: HTMLElement): Promise<void> {
   host.attachShadow({ mode: "open" }).append(h("style", {}, VIEWER_CSS), root);
   const overview = new Bundle<Overview>(await inflate(bytes));
   const viewer = mount(root, overview, new Live(talking), {
-    tab: TABS.find((tab) => tab === model.get("tab")) ?? "timeline",
+    tab: String(model.get("tab")),
     maxHeight: MAX_HEIGHT,
     greedyWheel: false,
   });
