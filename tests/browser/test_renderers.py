@@ -174,6 +174,23 @@ def test_without_a_gpu_canvas2d_is_chosen(opened, page_file):
     assert drawn_by(page) == "webgl"
 
 
+@pytest.mark.parametrize("wish", [{"contrast": "more"}, {"forced_colors": "active"}])
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_high_contrast_has_colours_of_its_own(browser, page_file, tmp_path, renderer, wish):
+    path = tmp_path / "page.html"
+    path.write_text(with_renderer(page_file.read_text(), renderer))
+    with browser.new_context(viewport={"width": 1100, "height": 760}, **wish) as context:
+        page = context.new_page()
+        page.goto(path.as_uri())
+        ready(page)
+        y = lane_y(page, "stream 7") + 6
+        assert pixel(page, x_at(page, 43), y) == (0, 69, 124)
+        # Asked for while the page is open, it comes at once.
+        page.emulate_media(contrast="no-preference", forced_colors="none")
+        page.wait_for_timeout(150)
+        assert pixel(page, x_at(page, 43), y) == KERNEL
+
+
 def test_a_lost_context_costs_no_picture(browser, profile, tmp_path):
     plain = tmp_path / "plain.html"
     write_html(profile, plain)

@@ -16,6 +16,7 @@ import type {
   SpanStyle,
   Stretch,
 } from "./renderer.ts";
+import { moreContrast } from "./theme.ts";
 import { WebglBars } from "./webgl.ts";
 import { openDevice } from "./webgl_device.ts";
 
@@ -49,6 +50,7 @@ export class Painter implements Renderer {
     this.#context = context;
     this.#names = new Names(context);
     this.#watch.observe(canvas);
+    moreContrast().addEventListener("change", options.redraw);
   }
 
   get name(): RendererName {
@@ -133,6 +135,7 @@ export class Painter implements Renderer {
 
   destroy(): void {
     this.#watch.disconnect();
+    moreContrast().removeEventListener("change", this.options.redraw);
     this.#use(this.#plain);
     this.#plain.destroy();
     this.#rows = [];

@@ -10,8 +10,9 @@ import type { Device, User } from "./webgl_device.ts";
 import { pack, split, TEXTURE_WIDTH } from "./webgl_pack.ts";
 
 const CORNERS = 6;
-/** Frames after which what was not drawn is taken off the GPU. */
+/** Frames after which what was not drawn is taken off the GPU; and sooner where there is much. */
 const IDLE_FRAMES = 120;
+const MANY_PARTS = 400;
 
 interface Part {
   /** Time that counts as 0 in the texture. */
@@ -68,7 +69,8 @@ export class WebglBars implements Bars, User {
       this.#picture(frame, ratio, rows, frame.lit);
       copy(1);
     }
-    if (this.#frame % IDLE_FRAMES === 0) this.#sweep();
+    if (this.#parts.size > MANY_PARTS) this.#sweep(1);
+    else if (this.#frame % IDLE_FRAMES === 0) this.#sweep(IDLE_FRAMES);
     return !gl.isContextLost();
   }
 
@@ -152,9 +154,9 @@ export class WebglBars implements Bars, User {
     return part;
   }
 
-  #sweep(): void {
+  #sweep(idle: number): void {
     for (const [slice, part] of this.#parts) {
-      if (this.#frame - part.used < IDLE_FRAMES) continue;
+      if (this.#frame - part.used < idle) continue;
       this.device.gl.deleteTexture(part.texture);
       this.#parts.delete(slice);
     }

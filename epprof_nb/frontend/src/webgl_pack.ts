@@ -6,7 +6,7 @@ import { covered } from "./shapes.ts";
 /** Floats of an event: start hi, lo; end hi, lo; gap before, gap after, share covered, kind. */
 export const FLOATS = 8;
 /** Texels a line of the texture that holds them; an event has two, of four floats each. */
-export const TEXTURE_WIDTH = 2048;
+export const TEXTURE_WIDTH = 256;
 const LINE = TEXTURE_WIDTH * 4;
 /** Gaps at a row's ends: longer than any profile. */
 const ENDLESS = 1e30;
