@@ -86,7 +86,7 @@ def select(prepared: Prepared, wanted: Mapping[str, Any]) -> Selected:
         return of_rows(prepared, {prefix: _where(table, dict(wanted["equals"]))})
     if what == "search":
         found = matching(prepared, str(wanted["pattern"]))
-        return of_rows(prepared, found, below=False)
+        return of_rows(prepared, found, related=False)
     raise ValueError(f"there is no selection by {what!r}")
 
 
@@ -94,7 +94,7 @@ def of_rows(
     prepared: Prepared,
     rows: Mapping[str, Ints],
     *,
-    below: bool = True,
+    related: bool = True,
     launches: bool = False,
 ) -> Selected:
     """Return the selection of `rows` of the tables.
@@ -105,8 +105,9 @@ def of_rows(
         The profile.
     rows
         Table to rows, ascending.
-    below
-        Light what ran under the ops too: the ops below them, their API calls and activities.
+    related
+        Light the ops above API calls and activities too, and what ran under ops: the ops below
+        them, their API calls and activities.
     launches
         Light the API calls of activities too, and the activities of API calls.
     """
@@ -114,7 +115,7 @@ def of_rows(
     lit = {prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in PREFIXES.items()}
     for prefix, mine in rows.items():
         lit[prefix][mine] = True
-    if below and len(rows.get("op", ())):
+    if related and len(rows.get("op", ())):
         tree = work.tree
         # In preorder a subtree is a range: it is inside wherever more ranges opened than closed.
         edges = np.zeros(len(tree) + 1, np.int64)
@@ -126,7 +127,7 @@ def of_rows(
         lit["act"] |= inside[work.activity_op]
     if launches:
         _light_launches(prepared, rows, lit)
-    for prefix, owner in (("api", work.call_op), ("act", work.activity_op)):
+    for prefix, owner in (("api", work.call_op), ("act", work.activity_op)) if related else ():
         _light_above(work.tree.parent, owner[rows.get(prefix, _NONE)], lit["op"])
     return Selected(dict(rows), lit, _extent(prepared, rows))
 

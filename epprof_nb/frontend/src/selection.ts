@@ -63,11 +63,16 @@ function all(set: EventSet, wanted: (i: number) => boolean): number[] {
   return rows;
 }
 
-/** Lights rows, the ops above them, with `below` what ran under ops, with `launches` launches. */
-function light(events: Events, rows: Rows, below: boolean, launches: boolean): Omit<Lit, "chosen"> {
+/** Lights rows; if `related`, ops around them and what ran under ops; if `launches`, launches. */
+function light(
+  events: Events,
+  rows: Rows,
+  related: boolean,
+  launches: boolean,
+): Omit<Lit, "chosen"> {
   const lit = marks(events);
   for (const set of events.sets()) for (const i of rows[set.prefix] ?? []) lit[set.prefix][i] = 1;
-  if (below && rows.op?.length) {
+  if (related && rows.op?.length) {
     const tree = events.subtree(rows.op);
     for (const op of tree) lit.op[op] = 1;
     for (const set of [events.api, events.act]) {
@@ -76,7 +81,7 @@ function light(events: Events, rows: Rows, below: boolean, launches: boolean): O
   }
   for (const set of [events.api, events.act]) {
     const mine = rows[set.prefix] ?? [];
-    for (const i of mine) {
+    for (const i of related ? mine : []) {
       for (let op = set.op[i]; op >= 0 && !lit.op[op]; op = events.op.op[op]) lit.op[op] = 1;
     }
     if (!launches || mine.length === 0) continue;
