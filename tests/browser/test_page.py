@@ -110,7 +110,7 @@ def test_wheel_keys_and_double_click_change_the_window(opened, drawn_file):
     page.mouse.move(0, 0)
     for _ in range(8):
         page.keyboard.press("w")
-    page.wait_for_timeout(80)
+    page.wait_for_timeout(600)
     # The middle of the page is at 50 ms; zoomed in 11 times, 45 to 50 ms is a set, then idle.
     assert pixel(page, 1, stream + 6) == (0, 158, 115)
     assert pixel(page, x_at(page, 90), stream + 4) == (255, 255, 255)
@@ -136,6 +136,7 @@ def test_dragging_pans(opened, drawn_file):
     page.locator(".ep-timeline").focus()
     for _ in range(3):
         page.keyboard.press("w")
+    page.wait_for_timeout(600)
     box = page.locator("canvas").bounding_box()
     y = box["y"] + stream
     page.wait_for_timeout(80)

@@ -2,22 +2,28 @@
 
 import { isTyping, type Keys } from "./keys.ts";
 import type { Drag, PointerAt } from "./overlay.ts";
+import { Pinch } from "./pinch.ts";
 
 export interface Gestures {
   zoom(factor: number, x: number): void;
   pan(pixels: number): void;
   scroll(pixels: number): void;
   /** What lies under the pointer. */
-  at(event: PointerEvent): PointerAt;
+  at(event: MouseEvent): PointerAt;
   /** The drag that a press begins, where an overlay wants it. */
   press(at: PointerAt): Drag | null;
   hover(at: PointerAt): void;
   leave(): void;
   click(at: PointerAt): void;
-  fit(): void;
+  /** A double click. */
+  open(at: PointerAt): void;
 }
 
 const DRAG_PIXELS = 4;
+/** How far a wheel's step zooms; a trackpad's pinch comes as a wheel with Ctrl, in small steps. */
+const WHEEL = { speed: 0.0035, most: 120 };
+const PINCH = { speed: 0.01, most: 50 };
+const LINE_PIXELS = 16;
 
 /**
  * Listens on `root` (keys) and `canvas` (pointer) until `signal` is aborted.
@@ -33,18 +39,24 @@ export function listen(
   greedy: boolean,
   signal: AbortSignal,
 ): void {
+  const pinch = new Pinch();
   let drag: { x: number; y: number; moved: boolean; taken: Drag | null } | null = null;
 
   canvas.addEventListener(
     "wheel",
     (event) => {
       const focused = root.matches(":focus-within");
-      if (event.shiftKey || !(greedy || focused || event.ctrlKey || event.metaKey)) return;
+      const zooms = event.ctrlKey || event.metaKey;
+      if (!(greedy || focused || zooms)) return;
       event.preventDefault();
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) act.pan(event.deltaX);
+      const unit = event.deltaMode === 1 ? LINE_PIXELS : 1;
+      const dx = event.deltaX * unit;
+      const dy = event.deltaY * unit;
+      if (event.shiftKey) act.pan(dx || dy);
+      else if (Math.abs(dx) > Math.abs(dy) && !zooms) act.pan(dx);
       else {
-        const pixels = event.deltaMode === 1 ? event.deltaY * 16 : event.deltaY;
-        act.zoom(Math.exp(Math.max(-120, Math.min(120, pixels)) * 0.0035), event.offsetX);
+        const { speed, most } = zooms ? PINCH : WHEEL;
+        act.zoom(Math.exp(Math.max(-most, Math.min(most, dy)) * speed), event.offsetX);
       }
     },
     { passive: false, signal },
@@ -54,11 +66,20 @@ export function listen(
     drag = null;
     canvas.classList.remove("ep-dragging");
   };
+  const cancel = (): void => {
+    drag?.taken?.cancel();
+    stop();
+  };
   canvas.addEventListener(
     "pointerdown",
     (event) => {
       if (event.button !== 0) return;
       canvas.setPointerCapture(event.pointerId);
+      if (event.pointerType === "touch") pinch.down(event.pointerId, event.offsetX);
+      if (pinch.active) {
+        cancel();
+        return;
+      }
       const taken = act.press(act.at(event));
       drag = { x: event.clientX, y: event.clientY, moved: false, taken };
     },
@@ -67,6 +88,12 @@ export function listen(
   canvas.addEventListener(
     "pointermove",
     (event) => {
+      const pinched = pinch.move(event.pointerId, event.offsetX);
+      if (pinched) {
+        act.pan(-pinched.moved);
+        act.zoom(pinched.factor, pinched.x);
+        return;
+      }
       if (!drag) {
         act.hover(act.at(event));
         return;
@@ -89,6 +116,7 @@ export function listen(
   canvas.addEventListener(
     "pointerup",
     (event) => {
+      pinch.up(event.pointerId);
       if (!drag) return;
       const { taken, moved } = drag;
       stop();
@@ -97,19 +125,22 @@ export function listen(
     },
     { signal },
   );
-  const cancel = (): void => {
-    drag?.taken?.cancel();
-    stop();
-  };
-  canvas.addEventListener("pointercancel", cancel, { signal });
+  canvas.addEventListener(
+    "pointercancel",
+    (event) => {
+      pinch.up(event.pointerId);
+      cancel();
+    },
+    { signal },
+  );
   canvas.addEventListener("pointerleave", () => act.leave(), { signal });
-  canvas.addEventListener("dblclick", () => act.fit(), { signal });
+  canvas.addEventListener("dblclick", (event) => act.open(act.at(event)), { signal });
 
   root.addEventListener(
     "keydown",
     (event) => {
       if (isTyping(event)) return;
-      if (event.key === "Escape" && drag) cancel();
+      if (event.key === "Escape" && drag?.taken) cancel();
       else if (!keys.press(event)) return;
       event.preventDefault();
       // A notebook has meanings of its own for bare letters.
@@ -117,4 +148,6 @@ export function listen(
     },
     { signal },
   );
+  root.addEventListener("keyup", (event) => keys.release(event), { signal });
+  root.addEventListener("focusout", () => keys.releaseAll(), { signal });
 }

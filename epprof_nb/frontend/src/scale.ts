@@ -71,18 +71,3 @@ export function ticks(view: Range, width: number, room = 90): { step: number; ti
   for (let i = Math.ceil(view.start / step); i * step <= view.end; i++) times.push(i * step);
   return { step, times };
 }
-
-/** A ruler's label: in the unit of the whole window, with the digits that the step needs. */
-export function tickLabel(time: number, step: number, view: Range): string {
-  const largest = Math.max(Math.abs(view.start), Math.abs(view.end));
-  const [scale, unit] =
-    largest >= 1e9
-      ? [1e9, "s"]
-      : largest >= 1e6
-        ? [1e6, "ms"]
-        : largest >= 1e3
-          ? [1e3, "µs"]
-          : [1, "ns"];
-  const digits = Math.max(0, -Math.floor(Math.log10(step / scale) + 1e-9));
-  return `${(time / scale).toFixed(digits)} ${unit}`;
-}

@@ -1,22 +1,28 @@
 // The timeline: puts its parts together and draws frames. Each part is a module of its own.
 
 import { Arrangement } from "./arrangement.ts";
+import { BoxZoom } from "./boxzoom.ts";
 import { Chosen } from "./chosen.ts";
+import { Corner } from "./corner.ts";
 import { tooltip } from "./details.ts";
 import { h } from "./dom.ts";
 import { bandOf, Flows } from "./flows.ts";
 import { Geometry } from "./geometry.ts";
-import { hit } from "./hit.ts";
+import { openHelp } from "./help.ts";
+import { type Hit, hit } from "./hit.ts";
 import { type Gestures, listen } from "./interact.ts";
 import { Keys } from "./keys.ts";
 import { Labels } from "./labels.ts";
 import { type PlacedLane, place, type Rows, rows, total } from "./lanes.ts";
 import { Loader } from "./loader.ts";
+import { Measure } from "./measure.ts";
+import { MINIMAP, Minimap } from "./minimap.ts";
 import type { Events, Overview } from "./model.ts";
-import { moves } from "./moves.ts";
+import { GESTURES, moves } from "./moves.ts";
 import type { Overlay, PointerAt, Zone } from "./overlay.ts";
 import { createRenderer, type Renderer } from "./renderer.ts";
-import { tickLabel, ticks, toward } from "./scale.ts";
+import { rulerLabels } from "./ruler.ts";
+import { type Range, ticks, toward } from "./scale.ts";
 import type { Supply } from "./supply.ts";
 import { palette, type Theme } from "./theme.ts";
 import { Tip } from "./tip.ts";
@@ -50,6 +56,8 @@ export class Timeline {
   /** What is folded and pinned. */
   readonly arrangement: Arrangement;
   readonly #tracks: Tracks;
+  readonly #corner: Corner;
+  readonly #minimap: Minimap;
   readonly #tip = new Tip();
   readonly #renderer: Renderer;
   readonly #overlays: Overlay[] = [];
@@ -63,6 +71,8 @@ export class Timeline {
   #theme: Theme = "light";
   #height = 0;
   #frame = 0;
+  /** Where the pointer is, while it is over the canvas. */
+  #pointer: PointerAt | null = null;
 
   constructor(
     readonly overview: Overview,
@@ -91,6 +101,11 @@ export class Timeline {
       resized: () => this.#resize(),
     });
     this.#tracks = new Tracks(overview.counters);
+    this.#minimap = new Minimap(this.viewport, (stretch) => this.#tracks.busy(stretch));
+    this.#corner = new Corner(this.#labels.corner, {
+      fold: () => this.arrangement.toggleAll(this.foldable()),
+      help: () => openHelp(this.keys, this.element),
+    });
     this.#stage = h("div", { class: "ep-stage" }, this.#labels.element, this.#canvas);
     this.#content = h("div", { class: "ep-content" }, this.#stage);
     this.#scroller = h("div", { class: "ep-scroller" }, this.#content);
@@ -101,14 +116,24 @@ export class Timeline {
         tabindex: "0",
         role: "application",
         "aria-label":
-          "Timeline. W and S zoom, A and D or the arrows move, 0 shows all, Escape clears the selection.",
+          "Timeline. W and S zoom, A and D or the arrows move, 0 shows all; the question mark lists all keys.",
       },
+      this.#minimap.element,
       this.#scroller,
       this.#tip.element,
     );
     this.#renderer = createRenderer(this.#canvas, { redraw: () => this.draw() });
     this.#relayout();
-    this.keys.add(...moves(this));
+    const measure = new Measure({
+      event: () => this.#eventInMind(),
+      geometry: () => this.geometry,
+      isDown: (key) => this.keys.isDown(key),
+      redraw: () => this.draw(),
+    });
+    this.add(new BoxZoom(this.viewport, () => this.draw()));
+    this.add(measure);
+    this.keys.tell(...GESTURES);
+    this.keys.add(...moves(this), ...measure.commands);
     this.viewport.watch((view) => {
       this.#tip.hide();
       this.draw();
@@ -184,6 +209,27 @@ export class Timeline {
     else if (y > geometry.height - SIGHT) this.scroll(y - geometry.height + SIGHT);
   }
 
+  /** Keys of the rows that can be folded. */
+  foldable(): string[] {
+    return rows(this.#rows).flatMap(({ key, folded }) => (folded === null ? [] : [key]));
+  }
+
+  /** The lane that a key means: of the label with the focus, under the pointer, of what is chosen. */
+  laneInMind(): string | null {
+    const { at } = this.chosen;
+    const pointed = this.#pointer && this.geometry.rowAt(this.#pointer.y)?.key;
+    return this.#labels.focused ?? pointed ?? (at ? `lane:${at.lane}` : null);
+  }
+
+  #eventInMind(): Range | null {
+    const { at } = this.chosen;
+    if (at) return rangeOf(at);
+    const under = this.#pointer?.hit;
+    if (!under) return null;
+    const start = under.set.start[under.event];
+    return { start, end: start + under.set.dur[under.event] };
+  }
+
   /** Lets go of everything that would outlive the element. */
   destroy(): void {
     this.#ended.abort();
@@ -204,6 +250,7 @@ export class Timeline {
   async #count(): Promise<void> {
     try {
       this.#tracks.use(await this.supply.counters());
+      this.#minimap.renew();
       this.draw();
     } catch {
       // Without counters there is still the timeline; the strips say that they are being counted.
@@ -215,20 +262,28 @@ export class Timeline {
       zoom: (factor, x) => this.viewport.zoom(factor, x),
       pan: (pixels) => this.viewport.pan(pixels),
       scroll: (pixels) => this.scroll(pixels),
-      fit: () => this.viewport.fit(),
+      open: (at) => {
+        if (!at.hit) return this.viewport.fit();
+        const start = at.hit.set.start[at.hit.event];
+        this.viewport.show({ start, end: start + at.hit.set.dur[at.hit.event] });
+      },
       at: (event) => this.#at(event),
       press: (at) => first(this.#overlays, (overlay) => overlay.press?.(at)),
       hover: (at) => this.#hover(at),
-      leave: () => this.#tip.hide(),
+      leave: () => {
+        this.#pointer = null;
+        this.#tip.hide();
+      },
       click: (at) => {
         if (!first(this.#overlays, (overlay) => overlay.click?.(at))) this.chosen.select(at.hit);
       },
     };
   }
 
-  #at(event: PointerEvent): PointerAt {
+  #at(event: MouseEvent): PointerAt {
     const { geometry } = this;
     const { offsetX: x, offsetY: y, clientX, clientY } = event;
+    let found: { hit: Hit | null } | undefined;
     const zone: Zone = y < RULER ? "ruler" : y < geometry.head ? "tracks" : "lanes";
     return {
       x,
@@ -241,7 +296,8 @@ export class Timeline {
       alt: event.altKey,
       ctrl: event.ctrlKey || event.metaKey,
       get hit() {
-        return hit(geometry.slicesAt(y), geometry.view, geometry.width, x);
+        found ??= { hit: hit(geometry.slicesAt(y), geometry.view, geometry.width, x) };
+        return found.hit;
       },
     };
   }
@@ -261,7 +317,8 @@ export class Timeline {
     this.#lanes = placed.lanes;
     const head = this.#headHeight();
     const all = head + total(this.#lanes);
-    this.#height = Math.min(all, Math.max(this.#maxHeight, head + LEAST_LANES));
+    const most = this.#maxHeight - MINIMAP;
+    this.#height = Math.min(all, Math.max(most, head + LEAST_LANES));
     this.#content.style.height = `${all}px`;
     this.#scroller.style.height = `${this.#height}px`;
     this.#stage.style.height = `${this.#height}px`;
@@ -273,6 +330,7 @@ export class Timeline {
     const width = this.#stage.clientWidth - this.#labels.element.offsetWidth;
     if (width <= 0) return;
     this.viewport.width = width;
+    this.#minimap.resize(this.#labels.element.offsetWidth, width);
     this.#renderer.resize(width, this.#height, window.devicePixelRatio || 1);
     this.#drawNow();
   }
@@ -286,14 +344,15 @@ export class Timeline {
       return top < height && top + tall >= head;
     });
     this.#labels.show(this.#sticky, inView, RULER, head, geometry.scroll);
+    this.#minimap.draw();
+    // For tests and other programs that read the page.
+    this.element.dataset.start = String(Math.round(view.start));
+    this.element.dataset.end = String(Math.round(view.end));
     const r = this.#renderer;
     r.begin({ view, width, height, palette: geometry.palette, lit: this.chosen.lit });
     const { step, times } = ticks(view, width);
-    r.ruler(
-      times,
-      times.map((time) => tickLabel(time, step, view)),
-      RULER,
-    );
+    const { base, labels } = rulerLabels(times, step, view);
+    r.ruler(times, labels, RULER);
     for (const overlay of this.#overlays) overlay.under?.(r, geometry);
     r.clip(RULER, head);
     for (const row of this.#sticky) this.#drawRow(row, geometry);
@@ -302,6 +361,11 @@ export class Timeline {
     r.clip(0, height);
     for (const overlay of this.#overlays) overlay.draw?.(r, geometry);
     r.end();
+    const foldable = [...this.#sticky, ...this.#lanes].filter(({ folded }) => folded !== null);
+    this.#corner.show(
+      base,
+      foldable.every(({ folded }) => folded),
+    );
   }
 
   #drawRow(row: PlacedLane, geometry: Geometry): void {
@@ -315,6 +379,7 @@ export class Timeline {
   }
 
   #hover(at: PointerAt): void {
+    this.#pointer = at;
     this.#canvas.classList.toggle("ep-over", at.hit !== null);
     this.#canvas.style.cursor = first(this.#overlays, (overlay) => overlay.cursor?.(at)) ?? "";
     const content = first(this.#overlays, (overlay) => overlay.hover?.(at)) ?? this.#tell(at);

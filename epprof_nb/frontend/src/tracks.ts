@@ -36,6 +36,18 @@ export class Tracks {
     });
   }
 
+  /** Share of a stretch for which the devices were busy, the mean of all. */
+  busy(stretch: Range): number {
+    let total = 0;
+    let devices = 0;
+    for (const [position, curve] of this.#sums) {
+      if (this.tracks[position].what !== "busy") continue;
+      total += utilisation(curve, stretch);
+      devices++;
+    }
+    return devices ? total / devices : 0;
+  }
+
   /** Draws a counter between `y` and `y + height`; tells the scale that it is drawn to. */
   draw(r: Renderer, position: number, frame: View, y: number, height: number): string {
     const { view, width, palette } = frame;

@@ -6,6 +6,8 @@ import { around, clamp, pan, type Range, zoom } from "./scale.ts";
 const GLIDE_MS = 180;
 /** A window that stood still this long is one to come back to. */
 const REST_MS = 600;
+/** How fast a nudge eases out: after this long a third of it is left. */
+const EASE_MS = 45;
 
 export class Viewport {
   /** Pixels that the window is wide. */
@@ -13,6 +15,9 @@ export class Viewport {
   #view: Range;
   #glide = 0;
   #rest = 0;
+  #easing = 0;
+  /** What is still to be panned and, as a logarithm, zoomed. */
+  #owed = { pixels: 0, zoom: 0 };
   readonly #history: History;
   readonly #watchers = new Set<(view: Range) => void>();
 
@@ -33,7 +38,11 @@ export class Viewport {
 
   /** Goes to a window at once. */
   set(view: Range): void {
-    cancelAnimationFrame(this.#glide);
+    this.#stop();
+    this.#go(view);
+  }
+
+  #go(view: Range): void {
     this.#move(clamp(view, this.whole));
     clearTimeout(this.#rest);
     this.#rest = setTimeout(() => this.#history.note(this.#view), REST_MS) as unknown as number;
@@ -46,6 +55,18 @@ export class Viewport {
 
   pan(pixels: number): void {
     this.set(pan(this.#view, this.whole, pixels, this.width));
+  }
+
+  /**
+   * Pans by `pixels` and zooms by `factor` about the middle, easing out over some frames; what is
+   * asked for meanwhile is added.
+   */
+  nudge(pixels: number, factor = 1): void {
+    if (this.#glide) this.#stop();
+    this.#owed.pixels += pixels;
+    this.#owed.zoom += Math.log(factor);
+    if (stillness().matches) this.#pay(1);
+    else if (!this.#easing) this.#ease(performance.now());
   }
 
   /** Glides to exactly this window. */
@@ -76,7 +97,7 @@ export class Viewport {
   }
 
   destroy(): void {
-    cancelAnimationFrame(this.#glide);
+    this.#stop();
     clearTimeout(this.#rest);
     this.#watchers.clear();
   }
@@ -88,11 +109,10 @@ export class Viewport {
   }
 
   #glideTo(to: Range | null): void {
-    cancelAnimationFrame(this.#glide);
-    this.#glide = 0;
     if (!to) return;
+    this.#stop();
     const from = this.#view;
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const still = stillness().matches;
     const began = performance.now();
     const step = (now: number): void => {
       const part = still ? 1 : Math.min(Math.max((now - began) / GLIDE_MS, 0), 1);
@@ -105,8 +125,39 @@ export class Viewport {
     this.#glide = requestAnimationFrame(step);
   }
 
+  #ease(last: number): void {
+    this.#easing = requestAnimationFrame((now) => {
+      this.#easing = 0;
+      const { pixels, zoom: rest } = this.#owed;
+      const done = Math.abs(pixels) < 0.5 && Math.abs(rest) < 1e-3;
+      this.#pay(done ? 1 : 1 - Math.exp(-Math.max(now - last, 1) / EASE_MS));
+      if (!done) this.#ease(now);
+    });
+  }
+
+  /** Does a share of what is owed. */
+  #pay(share: number): void {
+    const pixels = this.#owed.pixels * share;
+    const part = this.#owed.zoom * share;
+    this.#owed.pixels -= pixels;
+    this.#owed.zoom -= part;
+    const { whole, width } = this;
+    this.#go(zoom(pan(this.#view, whole, pixels, width), whole, Math.exp(part), width / 2, width));
+  }
+
+  #stop(): void {
+    cancelAnimationFrame(this.#glide);
+    cancelAnimationFrame(this.#easing);
+    this.#glide = this.#easing = 0;
+    this.#owed = { pixels: 0, zoom: 0 };
+  }
+
   #move(view: Range): void {
     this.#view = view;
     for (const watcher of this.#watchers) watcher(view);
   }
+}
+
+function stillness(): MediaQueryList {
+  return matchMedia("(prefers-reduced-motion: reduce)");
 }
