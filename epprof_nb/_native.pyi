@@ -175,8 +175,21 @@ def ort_begin_run(session: int, /) -> int:
     """Open a run's op; the run's own profiler, if any, adds to it. Its id; 0: not recording."""
 
 def ort_end_run(op_id: int, /) -> None: ...
+def ort_on_run_file(
+    opened: Callable[[int, int], object], ending: Callable[[int, int], object], /
+) -> None:
+    """Set who is told, on the run's thread, of files of runs; both get session and run op.
+
+    `opened` gets (0, 0); `ending` the op's id, 0 where the run was not recorded. What they raise
+    is written to the standard error output.
+    """
+
+def ort_expect_run_file(expected: bool, /) -> None:
+    """Say whether the next run on this thread that is profiled by itself writes a file."""
+
 def ort_keep_event(
     session: int,
+    run_op: int,
     name: str,
     start_ns: int,
     duration_ns: int,
@@ -184,4 +197,7 @@ def ort_keep_event(
     args: tuple[str, ...],
     /,
 ) -> None:
-    """Keep device work for the session's own profile; `args` are keys and values in turn."""
+    """Keep device work for ONNX Runtime's own profile of a session, or of one run of it.
+
+    `run_op` is the run's op, 0 for the session's profile; `args` are keys and values in turn.
+    """

@@ -10,15 +10,14 @@ import functools
 import importlib.abc
 import importlib.util
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import ort_attach, ort_pace, ort_replays, ort_runs
+from epprof_nb import ort_attach, ort_runs
 from epprof_nb.errors import CaptureError
+from epprof_nb.ort_calls import ending, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -32,7 +31,6 @@ _RUNS = {
     "run_with_iobinding": 1,
     "run_with_ortvaluevector": 0,
 }
-_ALONE = nullcontext()
 _MAKE = "_create_inference_session"
 _CHECK = "check_and_normalize_provider_args"  # warns of unknown providers, and lists the known
 
@@ -105,7 +103,14 @@ def enable_profiling(run_options: object, *, profile_file_prefix: str = "onnxrun
     run_options
         An ``onnxruntime.RunOptions``.
     profile_file_prefix
-        Start of the files' names; ONNX Runtime adds the time and ``.json``.
+        Start of the files' names, each of which is one run's alone: the process, the run's number
+        in it, the time and ``.json`` are added.
+
+    Notes
+    -----
+    On a GPU the file has the kernels, copies and sets of the run too, under the nodes that launched
+    them. Not so with ``run_async``, nor for a session that is not observed: these have what ONNX
+    Runtime writes itself, and its name for it.
 
     Raises
     ------
@@ -150,11 +155,11 @@ def _replace(owner: Any, name: str, value: object) -> None:  # noqa: ANN401
 
 def _run_wrappers(kind: type) -> list[tuple[str, Callable[..., Any]]]:
     found: list[tuple[str, Callable[..., Any]]] = [
-        (name, _running(getattr(kind, name), position))
+        (name, running(getattr(kind, name), position))
         for name, position in _RUNS.items()
         if hasattr(kind, name)
     ]
-    found.append(("end_profiling", _ending(kind.end_profiling)))  # type: ignore[attr-defined]
+    found.append(("end_profiling", ending(kind.end_profiling)))  # type: ignore[attr-defined]
     return found
 
 
@@ -198,71 +203,6 @@ def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
         return [*names, ort_attach.NAME], [*options, token]
 
     return check
-
-
-def _running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
-    way = original.__name__
-    returns_early = way == "run_async"
-
-    @functools.wraps(original)
-    def run(self: object, *args: Any, **kwargs: Any) -> object:
-        pace = None if returns_early else getattr(self, ort_pace.ATTRIBUTE, None)
-        if ort_runs.recording():
-            begun = ort_pace.now()
-            result = recorded(self, args, kwargs)
-            if pace is not None:
-                ort_pace.add_call(begun, pace, ort_pace.inputs_of(args, kwargs, way))
-            return result
-        if pace is None:
-            with going(self):
-                return original(self, *args, **kwargs)
-        if pace.wait:
-            pace.wait -= 1
-            return original(self, *args, **kwargs)
-        begun = ort_pace.now()
-        result = original(self, *args, **kwargs)
-        duration = ort_pace.now() - begun
-        given = args[position] if len(args) > position else kwargs.get("run_options")
-        if not ort_runs.recording() and not ort_runs.is_profiled(given):
-            pace.add(ort_pace.inputs_of(args, kwargs, way), duration)
-        return result
-
-    def recorded(self: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-        given = args[position] if len(args) > position else kwargs.get("run_options")
-        with ort_replays.run_of(self, given, returns_early=returns_early) as profiled:
-            if profiled:
-                options = ort_runs.options_for(self, given)
-                if len(args) > position:
-                    args = (*args[:position], options, *args[position + 1 :])
-                else:
-                    kwargs = {**kwargs, "run_options": options}
-            with going(self):
-                return original(self, *args, **kwargs)
-
-    def going(session: object) -> AbstractContextManager[None]:
-        if not ort_runs.count_runs():
-            return _ALONE
-        return ort_runs.going(session, returns_early=returns_early)
-
-    return run
-
-
-def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def end_profiling(self: object) -> object:
-        sight = ort_runs.sight_of(self)
-        if sight is None or sight.number is None:
-            return original(self)
-        if sight.session_profile and not sight.graphs:
-            from epprof_nb import ort_device_events
-
-            ort_device_events.end(self, sight.number)
-        try:
-            return original(self)
-        finally:
-            ort_runs.end_whole(self)
-
-    return end_profiling
 
 
 def _without_observer(original: Callable[..., Any]) -> Callable[..., Any]:

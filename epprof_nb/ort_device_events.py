@@ -2,7 +2,8 @@
 
 A session that the user has ONNX Runtime profile (``SessionOptions.enable_profiling``) is recorded
 from its creation to its ``end_profiling()``; then its kernels, copies and sets become events of
-that profile, each under the node that launched it.
+that profile, each under the node that launched it. So do those of a single run that writes a
+profile; see `epprof_nb.ort_run_files`.
 """
 
 from __future__ import annotations
@@ -35,31 +36,40 @@ _recorded: weakref.WeakKeyDictionary[Any, Consumer] = weakref.WeakKeyDictionary(
 
 def begin(session: object) -> None:
     """Record what devices do from now on, if there is a device whose work is recorded."""
-    if not driver_present() or session in _recorded:
+    consumer = None if session in _recorded else record()
+    if consumer is None:
         return
-    consumer = service.open(Options())
     _recorded[session] = consumer
     # A session that goes without end_profiling() must not leave the recording on.
     weakref.finalize(session, service.abort, consumer).atexit = False
 
 
+def record() -> Consumer | None:
+    """Record from now on what devices do; None where there is no device whose work is recorded."""
+    return service.open(Options()) if driver_present() else None
+
+
 def end(session: object, number: int) -> None:
     """Put what the session launched since `begin` into its own profile, before that ends."""
     consumer = _recorded.pop(session, None)
-    if consumer is None:
-        return
+    if consumer is not None:
+        keep(consumer, number)
+
+
+def keep(consumer: Consumer, session: int, run_op: int = 0) -> None:
+    """Put what was recorded into the profile of a session, or of its run with this op."""
     try:
         joined = join(service.close(consumer))
     except CaptureError:
         return  # the process was forked since: the child recorded nothing
-    for event in events_of(joined.tables["ops"], joined.tables["activities"], number):
-        _native.ort_keep_event(number, *event)
+    for event in events_of(joined.tables["ops"], joined.tables["activities"], session, run_op):
+        _native.ort_keep_event(session, run_op, *event)
 
 
 def events_of(
-    ops: Table, activities: Table, number: int
+    ops: Table, activities: Table, number: int, run_op: int = 0
 ) -> Iterator[tuple[str, int, int, int, tuple[str, ...]]]:
-    """Yield the device work of one session as events.
+    """Yield the device work of one session, or of one run of it, as events.
 
     Parameters
     ----------
@@ -67,6 +77,8 @@ def events_of(
         Joined tables.
     number
         The session's number, as in ``ops.session``.
+    run_op
+        The op of the run; 0 for all runs.
 
     Yields
     ------
@@ -79,6 +91,9 @@ def events_of(
     capture = activities["capture_op_id"]
     op = find(ops["op_id"], np.where(capture == MISSING, activities["op_id"], capture))
     mine = device_work & (op >= 0) & (np.append(ops["session"], MISSING)[op] == number)
+    if run_op:
+        run = ops["run_id"][ops["op_id"] == run_op]
+        mine &= len(run) > 0 and np.append(ops["run_id"], MISSING)[op] == run[0]
     rows = np.flatnonzero(mine)
     of = op[rows]
     names = activities.names("name").take(rows).to_list()

@@ -63,7 +63,8 @@ _recording = False
 _unseen: dict[str, int] = {}
 _refused: list[str] = []
 _users_own: weakref.WeakSet[Any] = weakref.WeakSet()  # the user's options, profiled by us ...
-_profiled: weakref.WeakSet[Any] = weakref.WeakSet()  # ... and by the user
+# ... and by the user: options -> start of the files' names.
+_profiled: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 _whole: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions profiled as a whole
 _uncertain: set[int] = set()
 _seen: dict[int, Sight] = {}
@@ -223,13 +224,28 @@ def is_profiled(run_options: object) -> bool:
 def enable(run_options: object, file_prefix: str) -> None:
     """Turn profiling to a file on for the runs made with these options."""
     _native.ort_profile_run(_pointer(run_options), file_prefix)
-    _profiled.add(run_options)
+    _profiled[run_options] = file_prefix
+
+
+def any_files() -> bool:
+    """Whether runs with any options write files."""
+    return bool(_profiled)
+
+
+def file_prefix(run_options: object) -> str | None:
+    """Return the start of the names of the files that runs with these options write, if any."""
+    return _profiled.get(run_options) if run_options is not None else None
+
+
+def rename(run_options: object, prefix: str) -> None:
+    """Have the next run with these options write a file whose name begins so."""
+    _native.ort_profile_run(_pointer(run_options), prefix)
 
 
 def disable(run_options: object) -> None:
     """Turn it off again."""
     _native.ort_profile_run(_pointer(run_options), None)
-    _profiled.discard(run_options)
+    _profiled.pop(run_options, None)
 
 
 def _fresh_options() -> Any:  # noqa: ANN401

@@ -457,11 +457,12 @@ static PyObject* ort_profile_run(PyObject* Py_UNUSED(m), PyObject* args) {
 static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
   enum { kMost = 32 };
   unsigned int session;
+  unsigned long long run_op;
   int thread;
   long long start, duration;
   const char* name;
   PyObject* args;
-  if (!PyArg_ParseTuple(arguments, "IsLLiO!", &session, &name, &start, &duration, &thread,
+  if (!PyArg_ParseTuple(arguments, "IKsLLiO!", &session, &run_op, &name, &start, &duration, &thread,
                         &PyTuple_Type, &args)) {
     return NULL;
   }
@@ -475,7 +476,44 @@ static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
     texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, i), NULL);
     if (!texts[i]) return NULL;
   }
-  ep_ort_keep_event(session, name, start, duration, thread, texts, (size_t)count);
+  ep_ort_keep_event(session, run_op, name, start, duration, thread, texts, (size_t)count);
+  Py_RETURN_NONE;
+}
+
+// Called without the GIL, on the thread of an ONNX Runtime run.
+static PyObject *on_file_opened, *on_file_ending;
+
+static void call_back(PyObject* function, uint32_t session, uint64_t run_op) {
+  if (!Py_IsInitialized()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* done = PyObject_CallFunction(function, "IK", (unsigned)session,
+                                         (unsigned long long)run_op);
+  if (!done) PyErr_WriteUnraisable(function);
+  Py_XDECREF(done);
+  PyGILState_Release(state);
+}
+
+static void file_opened(void) { call_back(on_file_opened, 0, 0); }
+
+static void file_ending(uint32_t session, uint64_t run_op) {
+  call_back(on_file_ending, session, run_op);
+}
+
+static PyObject* ort_on_run_file(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject *opened, *ending;
+  if (!PyArg_ParseTuple(args, "OO", &opened, &ending)) return NULL;
+  Py_INCREF(opened);
+  Py_INCREF(ending);
+  on_file_opened = opened;  // for good: a run may be about to call an earlier one
+  on_file_ending = ending;
+  ep_ort_on_run_file(file_opened, file_ending);
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_expect_run_file(PyObject* Py_UNUSED(m), PyObject* value) {
+  int expected = PyObject_IsTrue(value);
+  if (expected < 0) return NULL;
+  ep_ort_expect_run_file(expected);
   Py_RETURN_NONE;
 }
 
@@ -562,6 +600,8 @@ static PyMethodDef functions[] = {
     {"ort_new_session", ort_new_session, METH_NOARGS, NULL},
     {"ort_profile_run", ort_profile_run, METH_VARARGS, NULL},
     {"ort_keep_event", ort_keep_event, METH_VARARGS, NULL},
+    {"ort_on_run_file", ort_on_run_file, METH_VARARGS, NULL},
+    {"ort_expect_run_file", ort_expect_run_file, METH_O, NULL},
     {"ort_nodes_of_last_run", ort_nodes_of_last_run, METH_NOARGS, NULL},
     {"ort_begin_run", ort_begin_run, METH_O, NULL},
     {"ort_end_run", ort_end_run, METH_O, NULL},

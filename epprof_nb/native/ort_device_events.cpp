@@ -12,9 +12,15 @@
 namespace epprof::ort {
 namespace {
 
+struct Hash {
+  size_t operator()(const Destination& d) const { return d.run_op * 0x9E3779B97F4A7C15u + d.session; }
+};
+
+using Waiting = std::unordered_map<Destination, std::vector<DeviceEvent>, Hash>;
+
 std::mutex mutex;
-std::unordered_map<uint32_t, std::vector<DeviceEvent>>& waiting() {
-  static auto* events = new std::unordered_map<uint32_t, std::vector<DeviceEvent>>;
+Waiting& waiting() {
+  static auto* events = new Waiting;
   return *events;
 }
 
@@ -49,17 +55,17 @@ void check(Status* status) {
 
 }  // namespace
 
-void keep_event(uint32_t session, DeviceEvent event) {
+void keep_event(Destination to, DeviceEvent event) {
   std::lock_guard<std::mutex> lock(mutex);
-  waiting()[session].push_back(std::move(event));
+  waiting()[to].push_back(std::move(event));
 }
 
-void hand_over_events(uint32_t session, int64_t offset_ns, int64_t begun_ns,
+void hand_over_events(Destination to, int64_t offset_ns, int64_t begun_ns,
                       EventsContainer* container) {
   std::vector<DeviceEvent> events;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    auto found = waiting().find(session);
+    auto found = waiting().find(to);
     if (found == waiting().end()) return;
     events = std::move(found->second);
     waiting().erase(found);

@@ -1,5 +1,5 @@
 // Device work on its way into ONNX Runtime's own profile: put in from Python, taken out when the
-// session's profile ends.
+// profile of the session, or of one run, ends.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,19 @@ struct DeviceEvent {
   std::vector<std::pair<std::string, std::string>> args;
 };
 
-void keep_event(uint32_t session, DeviceEvent event);
+struct Destination {
+  uint32_t session;
+  uint64_t run_op;  // 0: the profile of the whole session
+  bool operator==(const Destination& other) const {
+    return session == other.session && run_op == other.run_op;
+  }
+};
 
-// Hands the session's events over. ORT's time is `offset_ns` at our clock's `begun_ns`. Throws
+void keep_event(Destination to, DeviceEvent event);
+
+// Hands the events kept for a profile over. ORT's time is `offset_ns` at our clock's `begun_ns`. Throws
 // std::runtime_error where ONNX Runtime refuses one.
-void hand_over_events(uint32_t session, int64_t offset_ns, int64_t begun_ns,
+void hand_over_events(Destination to, int64_t offset_ns, int64_t begun_ns,
                       EventsContainer* container);
 
 }  // namespace epprof::ort

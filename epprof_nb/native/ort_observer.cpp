@@ -152,12 +152,18 @@ char* ep_ort_profile_run(void* run_options, const char* file_prefix) {
                                 : api.disable_run_profiling(options));
 }
 
-void ep_ort_keep_event(uint32_t session, const char* name, int64_t start, int64_t duration,
+void ep_ort_keep_event(uint32_t session, uint64_t run_op, const char* name, int64_t start, int64_t duration,
                        int32_t thread, const char* const* args, size_t count) {
   DeviceEvent event{name, start, duration, thread, {}};
   for (size_t i = 0; i + 1 < count; i += 2) event.args.emplace_back(args[i], args[i + 1]);
-  keep_event(session, std::move(event));
+  keep_event({session, run_op}, std::move(event));
 }
+
+void ep_ort_on_run_file(ep_ort_file_opened opened, ep_ort_file_ending ending) {
+  on_run_file(opened, ending);
+}
+
+void ep_ort_expect_run_file(int expected) { expect_run_file(expected != 0); }
 
 int32_t ep_ort_nodes_of_last_run(void) { return take_nodes_of_last_run(); }
 

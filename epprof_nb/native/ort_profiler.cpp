@@ -17,6 +17,7 @@ namespace {
 struct Profiler : EpProfiler {
   uint32_t session;
   bool whole_session;
+  bool to_file = false;   // a run's profile whose file is told of
   int64_t offset_ns = 0;  // ORT's elapsed profiling time at ...
   int64_t begun_ns = 0;   // ... this moment of our clock
   uint32_t run_name, open_name;
@@ -29,6 +30,9 @@ struct Profiler : EpProfiler {
 
 thread_local int32_t nodes_of_last_run = -1;
 thread_local uint64_t opened_run = 0;  // by begin_run, on this thread
+thread_local bool run_file_expected = false;
+std::atomic<void (*)()> file_opened{nullptr};
+std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
 
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
@@ -100,6 +104,7 @@ Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
   auto& profiler = *static_cast<Profiler*>(self);
   profiler.begun_ns = ep_now_ns();
   profiler.offset_ns = offset_ns;
+  if (profiler.to_file) file_opened.load()();
   return nullptr;
 }
 
@@ -145,12 +150,28 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
 Status* end_profiling(EpProfiler* self, EventsContainer* container) {
   return guarded([&] {
     auto& profiler = *static_cast<Profiler*>(self);
-    if (!profiler.whole_session) return;
-    hand_over_events(profiler.session, profiler.offset_ns, profiler.begun_ns, container);
+    uint64_t run_op = 0;
+    if (!profiler.whole_session) {
+      if (!profiler.to_file) return;
+      if (profiler.run_epoch.load(std::memory_order_acquire) ==
+          epoch.load(std::memory_order_relaxed)) {
+        run_op = profiler.run_op.load(std::memory_order_relaxed);
+      }
+      file_ending.load()(profiler.session, run_op);
+      if (!run_op) return;
+    }
+    hand_over_events({profiler.session, run_op}, profiler.offset_ns, profiler.begun_ns, container);
   });
 }
 
 }  // namespace
+
+void on_run_file(void (*opened)(), void (*ending)(uint32_t, uint64_t)) {
+  file_opened = opened;
+  file_ending = ending;
+}
+
+void expect_run_file(bool expected) { run_file_expected = expected; }
 
 int32_t take_nodes_of_last_run() {
   int32_t nodes = nodes_of_last_run;
@@ -179,6 +200,10 @@ EpProfiler* make_profiler(uint32_t session, bool whole_session) {
   profiler->end_profiling = end_profiling;
   profiler->session = session;
   profiler->whole_session = whole_session;
+  if (!whole_session && file_opened.load()) {
+    profiler->to_file = run_file_expected;
+    run_file_expected = false;
+  }
   profiler->run_name = cached_name(kRunName);
   profiler->open_name = cached_name("(not ended yet)");
   return profiler;

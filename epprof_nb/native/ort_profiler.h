@@ -8,6 +8,10 @@ namespace epprof::ort {
 // whole_session: its events are of all runs of the session; else of one run.
 EpProfiler* make_profiler(uint32_t session, bool whole_session);
 
+// See ep_ort_on_run_file and ep_ort_expect_run_file in core.h.
+void on_run_file(void (*opened)(), void (*ending)(uint32_t session, uint64_t run_op));
+void expect_run_file(bool expected);
+
 // Nodes told of in the run that was profiled by itself and ended last on this thread; -1: none
 // ended since this was last asked, or it was not recorded from its start.
 int32_t take_nodes_of_last_run();

@@ -240,3 +240,26 @@ def test_a_later_capture_is_attributed_to_its_run(x):
     found = replays_of(prof)
     assert len(found) >= 3
     assert set(found["run"]) == {"model_run"}
+
+
+def test_a_profile_of_one_run_has_the_kernels_of_that_run(x, tmp_path):
+    session = ort.InferenceSession(models.chain(), providers=CUDA)
+    session.run(None, {"x": x})
+    options = ort.RunOptions()
+    epprof_nb.onnxruntime.enable_profiling(options, profile_file_prefix=str(tmp_path / "run"))
+    threads = [
+        threading.Thread(target=session.run, args=(None, {"x": x}, options)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    files = list(tmp_path.glob("run*.json"))
+    assert len(files) == 4
+    for path in files:
+        events = json.loads(path.read_text())
+        found = [e for e in events if e["cat"] == "Kernel" and "grid_x" in e["args"]]
+        assert {"first", "second", "third"} <= {e["args"]["parent_name"] for e in found}
+        (run,) = (e for e in events if e["name"] == "model_run")
+        for event in found:
+            assert run["ts"] - 20 <= event["ts"] <= run["ts"] + run["dur"] + 20
