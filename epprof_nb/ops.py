@@ -6,7 +6,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import _native, suspend
+from epprof_nb import _native, op_sources, suspend
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -44,6 +44,7 @@ def decorate(range_op: _native.Op, function: Any) -> Any:  # noqa: ANN401
             f"@op({range_op.name!r}) is put on {what}, but only functions and methods run in a "
             "range. Put it on the methods to be timed, under @property if there is one."
         )
+    op_sources.remember(range_op.name, function)
     # A range of its own for each call: calls nest and overlap.
     fresh = functools.partial(op, range_op.name, **(range_op.args or {}))
     wrap: Callable[..., Callable[..., Any]]

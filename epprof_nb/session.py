@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 import epprof_nb.ops  # noqa: F401 - it installs what follows ops into generators
-from epprof_nb import _native, gpu_state
+from epprof_nb import _native, gpu_state, op_sources
 from epprof_nb.capture import Consumer, Slice, service
 from epprof_nb.clock import pair_with_epoch
 from epprof_nb.correlate import join
@@ -106,7 +106,10 @@ class Session:
         tables = {name: _rebased(table, part.opened_ns) for name, table in joined.tables.items()}
         if self._runs:
             tables["ops"] = self._with_runs(tables["ops"], part.opened_ns)
-        return Profile(tables, info, self._sources)
+        places, sources = op_sources.of_ops(tables["ops"])
+        if places:
+            info["op_places"] = places
+        return Profile(tables, info, {**self._sources, **sources})
 
     def peek(self, seen: int) -> list[Batch] | None:
         """What was recorded so far, from the `seen`-th batch on; None once recording has ended."""

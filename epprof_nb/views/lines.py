@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
+from epprof_nb.analysis.lookup import add_up, group
+from epprof_nb.schema import MISSING
 from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, Work, durations
 
 if TYPE_CHECKING:
@@ -14,80 +18,122 @@ if TYPE_CHECKING:
 
 _KERNELS_SHOWN = 12
 
+_Int = npt.NDArray[np.int64]
+
 
 @dataclass(slots=True)
 class LineTotals:
-    """What one line of a cell did.
+    """What one line did.
 
-    ``device_ns`` is the time of its kernels, copies and sets; ``host_ns`` the time its statement
-    was open; ``start_ns`` and ``end_ns`` reach from its first execution's start to its last
-    one's end; ``top`` holds up to twelve (name, count, ns), the most time first.
+    ``cell`` is the cell or file it is in. ``device_ns`` is the time of its kernels, copies and
+    sets, less that of lines nested in it; ``host_ns`` the time its statement was open, ``count``
+    times; ``start_ns`` and ``end_ns`` reach from its first execution's start to its last one's
+    end; ``top`` holds up to twelve (name, count, ns), the most time first.
     """
 
     cell: str
     line: int
+    count: int
     start_ns: int
     end_ns: int
-    device_ns: int = 0
-    host_ns: int = 0
-    kernels: int = 0
-    copies: int = 0
-    bytes: int = 0
+    device_ns: int
+    host_ns: int
+    kernels: int
+    copies: int
+    bytes: int
     top: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 def line_totals(profile: Profile, work: Work) -> list[LineTotals]:
     """Add up each line's device work; one entry a line that ran, in the order of the source."""
-    ops, activities = profile.tables["ops"], profile.tables["activities"]
-    cells = ops.names("cell")
-    is_line = (ops["line"] >= 0) & (cells.codes >= 0) & ~ops.names("op_type").equals("cell")
-    if not is_line.any():
+    ops = profile.tables["ops"]
+    cells, line = ops.names("cell"), ops["line"]
+    is_line = (line >= 0) & (cells.codes >= 0) & ~ops.names("op_type").equals("cell")
+    rows = np.flatnonzero(is_line)
+    groups, first = group(cells.codes[rows], line[rows])
+    at = [(cells.categories[cells.codes[row]], int(line[row])) for row in rows[first].tolist()]
+    return _add_up(profile, work, rows, groups, at)
+
+
+def function_totals(profile: Profile, work: Work) -> list[LineTotals]:
+    """Add up the device work of ops whose function stands in a file, at its first line."""
+    places = profile.info.get("op_places")
+    if not isinstance(places, dict):
         return []
-    # A line is one key, however often its statement ran.
-    width = int(ops["line"].max()) + 1
-    key_of_op = np.where(is_line, cells.codes.astype(np.int64) * width + ops["line"], -1)
-    keys, group_of_line = np.unique(key_of_op[is_line], return_inverse=True)
-    starts, ends = ops["start_ns"][is_line], ops["end_ns"][is_line]
-    group_of_op = np.full(len(ops), -1, np.int64)
-    group_of_op[is_line] = group_of_line
+    names = profile.tables["ops"].names("name")
+    known = [i for i, name in enumerate(names.categories) if _place(places.get(name))]
+    rows = np.flatnonzero(np.isin(names.codes, known))
+    groups, first = group(names.codes[rows])
+    at = [_place(places[name]) for name in names.take(rows[first]).to_list() if name]
+    return _add_up(profile, work, rows, groups, [place for place in at if place])
 
-    totals = []
-    for group, key in enumerate(keys.tolist()):
-        mine = group_of_line == group
-        totals.append(
-            LineTotals(
-                cells.categories[key // width], key % width,
-                int(starts[mine].min()), int(ends[mine].max()),
-                host_ns=int(ops["duration_ns"][is_line][mine].sum()),
-            )
-        )  # fmt: skip
 
-    line_op = work.tree.nearest(is_line)
-    owner = np.append(line_op, -1)[work.activity_op]
-    group = np.append(group_of_op, -1)[owner]
-    kinds = work.kinds
-    rows = np.flatnonzero((group >= 0) & np.isin(kinds, BUSY_KINDS))
-    time = durations(profile)
-    names = activities.names("name")
-    moved = np.maximum(activities["bytes"], 0)
-    for number, total in enumerate(totals):
-        mine = rows[group[rows] == number]
-        total.device_ns = int(time[mine].sum())
-        total.kernels = int((kinds[mine] == KERNEL).sum())
-        copies = mine[kinds[mine] == MEMCPY]
-        total.copies, total.bytes = len(copies), int(moved[copies].sum())
-        codes, place = np.unique(names.codes[mine], return_inverse=True)
-        spent = np.bincount(place, time[mine], len(codes)).astype(np.int64)
-        count = np.bincount(place, minlength=len(codes))
-        table = [*names.categories, "(no name)"]
-        total.top = [
-            (table[codes[i]], int(count[i]), int(spent[i]))
-            for i in np.argsort(-spent, kind="stable")[:_KERNELS_SHOWN]
-        ]
-    return sorted(totals, key=lambda t: (cells.categories.index(t.cell), t.line))
+def _place(value: object) -> tuple[str, int] | None:
+    """Return file and line of a place as a profile's info holds it; None where it is not one."""
+    if not isinstance(value, dict):
+        return None
+    file, line = value.get("file"), value.get("line")
+    return (file, line) if isinstance(file, str) and isinstance(line, int) else None
+
+
+def _add_up(
+    profile: Profile, work: Work, rows: _Int, groups: _Int, at: list[tuple[str, int]]
+) -> list[LineTotals]:
+    """Add up what counts for the ops at `rows`, by group; `at` is where each group stands."""
+    ops, activities = profile.tables["ops"], profile.tables["activities"]
+    n = len(at)
+    group_of_op = np.full(len(ops) + 1, MISSING, np.int64)
+    group_of_op[rows] = groups
+    marked = group_of_op[:-1] >= 0
+    owner = np.append(work.tree.nearest(marked), MISSING)[work.activity_op]
+    group_of = group_of_op[owner]
+    busy = np.flatnonzero((group_of >= 0) & np.isin(work.kinds, BUSY_KINDS))
+    group_of, kinds, time = group_of[busy], work.kinds[busy], durations(profile)[busy]
+    copies = kinds == MEMCPY
+    moved = np.where(copies, np.maximum(activities["bytes"][busy], 0), 0)
+
+    def sums(values: _Int) -> list[int]:
+        total: list[int] = add_up(group_of, values, n)[:-1].tolist()
+        return total
+
+    starts, ends = np.full(n, np.iinfo(np.int64).max), np.full(n, np.iinfo(np.int64).min)
+    np.minimum.at(starts, groups, ops["start_ns"][rows])
+    np.maximum.at(ends, groups, ops["end_ns"][rows])
+    columns = (
+        add_up(groups, ops["count"][rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
+        sums(time), add_up(groups, ops["duration_ns"][rows], n)[:-1].tolist(),
+        sums((kinds == KERNEL).astype(np.int64)), sums(copies.astype(np.int64)), sums(moved),
+        _top(profile, busy, group_of, time, n),
+    )  # fmt: skip
+    totals = [LineTotals(*place, *values) for place, *values in zip(at, *columns, strict=True)]
+    order = {cell: i for i, cell in enumerate(profile.sources)}
+    return sorted(totals, key=lambda t: (order.get(t.cell, len(order)), t.cell, t.line))
+
+
+def _top(
+    profile: Profile, rows: _Int, group_of: _Int, time: _Int, n: int
+) -> list[list[tuple[str, int, int]]]:
+    """Return each group's activities by name, the most time first."""
+    names = profile.tables["activities"].names("name")
+    pairs, first = group(group_of, names.codes[rows])
+    spent = add_up(pairs, time, len(first))[:-1]
+    count = np.bincount(pairs, minlength=len(first))
+    table = [*names.categories, "(no name)"]
+    top: list[list[tuple[str, int, int]]] = [[] for _ in range(n)]
+    for i in np.argsort(-spent, kind="stable").tolist():
+        of_group = top[group_of[first[i]]]
+        if len(of_group) < _KERNELS_SHOWN:
+            of_group.append((table[names.codes[rows[first[i]]]], int(count[i]), int(spent[i])))
+    return top
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a source as Python's grammar has them, without their ends."""
+    # str.splitlines would also break at form feeds.
+    return re.split(r"\r\n|\r|\n", text)
 
 
 def source_line(profile: Profile, cell: str | None, line: int) -> str:
     """Return the text of a cell's line without its indentation; empty where it is not known."""
-    lines = profile.sources.get(cell or "", "").splitlines()
+    lines = split_lines(profile.sources.get(cell or "", ""))
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""

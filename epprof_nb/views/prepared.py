@@ -52,6 +52,11 @@ class Prepared:
         return findings.findings(self.profile, work=self.work)
 
     @cached_property
+    def functions(self) -> list[lines.LineTotals]:
+        """Device work of ops whose function stands in a file."""
+        return lines.function_totals(self.profile, self.work)
+
+    @cached_property
     def lines(self) -> list[lines.LineTotals]:
         """Device work at each line of the cells."""
         return lines.line_totals(self.profile, self.work)

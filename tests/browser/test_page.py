@@ -205,10 +205,13 @@ def test_source_shows_heat_and_kernels(opened, page_file):
         "all => all.map(e => +e.style.getPropertyValue('--heat'))"
     )
     assert heat[1] > heat[2] > heat[0] > 0
-    assert page.locator(".ep-kernels >> nth=1").is_hidden()
+    kernels = page.locator(".ep-kernels")
+    assert kernels.is_hidden()
     rows.nth(1).hover()
-    assert page.locator(".ep-kernels >> nth=1").is_visible()
-    assert "gemm" in page.locator(".ep-kernels >> nth=1").text_content()
+    assert kernels.is_visible()
+    assert "gemm" in kernels.text_content()
+    rows.nth(2).focus()
+    assert "DtoH" in kernels.text_content()
 
 
 def test_dark_theme_follows_the_system(opened, drawn_file):

@@ -30,6 +30,7 @@ export interface LineTotals {
   line: number;
   start: number;
   end: number;
+  count: number;
   device_ns: number;
   host_ns: number;
   kernels: number;
@@ -38,9 +39,17 @@ export interface LineTotals {
   top: [name: string, count: number, ns: number][];
 }
 
+/** A stretch of a line to colour: a keyword, a string or a comment. */
+export type Span = [start: number, end: number, kind: "k" | "s" | "c"];
+
+/** A cell, or a function that stands in a file. */
 export interface SourceCell {
   cell: string;
+  file: boolean;
+  /** Number of the first line. */
+  first: number;
   lines: string[];
+  spans: Span[][];
   left_out: number;
   totals: LineTotals[];
 }

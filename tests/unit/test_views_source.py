@@ -1,0 +1,196 @@
+"""The source view: totals of lines against sums made by hand, colours, functions in files."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+from tiny import activity, kernel, line, op, profile
+
+import epprof_nb
+from epprof_nb import op_sources
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.highlight import highlight
+from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.source import source
+
+MODULE = """import epprof_nb
+
+
+@epprof_nb.op("attention")
+def attention(x):
+    def inner():
+        return x
+
+    return inner()
+
+
+def other():
+    pass
+
+
+@epprof_nb.op("mlp")
+@staticmethod
+def mlp(x):
+    return x
+"""
+
+
+def test_totals_of_lines_are_those_of_their_own_work():
+    made = profile(
+        ops=[
+            op(1, "In[1]", 0, 1000, op_type="cell"),
+            line(2, 1, 0, 900, 1),
+            line(3, 2, 10, 110, 2),
+            op(4, "f", 20, 80, 3),
+            line(5, 2, 210, 310, 2, count=4),
+            line(6, 7, 910, 950, 1, cell="In[2]"),
+        ],
+        activities=[
+            kernel(30, 60, 4, name="a"),
+            kernel(240, 280, 5, name="b"),
+            kernel(280, 285, 5, name="a"),
+            activity("memcpy", 300, 310, 5, bytes=1024),
+            activity("memset", 320, 325, 2, bytes=64),
+            activity("synchronization", 0, 900, 2),
+            kernel(400, 407),
+        ],
+        sources={"In[1]": "for x in y:\n    f(x)\n", "In[2]": "z"},
+    )
+    first, second, third = Prepared(made).lines
+    assert (first.line, first.device_ns, first.kernels, first.host_ns) == (1, 5, 0, 900)
+    assert (second.line, second.device_ns, second.kernels) == (2, 85, 3)
+    assert (second.copies, second.bytes, second.count, second.host_ns) == (1, 1024, 5, 200)
+    assert (second.start_ns, second.end_ns) == (10, 310)
+    assert second.top == [("b", 1, 40), ("a", 2, 35), ("memcpy", 1, 10)]
+    assert (third.cell, third.line, third.device_ns, third.top) == ("In[2]", 7, 0, [])
+
+
+def test_totals_of_lines_add_up_to_the_work_of_the_cell():
+    made = synthetic_profile(activities=3000)
+    lines = Prepared(made).lines
+    frame = made.by_line()
+    assert sum(t.device_ns for t in lines) == frame["self_device_ns"].iloc[:-1].sum()
+    busiest = max(lines, key=lambda t: t.device_ns)
+    assert busiest.device_ns == frame["self_device_ns"].max()
+    activities = made.activities
+    of_line = made.ops.index[made.ops["line"] == busiest.line]
+    own = activities[activities["op_id"].isin(of_line)]
+    for name, count, spent in busiest.top:
+        rows = own[own["name"] == name]
+        assert (len(rows), rows["duration_ns"].sum()) == (count, spent)
+
+
+def spans(text):
+    lines = text.split("\n")
+    return [
+        [(kind, line[start:end]) for start, end, kind in found]
+        for line, found in zip(lines, highlight(lines), strict=True)
+    ]
+
+
+def test_keywords_strings_and_comments_are_marked():
+    assert spans('for x in f("a"):  # note') == [
+        [("k", "for"), ("k", "in"), ("s", '"a"'), ("c", "# note")]
+    ]
+    assert spans('x = """a\nb"""') == [[("s", '"""a')], [("s", 'b"""')]]
+    assert spans("f'{x!r} y'")[0][0][0] == "s"
+
+
+def test_what_is_not_python_stays_plain_and_breaks_nothing():
+    assert spans("%%timeit\nx = 1")[0] == []
+    assert spans("x = (1,\n  if") == [[], [("k", "if")]]
+    assert spans('"unterminated') is not None
+    assert highlight([]) == []
+
+
+def test_columns_count_as_javascript_does():
+    (found,) = highlight(["x = '😀' if y else z"])
+    assert found[0] == (4, 8, "s")
+    assert found[1] == (9, 11, "k")
+
+
+def test_source_begins_and_ends_where_the_text_does():
+    made = profile([line(1, 2, 0, 5)], sources={"In[1]": "a\fb\nc\n"})
+    (cell,) = source(Prepared(made))
+    assert (cell["first"], cell["lines"]) == (1, ["a\fb", "c"])
+    assert [t["line"] for t in cell["totals"]] == [2]
+    assert json.loads(json.dumps(cell))["file"] is False
+
+
+@pytest.fixture
+def module(tmp_path):
+    path = tmp_path / "a_model.py"
+    path.write_text(MODULE)
+    spec = importlib.util.spec_from_file_location("a_model", path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def run(module):
+    with epprof_nb.profile() as prof:
+        module.attention(1)
+        module.mlp(2)
+        module.attention(3)
+    return prof
+
+
+def test_functions_of_ops_are_shown_with_their_file(module):
+    prof = run(module)
+    file = module.__file__
+    assert prof.info["op_places"] == {
+        "attention": {"file": file, "line": 4},
+        "mlp": {"file": file, "line": 16},
+    }
+    first, second = source(Prepared(prof))
+    assert (first["cell"], first["file"], first["first"]) == (file, True, 4)
+    assert first["lines"] == MODULE.split("\n")[3:9]
+    assert [(t["line"], t["count"]) for t in first["totals"]] == [(4, 2)]
+    assert second["lines"][-1] == "    return x"
+    assert "other" not in json.dumps([first, second])
+
+
+def test_a_file_that_is_gone_or_changed_is_not_shown(module):
+    from pathlib import Path
+
+    Path(module.__file__).write_text("x = 1\n")
+    assert "op_places" not in run(module).info
+    Path(module.__file__).unlink()
+    assert run(module).sources == {}
+
+
+def test_files_are_not_read_when_a_profile_is_shown(tmp_path):
+    secret = tmp_path / "secret.py"
+    secret.write_text("password = 'x'\n")
+    made = profile([op(1, "f", 0, 5)], info={"op_places": {"f": {"file": str(secret), "line": 1}}})
+    assert source(Prepared(made)) == []
+
+
+@pytest.mark.parametrize(
+    "places", ["text", {"f": 3}, {"f": {"file": 1, "line": "x"}}, {"f": {}}, {"g": None}]
+)
+def test_places_that_make_no_sense_are_passed_over(places):
+    made = profile([op(1, "f", 0, 5)], info={"op_places": places}, sources={"x.py": "\n\na"})
+    assert Prepared(made).functions == []
+    source(Prepared(made))
+
+
+def test_redacting_the_source_leaves_no_text_of_a_function(module):
+    shared = run(module).redacted(["source", "paths"])
+    text = json.dumps([shared.sources, shared.info["op_places"], source(Prepared(shared))])
+    assert "inner" not in text
+    assert "a_model" not in text
+
+
+def test_decorating_what_has_no_code_is_fine():
+    op_sources.remember("built in", len)
+    op_sources.remember("class method", classmethod(run))
+    assert op_sources.of_ops(profile([op(1, "built in", 0, 1)]).tables["ops"]) == ({}, {})
+
+
+def test_totals_do_not_depend_on_the_order_of_the_ops():
+    made = synthetic_profile(activities=500)
+    shuffled = made.tables["ops"].take(np.random.default_rng(0).permutation(len(made.ops)))
+    other = epprof_nb.profiles.Profile({**made.tables, "ops": shuffled}, made.info, made.sources)
+    assert Prepared(other).lines == Prepared(made).lines
