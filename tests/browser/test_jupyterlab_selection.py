@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_jupyterlab import _notebook, _open, _run_all
+from tests.browser.test_jupyterlab import _notebook, _open, _run_all
 
 pytestmark = pytest.mark.browser
 
@@ -41,7 +41,7 @@ def _run(page, number: int, expect: str) -> None:
 
 def _place(viewer, label: str) -> tuple[dict, float]:
     viewer.locator(".ep-tabs").scroll_into_view_if_needed()
-    box = viewer.locator("canvas").first.bounding_box()
+    box = viewer.locator(".ep-stage canvas").first.bounding_box()
     lane = viewer.locator(f".ep-label:has-text('{label}')").first.bounding_box()
     return box, lane["y"] + 8
 
@@ -77,7 +77,7 @@ def test_python_lights_the_rows_of_a_dataframe(lab_view):
     viewer.locator(".ep-timeline").press("0")
     page.wait_for_timeout(400)
     _, stream = _place(viewer, "stream 7")
-    colours = viewer.locator("canvas").first.evaluate(
+    colours = viewer.locator(".ep-stage canvas").first.evaluate(
         """(canvas, places) => places.map(([x, y]) => {
           const ratio = canvas.width / canvas.clientWidth;
           const data = canvas.getContext("2d").getImageData(x * ratio, y * ratio, 8, 1).data;

@@ -6,8 +6,7 @@ import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.page import View, write_html
-
-from .test_page import COPY, KERNEL, _click, _lane_y, _pixel, _ready, _x
+from tests.browser.pixels import COPY, KERNEL, click, lane_y, pixel, ready, x_at
 
 pytestmark = pytest.mark.browser
 
@@ -24,26 +23,26 @@ def _field(page, label: str) -> str:
 
 
 def _drag_ruler(page, start_ms: float, end_ms: float) -> None:
-    box = page.locator("canvas").bounding_box()
-    page.mouse.move(box["x"] + _x(page, start_ms), box["y"] + 8)
+    box = page.locator(".ep-stage canvas").first.bounding_box()
+    page.mouse.move(box["x"] + x_at(page, start_ms), box["y"] + 8)
     page.mouse.down()
-    page.mouse.move(box["x"] + _x(page, (start_ms + end_ms) / 2), box["y"] + 10, steps=3)
-    page.mouse.move(box["x"] + _x(page, end_ms), box["y"] + 10, steps=3)
+    page.mouse.move(box["x"] + x_at(page, (start_ms + end_ms) / 2), box["y"] + 10, steps=3)
+    page.mouse.move(box["x"] + x_at(page, end_ms), box["y"] + 10, steps=3)
     page.mouse.up()
     page.wait_for_timeout(120)
 
 
 def _lit(page, ms: float, y: float, colour) -> bool:
-    return colour in {_pixel(page, _x(page, ms) + dx, y) for dx in range(8)}
+    return colour in {pixel(page, x_at(page, ms) + dx, y) for dx in range(8)}
 
 
 @pytest.fixture
 def page(opened, page_file):
-    return _ready(opened(page_file.as_uri()))
+    return ready(opened(page_file.as_uri()))
 
 
 def test_a_kernel_tells_its_launch_delay_and_line(page):
-    _click(page, 37, _lane_y(page, "stream 7"))
+    click(page, 37, lane_y(page, "stream 7"))
     assert _field(page, "queued") == "14.0 ms"  # called at 16, started at 30 ms
     assert _field(page, "launched by") == "cuLaunchKernel"
     assert "y = step(x)" in _field(page, "source")
@@ -53,20 +52,20 @@ def test_a_kernel_tells_its_launch_delay_and_line(page):
 
 def test_a_line_leads_from_the_launch_to_the_kernel(page):
     # Somewhere between the call's end of the line, at 16 ms, and the kernel's, at 30 ms.
-    y = _lane_y(page, "stream 7") - 14
-    across = range(int(_x(page, 16)), int(_x(page, 30)))
-    before = [_pixel(page, x, y) for x in across]
-    _click(page, 37, _lane_y(page, "stream 7"))
-    after = [_pixel(page, x, y) for x in across]
+    y = lane_y(page, "stream 7") - 14
+    across = range(int(x_at(page, 16)), int(x_at(page, 30)))
+    before = [pixel(page, x, y) for x in across]
+    click(page, 37, lane_y(page, "stream 7"))
+    after = [pixel(page, x, y) for x in across]
     darker = [sum(b) - sum(a) for a, b in zip(after, before, strict=True)]
     assert max(darker) > 300
     page.keyboard.press("Escape")
     page.wait_for_timeout(120)
-    assert [_pixel(page, x, y) for x in across] == before
+    assert [pixel(page, x, y) for x in across] == before
 
 
 def test_the_launch_is_a_link_and_leads_back(page):
-    _click(page, 37, _lane_y(page, "stream 7"))
+    click(page, 37, lane_y(page, "stream 7"))
     page.click(".ep-group >> text=cuLaunchKernel")
     page.wait_for_timeout(120)
     assert page.locator(".ep-leaf").inner_text() == "cuLaunchKernel"
@@ -77,7 +76,7 @@ def test_the_launch_is_a_link_and_leads_back(page):
 
 
 def test_steps_go_to_the_neighbours_in_the_stream(page):
-    _click(page, 37, _lane_y(page, "stream 7"))
+    click(page, 37, lane_y(page, "stream 7"))
     page.click("[aria-label='Next in the stream']")
     page.wait_for_timeout(120)
     assert page.locator(".ep-leaf").inner_text() == "memset"
@@ -90,12 +89,12 @@ def test_steps_go_to_the_neighbours_in_the_stream(page):
 
 
 def test_f_shows_the_selection_and_escape_clears_it(page):
-    stream = _lane_y(page, "stream 7")
-    _click(page, 47, stream)
+    stream = lane_y(page, "stream 7")
+    click(page, 47, stream)
     page.keyboard.press("f")
     page.wait_for_timeout(350)
-    assert _pixel(page, _x(page, 20), stream + 4) == (0, 158, 115)
-    assert _pixel(page, _x(page, 85), stream + 4) == (0, 158, 115)
+    assert pixel(page, x_at(page, 20), stream + 4) == (0, 158, 115)
+    assert pixel(page, x_at(page, 85), stream + 4) == (0, 158, 115)
     page.keyboard.press("Escape")
     page.wait_for_timeout(80)
     assert "Click an event" in _panel(page)
@@ -103,7 +102,7 @@ def test_f_shows_the_selection_and_escape_clears_it(page):
 
 def test_a_value_is_copied_with_its_exact_number(page):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    _click(page, 37, _lane_y(page, "stream 7"))
+    click(page, 37, lane_y(page, "stream 7"))
     page.click(".ep-group dl > div:has(dt:text-is('duration')) button")
     page.wait_for_timeout(80)
     assert page.evaluate("navigator.clipboard.readText()") == "15000000"
@@ -133,26 +132,26 @@ def test_a_spans_edge_can_be_dragged(page):
     _drag_ruler(page, 20, 50)
     text = page.locator(".ep-span-head strong").inner_text()
     assert abs(float(text.split()[0]) - 10) < 0.3
-    box = page.locator("canvas").bounding_box()
-    page.mouse.click(box["x"] + _x(page, 80), box["y"] + 8)
+    box = page.locator(".ep-stage canvas").first.bounding_box()
+    page.mouse.click(box["x"] + x_at(page, 80), box["y"] + 8)
     assert page.locator(".ep-span").is_hidden()
 
 
 def test_keys_set_a_span_at_the_pointer(page):
-    stream = _lane_y(page, "stream 7")
+    stream = lane_y(page, "stream 7")
     page.locator(".ep-timeline").focus()
-    page.hover("canvas", position={"x": _x(page, 30), "y": stream})
+    page.hover(".ep-stage canvas", position={"x": x_at(page, 30), "y": stream})
     page.keyboard.press("i")
-    page.hover("canvas", position={"x": _x(page, 45), "y": stream})
+    page.hover(".ep-stage canvas", position={"x": x_at(page, 45), "y": stream})
     page.keyboard.press("o")
     page.wait_for_timeout(100)
     assert abs(float(page.locator(".ep-span-head strong").inner_text().split()[0]) - 15) < 0.3
     # The band tints the ruler between its edges.
-    assert _pixel(page, _x(page, 38), 2) != _pixel(page, _x(page, 60), 2)
+    assert pixel(page, x_at(page, 38), 2) != pixel(page, x_at(page, 60), 2)
 
 
 def test_search_lights_counts_and_steps(page):
-    stream, copies = _lane_y(page, "stream 7"), _lane_y(page, "stream 13")
+    stream, copies = lane_y(page, "stream 7"), lane_y(page, "stream 13")
     page.locator(".ep-timeline").focus()
     page.keyboard.press("/")
     page.keyboard.type("GEMM|DtoH")
@@ -162,9 +161,9 @@ def test_search_lights_counts_and_steps(page):
     page.locator(".ep-search input").fill("gemm|dtoh")
     page.wait_for_timeout(350)
     assert told.inner_text() == "2 found"
-    assert _pixel(page, _x(page, 44), stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 44), stream + 6) == KERNEL
     assert _lit(page, 84, copies, COPY)
-    assert _pixel(page, _x(page, 22), stream + 6) != KERNEL
+    assert pixel(page, x_at(page, 22), stream + 6) != KERNEL
     page.keyboard.press("Enter")
     page.wait_for_timeout(350)
     assert told.inner_text() == "1 of 2"
@@ -176,7 +175,7 @@ def test_search_lights_counts_and_steps(page):
     page.keyboard.press("Escape")
     page.wait_for_timeout(100)
     assert page.locator(".ep-search").is_hidden()
-    assert _pixel(page, _x(page, 22), stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
 
 
 @pytest.mark.parametrize(
@@ -191,7 +190,7 @@ def test_search_says_quietly_what_it_cannot_find(page, pattern, told):
 
 
 def test_numbers_of_the_summary_lead_to_what_they_count(page):
-    stream, copies = _lane_y(page, "stream 7"), _lane_y(page, "stream 13")
+    stream, copies = lane_y(page, "stream 7"), lane_y(page, "stream 13")
     page.click(".ep-count >> text=kernels")
     page.wait_for_timeout(350)
     assert "2 kernels" in _panel(page).replace("\n", " ")
@@ -203,7 +202,7 @@ def test_numbers_of_the_summary_lead_to_what_they_count(page):
     page.locator(".ep-timeline").press("0")
     page.wait_for_timeout(350)
     assert _lit(page, 84, copies, COPY)
-    assert _pixel(page, _x(page, 22), stream + 6) != KERNEL
+    assert pixel(page, x_at(page, 22), stream + 6) != KERNEL
     gaps = page.locator(".ep-count >> text=idle gap")
     lengths = []
     for _ in range(3):
@@ -216,14 +215,14 @@ def test_numbers_of_the_summary_lead_to_what_they_count(page):
 
 
 def test_a_row_of_the_breakdown_lights_and_goes_to_its_events(page):
-    stream = _lane_y(page, "stream 7")
+    stream = lane_y(page, "stream 7")
     page.click("[role=tab][data-tab=breakdown]")
     page.click("[data-by=kernel]")
     page.click(".ep-breakdown td >> text=gemm")
     page.wait_for_timeout(350)
     # 30 to 45 ms with a little around it fills the window.
-    assert _pixel(page, _x(page, 12), stream + 6) == KERNEL
-    assert _pixel(page, _x(page, 88), stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 12), stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 88), stream + 6) == KERNEL
     assert "gemm" in _panel(page)
 
 
@@ -231,7 +230,7 @@ def test_a_line_of_the_source_lights_and_goes_to_its_events(page):
     page.click("[role=tab][data-tab=source]")
     page.click(".ep-source tbody tr >> nth=0")
     page.wait_for_timeout(350)
-    copies = _lane_y(page, "stream 13")
+    copies = lane_y(page, "stream 13")
     # 1 to 10 ms: the copy from 5 to 10 stands in the right half.
     assert _lit(page, 70, copies, COPY)
     assert not _lit(page, 20, copies, COPY)
@@ -248,13 +247,13 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     prepared = Prepared(profile)
     prepared.selections.give(dict([rows_of_frame(profile, rows)]))
     path.write_text(whole(prepared))
-    page = _ready(opened(path.as_uri()))
+    page = ready(opened(path.as_uri()))
     page.wait_for_timeout(350)
     assert "2 rows of a DataFrame" in _panel(page).replace("\n", " ")
     page.locator(".ep-timeline").press("0")
     page.wait_for_timeout(350)
-    assert _lit(page, 84, _lane_y(page, "stream 13"), COPY)
-    assert _pixel(page, _x(page, 22), _lane_y(page, "stream 7") + 6) != KERNEL
+    assert _lit(page, 84, lane_y(page, "stream 13"), COPY)
+    assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) != KERNEL
     page.click("[aria-label='Next of these']")
     page.wait_for_timeout(350)
     assert page.locator(".ep-leaf").inner_text() == "HtoD"
@@ -283,7 +282,7 @@ def test_selected_rows_survive_the_thinning_of_a_large_profile(opened, tmp_path)
 def test_a_large_pages_span_says_that_it_is_about(opened, tmp_path):
     path = tmp_path / "large.html"
     write_html(synthetic_profile(activities=150_000), path)
-    page = _ready(opened(path.as_uri()))
+    page = ready(opened(path.as_uri()))
     page.wait_for_timeout(400)
     _drag_ruler(page, 20, 60)
     assert "stand for several events" in page.locator(".ep-span").inner_text()

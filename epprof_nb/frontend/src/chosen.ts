@@ -3,7 +3,7 @@
 
 import { heading, panel } from "./details.ts";
 import { h } from "./dom.ts";
-import { count } from "./format.ts";
+import { count, position } from "./format.ts";
 import type { Hit } from "./hit.ts";
 import type { Events } from "./model.ts";
 import type { Lit } from "./renderer.ts";
@@ -203,7 +203,6 @@ export class Chosen {
   #manyBar(): HTMLElement[] {
     if (!this.#many) return [];
     const { label, step } = this.#many;
-    const at = step.number === null ? "" : `${count(step.number + 1)} of `;
     const button = (sign: string, title: string, by: 1 | -1): HTMLElement => {
       const one = h("button", { type: "button", "aria-label": title, title }, sign);
       one.disabled = step.count === 0;
@@ -217,7 +216,7 @@ export class Chosen {
         "span",
         { class: "ep-step" },
         button("‹", "Previous of these", -1),
-        h("strong", {}, `${at}${count(step.count)}`),
+        h("strong", {}, position(step.number, step.count, step.about)),
         ` ${label}`,
         button("›", "Next of these", 1),
       ),

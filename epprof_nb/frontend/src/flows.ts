@@ -8,6 +8,8 @@ import type { Ref } from "./wanted.ts";
 
 /** From this many on, lines step back behind what they lead to. */
 const MANY = 24;
+/** How opaque they are then, as a colour's last two digits. */
+const STEP_BACK = "90";
 /** Pixels below a row's upper edge at which lines arrive: above its names. */
 const INTO = 3;
 
@@ -26,7 +28,10 @@ export class Flows implements Overlay {
     const lines = places(this.#pairs, geometry);
     if (lines.length === 0) return;
     renderer.clip(geometry.ruler, geometry.height);
-    renderer.lines(lines, lines.length > MANY ? geometry.palette.faint : undefined);
+    renderer.lines(
+      lines,
+      lines.length > MANY ? `${geometry.palette.faint}${STEP_BACK}` : undefined,
+    );
     renderer.clip(0, geometry.height);
   }
 }
@@ -40,7 +45,7 @@ export function places(pairs: [from: Ref, to: Ref][], geometry: Geometry): [Plac
     const below = lanes.get(to.lane);
     if (!above || !below) continue;
     lines.push([
-      [from.start, onCanvas(above, middle(above, from.level), geometry)],
+      [from.start, onCanvas(above, foot(above, from.level), geometry)],
       [to.start, onCanvas(below, bandOf(below, to.level).y + INTO, geometry)],
     ]);
   }
@@ -58,9 +63,9 @@ export function bandOf(placed: PlacedLane, level: number): { y: number; height: 
   return { y: y + (level * height) / rows, height: height / rows };
 }
 
-function middle(lane: PlacedLane, level: number): number {
+function foot(lane: PlacedLane, level: number): number {
   const { y, height } = bandOf(lane, level);
-  return y + height / 2;
+  return y + height - 1;
 }
 
 /** Where a row is on the canvas; what is scrolled out of sight above is at the lanes' edge. */

@@ -24,6 +24,14 @@ export function count(value: number | bigint): string {
   return value.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
+/** How many there are, and the number (from 0) of one of them; rounded where it is no more than so. */
+export function position(number: number | null, total: number, about = false): string {
+  const place = number === null ? "" : `${count(number + 1)} of `;
+  if (!about) return `${place}${count(total)}`;
+  const digits = 10 ** Math.max(Math.floor(Math.log10(Math.max(total, 1))) - 1, 0);
+  return `about ${count(Math.round(total / digits) * digits)}`;
+}
+
 /** Nanoseconds in the unit that fits. */
 export function duration(ns: number): string {
   if (ns === 0) return "0 s";

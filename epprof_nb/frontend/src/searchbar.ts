@@ -2,7 +2,7 @@
 
 import type { Chosen } from "./chosen.ts";
 import { h } from "./dom.ts";
-import { count } from "./format.ts";
+import { position } from "./format.ts";
 import type { Supply } from "./supply.ts";
 import type { Wanted } from "./wanted.ts";
 
@@ -86,7 +86,7 @@ export class SearchBar {
     try {
       const step = await this.supply.step(wanted, {});
       if (this.#asked !== pattern) return false;
-      this.#tell(step.count ? `${count(step.count)} found` : "none");
+      this.#tell(step.count ? `${position(null, step.count, step.about)} found` : "none");
       if (step.count) await this.chosen.want(wanted, "matches", false);
       else if (this.chosen.wanted?.what === "search") this.chosen.clear();
       return step.count > 0;
@@ -99,7 +99,7 @@ export class SearchBar {
   async #walk(by: 1 | -1): Promise<void> {
     if (!(await this.#look())) return;
     const step = await this.chosen.walk(by, this.from());
-    if (step?.event) this.#tell(`${count((step.number ?? 0) + 1)} of ${count(step.count)}`);
+    if (step?.event) this.#tell(position(step.number, step.count, step.about));
   }
 
   #tell(text: string, wrong = false): void {

@@ -32,7 +32,7 @@ export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range)
     bytes: 0,
     ops: { rows: [], total: 0 },
     names: { rows: [], total: 0 },
-    approximate: events.thinned,
+    approximate: false,
   };
   for (const slice of act.slices) {
     const [first, end] = visible(slice, span);

@@ -8,23 +8,29 @@ import { membersOf, type Ref, refOf, type Step, type Wanted, type Where } from "
 export class Walk {
   readonly #order: Ref[] = [];
   readonly #count: number;
+  readonly #about: boolean;
 
   constructor(events: Events, wanted: Wanted) {
     const rows = found(events, wanted);
     let count = 0;
+    let about = false;
     for (const set of events.sets()) {
       for (const event of rows[set.prefix] ?? []) {
         this.#order.push(refOf({ set, event }));
-        count += membersOf(set, event);
+        const members = membersOf(set, event);
+        count += members;
+        about ||= members > 1;
       }
     }
     this.#order.sort((a, b) => a.start - b.start);
     this.#count = count;
+    this.#about = about;
   }
 
   step(where: Where): Step {
     const events = this.#order;
     const told: Step = { count: this.#count, start: null, end: null, number: null, event: null };
+    if (this.#about) told.about = true;
     if (events.length === 0) return told;
     told.start = events[0].start;
     told.end = events.reduce((end, one) => Math.max(end, one.start + one.dur), told.start);

@@ -32,6 +32,8 @@ export interface Step {
   end: number | null;
   number: number | null;
   event: Ref | null;
+  /** Whether some were counted with rectangles that stand for several events. */
+  about?: boolean;
 }
 
 /** Which event to step to: by number from 0 (it goes round), or the first one from a time on. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { nextGap } from "../src/counted.ts";
 import { Bundle } from "../src/decode.ts";
 import { groups } from "../src/fields.ts";
+import { position } from "../src/format.ts";
 import { Events, type EventsHeader, type Overview } from "../src/model.ts";
 import { compile, matches } from "../src/pattern.ts";
 import { related } from "../src/related.ts";
@@ -132,6 +133,13 @@ describe("a walk", () => {
   test("begins at a time", () => {
     expect(walk.step({ at: 15 }).number).toBe(2);
     expect(walk.step({ at: 999 }).number).toBe(0);
+  });
+  test("counts about right where a rectangle stands for several, and says so", () => {
+    const merged = profile({ "act.members": { tag: "i32", values: [1, 1234, 1] } });
+    const step = new Walk(merged, { what: "search", pattern: "gemm" }).step({});
+    expect(step).toMatchObject({ count: 1235, about: true });
+    expect(position(null, step.count, step.about)).toBe("about 1,200");
+    expect(position(1, 5)).toBe("2 of 5");
   });
   test("of nothing is nothing", () => {
     const none = new Walk(all, { what: "search", pattern: "absent" });
