@@ -5,6 +5,7 @@ import { Rects, rects } from "./cull.ts";
 import { level } from "./levels.ts";
 import type { Frame } from "./renderer.ts";
 import { COPY, DIMMED, EDGE, fill, GAP, HATCH, HATCHED_FROM, KINDS, shape } from "./shapes.ts";
+import type { Palette } from "./theme.ts";
 
 export class Canvas2dBars implements Bars {
   readonly name = "canvas2d";
@@ -39,35 +40,36 @@ export class Canvas2dBars implements Bars {
     { band }: Row,
     dim: number,
   ): void {
-    const { length, x, width, alpha, kind } = this.#rects;
+    const { length, shared, kinds, x, width, alpha, kind } = this.#rects;
+    const edged = band.look === "op";
     // One colour after the other: setting it anew for each rectangle costs more than drawing it.
     for (const now of KINDS) {
+      if (!(kinds & (1 << now))) continue;
       const { y, height } = shape(band, now);
-      const hatched = now === COPY && band.look === "activity";
-      const pattern = hatched ? this.#hatched(c, palette.background) : null;
-      const edged = band.look === "op";
-      const colours = [fill(band, palette, now), ...(edged ? [palette.edges[now]] : [])];
-      colours.forEach((colour, edge) => {
-        c.fillStyle = colour;
-        for (let i = 0; i < length; i++) {
-          if (kind[i] !== now) continue;
-          c.globalAlpha = dim * alpha[i];
-          const left = x[i] / ratio;
-          const whole = width[i] / ratio;
-          const wide = whole > GAP.from ? whole - GAP.gap : whole;
-          // A narrow op is all edge.
-          if (edge || !edged || wide > EDGE)
-            c.fillRect(left, y, edge ? Math.min(wide, EDGE) : wide, height);
-          if (!pattern || wide < HATCHED_FROM) continue;
-          c.fillStyle = pattern;
-          c.fillRect(left, y, wide, height);
-          c.fillStyle = colour;
-        }
-      });
+      c.fillStyle = fill(band, palette, now);
+      // What is narrow of ops is all edge.
+      for (let i = 0; i < (edged ? shared : length); i++) {
+        if (kind[i] !== now) continue;
+        c.globalAlpha = dim * alpha[i];
+        const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
+        c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
+      }
+      const pattern = now === COPY && band.look === "activity" && this.#hatched(c, palette);
+      const second = pattern || (edged && palette.edges[now]);
+      if (!second) continue;
+      c.fillStyle = second;
+      for (let i = 0; i < (edged ? length : shared); i++) {
+        if (kind[i] !== now) continue;
+        c.globalAlpha = dim * alpha[i];
+        const wide = width[i] / ratio;
+        if (!edged && wide - GAP.gap < HATCHED_FROM) continue;
+        const part = !edged ? wide - GAP.gap : i < shared ? Math.min(wide, EDGE) : wide;
+        c.fillRect(x[i] / ratio, y, part, height);
+      }
     }
   }
 
-  #hatched(c: CanvasRenderingContext2D, colour: string): CanvasPattern | null {
+  #hatched(c: CanvasRenderingContext2D, { background: colour }: Palette): CanvasPattern | null {
     const known = this.#hatch.get(colour);
     if (known !== undefined) return known;
     const { period, line, alpha } = HATCH;

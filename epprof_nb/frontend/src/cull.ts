@@ -6,10 +6,16 @@ import { covered, opacity } from "./shapes.ts";
 
 /** Narrower events are drawn pixel by pixel: edges within a pixel would not add up otherwise. */
 const NARROW = 2;
+/** Opacities nearer than this look the same. */
+const SAME = 0.02;
 
 /** Rectangles of one row, as columns that are kept from frame to frame. */
 export class Rects {
   length = 0;
+  /** From here on, rectangles are pixels that narrow events share. */
+  shared = 0;
+  /** Bit k is set where there is a rectangle of kind k. */
+  kinds = 0;
   x = new Float32Array(1024);
   width = new Float32Array(1024);
   alpha = new Float32Array(1024);
@@ -21,6 +27,7 @@ export class Rects {
 
   clear(width: number): void {
     this.length = 0;
+    this.kinds = 0;
     if (this.covered.length < width) {
       this.covered = new Float32Array(width);
       this.most = new Float32Array(width);
@@ -33,6 +40,7 @@ export class Rects {
   push(x: number, width: number, alpha: number, kind: number): void {
     if (this.length === this.x.length) this.#grow();
     const i = this.length++;
+    this.kinds |= 1 << kind;
     this.x[i] = x;
     this.width[i] = width;
     this.alpha[i] = alpha;
@@ -51,11 +59,21 @@ export class Rects {
     }
   }
 
-  /** Makes rectangles of the pixels. */
+  /** Makes rectangles of the pixels, one of neighbours that look the same. */
   gather(): void {
     const { covered, main } = this;
-    for (let pixel = 0; pixel < covered.length; pixel++) {
-      if (covered[pixel] > 0) this.push(pixel, 1, Math.min(covered[pixel], 1), main[pixel]);
+    this.shared = this.length;
+    for (let pixel = 0; pixel < covered.length; ) {
+      const from = pixel++;
+      if (covered[from] === 0) continue;
+      const alpha = Math.min(covered[from], 1);
+      while (
+        covered[pixel] > 0 &&
+        main[pixel] === main[from] &&
+        Math.abs(Math.min(covered[pixel], 1) - alpha) < SAME
+      )
+        pixel++;
+      this.push(from, pixel - from, alpha, main[from]);
     }
   }
 

@@ -80,11 +80,15 @@ function strip(
   c.globalAlpha = STRIP_ALPHA;
   c.beginPath();
   c.moveTo(0, y + height);
+  let top = y + height;
   for (let x = 0; x < width; x++) {
-    const top = y + height - share(x) * height;
+    const next = y + height - share(x) * height;
+    if (next === top) continue;
     c.lineTo(x, top);
-    c.lineTo(x + 1, top);
+    c.lineTo(x, next);
+    top = next;
   }
+  c.lineTo(width, top);
   c.lineTo(width, y + height);
   c.closePath();
   c.fill();

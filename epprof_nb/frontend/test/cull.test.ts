@@ -90,8 +90,9 @@ describe("what is thinner than a pixel", () => {
     const many = Array.from({ length: 2000 }, (_, i): [number, number] => [i * 5, 2]);
     for (const start of [1000, 1003, 1007.5]) {
       const found = drawn(row(many), { start, end: start + 1000 });
-      expect(found).toHaveLength(100);
+      expect(found.reduce((sum, { width }) => sum + width, 0)).toBe(100);
       for (const { alpha } of found) expect(alpha).toBeCloseTo(opacity(0.4), 1);
+      expect(found.length).toBeLessThan(10);
     }
   });
   test("shows the kind that covers most of the pixel", () => {
@@ -120,5 +121,5 @@ test("what stands for several events is as faint as they cover little", () => {
 
 test("on a screen with two pixels a CSS pixel, the least width is two", () => {
   const found = drawn(row([[500, 0]]), view, 200, 2);
-  expect(found.map(({ x }) => x)).toEqual([100, 101]);
+  expect(found).toEqual([{ x: 100, width: 2, alpha: 1, kind: 1 }]);
 });
