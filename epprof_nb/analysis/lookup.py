@@ -43,10 +43,16 @@ class RowIndex:
         if not len(self._rows):
             return np.full(len(ids), MISSING, np.int64)
         if self._sorted is None:
-            inside = (ids >= self._low) & (ids <= self._low + len(self._rows) - 1)
-            inside &= ids != MISSING
-            at = np.where(inside, ids, self._low) - self._low
-            return np.where(inside, self._rows[at], MISSING)
+            # As unsigned numbers, those below the lowest id are too large as well. No row was
+            # entered for `MISSING`, should it lie between the ids.
+            at = ids - self._low
+            outside = at.view(np.uint64) >= len(self._rows)
+            if not outside.any():
+                return self._rows[at]
+            at[outside] = 0
+            found = self._rows[at]
+            found[outside] = MISSING
+            return found
         at = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
         return np.where(self._sorted[at] == ids, self._rows[at], MISSING)
 

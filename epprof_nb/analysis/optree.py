@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _Rows = npt.NDArray[np.int64]
 
+_LEVELS = 64
+"""Ops nested deeper than this are put in order by a method whose cost does not grow with depth."""
+
 
 class OpTree:
     """Parents, children and subtrees of the ops, by row of the ops table.
@@ -44,8 +47,13 @@ class OpTree:
     def __init__(self, ops: Table) -> None:
         self._ops = ops
         self._index = RowIndex(ops["op_id"])
-        self.parent = _without_cycles(self._index.rows(ops["parent_op_id"]))
-        self.enter, self.leave = _preorder(self.parent)
+        parent = self._index.rows(ops["parent_op_id"])
+        numbers = _as_they_are(parent)
+        if numbers is None:
+            parent = _without_cycles(parent)
+            numbers = _preorder(parent)
+        self.parent = parent
+        self.enter, self.leave = numbers
         # In preorder, the ops around number k are those before it that have not been left yet.
         left = np.cumsum(np.bincount(self.leave, minlength=len(self) + 1))[: len(self)]
         self.depth = (np.arange(len(self)) - left)[self.enter]
@@ -135,6 +143,34 @@ def _without_cycles(parent: _Rows) -> _Rows:
     parent = parent.copy()
     parent[jump[jump >= 0]] = MISSING
     return parent
+
+
+def _as_they_are(parent: _Rows) -> tuple[_Rows, _Rows] | None:
+    """Number the rows in their own order where that is a preorder, as one thread records them."""
+    rows = np.arange(len(parent))
+    if not (parent < rows).all():
+        return None
+    depth = np.zeros(len(parent), np.uint8)
+    level = np.flatnonzero(parent >= 0)
+    above = parent[level]
+    deepest = 0
+    while len(level):
+        if deepest == _LEVELS:
+            return None
+        deepest += 1
+        depth[level] += 1
+        # An op is met once for each op above it.
+        deeper = parent[above] >= 0
+        level, above = level[deeper], parent[above[deeper]]
+    size = np.ones(len(parent), np.int64)
+    for number in range(deepest, 0, -1):
+        level = np.flatnonzero(depth == number)
+        np.add.at(size, parent[level], size[level])
+    child = np.flatnonzero(parent >= 0)
+    # Each subtree lies within its parent's stretch, which has no room for anything else.
+    if (rows[child] + size[child] > parent[child] + size[parent[child]]).any():
+        return None
+    return rows, rows + size
 
 
 def _preorder(parent: _Rows) -> tuple[_Rows, _Rows]:

@@ -98,7 +98,7 @@ def draw_lanes(
         shown[number] = count
     work = prepared.work
     window = (low, high)
-    ops = _rects(tables["ops"], layout.ops, work.main_kind, shown, window)
+    ops = _rects(tables["ops"], layout.ops, work.main_kind(slice(None)), shown, window)
     _draw(axes, ops, tops, colours=OP_COLOURS)
     activities = _rects(tables["activities"], layout.activities, work.kinds, shown, window)
     _draw(axes, activities, tops, colours=KIND_COLOURS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epprof_nb.views.describe import describe
 from epprof_nb.views.events import Window
-from epprof_nb.views.pack import pack, pack_counters, pack_window
+from epprof_nb.views.pack import headline, pack_counters, pack_first, pack_window
 from epprof_nb.views.related import related
 from epprof_nb.views.source import source
 from epprof_nb.views.span import breakdown
@@ -29,8 +29,12 @@ class Reply(NamedTuple):
     data: bytes | None = None
 
 
-def _overview(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
-    return Reply({}, pack(prepared, live=True))
+def _first(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+    return Reply({}, pack_first(prepared))
+
+
+def _headline(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+    return Reply({"headline": headline(prepared)})
 
 
 def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
@@ -91,7 +95,8 @@ def _span(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
 
 
 _ANSWERS: dict[str, Callable[[Prepared, Mapping[str, Any]], Reply]] = {
-    "overview": _overview,
+    "first": _first,
+    "headline": _headline,
     "window": _window,
     "counters": _counters,
     "describe": _describe,

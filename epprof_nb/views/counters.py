@@ -18,6 +18,7 @@ from epprof_nb.analysis.attribute import device_work
 from epprof_nb.analysis.idle import busy_intervals
 from epprof_nb.id_lookup import find
 from epprof_nb.schema import MISSING
+from epprof_nb.views.layout import device_names
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -213,11 +214,13 @@ def tracks(prepared: Prepared) -> list[dict[str, Any]]:
     activities = prepared.profile.tables["activities"]
     copies = activities.names("kind").equals("memcpy") & (activities["bytes"] > 0)
     copying = set(np.unique(activities["device_id"][copies]).tolist())
+    names = device_names(prepared.profile.info)
+    devices = sorted({lane.device for lane in prepared.layout.lanes if lane.device >= 0})
     return [
-        {"what": what, "device": device.device_id, "name": device.name}
-        for device in prepared.summary.busy
+        {"what": what, "device": device, "name": names.get(device, f"device {device}")}
+        for device in devices
         for what in ("busy", "launches", "copied")
-        if what != "copied" or device.device_id in copying
+        if what != "copied" or device in copying
     ]
 
 

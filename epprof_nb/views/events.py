@@ -187,7 +187,7 @@ def events(
             columns[f"{prefix}.kept"] = kept.astype(np.int64)
         if prefix == "op":
             owner = parent[rows]
-            columns["op.kind"] = work.main_kind[rows].astype(np.int64)
+            columns["op.kind"] = work.main_kind(rows).astype(np.int64)
         else:
             # Only the owners of what is sent: those of all would be a pass over the table.
             owner = work.tree.rows(table["op_id"][rows])

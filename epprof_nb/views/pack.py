@@ -10,6 +10,7 @@ from epprof_nb.views import counters
 from epprof_nb.views.encode import bundle
 from epprof_nb.views.events import Window, events
 from epprof_nb.views.source import source
+from epprof_nb.views.summary import device_word, wall_of
 from epprof_nb.views.tables import offered, table
 from epprof_nb.views.tree import tree
 from epprof_nb.views.units import duration, percent, shorten
@@ -20,18 +21,46 @@ if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
     from epprof_nb.views.events import Ints
     from epprof_nb.views.prepared import Prepared
+    from epprof_nb.views.selections import Standing
 
 _PAYLOAD_BYTES = 1_150_000
 """Base64 of this, the viewer and the picture stay under 2 MB together."""
 _RECTANGLES, _FEWEST = 60_000, 300
+_FIRST_WIDTH = 1200.0
+"""Pixels of a live view's first picture, before its width is known."""
 
 
-def overview(prepared: Prepared) -> dict[str, Any]:
-    """All that is not an event: summary, findings, lanes, which counters, tables, source."""
+def skeleton(prepared: Prepared) -> dict[str, Any]:
+    """What the first picture needs and costs little: range, lanes, which counters there are.
+
+    The summary has only what is known without looking at every event.
+    """
     profile = prepared.profile
-    summary = prepared.summary
+    error = profile.info.get("error")
     return {
         "range": time_range(profile),
+        "summary": {
+            "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
+            "stray": None, "incomplete": False, "empty": None,
+            "error": None if error is None else str(error),
+            "device_word": device_word(profile.info), "notes": _notes(profile),
+        },
+        "findings": [],
+        "gaps": [],
+        "lanes": [
+            {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
+             "device": lane.device, "thread": lane.thread}
+            for lane in prepared.layout.lanes
+        ],
+        "counters": counters.tracks(prepared),
+        "breakdowns": offered(prepared),
+    }  # fmt: skip
+
+
+def headline(prepared: Prepared) -> dict[str, Any]:
+    """Summary, findings and idle gaps, as the skeleton has room for them."""
+    summary = prepared.summary
+    return {
         "summary": {
             "wall": duration(summary.wall_ns),
             "busy": [
@@ -47,23 +76,28 @@ def overview(prepared: Prepared) -> dict[str, Any]:
             "empty": summary.empty,
             "error": summary.error,
             "device_word": summary.device_word,
-            "notes": [shorten(str(n), 500) for n in (profile.info.get("notes") or ())[:20]],
+            "notes": _notes(prepared.profile),
         },
         "findings": [
             {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in prepared.findings
         ],
         "gaps": [list(gap) for gap in summary.longest_gaps],
-        "lanes": [
-            {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
-             "device": lane.device, "thread": lane.thread}
-            for lane in prepared.layout.lanes
-        ],
-        "counters": counters.tracks(prepared),
-        "breakdowns": offered(prepared),
+    }  # fmt: skip
+
+
+def _notes(profile: Profile) -> list[str]:
+    return [shorten(str(note), 500) for note in (profile.info.get("notes") or ())[:20]]
+
+
+def overview(prepared: Prepared) -> dict[str, Any]:
+    """All that is not an event: what a page embeds, since it has nobody to ask."""
+    return {
+        **skeleton(prepared),
+        **headline(prepared),
         "tables": {by: table(prepared, by) for by in offered(prepared)},
         "tree": tree(prepared),
         "source": source(prepared),
-    }  # fmt: skip
+    }
 
 
 def time_range(profile: Profile) -> list[int]:
@@ -80,8 +114,8 @@ def time_range(profile: Profile) -> list[int]:
     return [low, max(high, low + 1)]
 
 
-def pack(prepared: Prepared, *, most: int = _RECTANGLES, live: bool = False) -> bytes:
-    """Return the payload of a profile, compressed; see `epprof_nb.views.encode` for its layout.
+def pack(prepared: Prepared, *, most: int = _RECTANGLES) -> bytes:
+    """Return the payload of a page, compressed; see `epprof_nb.views.encode` for its layout.
 
     Parameters
     ----------
@@ -90,27 +124,45 @@ def pack(prepared: Prepared, *, most: int = _RECTANGLES, live: bool = False) -> 
     most
         Rectangles to embed at most: of a large profile one stands for several events, as the
         payload's ``shown`` says. Fewer are, where the payload would grow too large for a notebook.
-    live
-        Python answers for what is not embedded.
     """
     head = overview(prepared)
-    # Live, they are asked for when the first picture stands.
-    curves = {} if live else counters.columns(prepared)
+    curves = prepared.counters
     low, high = time_range(prepared.profile)
     given = prepared.selections.given
     while True:
         header, columns = events(
-            prepared, Window(low, high), most=most, light=live,
+            prepared, Window(low, high), most=most,
             lit=given.lit if given else None, keep=given.kept if given else None,
         )  # fmt: skip
         if given is not None:
-            head["given"] = prepared.selections.step({"what": "rows"}) | {
-                "sent": sum(int(columns[f"{prefix}.kept"].sum()) for prefix in given.kept)
-            }
+            head["given"] = _given(prepared, given, columns)
         data = zlib.compress(bundle({**head, **header}, {**columns, **curves}), 6)
         if len(data) <= _PAYLOAD_BYTES or most <= _FEWEST:
             return data
         most = max(int(0.9 * most * _PAYLOAD_BYTES / len(data)), _FEWEST)
+
+
+def pack_first(prepared: Prepared, width: float = _FIRST_WIDTH) -> bytes:
+    """Return what a live view shows first, not compressed: the skeleton and all of the time.
+
+    The rest is asked for when the first picture stands.
+    """
+    prepared.hurry()
+    low, high = time_range(prepared.profile)
+    given = prepared.selections.given
+    header, columns = events(
+        prepared, Window(low, high, width), light=True,
+        lit=given.lit if given else None, keep=given.kept if given else None,
+    )  # fmt: skip
+    head = skeleton(prepared)
+    if given is not None:
+        head["given"] = _given(prepared, given, columns)
+    return bundle({**head, **header}, columns)
+
+
+def _given(prepared: Prepared, given: Standing, columns: Mapping[str, Ints]) -> dict[str, Any]:
+    sent = sum(int(columns[f"{prefix}.kept"].sum()) for prefix in given.kept)
+    return {**prepared.selections.step({"what": "rows"}), "sent": sent}
 
 
 def pack_window(
@@ -123,7 +175,7 @@ def pack_window(
 
 def pack_counters(prepared: Prepared) -> bytes:
     """Return the columns of the counters alone, in the same layout, not compressed."""
-    return bundle({}, counters.columns(prepared))
+    return bundle({}, prepared.counters)
 
 
 def to_base64(data: bytes) -> str:

@@ -59,16 +59,21 @@ class View:
         # What cannot be shown is said at once, not when a front end asks for it.
         self._given = {} if select is None else dict([rows_of_frame(profile, select)])
 
-    def mimebundle(self, *, mark: str | None = None) -> dict[str, Any]:
+    def mimebundle(
+        self, *, mark: str | None = None, prepared: Prepared | None = None
+    ) -> dict[str, Any]:
         """Return what a front end chooses from: HTML, a picture (base64) and text.
 
         Parameters
         ----------
         mark
             Where given, a live widget of this mark takes the place of the HTML while it lives.
+        prepared
+            Where given, what is computed of the profile already, its selection included.
         """
-        prepared = Prepared(self.profile)
-        prepared.selections.give(self._given)
+        if prepared is None:
+            prepared = Prepared(self.profile)
+            prepared.selections.give(self._given)
         png = as_png(prepared)
         return {
             "text/html": block(prepared, png, tab=self.opens, mark=mark),

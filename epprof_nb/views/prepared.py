@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.attribute import device_work
-from epprof_nb.views import findings, layout, lines, summary, tables, work
+from epprof_nb.views import counters, findings, layout, lines, summary, tables, work
 from epprof_nb.views.moments import Moments
 from epprof_nb.views.selections import Selections
 
@@ -41,6 +42,14 @@ class Prepared:
         """Lanes, and each event's place in them."""
         return layout.build(self.profile, self.work)
 
+    def hurry(self) -> None:
+        """Compute what the first picture needs, on two threads."""
+        _ = self.work.kinds, self.work.tree
+        with ThreadPoolExecutor(1) as pool:
+            colours = pool.submit(lambda: self.work.time_until)
+            _ = self.layout
+            colours.result()
+
     @cached_property
     def summary(self) -> summary.Summary:
         """The numbers of the summary line."""
@@ -55,6 +64,11 @@ class Prepared:
     def functions(self) -> list[lines.LineTotals]:
         """Device work of ops whose function stands in a file."""
         return lines.function_totals(self.profile, self.work)
+
+    @cached_property
+    def counters(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The columns of the counters."""
+        return counters.columns(self)
 
     @cached_property
     def lines(self) -> list[lines.LineTotals]:

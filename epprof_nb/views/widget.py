@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
+from epprof_nb.profiles import Profile
 from epprof_nb.views.answers import answer, answers
 from epprof_nb.views.choice import Choice
+from epprof_nb.views.pack import pack_first
 from epprof_nb.views.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
-    from epprof_nb.profiles import Profile
     from epprof_nb.views.page import View
 
 _MOST_LIVE = 12
@@ -53,15 +54,18 @@ class LiveView(anywidget.AnyWidget):
     _esm = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
     mark = traitlets.Unicode().tag(sync=True)
     tab = traitlets.Unicode("timeline").tag(sync=True)
+    first = traitlets.Bytes().tag(sync=True)
 
     def __init__(
         self, profile: Profile, *, tab: str, mark: str, select: pd.DataFrame | None = None
     ) -> None:
-        super().__init__(mark=mark, tab=tab)
-        self._prepared = Prepared(profile)
-        self._choice = Choice(self._prepared)
+        self.prepared = Prepared(profile)
+        self._choice = Choice(self.prepared)
         if select is not None:
             self._choice.give(select)
+        # The first picture comes with the widget: to ask for it the front end would have to wait
+        # until the cell has ended.
+        super().__init__(mark=mark, tab=tab, first=pack_first(self.prepared))
         self._emptied = False
         self.on_msg(self._answer)
 
@@ -98,10 +102,22 @@ class LiveView(anywidget.AnyWidget):
         wanted = self._choice.give(frame)
         self.send({"type": "select", "selection": wanted})
 
+    def close(self) -> None:
+        """Take the view off the screen; what was computed of the profile is let go."""
+        if self.comm is not None:
+            self.send({"type": "close"})
+        super().close()
+        # The profile is the user's; everything that hangs on it is the view's.
+        self.prepared = Prepared(Profile())
+        self._choice = Choice(self.prepared)
+        with contextlib.suppress(ValueError):
+            _live.remove(self)
+
     def empty_display(self) -> None:
         """Empty the display that brought the widget, so that it is not saved."""
         if not self._emptied:
             self._emptied = True
+            self.first = b""
             _publish({}, display_id=self.display_id, update=True)
 
     @property
@@ -116,7 +132,7 @@ class LiveView(anywidget.AnyWidget):
         elif kind == "selected":
             self._choice.told(content)
         elif answers(kind):
-            reply = answer(self._prepared, content)
+            reply = answer(self.prepared, content)
             self.send(
                 {**reply.content, "type": kind, "request": content.get("request")},
                 buffers=[] if reply.data is None else [reply.data],
@@ -124,14 +140,16 @@ class LiveView(anywidget.AnyWidget):
 
 
 def show(view: View) -> LiveView:
-    """Display `view` as a static page and, where the front end can, the live view in its place."""
+    """Display the live view, then the static page that is saved and whose place it takes."""
     live = LiveView(view.profile, tab=view.opens, mark=uuid.uuid4().hex, select=view.select)
-    _publish(view.mimebundle(mark=live.mark))
     bundle = live._repr_mimebundle_()
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
     if data:
+        # A front end without widgets would show the text.
+        data = {kind: value for kind, value in data.items() if kind != "text/plain"}
         _publish(data, metadata, display_id=live.display_id)
         _before_next_cell(live.empty_display)
+    _publish(view.mimebundle(mark=live.mark, prepared=live.prepared))
     _live.append(live)
     if len(_live) > _MOST_LIVE:
         _live.popleft().close()

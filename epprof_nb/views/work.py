@@ -63,17 +63,29 @@ class Work:
     @property
     def device_ns(self) -> Ints:
         """Time of the kernels, copies and sets of each op and all below it, int64."""
-        return self._totals[0]
+        total: Ints = self._time_of(slice(None)).sum(axis=0)
+        return total
 
-    @property
+    def main_kind(self, ops: Ints | slice) -> npt.NDArray[np.uint8]:
+        """Code of the kind that takes most of the ``device_ns`` of each of `ops`; 0 for none."""
+        time = self._time_of(ops)
+        return np.where(time.any(axis=0), time.argmax(axis=0) + 1, 0).astype(np.uint8)
+
+    def _time_of(self, ops: Ints | slice) -> Ints:
+        """Time by kind, as in `BUSY_KINDS`, of ops and all below them."""
+        time: Ints = self.time_until[:, self.tree.leave[ops]]
+        time -= self.time_until[:, self.tree.enter[ops]]
+        return time
+
+    @cached_property
     def launches(self) -> Ints:
         """Number of the kernels, copies and sets of each op and all below it, int64."""
-        return self._totals[1]
-
-    @property
-    def main_kind(self) -> npt.NDArray[np.uint8]:
-        """Code of the kind that takes most of each op's ``device_ns``, uint8; 0 for none."""
-        return self._totals[2]
+        counts = np.zeros(len(self.tree) + 1, np.int64)
+        busy = np.isin(np.arange(len(KINDS)), BUSY_KINDS)
+        for piece in pieces(len(self.kinds)):
+            rows = self.activity_op[piece][busy[self.kinds[piece]]]
+            np.add.at(counts, rows, 1)
+        return self.tree.subtree_sum(counts[:-1])
 
     def _owners(self, table: str) -> npt.NDArray[np.int32]:
         ids = self._profile.tables[table]["op_id"]
@@ -83,25 +95,24 @@ class Work:
         return rows
 
     @cached_property
-    def _totals(self) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+    def time_until(self) -> Ints:
+        """Time by kind, as in `BUSY_KINDS`, of all ops before each number in preorder, int64."""
         activities = self._profile.tables["activities"]
-        start, end = activities["start_ns"], activities["end_ns"]
-        count, each = len(self.tree), len(KINDS)
-        # By op and kind; what has no op, row -1, is added to the row after the last.
-        time, number = np.zeros((2, (count + 1) * each), np.int64)
+        start, end, ids = (activities[name] for name in ("start_ns", "end_ns", "op_id"))
+        count, each = len(self.tree), len(BUSY_KINDS)
+        # What has no op, or does not keep a device busy, is added behind the last op.
+        time = np.zeros(count * each + 1, np.int64)
+        kind = np.where(np.isin(np.arange(len(KINDS)), BUSY_KINDS), np.arange(len(KINDS)) - 1, -1)
         for piece in pieces(len(activities)):
-            rows = self.activity_op[piece].astype(np.int64)
-            rows[rows < 0] = count
-            key = rows * each + self.kinds[piece]
+            rows = self.tree.rows(ids[piece])
+            which = kind[self.kinds[piece]]
+            key = rows * each + which
+            key[(rows | which) < 0] = count * each
             np.add.at(time, key, np.maximum(end[piece] - start[piece], 0))
-            np.add.at(number, key, 1)
-        busy = [self.tree.subtree_sum(time.reshape(-1, each)[:-1, kind]) for kind in BUSY_KINDS]
-        own = number.reshape(-1, each)[:-1, list(BUSY_KINDS)].sum(axis=1)
-        by_kind = np.stack(busy)
-        device_ns = by_kind.sum(axis=0)
-        main = by_kind.argmax(axis=0) + 1 if count else np.empty(0, np.int64)
-        main_kind = np.where(device_ns > 0, main, 0).astype(np.uint8)
-        return device_ns, self.tree.subtree_sum(own), main_kind
+        until = np.zeros((each, count + 1), np.int64)
+        for place, own in enumerate(time[:-1].reshape(-1, each).T):
+            until[place, 1:][self.tree.enter] = own
+        return np.cumsum(until, axis=1, out=until)
 
 
 def pieces(length: int, size: int = 1 << 16) -> Iterator[slice]:

@@ -5,6 +5,7 @@ import { heading, panel } from "./details.ts";
 import { h } from "./dom.ts";
 import { count, position } from "./format.ts";
 import type { Hit } from "./hit.ts";
+import { shownNote } from "./merged.ts";
 import type { Events } from "./model.ts";
 import type { Lit } from "./renderer.ts";
 import type { Range } from "./scale.ts";
@@ -225,16 +226,11 @@ export class Chosen {
   }
 
   #hint(): void {
-    const shown = Object.entries(this.#events.shown)
-      .filter(([, [sent, all]]) => sent < all)
-      .map(([what, [sent, all]]) => `${count(sent)} of ${count(all)} ${what}`);
     this.panel.replaceChildren(h("p", { class: "ep-faint" }, HINT));
-    if (shown.length) {
-      const more = this.supply.live ? "; zooming in loads the rest" : "";
-      const text = `Drawn are ${shown.join(", ")}, the longest of each moment${more}. All numbers count everything.`;
-      this.panel.append(h("p", { class: "ep-note" }, text));
-    } else if (this.#events !== this.first) {
-      this.panel.append(h("p", { class: "ep-note" }, "Drawn is all of this window."));
+    const note = shownNote(this.#events, this.supply.live);
+    if (note) this.panel.append(h("p", { class: "ep-note" }, note));
+    else if (this.#events !== this.first) {
+      this.panel.append(h("p", { class: "ep-note" }, "Drawn is every event of this window."));
     }
   }
 }

@@ -3,7 +3,7 @@
 import { Bundle } from "./decode.ts";
 import { Events, type EventsHeader, type SourceCell, type TableData } from "./model.ts";
 import type { Range } from "./scale.ts";
-import type { Fields, Supply, TableAsk, WindowAsk } from "./supply.ts";
+import type { Fields, Headline, Supply, TableAsk, WindowAsk } from "./supply.ts";
 import type { Talk } from "./talk.ts";
 import type { TreeData } from "./tree.ts";
 import type { Ref, Related, SpanTold, Step, Wanted, Where } from "./wanted.ts";
@@ -23,12 +23,16 @@ export class Live implements Supply {
       start: view.start,
       end: view.end,
       width,
-      lanes: lanes ?? null,
+      lanes,
     });
     if (!bytes) return null;
     const events = new Events(new Bundle<EventsHeader>(bytes));
     events.litBy = selection ? JSON.stringify(selection) : "";
     return events;
+  }
+
+  async headline(): Promise<Headline> {
+    return (await this.talk.ask({ type: "headline" })).content.headline as Headline;
   }
 
   async counters(): Promise<Bundle<object>> {

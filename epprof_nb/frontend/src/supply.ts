@@ -29,7 +29,7 @@ import {
 export interface WindowAsk {
   view: Range;
   width: number;
-  lanes?: [first: number, end: number];
+  lanes: [first: number, end: number] | null;
 }
 
 /** An event's fields as the DataFrame has them: column to number or text, missing ones left out. */
@@ -42,11 +42,16 @@ export interface TableAsk {
   pattern: string;
 }
 
+/** What of the overview is known only when every event was looked at. */
+export type Headline = Pick<Overview, "summary" | "findings" | "gaps">;
+
 export interface Supply {
   /** Whether Python answers: what was not sent at first can still be had. */
   readonly live: boolean;
   /** The events of a window; null where none better than those embedded are to be had. */
   window(ask: WindowAsk): Promise<Events | null>;
+  /** The line of numbers on top, and what it counts. */
+  headline(): Promise<Headline>;
   /** The columns of the overview's counters. */
   counters(): Promise<Bundle<object>>;
   describe(at: Ref): Promise<Fields>;
@@ -77,6 +82,10 @@ export class Embedded implements Supply {
 
   async window(): Promise<null> {
     return null;
+  }
+
+  async headline(): Promise<Headline> {
+    return this.bundle.header;
   }
 
   async counters(): Promise<Bundle<object>> {

@@ -23,6 +23,10 @@ export interface Message {
   [key: string]: unknown;
 }
 
+const SILENCE_MS = 30_000;
+const SILENCE =
+  "Python did not answer: the kernel is busy or gone. What is drawn stays; try again when it is idle.";
+
 export class Talk {
   readonly #listeners = new Map<string, (content: AnswerContent) => void>();
   readonly #waiting = new Map<number, (answer: Answer) => void>();
@@ -43,12 +47,23 @@ export class Talk {
     });
   }
 
-  /** Asks Python; the promise fails where Python says that it cannot answer. */
+  /** Asks Python; the promise fails where Python says that it cannot answer, or says nothing. */
   async ask(message: Message): Promise<Answer> {
     const request = ++this.#last;
-    const answer = await new Promise<Answer>((resolve) => {
-      this.#waiting.set(request, resolve);
-      this.model.send({ ...message, request });
+    const answer = await new Promise<Answer>((resolve, reject) => {
+      const silent = setTimeout(() => {
+        this.#waiting.delete(request);
+        reject(new Error(SILENCE));
+      }, SILENCE_MS);
+      this.#waiting.set(request, (answer) => {
+        clearTimeout(silent);
+        resolve(answer);
+      });
+      try {
+        this.model.send({ ...message, request });
+      } catch {
+        // Without a kernel there is no channel to send on: it counts as silence.
+      }
     });
     if (answer.content.error !== undefined) throw new Error(answer.content.error);
     return answer;
@@ -60,6 +75,10 @@ export class Talk {
   }
 
   tell(message: Message): void {
-    this.model.send(message);
+    try {
+      this.model.send(message);
+    } catch {
+      // Nobody is there to be told.
+    }
   }
 }

@@ -23,6 +23,7 @@ import type { Overlay, PointerAt, Zone } from "./overlay.ts";
 import { createRenderer, type Renderer } from "./renderer.ts";
 import { rulerLabels } from "./ruler.ts";
 import { type Range, ticks, toward } from "./scale.ts";
+import { Status } from "./status.ts";
 import type { Supply } from "./supply.ts";
 import { palette, type Theme } from "./theme.ts";
 import { Tip } from "./tip.ts";
@@ -35,6 +36,10 @@ const RULER = 22;
 const SIGHT = 24;
 /** Lanes have at least so many pixels, however much is pinned above them. */
 const LEAST_LANES = 60;
+/** Of more lanes only those in view are asked for at full resolution. */
+const FEW_LANES = 48;
+/** Pixels of the first picture, as views/pack.py has it. */
+const FIRST_WIDTH = 1200;
 
 export interface TimelineOptions {
   /** Height of the lanes' window at most, pixels. */
@@ -59,6 +64,7 @@ export class Timeline {
   readonly #corner: Corner;
   readonly #minimap: Minimap;
   readonly #tip = new Tip();
+  readonly #status = new Status();
   readonly #renderer: Renderer;
   readonly #overlays: Overlay[] = [];
   readonly #loader: Loader | null;
@@ -88,11 +94,21 @@ export class Timeline {
       draw: () => this.draw(),
       show: (stretch) => this.viewport.show(stretch),
       reveal: (ref) => this.reveal(ref),
-      relight: () => this.#loader?.want(this.viewport.view, this.viewport.width),
+      relight: () => {
+        this.#loader?.forget();
+        this.#load();
+      },
       flows: (pairs) => flows.set(pairs),
     });
-    this.#loader =
-      supply.live && first.thinned ? new Loader(supply, (more) => this.#use(more)) : null;
+    this.#loader = supply.live
+      ? new Loader(
+          supply,
+          this.viewport.whole,
+          (more) => this.#use(more),
+          (text) => this.#status.say(text),
+        )
+      : null;
+    this.#loader?.add({ view: this.viewport.whole, width: FIRST_WIDTH, lanes: null }, first);
     this.#maxHeight = options.maxHeight;
     this.arrangement = new Arrangement(overview.lanes, () => this.#relayout());
     this.#labels = new Labels({
@@ -121,6 +137,7 @@ export class Timeline {
       this.#minimap.element,
       this.#scroller,
       this.#tip.element,
+      this.#status.element,
     );
     this.#renderer = createRenderer(this.#canvas, { redraw: () => this.draw() });
     this.#relayout();
@@ -134,13 +151,20 @@ export class Timeline {
     this.add(measure);
     this.keys.tell(...GESTURES);
     this.keys.add(...moves(this), ...measure.commands);
-    this.viewport.watch((view) => {
+    this.viewport.watch(() => {
       this.#tip.hide();
       this.draw();
-      this.#loader?.want(view, this.viewport.width);
+      this.#load();
     });
     const { signal } = this.#ended;
-    this.#scroller.addEventListener("scroll", () => this.draw(), { signal });
+    this.#scroller.addEventListener(
+      "scroll",
+      () => {
+        this.draw();
+        this.#load();
+      },
+      { signal },
+    );
     listen(this.element, this.#canvas, this.#gestures(), this.keys, options.greedyWheel, signal);
     this.#resizes.observe(this.#scroller);
     void this.#count();
@@ -247,6 +271,32 @@ export class Timeline {
     this.#relayout();
   }
 
+  /** Has what the window needs, where it is not there already. */
+  #load(): void {
+    const { geometry, viewport } = this;
+    if (!this.#loader || !viewport.width) return;
+    const all = this.overview.lanes.length;
+    let lanes: [number, number] | null = null;
+    if (all > FEW_LANES) {
+      const shown = this.#inView(geometry)
+        .map(({ index }) => index)
+        .filter((index) => index >= 0);
+      // A screenful more below and above: scrolling a little finds them there.
+      lanes = shown.length
+        ? [Math.min(...shown) - shown.length, Math.max(...shown) + 1 + shown.length]
+        : [0, FEW_LANES];
+      lanes = [Math.max(lanes[0], 0), Math.min(lanes[1], all)];
+    }
+    this.#loader.want({ view: viewport.view, width: viewport.width, lanes });
+  }
+
+  #inView({ head, height, scroll }: Geometry): PlacedLane[] {
+    return this.#lanes.filter(({ y, height: tall }) => {
+      const top = y + head - scroll;
+      return top < height && top + tall >= head;
+    });
+  }
+
   async #count(): Promise<void> {
     try {
       this.#tracks.use(await this.supply.counters());
@@ -339,10 +389,7 @@ export class Timeline {
     const { geometry } = this;
     const { view, width, height, head } = geometry;
     if (!width) return;
-    const inView = this.#lanes.filter(({ y, height: tall }) => {
-      const top = y + head - geometry.scroll;
-      return top < height && top + tall >= head;
-    });
+    const inView = this.#inView(geometry);
     this.#labels.show(this.#sticky, inView, RULER, head, geometry.scroll);
     this.#minimap.draw();
     // For tests and other programs that read the page.

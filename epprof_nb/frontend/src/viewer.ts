@@ -27,6 +27,8 @@ export interface ViewerOptions {
 }
 
 export interface Viewer {
+  /** Lets go of everything that it holds. */
+  destroy(): void;
   setTheme(theme: Theme): void;
 }
 
@@ -121,16 +123,39 @@ export function mount(
     if (tab === "source" && !panels.source.hasChildNodes()) void openSource();
   }
 
+  const headed = (): HTMLElement =>
+    header(overview, go, (what) => toCounted(linked, timeline, what));
+  let head = headed();
+
+  /** The numbers on top come when the first picture stands. */
+  async function openHeadline(): Promise<void> {
+    const wait = h("span", { class: "ep-faint" }, "adding up …");
+    head.querySelector(".ep-summary")?.append(wait);
+    try {
+      Object.assign(overview, await supply.headline());
+      const old = head;
+      head = headed();
+      old.replaceWith(head);
+    } catch {
+      wait.textContent = "no summary: Python did not answer";
+    }
+  }
+
   root.classList.add("ep-viewer");
   root.replaceChildren(
-    header(overview, go, (what) => toCounted(linked, timeline, what)),
+    head,
     h("div", { class: "ep-tab-bar" }, tabs, colours),
     ...TABS.map((tab) => panels[tab]),
   );
   const [tab, by] = options.tab.split(":");
   if (by) breakdown.opens(by);
   show(TABS.find((name) => name === tab) ?? "timeline");
+  if (supply.live) void openHeadline();
   return {
+    destroy() {
+      timeline.destroy();
+      root.replaceChildren();
+    },
     setTheme(theme) {
       root.dataset.theme = theme;
       timeline.setTheme(theme);

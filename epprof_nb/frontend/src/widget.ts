@@ -1,10 +1,10 @@
 // The live widget: the same viewer, with Python behind it to answer for any window.
 //
-// The view that the notebook shows is given up at once: its content moves into the static output
-// above it, in place of the frame there, and Python empties the widget's own output. So what is
-// saved never holds a widget, whose model would be gone when the notebook is opened again.
+// It is shown at once, before there is a static output. When that comes, the viewer moves into it,
+// in place of the frame there, and Python empties the widget's own output. So what is saved never
+// holds a widget, whose model would be gone when the notebook is opened again.
 
-import { Bundle, inflate } from "./decode.ts";
+import { Bundle } from "./decode.ts";
 import { h } from "./dom.ts";
 import { Live } from "./live.ts";
 import type { Overview } from "./model.ts";
@@ -15,6 +15,9 @@ import { mount, type Viewer } from "./viewer.ts";
 declare const VIEWER_CSS: string;
 
 const MAX_HEIGHT = 340;
+/** How often the static output is looked for. */
+const PLACE_MS = 200;
+const PLACE_TIMES = 600;
 /** Conversations by mark. What listens in `render` would go with the view: these stay. */
 const talks = new Map<string, Talk>();
 
@@ -30,38 +33,69 @@ function pageTheme(): Theme {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
-function follow(viewer: Viewer): void {
+function follow(viewer: Viewer): () => void {
   const apply = (): void => viewer.setTheme(pageTheme());
-  new MutationObserver(apply).observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
+  const themes = new MutationObserver(apply);
+  themes.observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
   apply();
+  return () => themes.disconnect();
 }
 
-async function render(model: Model, el: HTMLElement): Promise<void> {
+async function render(model: Model, el: HTMLElement): Promise<(() => void) | undefined> {
   const mark = String(model.get("mark"));
   const talking = talks.get(mark);
   if (!talking) return;
-  const { bytes } = await talking.ask({ type: "overview" });
-  if (!bytes) return;
   // Neither the notebook's styles nor, by Lumino's own attribute, its one-letter commands
   // reach inside: there, D twice would delete a cell.
   const host = h("div", { class: "epprof-live", "data-lm-suppress-shortcuts": "true" });
   const root = h("div");
   host.attachShadow({ mode: "open" }).append(h("style", {}, VIEWER_CSS), root);
-  const overview = new Bundle<Overview>(await inflate(bytes));
+  el.append(host);
+  const overview = new Bundle<Overview>(await firstBytes(model, talking));
   const viewer = mount(root, overview, new Live(talking), {
     tab: String(model.get("tab")),
     maxHeight: MAX_HEIGHT,
     greedyWheel: false,
   });
   root.classList.add("ep-live");
-  follow(viewer);
-  const place = [...document.querySelectorAll("[data-epprof-mount]")]
-    .filter((element) => element.getAttribute("data-epprof-mount") === mark)
-    .at(-1);
-  if (place) {
-    place.replaceChildren(host);
-    talking.tell({ type: "mounted" });
-  } else el.append(host);
+  const unfollow = follow(viewer);
+  const close = (): void => {
+    unfollow();
+    viewer.destroy();
+    host.remove();
+  };
+  let state: "here" | "moved" | "closed" = "here";
+  talking.listen("close", () => {
+    state = "closed";
+    close();
+  });
+  let left = Number.POSITIVE_INFINITY;
+  const move = (): void => {
+    if (state !== "here") return;
+    const place = [...document.querySelectorAll("[data-epprof-mount]")]
+      .filter((element) => element.getAttribute("data-epprof-mount") === mark)
+      .at(-1);
+    if (place) {
+      state = "moved";
+      place.replaceChildren(host);
+      talking.tell({ type: "mounted" });
+    } else if (--left > 0) setTimeout(move, PLACE_MS);
+    else close();
+  };
+  move();
+  // The next cell empties the output that brought the view: the static one may still be to come.
+  return () => {
+    left = PLACE_TIMES;
+  };
+}
+
+/** What Python sent along with the widget; it is asked for where that has been used up. */
+async function firstBytes(model: Model, talking: Talk): Promise<Uint8Array> {
+  const sent = model.get("first");
+  if (sent instanceof DataView && sent.byteLength > 0) {
+    return new Uint8Array(sent.buffer as ArrayBuffer, sent.byteOffset, sent.byteLength);
+  }
+  return (await talking.ask({ type: "first" })).bytes ?? new Uint8Array();
 }
 
 export default {

@@ -1,0 +1,150 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Loader, type Want } from "../src/loader.ts";
+import type { Events } from "../src/model.ts";
+import type { Supply } from "../src/supply.ts";
+
+const whole = { start: 0, end: 1000 };
+
+/** Python made up: it notes what it is asked and answers when told to. */
+function rig(thinned = true) {
+  const asked: Want[] = [];
+  const answers: ((events: Events | Error) => void)[] = [];
+  const window = (want: Want): Promise<Events> =>
+    new Promise((resolve, reject) => {
+      asked.push(want);
+      answers.push((one) => (one instanceof Error ? reject(one) : resolve(one)));
+    });
+  const drawn: Events[] = [];
+  const said: string[] = [];
+  const loader = new Loader(
+    { window } as unknown as Supply,
+    whole,
+    (events) => drawn.push(events),
+    (text) => said.push(text),
+  );
+  const events = (): Events => ({ thinned }) as Events;
+  const answer = async (i: number, events: Events | Error): Promise<void> => {
+    answers[i](events);
+    await vi.advanceTimersByTimeAsync(0);
+  };
+  return { loader, asked, drawn, said, events, answer };
+}
+
+const want = (start: number, end: number, lanes: Want["lanes"] = null): Want => ({
+  view: { start, end },
+  width: 100,
+  lanes,
+});
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+describe("windows", () => {
+  test("are asked for one at a time, and of those that wait only the last", async () => {
+    const { loader, asked, answer, events } = rig();
+    loader.want(want(0, 100));
+    loader.want(want(300, 400));
+    loader.want(want(700, 800));
+    expect(asked.length).toBe(1);
+    await answer(0, events());
+    expect(asked.map(({ view }) => view.start)).toEqual([0, 700]);
+  });
+
+  test("that were sent are drawn again without asking", async () => {
+    const { loader, asked, drawn, answer, events } = rig();
+    const [first, second] = [events(), events()];
+    loader.want(want(0, 100));
+    await answer(0, first);
+    loader.want(want(700, 800));
+    await answer(1, second);
+    loader.want(want(20, 110));
+    expect(asked.length).toBe(2);
+    expect(drawn).toEqual([first, second, first]);
+  });
+
+  test("reach half their length beyond their ends", async () => {
+    const { loader, asked, answer, events } = rig();
+    loader.want(want(400, 500));
+    await answer(0, events());
+    loader.want(want(350, 450));
+    expect(asked.length).toBe(1);
+    loader.want(want(340, 440));
+    expect(asked.length).toBe(2);
+  });
+
+  test("of which nothing was left out serve at any zoom", async () => {
+    const { loader, asked, answer, events } = rig(false);
+    loader.want(want(0, 1000));
+    await answer(0, events());
+    loader.want(want(500, 501));
+    expect(asked.length).toBe(1);
+  });
+
+  test("with other lanes in view are asked for again", async () => {
+    const { loader, asked, answer, events } = rig();
+    loader.want(want(0, 100, [0, 10]));
+    await answer(0, events());
+    loader.want(want(0, 100, [2, 8]));
+    expect(asked.length).toBe(1);
+    loader.want(want(0, 100, [5, 15]));
+    expect(asked.length).toBe(2);
+  });
+
+  test("one step nearer are fetched when nothing else is to be done, and not drawn", async () => {
+    const { loader, asked, drawn, answer, events } = rig();
+    loader.want(want(0, 400));
+    await answer(0, events());
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(asked.map(({ view }) => [view.start, view.end])).toEqual([
+      [0, 400],
+      [100, 300],
+    ]);
+    await answer(1, events());
+    expect(drawn.length).toBe(1);
+    loader.want(want(120, 300));
+    expect(asked.length).toBe(2);
+    expect(drawn.length).toBe(2);
+  });
+
+  test("are forgotten when something else is lit", async () => {
+    const { loader, asked, drawn, answer, events } = rig();
+    loader.want(want(0, 100));
+    loader.forget();
+    loader.want(want(0, 100));
+    await answer(0, events());
+    expect(drawn).toEqual([]);
+    await answer(1, events());
+    expect(asked.length).toBe(2);
+    expect(drawn.length).toBe(1);
+  });
+});
+
+describe("silence", () => {
+  test("is met by asking once more, then told, and over with the first answer", async () => {
+    const { loader, asked, said, drawn, answer, events } = rig();
+    loader.want(want(0, 100));
+    await vi.advanceTimersByTimeAsync(2100);
+    expect(asked.length).toBe(2);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asked.length).toBe(2);
+    expect(said.at(-1)).toMatch(/no answer from Python/);
+    await answer(1, events());
+    expect(said.at(-1)).toBe("");
+    expect(drawn.length).toBe(1);
+  });
+
+  test("asks for what is wanted by then", async () => {
+    const { loader, asked } = rig();
+    loader.want(want(0, 100));
+    loader.want(want(500, 600));
+    await vi.advanceTimersByTimeAsync(2100);
+    expect(asked[1].view.start).toBe(500);
+  });
+
+  test("of a request that fails is told in Python's words", async () => {
+    const { loader, said, answer } = rig();
+    loader.want(want(0, 100));
+    await answer(0, new Error("ValueError: no"));
+    expect(said.at(-1)).toBe("ValueError: no");
+  });
+});
