@@ -3,7 +3,7 @@
 
 import { heading, panel } from "./details.ts";
 import { h } from "./dom.ts";
-import { count, position } from "./format.ts";
+import { position } from "./format.ts";
 import type { Hit } from "./hit.ts";
 import { shownNote } from "./merged.ts";
 import type { Events } from "./model.ts";
