@@ -61,9 +61,9 @@ class Figures:
         Returns
         -------
         axes
-            One `matplotlib.collections.PolyCollection` a kind of op or activity; what is shorter
-            than a 4000th of the window is put together. Many shapes are rasterised, so that a
-            vector file stays small.
+            One `matplotlib.collections.PolyCollection` a kind of op or activity. What cannot be
+            told apart is put together, fainter the less of it was busy. Many shapes are
+            rasterised, so that a vector file stays small.
 
         Raises
         ------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.plots.merge import Ints, Merged, merge
 from epprof_nb.plots.style import (
     KIND_COLOURS,
     MANY,
@@ -17,19 +17,24 @@ from epprof_nb.plots.style import (
     say,
     time_axis,
 )
-from epprof_nb.views.layout import MAX_ROWS
+from epprof_nb.views.events import Window, events
 from epprof_nb.views.pack import time_range
 from epprof_nb.views.units import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from epprof_nb.table import Table
-    from epprof_nb.views.layout import Placement
     from epprof_nb.views.prepared import Prepared
 
-_STEPS = 4000
-"""Stretches of the window that are told apart: finer than print."""
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+_STEPS = 2000
+"""Stretches of the window that are told apart: as fine as print."""
+_MOST = 30_000
+_NARROWEST = 1 / 1500
+"""Least width of a rectangle, as a share of the window."""
+_FAINTEST = 0.35
+_EDGED = 1 / 250
 _HEIGHTS = {0: 0.5, 1: 0.9, 2: 0.58, 3: 0.36}
 """Height of each kind in its row: kinds differ in shape, not only in hue."""
 _KINDS = {1: "kernel", 2: "copy", 3: "set"}
@@ -82,7 +87,7 @@ def draw_lanes(
     axes: Axes, prepared: Prepared, lanes: list[tuple[int, int, str]], low: int, high: int
 ) -> None:
     """Draw `lanes`, (number, rows, label) from top to bottom, from `low` to `high` ns."""
-    tables, layout = prepared.profile.tables, prepared.layout
+    layout = prepared.layout
     top, tops = 0.0, {}
     for number, count, _ in lanes:
         tops[number] = (top, count)
@@ -93,92 +98,90 @@ def draw_lanes(
         text.set_parse_math(False)
     axes.set_xlim(low, high)
     axes.set_ylim(max(top - _BETWEEN, 1.0), -0.1)
-    shown = np.zeros(len(layout.lanes) + 1, np.int64)
-    for number, count, _ in lanes:
-        shown[number] = count
-    work = prepared.work
-    window = (low, high)
-    ops = _rects(tables["ops"], layout.ops, work.main_kind(slice(None)), shown, window)
-    _draw(axes, ops, tops, colours=OP_COLOURS)
-    activities = _rects(tables["activities"], layout.activities, work.kinds, shown, window)
-    _draw(axes, activities, tops, colours=KIND_COLOURS)
-    _name(axes, prepared, ops, tops, window)
+    header, columns = events(prepared, Window(low, high, _STEPS), most=_MOST)
+    names = header["names"]
+    for prefix, colours in (("op", OP_COLOURS), ("act", KIND_COLOURS)):
+        lane, row = _places(header["slices"][prefix], len(columns[f"{prefix}.start"]))
+        shown = np.zeros(len(layout.lanes) + 1, np.int64)
+        for number, count, _ in lanes:
+            shown[number] = count
+        # Waits, in the foot, have no row; lane -1 finds the last count, 0.
+        mine = np.flatnonzero((row >= 0) & (row < shown[lane]))
+        start, length, kind = (
+            columns[f"{prefix}.{name}"][mine] for name in ("start", "dur", "kind")
+        )
+        tops_of = np.array([tops[number][0] for number in lane[mine].tolist()], np.float64)
+        cover = columns.get(f"{prefix}.cover", columns[f"{prefix}.dur"])[mine]
+        rects = _Rects(tops_of + row[mine], start, length, kind, cover)
+        _draw(axes, rects, colours=colours)
+        if prefix == "op":
+            codes = columns.get("op.name", np.full(len(row), -1))[mine]
+            _name(axes, rects, [names[code] if code >= 0 else "" for code in codes.tolist()])
 
 
-def _rects(
-    table: Table,
-    place: Placement,
-    kinds: npt.NDArray[np.uint8],
-    shown: Ints,
-    window: tuple[int, int],
-) -> Merged:
-    """Return the rectangles of a window; their key is ``(lane * MAX_ROWS + row) * 4 + kind``."""
-    low, high = window
-    start, end = table["start_ns"], np.maximum(table["end_ns"], table["start_ns"])
-    # Lane -1 is not drawn: it finds the last count, 0.
-    inside = (place.row < shown[place.lane]) & (end >= low) & (start <= high)
-    rows = np.flatnonzero(inside)
-    kind = np.where(kinds[rows] > 3, 0, kinds[rows]).astype(np.int64)
-    key = (place.lane[rows] * MAX_ROWS + place.row[rows]) * 4 + kind
-    found = merge(key, start[rows], end[rows], max((high - low) // _STEPS, 1))
-    return Merged(found.key, found.start, found.end, rows[found.event])
+@dataclass(frozen=True, slots=True)
+class _Rects:
+    """Rectangles: their row's top, times (ns), kind, and how much of each events cover."""
+
+    top: npt.NDArray[np.float64]
+    start: Ints
+    length: Ints
+    kind: Ints
+    cover: Ints
 
 
-def _draw(
-    axes: Axes, rects: Merged, tops: dict[int, tuple[float, int]], *, colours: dict[int, str]
-) -> None:
+def _places(slices: list[list[int]], count: int) -> tuple[Ints, Ints]:
+    """Return lane and row of each event; a slice is (lane, row, first, last + 1)."""
+    lane, row = np.full((2, count), -1, np.int64)
+    for number, level, first, end in slices:
+        lane[first:end], row[first:end] = number, level
+    return lane, row
+
+
+def _draw(axes: Axes, rects: _Rects, *, colours: dict[int, str]) -> None:
     """Draw rectangles, one collection a kind."""
     from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba
 
     is_op = colours is OP_COLOURS
-    lane, row, kind = _places(rects)
-    top = np.array([tops[number][0] for number in lane.tolist()]) + row
     low, high = axes.get_xlim()
-    least = (high - low) / 1500
     for code, colour in colours.items():
-        mine = np.flatnonzero(kind == code)
+        mine = np.flatnonzero(rects.kind == code)
         if not len(mine):
             continue
         height = 0.9 if is_op else _HEIGHTS[code]
-        x0, y0 = rects.start[mine], top[mine] + (0.9 - height) / 2
-        x1 = np.maximum(rects.end[mine], x0 + least)
+        x0, y0 = rects.start[mine], rects.top[mine] + (0.9 - height) / 2
+        x1 = x0 + np.maximum(rects.length[mine], (high - low) * _NARROWEST)
         corners = np.stack(
             [np.stack([x, y0 + y], axis=1) for x, y in
              ((x0, 0.0), (x1, 0.0), (x1, height), (x0, height))], axis=1,
         )  # fmt: skip
+        # What several events cover only in part is fainter: idle stays visible.
+        cover = rects.cover[mine] / np.maximum(rects.length[mine], 1)
+        fills = np.tile(to_rgba(colour), (len(mine), 1))
+        fills[:, 3] = _FAINTEST + (1 - _FAINTEST) * np.clip(cover, 0, 1)
+        fills[rects.length[mine] <= 0, 3] = 1
+        # An edge keeps ops apart; it would eat a thin one up.
+        edges = np.where(is_op & (x1 - x0 > (high - low) * _EDGED), 0.4, 0.0)
         axes.add_collection(
             PolyCollection(
-                list(corners), facecolors=colour, edgecolors="white",
-                linewidths=0.4 if is_op else 0.0, rasterized=len(mine) > MANY,
+                list(corners), facecolors=fills, edgecolors="white",
+                linewidths=edges, rasterized=len(mine) > MANY,
             ),
             autolim=False,
         )  # fmt: skip
 
 
-def _places(rects: Merged) -> tuple[Ints, Ints, Ints]:
-    place = rects.key // 4
-    return place // MAX_ROWS, place % MAX_ROWS, rects.key % 4
-
-
-def _name(
-    axes: Axes,
-    prepared: Prepared,
-    ops: Merged,
-    tops: dict[int, tuple[float, int]],
-    window: tuple[int, int],
-) -> None:
+def _name(axes: Axes, rects: _Rects, names: list[str]) -> None:
     """Write the names of ops on those with room for some letters."""
-    low, high = window
-    names = prepared.profile.tables["ops"].names("name")
-    lane, row, _ = _places(ops)
+    low, high = axes.get_xlim()
     inches = axes.get_window_extent().width / axes.figure.dpi
-    start, end = np.maximum(ops.start, low), np.minimum(ops.end, high)
+    start, end = np.maximum(rects.start, low), np.minimum(rects.start + rects.length, high)
     room = ((end - start) / (high - low) * inches / _LETTER_INCHES).astype(np.int64) - 1
     widest = np.argsort(-room)[:_MOST_NAMES]
     for i in widest[room[widest] >= _LEAST_LETTERS].tolist():
-        name = names.take(ops.event[i : i + 1]).to_list()[0] or ""
         axes.text(
-            start[i] + (high - low) * 0.004, tops[int(lane[i])][0] + row[i] + 0.46,
-            plain(shorten(name, int(room[i]))), fontsize=_LETTER_POINTS, va="center",
+            start[i] + (high - low) * 0.004, rects.top[i] + 0.46,
+            plain(shorten(names[i], int(room[i]))), fontsize=_LETTER_POINTS, va="center",
             color=_TEXT, clip_on=True, parse_math=False,
         )  # fmt: skip

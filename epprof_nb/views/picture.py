@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.plots.lanes import draw_lanes
+from epprof_nb.plots.style import plain
 from epprof_nb.views.counters import busy
-from epprof_nb.views.events import Window, events
 from epprof_nb.views.pack import time_range
 from epprof_nb.views.units import duration, shorten
 
@@ -20,16 +21,11 @@ if TYPE_CHECKING:
 
     from epprof_nb.views.prepared import Prepared
 
-_KINDS = {1: ("#0072b2", 1.0), 2: ("#e69f00", 0.64), 3: ("#009e73", 0.4), 0: ("#8b95a3", 0.6)}
-_OPS = {0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc"}
 _TEXT, _FAINT, _LINE = "#1b2430", "#5b6675", "#e3e7ec"
 _WIDTH, _DPI = 9.6, 192
 _BINS = 960
-_MOST = 12_000
-_LANES, _ROWS, _BARS = 10, 4, 6
+_LANES, _ROWS, _BARS = 10, 8, 6
 _BOTTOM, _BETWEEN = 0.1, 0.34
-_NARROWEST = 1 / 1500
-"""Least width of a rectangle, as a share of the picture's."""
 
 
 def as_png(prepared: Prepared) -> bytes:
@@ -50,8 +46,10 @@ def as_png(prepared: Prepared) -> bytes:
     figure = Figure(figsize=(_WIDTH, total), dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
     for i, note in enumerate(notes):
-        figure.text(0.015, 1 - (0.2 + 0.17 * i) / total, _plain(note).replace("`", ""),
-                    color=_FAINT if i else _TEXT, fontsize=7.5 if i else 8.5, va="center",
+        # A long line gets smaller letters rather than losing its end.
+        points = min(7.5 if i else 8.5, 1000 / max(len(note), 1))
+        figure.text(0.015, 1 - (0.2 + 0.17 * i) / total, plain(note).replace("`", ""),
+                    color=_FAINT if i else _TEXT, fontsize=points, va="center",
                     parse_math=False)  # fmt: skip
     bottoms = (
         _BOTTOM + heights[2] + _BETWEEN + heights[1] + 0.06,
@@ -72,11 +70,6 @@ def as_png(prepared: Prepared) -> bytes:
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(buffer, format="png", dpi=_DPI)
     return buffer.getvalue()
-
-
-def _plain(text: str) -> str:
-    """Return text without control characters, which have no glyphs."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _bare(axes: Axes) -> None:
@@ -118,47 +111,9 @@ def _rows_of_lanes(prepared: Prepared) -> list[tuple[int, int, str]]:
 def _draw_lanes(
     axes: Axes, prepared: Prepared, lanes: list[tuple[int, int, str]], low: int, high: int
 ) -> None:
-    from matplotlib.collections import PolyCollection
-
     _bare(axes)
-    axes.set_xlim(low, high)
-    header, columns = events(prepared, Window(low, high, _BINS), most=_MOST)
-    y, tops = 0.0, {}
-    for number, rows, label in lanes:
-        tops[number] = (y, rows)
-        axes.text(-0.01, y + 0.5, _plain(label), transform=axes.get_yaxis_transform(), ha="right",
-                  va="center", fontsize=7.5, color=_TEXT, parse_math=False)  # fmt: skip
-        y += rows + 0.32
-    axes.set_ylim(max(y, 1.0), -0.1)
-    corners, colours, edges = [], [], []
-    labels: list[tuple[float, float, float, str]] = []
-    narrowest = (high - low) * _NARROWEST
-    for prefix in ("op", "act"):
-        for lane, row, first, end in header["slices"][prefix]:
-            if lane not in tops or row < 0 or row >= tops[lane][1]:
-                continue
-            for i in range(first, end):
-                start, length = int(columns[f"{prefix}.start"][i]), int(columns[f"{prefix}.dur"][i])
-                kind = int(columns[f"{prefix}.kind"][i])
-                share = 1.0 if prefix == "op" else _KINDS[kind][1]
-                top = tops[lane][0] + row + (1 - share) / 2 * 0.9
-                width, tall = max(length, narrowest), share * 0.9
-                corners.append([(start, top), (start + width, top), (start + width, top + tall),
-                                (start, top + tall)])  # fmt: skip
-                colours.append(_OPS[kind] if prefix == "op" else _KINDS[kind][0])
-                # Ops touch each other; an edge would eat a thin kernel up.
-                edges.append(0.4 if prefix == "op" else 0.0)
-                if prefix == "op" and width > (high - low) * 0.05:
-                    code = int(columns["op.name"][i]) if "op.name" in columns else -1
-                    name = header["names"][code] if code >= 0 else ""
-                    labels.append((start, top + 0.45, width / (high - low), name))
-    axes.add_collection(PolyCollection(corners, facecolors=colours, edgecolors="white",
-                                       linewidths=edges), autolim=False)  # fmt: skip
-    for x, middle, share, name in labels[:80]:
-        shown = _plain(shorten(name, max(int(share * 150), 4)))
-        axes.text(x + (high - low) * 0.004, middle, shown,
-                  fontsize=6.5, va="center", color=_TEXT, clip_on=True,
-                  parse_math=False)  # fmt: skip
+    draw_lanes(axes, prepared, lanes, low, high)
+    axes.tick_params(axis="y", length=0, labelsize=7.5, labelcolor=_TEXT, pad=4)
     step = _round_step((high - low) / 6)
     ticks = np.arange(-(-low // step), high // step + 1) * step
     axes.set_xticks(ticks, [duration(tick) for tick in ticks.tolist()])
@@ -178,7 +133,7 @@ def _draw_bars(axes: Axes, rows: Sequence[Mapping[Any, Any]]) -> None:
     largest = max((row["self_device_ns"] for row in rows), default=1)
     for i, row in enumerate(rows):
         axes.barh(i, row["self_device_ns"] / largest, height=0.62, color="#0072b2")
-        axes.text(-0.01, i, _plain(shorten(str(row["name"]), 26)), ha="right", va="center",
+        axes.text(-0.01, i, plain(shorten(str(row["name"]), 26)), ha="right", va="center",
                   fontsize=7.5, color=_TEXT, transform=axes.get_yaxis_transform(),
                   parse_math=False)  # fmt: skip
         text = f"{duration(row['self_device_ns'])}   {row['count']:,} \N{MULTIPLICATION SIGN}"

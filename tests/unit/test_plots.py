@@ -5,8 +5,6 @@ import doctest
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -16,7 +14,6 @@ from tiny import activity, kernel, line, op, profile
 from epprof_nb.analysis import idle
 from epprof_nb.plots import figures
 from epprof_nb.plots.durations import distribution, kernel_labels, log_edges
-from epprof_nb.plots.merge import merge
 from epprof_nb.plots.style import COPY, KERNEL
 from epprof_nb.testing import synthetic_profile
 
@@ -122,24 +119,6 @@ def test_many_shapes_are_rasterised_and_few_are_not(ax):
     drawn = [found for found in ax.collections if isinstance(found, PolyCollection)]
     assert {(len(found.get_paths()) > 2000) == found.get_rasterized() for found in drawn} == {True}
     assert any(found.get_rasterized() for found in drawn)
-
-
-rects = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 500), st.integers(0, 30)), max_size=40)
-
-
-@settings(max_examples=60, deadline=None)
-@given(rects, st.integers(1, 20))
-def test_merging_keeps_what_is_long_and_covers_what_is_short(rows, shortest):
-    key, start, length = (np.array([row[i] for row in rows], np.int64) for i in range(3))
-    found = merge(key, start, start + length, shortest)
-    merged = list(zip(found.key.tolist(), found.start.tolist(), found.end.tolist(), strict=True))
-    for one, begin, span in rows:
-        held = [(a, b) for k, a, b in merged if k == one and a <= begin and begin + span <= b]
-        assert held
-        if span >= shortest:
-            assert (begin, begin + span) in held
-    assert len(found.key) <= len(rows)
-    assert (key[found.event] == found.key).all()
 
 
 def test_utilisation_adds_up_to_the_busy_time(ax, loop):
