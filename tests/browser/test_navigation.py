@@ -365,7 +365,7 @@ def test_the_help_lists_what_there_is_and_keeps_the_focus(page):
         assert page.evaluate(inside)
     page.keyboard.press("w")
     page.keyboard.press("Escape")
-    assert dialog.count() == 0
+    dialog.wait_for(state="detached")
     assert page.evaluate("document.activeElement.className") == "ep-timeline"
     assert _near(_window(page), WHOLE, 0.001)
 

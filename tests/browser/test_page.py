@@ -39,12 +39,12 @@ def test_bars_stand_where_their_times_say(opened, drawn_file):
     assert pixel(page, x_at(page, 19), stream + 6) == background
     assert pixel(page, x_at(page, 65), stream + 2) == background  # only a wait, at the foot
     copies = lane_y(page, "stream 13")
-    assert pixel(page, x_at(page, 70), copies) == background
+    assert pixel(page, x_at(page, 71), copies) == background
     near_copy = {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
     assert COPY in near_copy
     # Utilisation: full from 20 to 50 ms, empty in the gap.
     assert pixel(page, x_at(page, 35), RULER + 4) != background
-    assert pixel(page, x_at(page, 70), RULER + 4) == background
+    assert pixel(page, x_at(page, 71), RULER + 4) == background
 
 
 def test_names_from_traces_stay_text(opened, page_file):

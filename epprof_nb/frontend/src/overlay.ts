@@ -51,3 +51,27 @@ export interface Overlay {
   /** The tooltip for the place under the pointer; null leaves it to others and to the event. */
   hover?(at: PointerAt): (Node | string)[] | null;
 }
+
+/** The overlays there are, in the order in which they are drawn. */
+export class Overlays {
+  readonly #all: Overlay[] = [];
+
+  /** Adds one on top; the result takes it away. */
+  add(overlay: Overlay): () => void {
+    this.#all.push(overlay);
+    return () => this.#all.splice(this.#all.indexOf(overlay), 1);
+  }
+
+  get all(): readonly Overlay[] {
+    return this.#all;
+  }
+
+  /** What the topmost overlay that has an answer answers. */
+  first<T>(ask: (overlay: Overlay) => T | null | undefined): T | null {
+    for (const overlay of [...this.#all].reverse()) {
+      const answer = ask(overlay);
+      if (answer) return answer;
+    }
+    return null;
+  }
+}

@@ -4,13 +4,11 @@ import { Arrangement } from "./arrangement.ts";
 import { BoxZoom } from "./boxzoom.ts";
 import { Chosen } from "./chosen.ts";
 import { Corner } from "./corner.ts";
-import { tooltip } from "./details.ts";
 import { h } from "./dom.ts";
 import { bandOf, Flows } from "./flows.ts";
 import { Geometry } from "./geometry.ts";
 import { openHelp } from "./help.ts";
-import { type Hit, hit } from "./hit.ts";
-import { type Gestures, listen } from "./interact.ts";
+import { listen } from "./interact.ts";
 import { Keys } from "./keys.ts";
 import { Labels } from "./labels.ts";
 import { type PlacedLane, place, type Rows, rows, total } from "./lanes.ts";
@@ -19,14 +17,15 @@ import { Measure } from "./measure.ts";
 import { MINIMAP, Minimap } from "./minimap.ts";
 import type { Events, Overview } from "./model.ts";
 import { GESTURES, moves } from "./moves.ts";
-import type { Overlay, PointerAt, Zone } from "./overlay.ts";
+import { type Overlay, Overlays } from "./overlay.ts";
+import { extentOf, Pointing } from "./pointing.ts";
 import { createRenderer, type Renderer } from "./renderer.ts";
 import { rulerLabels } from "./ruler.ts";
 import { type Range, ticks, toward } from "./scale.ts";
+import { Stage } from "./stage.ts";
 import { Status } from "./status.ts";
 import type { Supply } from "./supply.ts";
 import { palette, type Theme } from "./theme.ts";
-import { Tip } from "./tip.ts";
 import { Tracks } from "./tracks.ts";
 import { Viewport } from "./viewport.ts";
 import { type Ref, rangeOf } from "./wanted.ts";
@@ -53,20 +52,17 @@ export class Timeline {
   readonly chosen: Chosen;
   /** Commands of the keyboard; others add theirs. */
   readonly keys = new Keys();
-  readonly #canvas = h("canvas", { "aria-hidden": "true" });
-  readonly #scroller: HTMLElement;
-  readonly #content: HTMLElement;
-  readonly #stage: HTMLElement;
+  readonly #stage: Stage;
   readonly #labels: Labels;
   /** What is folded and pinned. */
   readonly arrangement: Arrangement;
   readonly #tracks: Tracks;
   readonly #corner: Corner;
   readonly #minimap: Minimap;
-  readonly #tip = new Tip();
+  readonly #pointing: Pointing;
   readonly #status = new Status();
   readonly #renderer: Renderer;
-  readonly #overlays: Overlay[] = [];
+  readonly #overlays = new Overlays();
   readonly #loader: Loader | null;
   readonly #ended = new AbortController();
   readonly #resizes = new ResizeObserver(() => this.#resize());
@@ -77,8 +73,6 @@ export class Timeline {
   #theme: Theme = "light";
   #height = 0;
   #frame = 0;
-  /** Where the pointer is, while it is over the canvas. */
-  #pointer: PointerAt | null = null;
 
   constructor(
     readonly overview: Overview,
@@ -122,9 +116,7 @@ export class Timeline {
       fold: () => this.arrangement.toggleAll(this.foldable()),
       help: () => openHelp(this.keys, this.element),
     });
-    this.#stage = h("div", { class: "ep-stage" }, this.#labels.element, this.#canvas);
-    this.#content = h("div", { class: "ep-content" }, this.#stage);
-    this.#scroller = h("div", { class: "ep-scroller" }, this.#content);
+    this.#stage = new Stage(this.#labels.element);
     this.element = h(
       "div",
       {
@@ -135,11 +127,12 @@ export class Timeline {
           "Timeline. W and S zoom, A and D or the arrows move, 0 shows all; the question mark lists all keys.",
       },
       this.#minimap.element,
-      this.#scroller,
-      this.#tip.element,
+      this.#stage.scroller,
       this.#status.element,
     );
-    this.#renderer = createRenderer(this.#canvas, { redraw: () => this.draw() });
+    this.#pointing = this.#point();
+    this.element.append(this.#pointing.tip.element);
+    this.#renderer = createRenderer(this.#stage.canvas, { redraw: () => this.draw() });
     this.#relayout();
     const measure = new Measure({
       event: () => this.#eventInMind(),
@@ -152,12 +145,13 @@ export class Timeline {
     this.keys.tell(...GESTURES);
     this.keys.add(...moves(this), ...measure.commands);
     this.viewport.watch(() => {
-      this.#tip.hide();
+      this.#pointing.tip.hide();
       this.draw();
       this.#load();
     });
     const { signal } = this.#ended;
-    this.#scroller.addEventListener(
+    const { scroller, canvas } = this.#stage;
+    scroller.addEventListener(
       "scroll",
       () => {
         this.draw();
@@ -165,8 +159,8 @@ export class Timeline {
       },
       { signal },
     );
-    listen(this.element, this.#canvas, this.#gestures(), this.keys, options.greedyWheel, signal);
-    this.#resizes.observe(this.#scroller);
+    listen(this.element, canvas, this.#pointing, this.keys, options.greedyWheel, signal);
+    this.#resizes.observe(scroller);
     void this.#count();
   }
 
@@ -184,7 +178,7 @@ export class Timeline {
       palette: palette(this.#theme),
       ruler: RULER,
       head: this.#headHeight(),
-      scroll: this.#scroller.scrollTop,
+      scroll: this.#stage.scrolled,
       sticky: this.#sticky,
       lanes: this.#lanes,
     });
@@ -192,10 +186,10 @@ export class Timeline {
 
   /** Adds an overlay on top of those there are; the result takes it away. */
   add(overlay: Overlay): () => void {
-    this.#overlays.push(overlay);
+    const remove = this.#overlays.add(overlay);
     this.draw();
     return () => {
-      this.#overlays.splice(this.#overlays.indexOf(overlay), 1);
+      remove();
       this.draw();
     };
   }
@@ -216,7 +210,7 @@ export class Timeline {
 
   /** Scrolls the lanes. */
   scroll(pixels: number): void {
-    this.#scroller.scrollBy(0, pixels);
+    this.#stage.scroller.scrollBy(0, pixels);
   }
 
   /** Brings an event into sight: glides in time, scrolls among the lanes. */
@@ -241,17 +235,16 @@ export class Timeline {
   /** The lane that a key means: of the label with the focus, under the pointer, of what is chosen. */
   laneInMind(): string | null {
     const { at } = this.chosen;
-    const pointed = this.#pointer && this.geometry.rowAt(this.#pointer.y)?.key;
+    const { last } = this.#pointing;
+    const pointed = last && this.geometry.rowAt(last.y)?.key;
     return this.#labels.focused ?? pointed ?? (at ? `lane:${at.lane}` : null);
   }
 
   #eventInMind(): Range | null {
     const { at } = this.chosen;
     if (at) return rangeOf(at);
-    const under = this.#pointer?.hit;
-    if (!under) return null;
-    const start = under.set.start[under.event];
-    return { start, end: start + under.set.dur[under.event] };
+    const under = this.#pointing.last?.hit;
+    return under ? extentOf(under) : null;
   }
 
   /** Lets go of everything that would outlive the element. */
@@ -307,49 +300,18 @@ export class Timeline {
     }
   }
 
-  #gestures(): Gestures {
-    return {
-      zoom: (factor, x) => this.viewport.zoom(factor, x),
-      pan: (pixels) => this.viewport.pan(pixels),
+  #point(): Pointing {
+    const timeline = this;
+    return new Pointing(this.element, this.#stage.canvas, {
+      get geometry() {
+        return timeline.geometry;
+      },
+      viewport: this.viewport,
+      overlays: this.#overlays,
       scroll: (pixels) => this.scroll(pixels),
-      open: (at) => {
-        if (!at.hit) return this.viewport.fit();
-        const start = at.hit.set.start[at.hit.event];
-        this.viewport.show({ start, end: start + at.hit.set.dur[at.hit.event] });
-      },
-      at: (event) => this.#at(event),
-      press: (at) => first(this.#overlays, (overlay) => overlay.press?.(at)),
-      hover: (at) => this.#hover(at),
-      leave: () => {
-        this.#pointer = null;
-        this.#tip.hide();
-      },
-      click: (at) => {
-        if (!first(this.#overlays, (overlay) => overlay.click?.(at))) this.chosen.select(at.hit);
-      },
-    };
-  }
-
-  #at(event: MouseEvent): PointerAt {
-    const { geometry } = this;
-    const { offsetX: x, offsetY: y, clientX, clientY } = event;
-    let found: { hit: Hit | null } | undefined;
-    const zone: Zone = y < RULER ? "ruler" : y < geometry.head ? "tracks" : "lanes";
-    return {
-      x,
-      y,
-      clientX,
-      clientY,
-      time: geometry.time(x),
-      zone,
-      shift: event.shiftKey,
-      alt: event.altKey,
-      ctrl: event.ctrlKey || event.metaKey,
-      get hit() {
-        found ??= { hit: hit(geometry.slicesAt(y), geometry.view, geometry.width, x) };
-        return found.hit;
-      },
-    };
+      select: (hit) => this.chosen.select(hit),
+      tell: (counter, stretch) => this.#tracks.tell(counter, stretch, this.viewport.whole),
+    });
   }
 
   get #rows(): Rows {
@@ -369,15 +331,13 @@ export class Timeline {
     const all = head + total(this.#lanes);
     const most = this.#maxHeight - MINIMAP;
     this.#height = Math.min(all, Math.max(most, head + LEAST_LANES));
-    this.#content.style.height = `${all}px`;
-    this.#scroller.style.height = `${this.#height}px`;
-    this.#stage.style.height = `${this.#height}px`;
+    this.#stage.setHeight(all, this.#height);
     this.#resize();
     this.draw();
   }
 
   #resize(): void {
-    const width = this.#stage.clientWidth - this.#labels.element.offsetWidth;
+    const { width } = this.#stage;
     if (width <= 0) return;
     this.viewport.width = width;
     this.#minimap.resize(this.#labels.element.offsetWidth, width);
@@ -400,13 +360,13 @@ export class Timeline {
     const { step, times } = ticks(view, width);
     const { base, labels } = rulerLabels(times, step, view);
     r.ruler(times, labels, RULER);
-    for (const overlay of this.#overlays) overlay.under?.(r, geometry);
+    for (const overlay of this.#overlays.all) overlay.under?.(r, geometry);
     r.clip(RULER, head);
     for (const row of this.#sticky) this.#drawRow(row, geometry);
     r.clip(head, height);
     for (const row of inView) this.#drawRow(row, geometry);
     r.clip(0, height);
-    for (const overlay of this.#overlays) overlay.draw?.(r, geometry);
+    for (const overlay of this.#overlays.all) overlay.draw?.(r, geometry);
     r.end();
     const foldable = [...this.#sticky, ...this.#lanes].filter(({ folded }) => folded !== null);
     this.#corner.show(
@@ -424,31 +384,4 @@ export class Timeline {
     } else r.separator(row.y + offset - 4);
     for (const { slice, band } of row.bands) r.slice(slice, { ...band, y: band.y + offset });
   }
-
-  #hover(at: PointerAt): void {
-    this.#pointer = at;
-    this.#canvas.classList.toggle("ep-over", at.hit !== null);
-    this.#canvas.style.cursor = first(this.#overlays, (overlay) => overlay.cursor?.(at)) ?? "";
-    const content = first(this.#overlays, (overlay) => overlay.hover?.(at)) ?? this.#tell(at);
-    if (content) this.#tip.show(content, at.clientX, at.clientY, this.element);
-    else this.#tip.hide();
-  }
-
-  #tell(at: PointerAt): (Node | string)[] | null {
-    if (at.hit) return tooltip(at.hit);
-    const { geometry } = this;
-    const counter = geometry.rowAt(at.y)?.counter ?? null;
-    if (counter === null || at.zone === "ruler") return null;
-    const stretch = { start: geometry.time(at.x - 2), end: geometry.time(at.x + 2) };
-    return [this.#tracks.tell(counter, stretch, this.viewport.whole)];
-  }
-}
-
-/** What the topmost overlay that has an answer answers. */
-function first<T>(overlays: Overlay[], ask: (overlay: Overlay) => T | null | undefined): T | null {
-  for (const overlay of [...overlays].reverse()) {
-    const answer = ask(overlay);
-    if (answer) return answer;
-  }
-  return null;
 }

@@ -60,9 +60,12 @@ export class Tracks {
     const t = pixels(view, width);
     if (steps) {
       const most = Float64Array.from(t, (_, i) => extremes(steps, pixel(view, width, i))[1]);
+      const least = Float64Array.from(t, (_, i) => extremes(steps, pixel(view, width, i))[0]);
       const max = roundUp(most.reduce((a, b) => Math.max(a, b), 0));
       const look = { shape: "step", max } as const;
-      r.counter({ t, value: most }, y, height, { ...look, colour: palette.kinds[0] });
+      // What was always outstanding within a pixel is stronger than what was at times.
+      r.counter({ t, value: most }, y, height, { ...look, colour: palette.api });
+      r.counter({ t, value: least }, y, height, { ...look, colour: palette.faint, least: true });
       return max > 0 ? `0–${count(max)}` : "";
     }
     if (!curve) return "";

@@ -1,0 +1,33 @@
+// The elements that the timeline is made of: labels and canvas stay, what scrolls is their height.
+
+import { h } from "./dom.ts";
+
+export class Stage {
+  readonly canvas = h("canvas", { "aria-hidden": "true" });
+  readonly #stage: HTMLElement;
+  readonly #content: HTMLElement;
+  /** What scrolls; its scroll bar is the lanes'. */
+  readonly scroller: HTMLElement;
+
+  constructor(private readonly labels: HTMLElement) {
+    this.#stage = h("div", { class: "ep-stage" }, labels, this.canvas);
+    this.#content = h("div", { class: "ep-content" }, this.#stage);
+    this.scroller = h("div", { class: "ep-scroller" }, this.#content);
+  }
+
+  /** Pixels left for the canvas beside the labels; none while nothing is shown. */
+  get width(): number {
+    return this.#stage.clientWidth - this.labels.offsetWidth;
+  }
+
+  get scrolled(): number {
+    return this.scroller.scrollTop;
+  }
+
+  /** `all` pixels of content, of which `height` are in view. */
+  setHeight(all: number, height: number): void {
+    this.#content.style.height = `${all}px`;
+    this.scroller.style.height = `${height}px`;
+    this.#stage.style.height = `${height}px`;
+  }
+}
