@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb import ort_runs
 from epprof_nb.analysis.stretch import STRETCHED, by_session
+from epprof_nb.id_lookup import find
 from epprof_nb.schema import MISSING
 from epprof_nb.views.units import duration, plural, three_digits
 
@@ -43,17 +44,22 @@ def describe(ops: Table) -> dict[str, Any]:
     }
 
 
-def notes(ops: Table, info: dict[str, Any]) -> list[str]:
+def notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[str]:
     """Return what the user should know of the sessions.
 
     Parameters
     ----------
-    ops
-        The profile's ops.
+    ops, activities
+        The profile's ops and activities.
     info
         What `describe` returned.
     """
-    return [*_without_run(ops), *_refused(info), *_stretched(info)]
+    return [
+        *_without_run(ops),
+        *_unseen_captures(ops, activities, info),
+        *_refused(info),
+        *_stretched(info),
+    ]
 
 
 def _without_run(ops: Table) -> list[str]:
@@ -67,6 +73,26 @@ def _without_run(ops: Table) -> list[str]:
         "whole (SessionOptions.enable_profiling). Leave that off to tell the runs apart."
     )
     return [found]
+
+
+def _unseen_captures(ops: Table, activities: Table, info: dict[str, Any]) -> Iterator[str]:
+    replayed = np.flatnonzero(activities["graph_node_id"] != MISSING)
+    if not len(replayed) or not info["onnxruntime_sessions"]:
+        return
+    launched, captured = (
+        find(ops["op_id"], activities[name][replayed]) for name in ("op_id", "capture_op_id")
+    )
+    session = np.append(ops["session"], MISSING)[launched]
+    of_node = np.append(ops.names("category").equals("node"), [False])[captured]
+    for number in np.unique(session[(session != MISSING) & ~of_node]).tolist():
+        mine = session == number
+        yield (
+            f"{_named(info, {'session': number})}: {int((mine & ~of_node).sum()):,} of "
+            f"{int(mine.sum()):,} kernels, copies and sets replayed from its CUDA graphs know "
+            "their run, not their node: ONNX Runtime tells of a capture only in the first profile "
+            "in which the session runs, and these graphs were captured before or after it. Make "
+            "the session again, and capture all its graphs (each gpu_graph_id) inside one profile."
+        )
 
 
 def _refused(info: dict[str, Any]) -> Iterator[str]:

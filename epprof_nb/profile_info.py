@@ -56,7 +56,7 @@ def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, A
             *dict.fromkeys(part.notes),
             *_losses(recorded, joined),
             *plausibility.note(plausible),
-            *ort_info.notes(joined.tables["ops"], onnxruntime),
+            *ort_info.notes(joined.tables["ops"], activities, onnxruntime),
         ],
         "versions": {**_versions(), **part.versions},
     }

@@ -3,9 +3,9 @@
 //
 // The tables are OrtApi and OrtEpApi of ONNX Runtime's public headers (onnxruntime_c_api.h,
 // onnxruntime_ep_c_api.h), which only ever grow at their end, so a slot is good for every later
-// release. The numbers were found right on the released wheels 1.25.0, 1.28.0 and 1.31.1, where
-// tests/ort/run_matrix.py exercises them; `load_api` proves the ones used, at each load, by a
-// profiling event that it makes and reads.
+// release. abi/ort_slots.json holds the headers' facts with their provenance, and a test holds
+// this file against it; tests/ort/run_matrix.py exercises the slots on released wheels; `load_api`
+// proves the ones used, at each load, by a profiling event that it makes and reads.
 #pragma once
 
 #include <cstddef>

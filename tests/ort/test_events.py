@@ -270,21 +270,21 @@ def test_empty_tables_keep_their_columns():
 
 def test_a_profile_may_begin_and_end_inside_a_run(installed, x):
     session = installed.InferenceSession(models.looping())
-    many = {"x": x, "times": np.array(30_000)}
+    many = {"x": x, "times": np.array(60_000)}
     thread = threading.Thread(target=session.run, args=(None, many))
     begun = threading.Event()
     with epprof_nb.profile() as outer:
         thread.start()
-        begun.wait(0.1)
+        begun.wait(0.2)
         with epprof_nb.profile() as inner:
-            begun.wait(0.02)
+            begun.wait(0.2)
         going = thread.is_alive()
         thread.join()
     assert going, "the run was over too soon to test anything"
     assert runs(inner)["status"].tolist() == ["open"]
     assert len(nodes(inner)) > 10
     assert set(nodes(inner)["run_id"]) == {0}
-    assert len(nodes(outer)) == 60_001
+    assert len(nodes(outer)) == 120_001
     assert set(nodes(outer)["run_id"]) == {0}
 
 

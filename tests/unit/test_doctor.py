@@ -218,3 +218,16 @@ def test_the_front_end_is_checked(machine, monkeypatch, tmp_path):
 )
 def test_versions_are_compared_by_their_numbers(version, numbers):
     assert doctor._numbers(version) == numbers
+
+
+def test_two_wheels_of_onnx_runtime_are_told_with_what_to_do(monkeypatch):
+    wheels = {"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.31.1"}
+    monkeypatch.setattr(doctor, "distribution_version", wheels.get)
+    check = doctor._onnxruntime()
+    assert check.status == "warning"
+    assert check.found == "onnxruntime 1.31.1, onnxruntime-gpu 1.31.1"
+    assert "pip uninstall onnxruntime onnxruntime-gpu" in check.remedy
+    del wheels["onnxruntime"]
+    assert doctor._onnxruntime().status == "ok"
+    wheels["onnxruntime-gpu"] = "1.24.4"
+    assert "1.25" in doctor._onnxruntime().remedy

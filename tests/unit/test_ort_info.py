@@ -1,0 +1,34 @@
+"""What a profile's notes say of ONNX Runtime's sessions, on constructed tables."""
+
+from __future__ import annotations
+
+from epprof_nb import ort_info
+from epprof_nb.schema import ACTIVITIES, OPS
+from tests.unit.tiny import kernel, op, table
+
+
+def event(op_id, category, op_type, **more):
+    return op(op_id, "n", 0, 10, category=category, op_type=op_type, session=71) | more
+
+
+def told(*work):
+    ops = table(OPS, [
+        event(1, "node", "Relu", status="earlier"), event(2, "session", "run", run_id=0),
+        event(3, "session", "run", run_id=1), op(4, "mine", 0, 10),
+    ])  # fmt: skip
+    activities = table(ACTIVITIES, work)
+    return [n for n in ort_info.notes(ops, activities, ort_info.describe(ops)) if "captured" in n]
+
+
+def replayed(op_id, capture_op_id=None):
+    return kernel(1, 2, op_id, graph_id=5, graph_node_id=6, capture_op_id=capture_op_id)
+
+
+def test_kernels_replayed_from_a_capture_that_was_seen_need_no_note():
+    assert told(replayed(2, 1), kernel(1, 2, 2), replayed(4)) == []
+
+
+def test_kernels_replayed_from_a_capture_that_was_not_seen_are_counted():
+    (note,) = told(replayed(2, 1), replayed(2), replayed(3, 2), replayed(4), kernel(1, 2, 2))
+    assert note.startswith("An ONNX Runtime session (session 71): 2 of 3 kernels, copies and sets")
+    assert "capture all its graphs (each gpu_graph_id) inside one profile" in note
