@@ -45,7 +45,7 @@ export class Chosen {
   #span: Range | null = null;
   #lit: Lit | null = null;
   /** What many events are called, and where in them one stands. */
-  #many: { label: string; step: Step } | null = null;
+  #many: { label: string; step: Step; exact: string | undefined } | null = null;
   #events: Events;
 
   constructor(
@@ -104,8 +104,11 @@ export class Chosen {
     this.#hint();
   }
 
-  /** Lights all that `wanted` means under the name `label`, and goes to where it is. */
-  async want(wanted: Wanted, label: string, go = true): Promise<Step | null> {
+  /**
+   * Lights all that `wanted` means under the name `label`, and goes to where it is; `exact` says
+   * how many they are where that is known better than from what is drawn.
+   */
+  async want(wanted: Wanted, label: string, go = true, exact?: string): Promise<Step | null> {
     this.#want(wanted);
     this.#at = null;
     this.#many = null;
@@ -119,7 +122,7 @@ export class Chosen {
       return null;
     }
     if (this.#wanted !== wanted) return null;
-    this.#many = { label, step };
+    this.#many = { label, step, exact };
     this.#extent = step.start === null ? null : { start: step.start, end: step.end ?? step.start };
     if (go && this.#extent) this.stage.show(this.#extent);
     this.#tellMany();
@@ -139,7 +142,7 @@ export class Chosen {
           : { number: by > 0 ? 0 : -1 };
     const step = await this.supply.step(wanted, where);
     if (this.#wanted !== wanted || !step.event) return null;
-    this.#many = { label: many.label, step };
+    this.#many = { ...many, step };
     this.#at = step.event;
     this.#relight();
     this.stage.reveal(step.event);
@@ -203,7 +206,7 @@ export class Chosen {
 
   #manyBar(): HTMLElement[] {
     if (!this.#many) return [];
-    const { label, step } = this.#many;
+    const { label, step, exact } = this.#many;
     const button = (sign: string, title: string, by: 1 | -1): HTMLElement => {
       const one = h("button", { type: "button", "aria-label": title, title }, sign);
       one.disabled = step.count === 0;
@@ -217,8 +220,9 @@ export class Chosen {
         "span",
         { class: "ep-step" },
         button("‹", "Previous of these", -1),
-        h("strong", {}, position(step.number, step.count, step.about)),
-        ` ${label}`,
+        ...(step.about && exact
+          ? [exact]
+          : [h("strong", {}, position(step.number, step.count, step.about)), ` ${label}`]),
         button("›", "Next of these", 1),
       ),
     );

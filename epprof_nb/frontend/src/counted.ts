@@ -8,7 +8,7 @@ import type { Wanted } from "./wanted.ts";
 const NAMES = { kernel: "kernels", memcpy: "copies", memset: "sets" };
 
 /** Lights what is counted; gaps are stepped through, one at a time. */
-export function toCounted({ span }: Linked, timeline: Timeline, what: Count["what"]): void {
+export function toCounted({ span }: Linked, timeline: Timeline, { what, text }: Count): void {
   if (what === "gaps") {
     const gap = nextGap(timeline.overview.gaps, span.span?.start ?? null);
     if (!gap) return;
@@ -22,7 +22,7 @@ export function toCounted({ span }: Linked, timeline: Timeline, what: Count["wha
     prefix: "act",
     equals: stray ? { op_id: null } : { kind: what },
   };
-  void timeline.chosen.want(wanted, stray ? "activities without an op" : NAMES[what]);
+  void timeline.chosen.want(wanted, stray ? "activities without an op" : NAMES[what], true, text);
 }
 
 /** The first gap that starts after `after`; after the last one the first again. */

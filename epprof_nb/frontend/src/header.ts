@@ -6,7 +6,7 @@ import type { Count, Finding, Overview } from "./model.ts";
 export function header(
   overview: Overview,
   go: (finding: Finding) => void,
-  counted: (what: Count["what"]) => void,
+  counted: (count: Count) => void,
 ): HTMLElement {
   const { summary } = overview;
   const line = h("div", { class: "ep-summary" }, h("strong", {}, `${summary.wall} wall`));
@@ -67,8 +67,9 @@ const TITLES: Record<Count["what"], string> = {
   stray: "Light what belongs to no op",
 };
 
-function link({ what, text }: Count, counted: (what: Count["what"]) => void): HTMLElement {
-  const button = h("button", { type: "button", class: "ep-count", title: TITLES[what] }, text);
-  button.addEventListener("click", () => counted(what));
+function link(count: Count, counted: (count: Count) => void): HTMLElement {
+  const title = TITLES[count.what];
+  const button = h("button", { type: "button", class: "ep-count", title }, count.text);
+  button.addEventListener("click", () => counted(count));
   return button;
 }

@@ -20,11 +20,7 @@ export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range)
   const told: SpanTold = {
     start: span.start,
     end: span.end,
-    devices: bundle.header.counters.flatMap(({ what, device, name }, i) => {
-      if (what !== "busy") return [];
-      const busy = utilisation(sum(bundle, i), span) * (span.end - span.start);
-      return [{ device, name, busy: Math.round(busy) }];
-    }),
+    devices: [],
     device_ns: 0,
     kernels: 0,
     copies: 0,
@@ -34,6 +30,7 @@ export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range)
     names: { rows: [], total: 0 },
     approximate: false,
   };
+  const times = new Map<number, [number, number][]>();
   for (const slice of act.slices) {
     const [first, end] = visible(slice, span);
     for (let i = first; i < end; i++) {
@@ -50,6 +47,10 @@ export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range)
       const count = members > 1 ? Math.max(members * share, 1) : 1;
       if (members > 1) told.approximate = true;
       told.device_ns += spent;
+      const device = Number(act.number("device_id", i) ?? -1);
+      const mine = times.get(device) ?? [];
+      times.set(device, mine);
+      mine.push([Math.max(from, span.start), Math.min(until, span.end)]);
       if (kind === KERNEL) told.kernels += count;
       else if (kind === COPY) {
         told.copies += count;
@@ -60,12 +61,31 @@ export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range)
       add(ops, owner < 0 ? "(no op)" : op.name("name", owner) || "(no name)", count, spent);
     }
   }
+  told.devices = bundle.header.counters.flatMap(({ what, device, name }, i) => {
+    if (what !== "busy") return [];
+    // The curve has less detail than single events, but knows what merged ones cover.
+    const busy = told.approximate
+      ? utilisation(sum(bundle, i), span) * (span.end - span.start)
+      : together(times.get(device) ?? []);
+    return [{ device, name, busy: Math.round(busy) }];
+  });
   for (const key of ["kernels", "copies", "sets", "bytes", "device_ns"] as const) {
     told[key] = Math.round(told[key]);
   }
   told.names = top(names);
   told.ops = top(ops);
   return told;
+}
+
+/** Time that intervals cover together. */
+function together(times: [start: number, end: number][]): number {
+  let covered = 0;
+  let reach = Number.NEGATIVE_INFINITY;
+  for (const [start, end] of times.sort((a, b) => a[0] - b[0])) {
+    if (end > reach) covered += end - Math.max(start, reach);
+    reach = Math.max(reach, end);
+  }
+  return covered;
 }
 
 function add(sums: Map<string, [number, number]>, name: string, count: number, ns: number): void {

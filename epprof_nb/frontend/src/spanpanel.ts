@@ -100,7 +100,7 @@ export class SpanPanel {
       const row = h(
         "tr",
         { tabindex: "0" },
-        h("td", { class: "ep-text ep-name", title: name }, shorten(name, 34)),
+        h("td", { class: "ep-text ep-name", title: name }, shorten(name, 48)),
         h("td", { class: "ep-share" }, h("span", { class: "ep-track" }, bar)),
         h("td", {}, percent(ns / whole)),
         h("td", {}, duration(ns)),

@@ -124,7 +124,10 @@ export function mount(
   }
 
   const headed = (): HTMLElement =>
-    header(overview, go, (what) => toCounted(linked, timeline, what));
+    header(overview, go, (count) => {
+      show("timeline");
+      toCounted(linked, timeline, count);
+    });
   let head = headed();
 
   /** The numbers on top come when the first picture stands. */

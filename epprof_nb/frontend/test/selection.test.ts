@@ -53,6 +53,7 @@ function profile(more: Record<string, Given> = {}): Events {
       "act.dur": f64([10, 20, 10]),
       "act.op": i32([1, 1, -1]),
       "act.kind": i32([1, 1, 2]),
+      "act.device_id": i32([0, 0, 0]),
       "act.name": i32([3, 3, 4]),
       "act.correlation_id": i32([7, 8, -1]),
       "act.bytes": i32([-1, -1, 1000]),
