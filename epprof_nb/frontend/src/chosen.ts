@@ -188,6 +188,9 @@ export class Chosen {
         this.supply.related(at),
       ]);
       if (!sameRef(this.#at, at)) return;
+      // A rectangle may stand for several events: what is chosen is the longest of them.
+      const [start, end] = [Number(fields.start_ns), Number(fields.end_ns)];
+      if (end >= start) this.#at = { ...at, start, dur: end - start };
       const actions = {
         choose: (ref: Ref) => this.choose(ref),
         show: (ref: Ref) => this.stage.show(rangeOf(ref)),

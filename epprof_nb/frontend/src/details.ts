@@ -10,7 +10,16 @@ import { FLOWS, membersOf, type Ref, type Related, refOf, sameRef } from "./want
 
 const COPIED_MS = 900;
 const NOTHING = "(no name)";
-const TOLD = new Set(["duration", "start", "device time", "launched", "size", "stream", "grid"]);
+const TOLD = new Set([
+  "duration",
+  "all together",
+  "start",
+  "device time",
+  "launched",
+  "size",
+  "stream",
+  "grid",
+]);
 
 /** What an event's panel can ask for. */
 export interface Actions {
@@ -22,7 +31,9 @@ export interface Actions {
 export function tooltip(at: Hit): HTMLElement[] {
   const ref = refOf(at);
   const members = membersOf(at.set, at.event);
-  const told = groups(ref, fieldsOf(at.set, at.event), null).flatMap(({ fields }) => fields);
+  const told = groups(ref, fieldsOf(at.set, at.event), null, members).flatMap(
+    ({ fields }) => fields,
+  );
   const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NOTHING, 240));
   const list = h(
     "dl",
@@ -56,7 +67,12 @@ export function panel(
   const parts = [chain(at, related, actions), steps(at, related, actions)];
   const members = hit ? membersOf(hit.set, hit.event) : 1;
   if (hit && members > 1) parts.push(several(hit, members, actions));
-  const known = groups(at, given, related.delay);
+  const known = groups(
+    at,
+    given,
+    members > 1 && given.start_ns === undefined ? null : related.delay,
+    members,
+  );
   const list = h("div", { class: "ep-groups" }, ...known.map((group) => section(group)));
   const launch = launched(at, related, actions);
   if (launch) list.append(launch);

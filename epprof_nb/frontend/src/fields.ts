@@ -43,6 +43,7 @@ const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
     "when",
     [
       ["dur", "duration"],
+      ["together_ns", "all together"],
       ["start_ns", "start"],
       ["end_ns", "end"],
       ["delay", "queued"],
@@ -72,8 +73,8 @@ const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
       ["grid", "grid"],
       ["block", "block"],
       ["registers_per_thread", "registers a thread"],
-      ["static_shared_bytes", "static shared memory"],
-      ["dynamic_shared_bytes", "dynamic shared memory"],
+      ["static_shared_bytes", "static shared"],
+      ["dynamic_shared_bytes", "dynamic shared"],
       ["graph_id", "graph"],
       ["graph_node_id", "graph node"],
       ["capture_op_id", "captured by op"],
@@ -100,9 +101,12 @@ const HIDDEN = new Set(
 );
 const KINDS = ["other", "kernel", "memcpy", "memset", "synchronization", "graph_launch"];
 
-/** Every field that says something, by group; what no group knows comes last. */
-export function groups(at: Ref, given: Fields, delay: number | null): Group[] {
-  const fields = complete(at, given, delay);
+/**
+ * Every field that says something, by group; what no group knows comes last. Of a rectangle that
+ * stands for several `members` these are the fields of the longest.
+ */
+export function groups(at: Ref, given: Fields, delay: number | null, members = 1): Group[] {
+  const fields = complete(at, given, delay, members);
   const known = GROUPS.map(([title, columns]) => ({
     title,
     fields: columns.flatMap(([column]) => field(column, fields[column]) ?? []),
@@ -114,10 +118,14 @@ export function groups(at: Ref, given: Fields, delay: number | null): Group[] {
 }
 
 /** Adds what follows from other fields, and takes together what belongs together. */
-function complete(at: Ref, given: Fields, delay: number | null): Fields {
-  const fields: Fields = { ...given, dur: at.dur, start_ns: at.start, end_ns: at.start + at.dur };
+function complete(at: Ref, given: Fields, delay: number | null, members: number): Fields {
+  const fields: Fields = { start_ns: at.start, end_ns: at.start + at.dur, ...given };
+  const dur = Number(fields.end_ns) - Number(fields.start_ns);
+  // A page has no times of the longest of several: only where all of them begin and end.
+  if (members > 1 && given.start_ns === undefined) fields.together_ns = at.dur;
+  else fields.dur = Math.max(dur, 0);
   if (delay !== null) fields.delay = delay;
-  if (at.prefix !== "op" || Number(fields.duration_ns) === at.dur) delete fields.duration_ns;
+  if (at.prefix !== "op" || Number(fields.duration_ns) === dur) delete fields.duration_ns;
   if (typeof fields.kind === "number") {
     if (at.prefix === "act") fields.kind = KINDS[fields.kind] ?? "other";
     else delete fields.kind;
@@ -128,7 +136,7 @@ function complete(at: Ref, given: Fields, delay: number | null): Fields {
     if (axes[0] >= 0) fields[name] = axes.map((n) => count(Math.max(n, 1))).join(" × ");
   }
   const bytes = Number(fields.bytes ?? -1);
-  if (bytes > 0 && at.dur > 0) fields.bandwidth = bytes / at.dur;
+  if (bytes > 0 && Number(fields.dur) > 0) fields.bandwidth = bytes / dur;
   return fields;
 }
 

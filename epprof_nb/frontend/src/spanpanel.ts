@@ -6,7 +6,7 @@ import type { Range } from "./scale.ts";
 import type { Supply } from "./supply.ts";
 import type { Counted, SpanTold } from "./wanted.ts";
 
-const ROWS = 8;
+const ROWS = 6;
 
 export interface SpanActions {
   zoom(span: Range): void;

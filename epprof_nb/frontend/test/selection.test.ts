@@ -282,6 +282,15 @@ describe("fields", () => {
       "memory: bandwidth": "2.00 GB/s",
     });
   });
+  test("of the longest of several are its own, where they are known", () => {
+    const when = (given: Record<string, number>) =>
+      groups(at, given, null, 12)
+        .flatMap((g) => g.fields)
+        .map((f) => `${f.label} ${f.value}`);
+    expect(when({ start_ns: 1_300_000, end_ns: 1_800_000 })).toContain("duration 500 µs");
+    expect(when({})).toContain("all together 2.00 ms");
+    expect(when({}).join()).not.toContain("duration");
+  });
   test("that no group knows come last; copies keep every digit", () => {
     const told = groups(at, { new_column: 12345678901234567n }, null);
     expect(told.at(-1)).toMatchObject({
