@@ -112,6 +112,7 @@ def draw_lanes(
         )
         tops_of = np.array([tops[number][0] for number in lane[mine].tolist()], np.float64)
         cover = columns.get(f"{prefix}.cover", columns[f"{prefix}.dur"])[mine]
+        kind = np.where(kind > 3, 0, kind)  # graph launches: neither kernel, copy nor set
         rects = _Rects(tops_of + row[mine], start, length, kind, cover)
         _draw(axes, rects, colours=colours)
         if prefix == "op":

@@ -40,9 +40,9 @@ def _values(page, name: str) -> list[str]:
 
 
 def _await_rows(page, count: int) -> None:
-    rows = page.locator(".ep-table-place tbody tr")
-    rows.nth(count).wait_for(state="detached")
-    assert rows.count() == count
+    from playwright.sync_api import expect
+
+    expect(page.locator(".ep-table-place tbody tr")).to_have_count(count)
 
 
 def test_only_what_says_something_is_offered(opened, page_file, loop_file):
@@ -127,6 +127,30 @@ def test_copying_keeps_filter_order_and_columns(browser, loop_file):
     page.wait_for_timeout(100)
     assert page.evaluate("window.copied").startswith("| ")
     assert page.evaluate("window.copied").count("\n") == 4
+    context.close()
+
+
+def test_a_row_gives_code_that_selects_what_it_counts(browser, loop_file):
+    context = browser.new_context(viewport={"width": 1100, "height": 700})
+    page = context.new_page()
+    page.add_init_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => "
+        "{ window.copied = text; }}})"
+    )
+    page.goto(loop_file.as_uri())
+    prof = synthetic_profile(activities=3000)
+    page.click(BREAKDOWN)
+    for by, frame in (("op", prof.by_op()), ("kernel", prof.by_kernel())):
+        page.click(f"[data-by={by}]")
+        page.fill(".ep-tools input", "^attention$" if by == "op" else "flash_fwd")
+        _await_rows(page, 1)
+        page.locator(".ep-table-place tbody tr").first.focus()
+        page.keyboard.press("c")
+        page.locator(".ep-said >> text=clipboard").wait_for()
+        rows = eval(page.evaluate("window.copied"), {"prof": prof})
+        name = "attention" if by == "op" else _values(page, "name")[0]
+        count = frame.loc[frame["name"].str.startswith(name[:20]), "count"].iloc[0]
+        assert len(rows) == count
     context.close()
 
 

@@ -2,6 +2,7 @@
 
 import type { Column } from "./columns.ts";
 import { isText, label, show } from "./columns.ts";
+import type { Wanted } from "./wanted.ts";
 
 /** The rows as CSV: the DataFrame's column names, whole numbers without units. */
 export function csv(columns: Column[], rows: number[]): string {
@@ -33,6 +34,27 @@ export function markdown(columns: Column[], rows: number[], by: string): string 
     ...rows.map((i) => row(columns.map(({ name, values }) => safe(show(name, values[i]))))),
     "",
   ].join("\n");
+}
+
+/** Names as long as this were shortened: no row has them. */
+const SHORTENED = 600;
+const FRAMES = { op: "prof.ops", api: "prof.api_calls", act: "prof.activities" };
+
+/** Python that selects the wanted rows; null where that cannot be said. */
+export function python(wanted: Wanted): string | null {
+  if (wanted.what !== "where") return null;
+  const tests: string[] = [];
+  for (const [column, value] of Object.entries(wanted.equals)) {
+    const values = Array.isArray(value) ? value : [value];
+    if (values.some((one) => typeof one === "string" && one.length >= SHORTENED)) return null;
+    const written = values.map((one) =>
+      typeof one === "string" ? pythonString(one) : String(one),
+    );
+    if (Array.isArray(value)) tests.push(`rows["${column}"].isin([${written.join(", ")}])`);
+    else if (value === null) tests.push(`rows["${column}"].isna()`);
+    else tests.push(`(rows["${column}"] == ${written[0]})`);
+  }
+  return `${FRAMES[wanted.prefix]}[lambda rows: ${tests.join(" & ")}]`;
 }
 
 /** A string as Python writes it, in ASCII: nothing in a name changes how code reads. */

@@ -4,9 +4,10 @@ import { arrange, matcher, type Sort } from "./arrange.ts";
 import { type Column, fitting, label, lettersIn, subject, telling } from "./columns.ts";
 import { copy } from "./copy.ts";
 import { h } from "./dom.ts";
-import { csv, markdown } from "./export.ts";
-import { count } from "./format.ts";
+import { csv, markdown, python } from "./export.ts";
+import { count, shorten } from "./format.ts";
 import type { Cell, TableData } from "./model.ts";
+import { wantedOf } from "./rows.ts";
 import type { Supply } from "./supply.ts";
 import { tableOf } from "./tableview.ts";
 
@@ -137,6 +138,7 @@ export class Tables {
       tableOf(content, {
         sort: (sort) => void this.#resort(sort),
         choose: (row) => this.choose(this.#by, this.#record(table, row)),
+        code: (row) => void this.#code(this.#record(table, row)),
       }),
     );
     this.#say(table, rows.length, note);
@@ -180,6 +182,12 @@ export class Tables {
     if (await copy(text, this.element)) {
       this.said(`${count(rows.length)} rows are on the clipboard.`);
     }
+  }
+
+  async #code(row: Record<string, Cell>): Promise<void> {
+    const text = python(wantedOf(this.#by, row));
+    if (!text) this.said("This name is too long to be copied whole.");
+    else if (await copy(text, this.element)) this.said(`On the clipboard: ${shorten(text, 90)}`);
   }
 
   /** Opens or closes the list of columns. */

@@ -6,6 +6,8 @@ import { h } from "./dom.ts";
 import { shorten } from "./format.ts";
 import type { Cell } from "./model.ts";
 
+const CODE = "Copy Python that selects the rows behind this (key: C)";
+
 export interface TableContent {
   by: string;
   /** The columns to show. */
@@ -22,6 +24,8 @@ export interface TableContent {
 export interface TableActions {
   sort(sort: Sort): void;
   choose(row: number): void;
+  /** Copies code that selects what a row counts. */
+  code(row: number): void;
 }
 
 export function tableOf(content: TableContent, act: TableActions): HTMLTableElement {
@@ -41,13 +45,19 @@ export function tableOf(content: TableContent, act: TableActions): HTMLTableElem
     event.target instanceof Element ? event.target.closest<HTMLElement>("tr[data-row]") : null;
   body.addEventListener("click", (event) => {
     const row = rowOf(event);
-    if (row) act.choose(Number(row.dataset.row));
+    if (!row) return;
+    const onCode = event.target instanceof Element && event.target.closest(".ep-row-code");
+    if (onCode) act.code(Number(row.dataset.row));
+    else act.choose(Number(row.dataset.row));
   });
   body.addEventListener("keydown", (event) => {
     const row = rowOf(event);
     if (!row) return;
     if (event.key === "Enter") act.choose(Number(row.dataset.row));
-    else walk(row, event);
+    else if (event.key === "c" && !event.ctrlKey && !event.metaKey) {
+      act.code(Number(row.dataset.row));
+      event.stopPropagation();
+    } else walk(row, event);
   });
   return h("table", {}, h("thead", {}, head), body);
 }
@@ -123,6 +133,8 @@ function cell(column: Column, i: number, content: TableContent, bar: Bars): HTML
       "td",
       { class: "ep-text ep-name", title: text },
       h("bdi", {}, shorten(text, content.letters)),
+      // The key does the same: the button is for the pointer.
+      h("button", { type: "button", class: "ep-row-code", tabindex: "-1", title: CODE }, "code"),
     );
   }
   if (name === bar.column) {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { arrange } from "../src/arrange.ts";
 import { fitting, show, telling } from "../src/columns.ts";
-import { csv, markdown, pythonString } from "../src/export.ts";
+import { csv, markdown, python, pythonString } from "../src/export.ts";
+import { wantedOf } from "../src/rows.ts";
 import { order } from "../src/sort.ts";
 
 describe("sorting", () => {
@@ -102,6 +103,18 @@ describe("copying", () => {
       '| a "b", &lt;c&gt;\\| | 1.50 µs |',
       "",
     ]);
+  });
+  test("as Python selects what a row counts", () => {
+    expect(python(wantedOf("kernel", { name: 'a"b' }))).toBe(
+      'prof.activities[lambda rows: (rows["name"] == "a\\"b") & (rows["kind"] == "kernel")]',
+    );
+    expect(python(wantedOf("line", { cell: "In[3]", line: 7 }))).toBe(
+      'prof.ops[lambda rows: (rows["cell"] == "In[3]") & (rows["line"] == 7)]',
+    );
+    expect(python(wantedOf("op", { name: "(no op)", count: 0 }))).toBe(
+      'prof.activities[lambda rows: rows["op_id"].isna() & rows["kind"].isin(["kernel", "memcpy", "memset"])]',
+    );
+    expect(python(wantedOf("kernel", { name: "x".repeat(600) }))).toBeNull();
   });
   test("as Python is ASCII and stays inside its quotes", () => {
     expect(pythonString('a"\\\n\u202e😀')).toBe('"a\\"\\\\\\u000a\\u202e\\U0001f600"');

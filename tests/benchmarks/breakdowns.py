@@ -1,0 +1,51 @@
+"""How long breakdowns of a large profile take: ``python -m tests.benchmarks.breakdowns [N]``.
+
+Each is computed three times; the least counts. The first one builds no caches for the others.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.tree import tree
+from tests.benchmarks.harness import header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDS = 3
+
+
+def least(act: Callable[[], object]) -> float:
+    """Seconds of the fastest of three rounds."""
+    seconds = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        act()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def main() -> None:
+    """Print a row a breakdown."""
+    activities = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10_000_000
+    header(f"Breakdowns of {activities:,} activities")
+    profile = synthetic_profile(activities=activities)
+    made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    for name in ("op", "kernel", "line", "stream", "path", "node", "op_type"):
+        print(f"  by_{name:8} {least(getattr(profile, f'by_{name}')):6.2f} s")
+    prepared = Prepared(profile)
+    _ = prepared.work.activity_op
+    print(f"  {'lines':11} {least(lambda: Prepared.lines.func(prepared)):6.2f} s")
+    print(f"  {'tree':11} {least(lambda: tree(prepared)):6.2f} s")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"\n  peak memory {peak:.1f} GB, of which the profile took {made:.1f} GB to make")
+
+
+if __name__ == "__main__":
+    main()
