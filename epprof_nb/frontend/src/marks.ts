@@ -1,9 +1,7 @@
 // What is drawn besides events: ruler, strips, flow lines, marked stretches.
 
-import { utilisation } from "./counters.ts";
-import { firstAbove } from "./cull.ts";
-import type { CounterStyle, Curve, Frame, Place, SpanStyle } from "./renderer.ts";
-import { toPixel, toTime } from "./scale.ts";
+import type { Frame, Place, SpanStyle } from "./renderer.ts";
+import { toPixel } from "./scale.ts";
 
 type Context = CanvasRenderingContext2D;
 
@@ -26,70 +24,33 @@ export function ruler(
   });
 }
 
-/** Share of each pixel's time for which the device was busy. */
-export function busy(c: Context, frame: Frame, curve: Curve, y: number, height: number): void {
-  const { palette, view, width } = frame;
-  strip(c, frame, y, height, palette.busy, (x) =>
-    utilisation(curve, { start: toTime(x, view, width), end: toTime(x + 1, view, width) }),
-  );
-}
-
-/** The curve over its largest value; a pixel shows the largest of its values, so peaks stay. */
+/** A strip of one value a pixel, drawn over `max`. */
 export function counter(
   c: Context,
-  frame: Frame,
-  curve: Curve,
-  y: number,
-  height: number,
-  { shape, colour, max, least = false }: CounterStyle,
-): void {
-  const { view, width } = frame;
-  const { value } = curve;
-  const t = curve.t instanceof Float64Array ? curve.t : Float64Array.from(curve.t);
-  let top = max ?? 0;
-  if (max === undefined) for (let i = 0; i < value.length; i++) top = Math.max(top, value[i]);
-  if (!(top > 0)) top = 1;
-  const at = (time: number, before: number): number => {
-    if (before < 0) return 0;
-    const next = before + 1;
-    if (shape === "step" || next >= t.length || t[next] <= t[before]) return value[before];
-    const share = (time - t[before]) / (t[next] - t[before]);
-    return value[before] + share * (value[next] - value[before]);
-  };
-  const pick = least ? Math.min : Math.max;
-  let end = firstAbove(t, view.start, 0, t.length);
-  strip(c, frame, y, height, colour, (x) => {
-    const until = toTime(x + 1, view, width);
-    let most = at(toTime(x, view, width), end - 1);
-    while (end < t.length && t[end] <= until) most = pick(most, value[end++]);
-    return Math.min(Math.max(pick(most, at(until, end - 1)) / top, 0), 1);
-  });
-}
-
-function strip(
-  c: Context,
   { palette, width }: Frame,
+  values: ArrayLike<number>,
   y: number,
   height: number,
+  max: number,
   colour: string,
-  share: (x: number) => number,
 ): void {
   c.fillStyle = palette.line;
   c.fillRect(0, y + height - 1, width, 1);
+  if (!(max > 0)) return;
   c.fillStyle = colour;
   c.globalAlpha = STRIP_ALPHA;
   c.beginPath();
   c.moveTo(0, y + height);
   let top = y + height;
-  for (let x = 0; x < width; x++) {
-    const next = y + height - share(x) * height;
+  for (let x = 0; x < values.length; x++) {
+    const next = y + height * (1 - Math.min(Math.max(values[x] / max, 0), 1));
     if (next === top) continue;
     c.lineTo(x, top);
     c.lineTo(x, next);
     top = next;
   }
-  c.lineTo(width, top);
-  c.lineTo(width, y + height);
+  c.lineTo(values.length, top);
+  c.lineTo(values.length, y + height);
   c.closePath();
   c.fill();
   c.globalAlpha = 1;
@@ -173,23 +134,4 @@ export function span(
   c.fill();
   c.fillStyle = palette.onAccent;
   c.fillText(text, from, top + 12);
-}
-
-export function marker(
-  c: Context,
-  { view, width, height }: Frame,
-  time: number,
-  colour: string,
-  dashed: boolean,
-): void {
-  const x = Math.round(toPixel(time, view, width)) + 0.5;
-  if (x < 0 || x > width) return;
-  c.strokeStyle = colour;
-  c.lineWidth = 1;
-  c.setLineDash(dashed ? [4, 3] : []);
-  c.beginPath();
-  c.moveTo(x, 0);
-  c.lineTo(x, height);
-  c.stroke();
-  c.setLineDash([]);
 }

@@ -6,8 +6,6 @@ import * as marks from "./marks.ts";
 import { FONT, Names } from "./names.ts";
 import type {
   Band,
-  CounterStyle,
-  Curve,
   Frame,
   Place,
   Renderer,
@@ -98,14 +96,9 @@ export class Painter implements Renderer {
     marks.ruler(this.#context, this.#frame, times, labels, height);
   }
 
-  busy(curve: Curve, y: number, height: number): void {
+  counter(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void {
     this.#drawRows();
-    marks.busy(this.#context, this.#frame, curve, y, height);
-  }
-
-  counter(curve: Curve, y: number, height: number, style: CounterStyle): void {
-    this.#drawRows();
-    marks.counter(this.#context, this.#frame, curve, y, height, style);
+    marks.counter(this.#context, this.#frame, values, y, height, max, colour);
   }
 
   separator(y: number): void {
@@ -126,11 +119,6 @@ export class Painter implements Renderer {
   band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void {
     this.#drawRows();
     marks.span(this.#context, this.#frame, t0, t1, y0, y1, style, text);
-  }
-
-  marker(time: number, colour: string, dashed = false): void {
-    this.#drawRows();
-    marks.marker(this.#context, this.#frame, time, colour, dashed);
   }
 
   destroy(): void {

@@ -53,21 +53,6 @@ export interface Frame {
 /** A place in a frame: a time, and a height in pixels. */
 export type Place = [time: number, y: number];
 
-/** Values over time, ascending in `t`; each holds until the next ("step") or leads to it ("line"). */
-export interface Curve {
-  t: ArrayLike<number>;
-  value: ArrayLike<number>;
-}
-
-export interface CounterStyle {
-  shape: "step" | "line";
-  colour: string;
-  /** The value at full height; by default the curve's largest. */
-  max?: number;
-  /** A pixel shows the least of its values, not the largest. */
-  least?: boolean;
-}
-
 /** What a stretch of time is marked for. */
 export type SpanStyle = "selected" | "measure" | "zoom";
 
@@ -79,10 +64,8 @@ export interface Renderer {
   resize(width: number, height: number, ratio: number): void;
   begin(frame: Frame): void;
   ruler(times: number[], labels: string[], height: number): void;
-  /** A curve of busy time as the share of each pixel's time. */
-  busy(curve: Curve, y: number, height: number): void;
-  /** A curve as a filled strip between `y` and `y + height`. */
-  counter(curve: Curve, y: number, height: number, style: CounterStyle): void;
+  /** A filled strip of one value a pixel; `max` is at full height. */
+  counter(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void;
   /** Draws only between `top` and `bottom`, until told otherwise. */
   clip(top: number, bottom: number): void;
   separator(y: number): void;
@@ -91,8 +74,6 @@ export interface Renderer {
   lines(flows: [from: Place, to: Place][], colour?: string): void;
   /** A stretch of time between two heights, with a text on it where there is room. */
   band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void;
-  /** A line from top to bottom at a time. */
-  marker(time: number, colour: string, dashed?: boolean): void;
   end(): void;
   /** Frees what is held; nothing can be drawn afterwards. */
   destroy(): void;

@@ -53,29 +53,24 @@ export class Tracks {
     const { view, width, palette } = frame;
     const curve = this.#sums.get(position);
     if (curve && this.tracks[position].what === "busy") {
-      r.busy(curve, y, height);
+      const shares = eachPixel(view, width, (stretch) => utilisation(curve, stretch));
+      r.counter(shares, y, height, 1, palette.busy);
       return "";
     }
     const steps = this.#levels.get(position);
-    const t = pixels(view, width);
     if (steps) {
-      const most = Float64Array.from(t, (_, i) => extremes(steps, pixel(view, width, i))[1]);
-      const least = Float64Array.from(t, (_, i) => extremes(steps, pixel(view, width, i))[0]);
+      const most = eachPixel(view, width, (stretch) => extremes(steps, stretch)[1]);
+      const least = eachPixel(view, width, (stretch) => extremes(steps, stretch)[0]);
       const max = roundUp(most.reduce((a, b) => Math.max(a, b), 0));
-      const look = { shape: "step", max } as const;
       // What was always outstanding within a pixel is stronger than what was at times.
-      r.counter({ t, value: most }, y, height, { ...look, colour: palette.api });
-      r.counter({ t, value: least }, y, height, { ...look, colour: palette.faint, least: true });
+      r.counter(most, y, height, max, palette.api);
+      r.counter(least, y, height, max, palette.faint);
       return max > 0 ? `0–${count(max)}` : "";
     }
     if (!curve) return "";
-    const rates = Float64Array.from(t, (_, i) => rate(curve, pixel(view, width, i)));
+    const rates = eachPixel(view, width, (stretch) => rate(curve, stretch));
     const max = roundUp(rates.reduce((a, b) => Math.max(a, b), 0) * 1e9);
-    r.counter({ t, value: rates }, y, height, {
-      shape: "step",
-      max: max / 1e9,
-      colour: palette.kinds[2],
-    });
+    r.counter(rates, y, height, max / 1e9, palette.kinds[2]);
     return max > 0 ? `0–${size(max).replace(/\.0+(?= )/, "")}/s` : "";
   }
 
@@ -98,13 +93,11 @@ export class Tracks {
   }
 }
 
-function pixel(view: Range, width: number, x: number): Range {
-  return { start: toTime(x, view, width), end: toTime(x + 1, view, width) };
-}
-
-function pixels(view: Range, width: number): Float64Array {
-  // A step that begins just after a pixel's edge belongs to that pixel alone.
-  return Float64Array.from({ length: Math.ceil(width) }, (_, x) => toTime(x + 0.001, view, width));
+/** A value for the time of each pixel. */
+function eachPixel(view: Range, width: number, value: (stretch: Range) => number): Float64Array {
+  return Float64Array.from({ length: Math.ceil(width) }, (_, x) =>
+    value({ start: toTime(x, view, width), end: toTime(x + 1, view, width) }),
+  );
 }
 
 /** The next of 1, 2, 5, 10, 20, ...: a scale that stays while the view moves a little. */
