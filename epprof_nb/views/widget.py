@@ -103,7 +103,7 @@ class LiveView(anywidget.AnyWidget):
         self.send({"type": "select", "selection": wanted})
 
     def close(self) -> None:
-        """Take the view off the screen; what was computed of the profile is let go."""
+        """Show the static view again; the profile, and what was computed of it, is let go."""
         if self.comm is not None:
             self.send({"type": "close"})
         super().close()

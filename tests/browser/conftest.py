@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -124,7 +125,7 @@ def opened(browser):
         )
         contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("pageerror", lambda error: _of_the_front_end(error) or errors.append(str(error)))
         page.goto(address)
         return page
 
@@ -132,6 +133,11 @@ def opened(browser):
     for context in contexts:
         context.close()
     assert errors == []
+
+
+def _of_the_front_end(error) -> bool:
+    """Whether an error comes from Notebook's own code."""
+    return "/static/notebook/" in (error.stack or "")
 
 
 @pytest.fixture(scope="session")
@@ -147,7 +153,20 @@ def page_file(profile, tmp_path_factory) -> Path:
 def lab(tmp_path_factory):
     """A JupyterLab on this machine alone: (address, folder of notebooks)."""
     pytest.importorskip("jupyterlab")
-    folder = tmp_path_factory.mktemp("lab")
+    with _server("jupyterlab", tmp_path_factory.mktemp("lab")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def notebook7(tmp_path_factory):
+    """A Notebook 7, likewise."""
+    pytest.importorskip("notebook")
+    with _server("notebook", tmp_path_factory.mktemp("notebook")) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def _server(module: str, folder: Path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -160,7 +179,7 @@ def lab(tmp_path_factory):
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / ".spaces"),
     }
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}",
+        sys.executable, "-m", module, "--no-browser", "--ip=127.0.0.1", f"--port={port}",
         "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True", "--allow-root",
         "--LabApp.news_url=", f"--ServerApp.root_dir={folder}",
     ]  # fmt: skip

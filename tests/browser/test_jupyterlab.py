@@ -2,71 +2,30 @@
 
 from __future__ import annotations
 
-import json
-
+import numpy as np
 import pytest
 
+from tests.browser.notebooks import (
+    LIVE,
+    STATIC,
+    ask,
+    in_lab,
+    kernel_of,
+    no_error,
+    no_widget,
+    notebook,
+    run_all,
+    save,
+)
+
 pytestmark = pytest.mark.browser
-
-STATIC = """from conftest import known_profile
-from epprof_nb.views.page import View
-View(known_profile())"""
-LIVE = STATIC.replace("View(known_profile())", "live = View(known_profile()).widget()")
-
-
-def _notebook(folder, name: str, *sources: str):
-    cells = [
-        {"cell_type": "code", "id": f"cell{i}", "metadata": {}, "outputs": [], "source": source,
-         "execution_count": None}
-        for i, source in enumerate(sources)
-    ]  # fmt: skip
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    path = folder / name
-    path.write_text(
-        json.dumps(
-            {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-        )
-    )
-    return path
-
-
-def _open(opened, lab, path, **options):
-    address, _ = lab
-    page = opened(f"{address}/lab/tree/{path.name}?reset", **options)
-    page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
-    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=90_000)
-    return page
-
-
-def _run_all(page) -> None:
-    page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=0")
-    page.keyboard.press("Escape")
-    for _ in range(page.locator(".jp-Notebook .jp-CodeCell").count()):
-        page.keyboard.press("Shift+Enter")
-
-
-def _save(page, path, done) -> list[dict]:
-    """Save until the file's outputs please `done`; give them back."""
-    for _ in range(40):
-        page.keyboard.press("Control+s")
-        page.wait_for_timeout(400)
-        outputs = [o for cell in json.loads(path.read_text())["cells"] for o in cell["outputs"]]
-        if done(outputs):
-            return outputs
-    raise AssertionError(outputs)
-
-
-def _no_error(page) -> None:
-    text = page.inner_text(".jp-Notebook")
-    for trouble in ("not found", "Error", "Traceback", "Loading widget"):
-        assert trouble not in text
 
 
 def test_a_static_view_is_shown_saved_and_shown_again(opened, lab):
     _, folder = lab
-    path = _notebook(folder, "static.ipynb", STATIC)
-    page = _open(opened, lab, path)
-    _run_all(page)
+    path = notebook(folder, "static.ipynb", STATIC)
+    page = in_lab(opened, lab, path)
+    run_all(page)
     frame = page.frame_locator("iframe.epprof-frame")
     frame.locator(".ep-timeline canvas").wait_for(timeout=60_000)
     assert page.locator(".epprof-fallback").is_hidden()
@@ -74,19 +33,19 @@ def test_a_static_view_is_shown_saved_and_shown_again(opened, lab):
     page.wait_for_timeout(500)
     inner = frame.locator("html").evaluate("e => [e.scrollHeight, window.innerHeight]")
     assert inner[0] <= inner[1] + 1
-    outputs = _save(page, path, bool)
+    outputs = save(page, path, bool)
     assert set(outputs[0]["data"]) == {"text/html", "image/png", "text/plain"}
 
     page.reload()
     frame.locator(".ep-timeline canvas").wait_for(timeout=90_000)
-    _no_error(page)
+    no_error(page)
 
 
 def test_the_theme_of_the_notebook_reaches_the_frame(opened, lab):
     _, folder = lab
-    path = _notebook(folder, "theme.ipynb", STATIC)
-    page = _open(opened, lab, path)
-    _run_all(page)
+    path = notebook(folder, "theme.ipynb", STATIC)
+    page = in_lab(opened, lab, path)
+    run_all(page)
     frame = page.frame_locator("iframe.epprof-frame")
     frame.locator(".ep-timeline canvas").wait_for(timeout=60_000)
     viewer = frame.locator(".ep-viewer")
@@ -98,18 +57,14 @@ def test_the_theme_of_the_notebook_reaches_the_frame(opened, lab):
 
 def test_a_live_view_takes_the_static_ones_place_and_is_never_saved(opened, lab):
     _, folder = lab
-    path = _notebook(folder, "live.ipynb", LIVE, "print(len(live.selection), 'rows')")
-    page = _open(opened, lab, path)
-    _run_all(page)
+    path = notebook(folder, "live.ipynb", LIVE, "print(len(live.selection), 'rows')")
+    page = in_lab(opened, lab, path)
+    run_all(page)
     viewer = page.locator(".epprof-output .ep-live")
     viewer.wait_for(timeout=60_000)
     assert page.locator("iframe.epprof-frame").count() == 0
 
-    def no_widget(outputs):
-        kinds = {kind for o in outputs for kind in o.get("data", {})}
-        return "text/html" in kinds and not any("widget-view" in kind for kind in kinds)
-
-    _save(page, path, no_widget)
+    save(page, path, no_widget)
     # The notebook disposed of the widget's own view by now: the moved viewer lives on.
     page.wait_for_timeout(500)
     assert viewer.is_visible()
@@ -121,11 +76,11 @@ def test_a_live_view_takes_the_static_ones_place_and_is_never_saved(opened, lab)
     page.keyboard.press("Shift+Enter")
     page.wait_for_selector("text=2 rows", timeout=20_000)
 
-    _save(page, path, no_widget)
+    save(page, path, no_widget)
     page.reload()
     frame = page.frame_locator("iframe.epprof-frame")
     frame.locator(".ep-timeline canvas").wait_for(timeout=90_000)
-    _no_error(page)
+    no_error(page)
 
 
 def test_a_live_view_loads_what_was_thinned_out(opened, lab):
@@ -135,9 +90,9 @@ def test_a_live_view_loads_what_was_thinned_out(opened, lab):
         "from epprof_nb.views.page import View\n"
         "live = View(synthetic_profile(activities=150_000)).widget()"
     )
-    path = _notebook(folder, "large.ipynb", source)
-    page = _open(opened, lab, path)
-    _run_all(page)
+    path = notebook(folder, "large.ipynb", source)
+    page = in_lab(opened, lab, path)
+    run_all(page)
     viewer = page.locator(".epprof-output .ep-live")
     viewer.wait_for(timeout=90_000)
     note = viewer.locator(".ep-panel .ep-note")
@@ -151,3 +106,140 @@ def test_a_live_view_loads_what_was_thinned_out(opened, lab):
     for key in "addbs":
         page.keyboard.press(key)
     assert page.locator(".jp-Notebook .jp-CodeCell").count() == 2
+
+
+PROGRESS = """%%gpuprofile --live prof
+import time, numpy as np, epprof_nb
+from epprof_nb import host
+x = host.empty((200_000,), np.float32)
+begun = time.time()
+while time.time() - begun < 6:
+    with epprof_nb.op("attention"):
+        for _ in range(20):
+            host.launch(np.sin, x, x, name="sin")
+    host.synchronize()
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_progress_moves_while_the_cell_runs_and_is_gone_after_it(opened, lab, theme):
+    _, folder = lab
+    path = notebook(folder, f"progress-{theme}.ipynb", "%load_ext epprof_nb", PROGRESS)
+    page = in_lab(opened, lab, path)
+    if theme == "dark":
+        set_theme(page, "dark")
+    run_all(page)
+    progress = page.locator("[aria-label='Profile in progress']")
+    progress.locator("text=attention").wait_for(timeout=60_000)
+    first = progress.text_content()
+    page.wait_for_timeout(1200)
+    second = progress.text_content()
+    assert first != second  # the clock, at least
+    assert "kernels/s" in second
+    assert "no records lost" in second
+    picture = pixels(progress.screenshot())
+    assert ((picture == (0, 114, 178)).all(axis=2)).sum() > 100  # the bars
+    frame = page.frame_locator("iframe.epprof-frame")
+    frame.locator(".ep-timeline canvas").wait_for(timeout=60_000)
+    assert progress.count() == 0
+    assert "Profile in progress" not in str(save(page, path, no_widget))
+
+
+def pixels(png: bytes):
+    import io
+
+    from matplotlib import image
+
+    return (image.imread(io.BytesIO(png))[..., :3] * 255).round().astype(np.uint8)
+
+
+def set_theme(page, theme: str) -> None:
+    """Choose one of JupyterLab's own themes, as its menu does."""
+    page.click("text=Settings")
+    page.hover(".lm-Menu-item:has-text('Theme')")
+    page.click(f".lm-Menu-item:has-text('JupyterLab {theme.capitalize()}') >> nth=0")
+    value = "true" if theme == "light" else "false"
+    page.wait_for_selector(f"body[data-jp-theme-light='{value}']", state="attached")
+
+
+def test_a_live_view_follows_the_theme_while_it_is_on_the_screen(opened, lab):
+    _, folder = lab
+    path = notebook(folder, "live-theme.ipynb", LIVE)
+    page = in_lab(opened, lab, path)
+    run_all(page)
+    viewer = page.locator(".epprof-output .ep-live")
+    viewer.wait_for(timeout=60_000)
+    for theme, background in (("dark", (20, 24, 29)), ("light", (255, 255, 255))):
+        set_theme(page, theme)
+        page.wait_for_timeout(400)
+        assert viewer.get_attribute("data-theme") == theme
+        picture = pixels(viewer.locator(".ep-timeline canvas").screenshot())
+        values, counts = np.unique(picture.reshape(-1, 3), axis=0, return_counts=True)
+        assert tuple(values[counts.argmax()]) == background
+
+
+@pytest.mark.parametrize("ending", ["restart", "end"])
+def test_a_view_outlives_its_kernel_and_says_that_python_is_silent(opened, lab, ending):
+    _, folder = lab
+    source = (
+        "from epprof_nb.testing import synthetic_profile\n"
+        "live = synthetic_profile(activities=60_000).timeline().widget()"
+    )
+    path = notebook(folder, f"kernel-{ending}.ipynb", source)
+    page = in_lab(opened, lab, path)
+    run_all(page)
+    viewer = page.locator(".epprof-output .ep-live")
+    viewer.wait_for(timeout=90_000)
+    page.wait_for_timeout(1000)
+    kernel = kernel_of(lab, path)
+    if ending == "restart":
+        ask(lab, "POST", f"kernels/{kernel}/restart")
+    else:
+        ask(lab, "DELETE", f"kernels/{kernel}")
+    page.wait_for_timeout(2000)
+    canvas = viewer.locator(".ep-timeline canvas")
+    before = pixels(canvas.screenshot())
+    canvas.hover(position={"x": 300, "y": 100})
+    viewer.locator(".ep-timeline").focus()
+    for _ in range(6):
+        page.keyboard.press("w")
+    page.wait_for_timeout(600)
+    assert (pixels(canvas.screenshot()) != before).any()  # it still zooms
+    viewer.locator("text=Python does not answer").wait_for(timeout=20_000)
+    viewer.locator("[role=tab][data-tab=timeline]").click()
+    assert canvas.is_visible()
+
+
+def test_two_views_are_apart_and_a_closed_one_gives_its_place_back(opened, lab):
+    _, folder = lab
+    both = (
+        "from conftest import known_profile\n"
+        "one = known_profile().timeline().widget()\n"
+        "two = known_profile().timeline().widget()"
+    )
+    path = notebook(folder, "two.ipynb", both, "one.close()")
+    page = in_lab(opened, lab, path)
+    page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=0")
+    page.keyboard.press("Shift+Enter")
+    viewers = page.locator(".epprof-output .ep-live")
+    viewers.nth(1).wait_for(timeout=60_000)
+    page.wait_for_timeout(500)
+    second = viewers.nth(1).locator(".ep-timeline canvas")
+    first = viewers.nth(0).locator(".ep-timeline canvas")
+    before = pixels(first.screenshot()), pixels(second.screenshot())
+    viewers.nth(0).locator(".ep-timeline").focus()
+    for _ in range(6):
+        page.keyboard.press("w")
+    page.wait_for_timeout(500)
+    assert (pixels(first.screenshot()) != before[0]).any()
+    assert (pixels(second.screenshot()) == before[1]).all()
+
+    page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=1")
+    page.keyboard.press("Shift+Enter")
+    page.frame_locator("iframe.epprof-frame").locator("canvas").first.wait_for(timeout=30_000)
+    assert page.locator("iframe.epprof-frame").count() == 1
+    assert viewers.count() == 1
+    second = viewers.nth(0).locator(".ep-timeline canvas")
+    assert (pixels(second.screenshot()) == before[1]).all()
+    viewers.nth(0).locator("[role=tab][data-tab=source]").click()
+    viewers.nth(0).locator(".ep-source tbody tr").nth(2).wait_for()  # Python still answers

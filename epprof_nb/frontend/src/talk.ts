@@ -23,11 +23,16 @@ export interface Message {
   [key: string]: unknown;
 }
 
+/** How long to wait before asking again: a message can be lost; and before giving up. */
+const PATIENCE_MS = 4_000;
 const SILENCE_MS = 30_000;
 const SILENCE =
   "Python did not answer: the kernel is busy or gone. What is drawn stays; try again when it is idle.";
 
 export class Talk {
+  /** Hears whether Python leaves a question unanswered for longer than it should. */
+  silent: (silent: boolean) => void = () => {};
+
   readonly #listeners = new Map<string, (content: AnswerContent) => void>();
   readonly #waiting = new Map<number, (answer: Answer) => void>();
   #last = 0;
@@ -51,19 +56,22 @@ export class Talk {
   async ask(message: Message): Promise<Answer> {
     const request = ++this.#last;
     const answer = await new Promise<Answer>((resolve, reject) => {
+      const again = setTimeout(() => {
+        this.silent(true);
+        this.tell({ ...message, request });
+      }, PATIENCE_MS);
       const silent = setTimeout(() => {
         this.#waiting.delete(request);
         reject(new Error(SILENCE));
       }, SILENCE_MS);
       this.#waiting.set(request, (answer) => {
+        clearTimeout(again);
         clearTimeout(silent);
+        this.silent(false);
         resolve(answer);
       });
-      try {
-        this.model.send({ ...message, request });
-      } catch {
-        // Without a kernel there is no channel to send on: it counts as silence.
-      }
+      // Without a kernel there is no channel to send on: it counts as silence.
+      this.tell({ ...message, request });
     });
     if (answer.content.error !== undefined) throw new Error(answer.content.error);
     return answer;

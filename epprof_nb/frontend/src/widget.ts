@@ -2,15 +2,16 @@
 //
 // It is shown at once, before there is a static output. When that comes, the viewer moves into it,
 // in place of the frame there, and Python empties the widget's own output. So what is saved never
-// holds a widget, whose model would be gone when the notebook is opened again.
+// holds a widget, whose model would be gone when the notebook is opened again. When Python closes
+// the view, the frame takes its place again.
 
 import { Bundle } from "./decode.ts";
 import { h } from "./dom.ts";
 import { Live } from "./live.ts";
 import type { Overview } from "./model.ts";
+import { followTheme } from "./notebook.ts";
 import { type Model, Talk } from "./talk.ts";
-import type { Theme } from "./theme.ts";
-import { mount, type Viewer } from "./viewer.ts";
+import { mount } from "./viewer.ts";
 
 declare const VIEWER_CSS: string;
 
@@ -18,6 +19,8 @@ const MAX_HEIGHT = 340;
 /** How often the static output is looked for. */
 const PLACE_MS = 200;
 const PLACE_TIMES = 600;
+const SILENT =
+  "Python does not answer: it is busy, or its kernel has ended. What is shown stays as it is.";
 /** Conversations by mark. What listens in `render` would go with the view: these stay. */
 const talks = new Map<string, Talk>();
 
@@ -25,20 +28,6 @@ function initialize(model: Model): () => void {
   const mark = String(model.get("mark"));
   talks.set(mark, new Talk(model));
   return () => talks.delete(mark);
-}
-
-function pageTheme(): Theme {
-  const light = document.body.dataset.jpThemeLight;
-  if (light) return light === "false" ? "dark" : "light";
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
-
-function follow(viewer: Viewer): () => void {
-  const apply = (): void => viewer.setTheme(pageTheme());
-  const themes = new MutationObserver(apply);
-  themes.observe(document.body, { attributeFilter: ["data-jp-theme-light"] });
-  apply();
-  return () => themes.disconnect();
 }
 
 async function render(model: Model, el: HTMLElement): Promise<(() => void) | undefined> {
@@ -58,11 +47,16 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
     greedyWheel: false,
   });
   root.classList.add("ep-live");
-  const unfollow = follow(viewer);
+  const notice = h("p", { class: "ep-note ep-silent", role: "status" });
+  root.append(notice);
+  talking.silent = (silent) => notice.replaceChildren(silent ? SILENT : "");
+  const unfollow = followTheme((theme) => viewer.setTheme(theme));
+  let giveBack = (): void => {};
   const close = (): void => {
     unfollow();
     viewer.destroy();
     host.remove();
+    giveBack();
   };
   let state: "here" | "moved" | "closed" = "here";
   talking.listen("close", () => {
@@ -77,6 +71,8 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
       .at(-1);
     if (place) {
       state = "moved";
+      const before = [...place.childNodes];
+      giveBack = () => place.replaceChildren(...before);
       place.replaceChildren(host);
       talking.tell({ type: "mounted" });
     } else if (--left > 0) setTimeout(move, PLACE_MS);
