@@ -177,7 +177,8 @@ def findings(profile: Profile, *, work: Work | None = None, limit: int = 2) -> l
     work = work or Work(profile)
     busy_ns = int(durations(profile)[np.isin(work.kinds, BUSY_KINDS)].sum())
     wall_ns = wall_of(profile)
-    if not busy_ns:
+    # Times of an overflown clock can add up to less than nothing.
+    if busy_ns <= 0:
         return _fallbacks(profile, wall_ns)[:limit]
     found = [
         *_hot_line(profile, work, busy_ns),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.views import counters
 from epprof_nb.views.encode import bundle
 from epprof_nb.views.events import Window, events
+from epprof_nb.views.series import EARLIEST, LATEST
 from epprof_nb.views.source import source
 from epprof_nb.views.summary import device_word, wall_of
 from epprof_nb.views.tables import offered, table
@@ -111,6 +112,7 @@ def time_range(profile: Profile) -> list[int]:
             start, end = start[shown], end[shown]
         if len(start):
             low, high = min(low, int(start.min())), max(high, int(end.max()), int(start.max()))
+    low, high = max(low, EARLIEST), min(high, LATEST)
     return [low, max(high, low + 1)]
 
 

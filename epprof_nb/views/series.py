@@ -24,7 +24,8 @@ BLOCK = 16
 _PIECE = 1 << 16
 _FEW = 12
 """So few series are found one by one faster than by a sort."""
-_EARLIEST, _LATEST = -(2**61), 2**61
+EARLIEST, LATEST = -(2**61), 2**61
+"""Times are kept between these, 73 years from the start: int64 holds their differences."""
 
 
 def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
@@ -33,9 +34,9 @@ def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
     An overflown clock can be off by centuries: such times are moved to 73 years from the start.
     """
     if len(start_ns) and (
-        min(start_ns.min(), end_ns.min()) < _EARLIEST or max(start_ns.max(), end_ns.max()) > _LATEST
+        min(start_ns.min(), end_ns.min()) < EARLIEST or max(start_ns.max(), end_ns.max()) > LATEST
     ):
-        return np.clip(start_ns, _EARLIEST, _LATEST), np.clip(end_ns, _EARLIEST, _LATEST)
+        return np.clip(start_ns, EARLIEST, LATEST), np.clip(end_ns, EARLIEST, LATEST)
     return start_ns, end_ns
 
 

@@ -136,9 +136,9 @@ def wall_of(profile: Profile) -> int:
     """Return the profile's length, ns: as recorded, else from its first to its last event."""
     if profile.wall_ns > 0:
         return profile.wall_ns
-    ends = [t["end_ns"].max() for t in _timed(profile)]
-    starts = [t["start_ns"].min() for t in _timed(profile)]
-    return int(max(ends) - min(starts)) if ends else 0
+    ends = [int(t["end_ns"].max()) for t in _timed(profile)]
+    starts = [int(t["start_ns"].min()) for t in _timed(profile)]
+    return max(ends) - min(starts) if ends else 0
 
 
 def _timed(profile: Profile) -> list[Any]:

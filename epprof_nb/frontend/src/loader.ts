@@ -33,6 +33,8 @@ export class Loader {
   #round = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
+  /** Nothing was answered for so long that the reader was told. */
+  #silent = false;
   #ended = false;
 
   constructor(
@@ -61,7 +63,8 @@ export class Loader {
       return;
     }
     this.#wanted = want;
-    if (!this.#asked) void this.#ask(want, true);
+    // After a silence every look elsewhere tries anew, though not faster than silence is noticed.
+    if (!this.#asked || this.#silent) void this.#ask(want, true, this.#silent);
   }
 
   /** What was sent no longer serves: other events are lit now. */
@@ -81,11 +84,14 @@ export class Loader {
   async #ask(want: Want, show: boolean, again = false): Promise<void> {
     const round = this.#round;
     this.#asked = want;
+    this.#silent = false;
     clearTimeout(this.#retry);
     // A message may have been lost: once more, then no more until the silence ends.
     this.#retry = setTimeout(() => {
-      if (again) this.say(SILENT);
-      else void this.#ask(this.#wanted ?? want, show, true);
+      if (again) {
+        this.#silent = true;
+        this.say(SILENT);
+      } else void this.#ask(this.#wanted ?? want, show, true);
     }, RETRY_MS);
     let events: Events | null = null;
     let trouble = "";

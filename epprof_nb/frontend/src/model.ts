@@ -172,7 +172,8 @@ export class EventSet {
 
   #numbers(name: string): Float64Array | undefined {
     const column = this.bundle.column(`${this.prefix}.${name}`);
-    return column instanceof Float64Array ? column : undefined;
+    // What a double does not hold exactly is still drawn, to the pixel it falls on.
+    return column instanceof BigInt64Array ? Float64Array.from(column, Number) : column;
   }
 
   number(name: string, i: number): number | bigint | undefined {

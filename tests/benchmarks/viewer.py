@@ -1,0 +1,169 @@
+"""The live viewer at scale: first picture, answers, message sizes, frames, memory, saved size.
+
+The real bundle of the widget runs in headless Chromium without a GPU; Python answers it in this
+process over a bridge of Playwright's, whose cost is told apart: Jupyter's channel is another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import shutil
+import statistics
+import time
+from itertools import pairwise
+from pathlib import Path
+
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.events import Window, events
+from epprof_nb.views.pack import pack_first, pack_window, time_range
+from epprof_nb.views.page import View
+from epprof_nb.views.prepared import Prepared
+from tests.benchmarks.frame_rate import ARGUMENTS, report
+from tests.benchmarks.harness import header
+from tests.live_host import LiveHost
+
+WIDTH = 1200
+STEPS = 40
+
+_DRAG = """(canvas, [x, y, seconds]) => new Promise((done) => {
+  const stamps = [];
+  const frame = (now) => {
+    stamps.push(now);
+    if (now - stamps[0] > seconds * 1000) return done(stamps);
+    const step = (stamps.length % 80) / 20;
+    const clientX = x + 150 * (step < 2 ? step - 1 : 3 - step);
+    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY: y, bubbles: true }));
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+})"""
+
+
+def memory() -> int:
+    """Bytes that the process holds now."""
+    resident = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(resident) * resource.getpagesize()
+
+
+def spread(name: str, values: list[float], unit: str = "ms") -> None:
+    """Print median, 95th percentile and greatest of some values."""
+    ordered = sorted(values)
+    high = ordered[min(int(0.95 * len(ordered)), len(ordered) - 1)]
+    print(
+        f"{name:34} median {statistics.median(ordered):9,.1f} {unit}   95 % below {high:9,.1f} "
+        f"{unit}   most {ordered[-1]:9,.1f} {unit}   ({len(ordered)})"
+    )
+
+
+def tour(low: int, high: int) -> list[tuple[int, int]]:
+    """Windows of a walk: into the middle by steps of 1.4, then along by a third each."""
+    middle, length = (low + high) // 2, high - low
+    windows = []
+    for _ in range(STEPS):
+        windows.append((middle - length // 2, middle + length // 2))
+        length = max(int(length / 1.4), 1000)
+    length = (high - low) // 500
+    for step in range(STEPS):
+        start = low + (high - low) // 3 + step * length // 3
+        windows.append((start, start + length))
+    return windows
+
+
+def in_python(prepared: Prepared) -> None:
+    """Print what answers take in Python alone, and how large they are."""
+    took, sizes, rectangles = [], [], []
+    for low, high in tour(*time_range(prepared.profile)):
+        margin = (high - low) // 2
+        window = Window(low - margin, high + margin, 2.0 * WIDTH)
+        began = time.perf_counter()
+        data = pack_window(prepared, window)
+        took.append((time.perf_counter() - began) * 1e3)
+        sizes.append(len(data) / 1e3)
+        header_, _ = events(prepared, window, light=True)
+        rectangles.append(float(sum(sent for sent, _ in header_["shown"].values())))
+    spread("answer in Python", took)
+    spread("message", sizes, "kB")
+    spread("rectangles", rectangles, "  ")
+
+
+def in_browser(prepared: Prepared, seconds: float) -> None:
+    """Print what the reader waits for: request to drawn; and frames while dragging."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=ARGUMENTS
+        )
+        page = chromium.new_page(viewport={"width": WIDTH + 200, "height": 800})
+        host = LiveHost(page, prepared)
+        print(f"{'browser: bundle to first picture':34} {host.show():9,.1f} ms")
+        canvas = page.locator(".ep-timeline canvas").last
+        canvas.wait_for()
+        page.wait_for_timeout(1500)
+        page.locator(".ep-timeline").focus()
+        box = canvas.bounding_box()
+        assert box is not None
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 40
+        page.mouse.move(x, y)
+        for _ in range(STEPS):
+            page.mouse.wheel(0, -120)
+            page.wait_for_timeout(120)
+        for _ in range(STEPS // 2):
+            page.keyboard.press("d")
+            page.wait_for_timeout(120)
+        stamps = host.stamps()
+        spread("request to drawn", [stamp["python"] + stamp["drawing"] for stamp in stamps])
+        spread("  in Python", [stamp["python"] for stamp in stamps])
+        spread("  in the browser", [stamp["drawing"] for stamp in stamps])
+        spread("  (bridge, not counted)", [stamp["channel"] for stamp in stamps])
+        spread("  message", [stamp["bytes"] / 1e3 for stamp in stamps], "kB")
+        page.keyboard.press("0")
+        page.wait_for_timeout(1500)
+        for _ in range(12):
+            page.keyboard.press("w")
+        page.wait_for_timeout(1500)
+        page.mouse.move(x, y)
+        page.mouse.down()
+        times = canvas.evaluate(_DRAG, [x, y, seconds])
+        page.mouse.up()
+        report("dragging", [b - a for a, b in pairwise(times)])
+        chromium.close()
+
+
+def main() -> None:
+    """Print one line a figure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--activities", type=int, default=10_000_000)
+    parser.add_argument("--streams", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--saved", action="store_true", help="measure the saved output too")
+    given = parser.parse_args()
+    header(f"The live viewer of {given.activities:,} activities on {given.streams} streams")
+    profile = synthetic_profile(activities=given.activities, streams=given.streams)
+    tables = sum(table.nbytes for table in profile.tables.values())
+    before = memory()
+    for attempt in ("first picture, in Python", "  once more, afresh"):
+        prepared = Prepared(profile)
+        began, cpu = time.perf_counter(), time.process_time()
+        data = pack_first(prepared)
+        took, used = time.perf_counter() - began, time.process_time() - cpu
+        print(
+            f"{attempt:34} {took * 1e3:9,.1f} ms   ({used * 1e3:,.0f} ms of processor)   "
+            f"{len(data) / 1e3:,.0f} kB"
+        )
+    in_python(prepared)
+    held = memory() - before
+    print(f"{'memory beside the tables':34} {held / 1e6:9,.0f} MB   ({held / tables:.2f} of them)")
+    in_browser(prepared, given.seconds)
+    if given.saved:
+        began = time.perf_counter()
+        html = View(profile).mimebundle(prepared=prepared)["text/html"]
+        took = time.perf_counter() - began
+        print(f"{'saved output':34} {len(html) / 1e6:9,.2f} MB   made in {took:.1f} s")
+        held = memory() - before
+        print(f"{'memory with it':34} {held / 1e6:9,.0f} MB   ({held / tables:.2f} of the tables)")
+
+
+if __name__ == "__main__":
+    main()

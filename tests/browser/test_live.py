@@ -1,0 +1,107 @@
+"""The live widget's talk with Python: kept windows, silence, selections, closing."""
+
+from __future__ import annotations
+
+import pytest
+
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.prepared import Prepared
+from tests.live_host import LiveHost
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def host(opened):
+    page = opened("about:blank")
+    return LiveHost(page, Prepared(synthetic_profile(activities=60_000)))
+
+
+def _shown(page) -> None:
+    page.locator(".ep-timeline canvas").last.wait_for()
+    page.wait_for_timeout(600)
+
+
+def _windows(host) -> list[dict]:
+    return [message for message in host.asked if message["type"] == "window"]
+
+
+def _press(page, key: str, times: int = 1) -> None:
+    page.locator(".ep-timeline").focus()
+    for _ in range(times):
+        page.keyboard.press(key)
+        page.wait_for_timeout(60)
+
+
+def test_the_first_picture_needs_no_answer(host):
+    host.silent = True
+    host.show()
+    _shown(host.page)
+    assert "60,000 activities" in host.page.text_content(".ep-panel")
+    label = host.page.locator(".ep-label", has_text="stream 13").first
+    assert label.is_visible()
+
+
+def test_the_summary_follows_the_first_picture(host):
+    host.show()
+    host.page.wait_for_selector(".ep-busy")
+    assert "kernels" in host.page.text_content(".ep-summary")
+
+
+def test_zooming_in_brings_single_events_and_going_back_asks_nothing(host):
+    page = host.page
+    host.show()
+    _shown(page)
+    _press(page, "w", 18)
+    page.wait_for_timeout(800)
+    assert "every event of this window" in page.text_content(".ep-panel")
+    page.wait_for_timeout(500)
+    asked = len(_windows(host))
+    _press(page, "0")
+    page.wait_for_timeout(900)
+    assert "60,000 activities" in page.text_content(".ep-panel")
+    # Only what is fetched ahead may be new: the whole was there from the start.
+    whole = [w for w in _windows(host)[asked:] if w["end"] - w["start"] > 0.9 * _length(host)]
+    assert whole == []
+
+
+def _length(host) -> float:
+    return host._prepared.profile.wall_ns
+
+
+def test_silence_is_told_and_what_is_drawn_stays(host):
+    page = host.page
+    host.show()
+    _shown(page)
+    page.wait_for_timeout(600)
+    host.silent = True
+    before = len(_windows(host))
+    _press(page, "w", 6)
+    status = page.locator(".ep-status")
+    status.wait_for(timeout=8000)
+    assert status.text_content() == "no answer from Python: showing what is here"
+    # Asked, asked once more, and then left in peace.
+    assert len(_windows(host)) - before <= 3
+    colours = page.locator(".ep-timeline canvas").last.screenshot()
+    host.silent = False
+    # The retry comes with the next move of the reader.
+    _press(page, "d", 2)
+    status.wait_for(state="hidden", timeout=8000)
+    assert page.locator(".ep-timeline canvas").last.screenshot() != colours
+
+
+def test_a_selection_survives_the_loading_of_windows(host):
+    page = host.page
+    host.show()
+    _shown(page)
+    box = page.locator(".ep-timeline canvas").last.bounding_box()
+    label = page.locator(".ep-label", has_text="main thread").first.bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.5, label["y"] + 8)
+    page.locator(".ep-chain").wait_for()
+    selected = [w for w in _windows(host) if w["selection"]]
+    _press(page, "w", 8)
+    page.wait_for_timeout(700)
+    later = [w for w in _windows(host) if w["selection"]]
+    assert len(later) > len(selected)
+    assert {w["selection"]["prefix"] for w in later} == {"op"}
+    assert page.locator(".ep-chain").count() == 1

@@ -1,0 +1,98 @@
+"""The live widget's bundle in a page of its own, with Python answering: no Jupyter in between."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.views.answers import answer, answers
+from epprof_nb.views.pack import pack_first
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from epprof_nb.views.prepared import Prepared
+
+_PAGE = """<!doctype html><meta charset="utf-8"><body style="margin:8px"><div id="cell"></div>"""
+
+# The model as anywidget hands it over. Bytes travel as base64, since the bridge knows JSON only.
+_HOST = """async ({ bundle, state, first }) => {
+  const bytes = (text) => {
+    const all = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    return new DataView(all.buffer);
+  };
+  const handlers = [];
+  window.stamps = [];
+  window.deaf = false;
+  const model = {
+    get: (name) => (name === "first" ? (first ? bytes(first) : undefined) : state[name]),
+    on: (_, handler) => handlers.push(handler),
+    async send(content) {
+      const sent = performance.now();
+      const reply = await window.pythonAnswers(JSON.stringify(content));
+      if (!reply || window.deaf) return;
+      const buffers = reply.data ? [bytes(reply.data)] : [];
+      const came = performance.now();
+      for (const handler of handlers) handler(reply.content, buffers);
+      // Whoever draws has asked for the next frame by then, and comes first in it.
+      setTimeout(() => requestAnimationFrame(() => window.stamps.push({
+        type: content.type, drawing: performance.now() - came, python: reply.seconds * 1000,
+        channel: came - sent - reply.seconds * 1000,
+        bytes: buffers[0] ? buffers[0].byteLength : 0,
+      })));
+    },
+  };
+  const url = URL.createObjectURL(new Blob([bundle], { type: "text/javascript" }));
+  const widget = (await import(url)).default;
+  widget.initialize({ model });
+  const began = performance.now();
+  await widget.render({ model, el: document.getElementById("cell") });
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return performance.now() - began;
+}"""
+
+
+class LiveHost:
+    """A page with a live view.
+
+    Attributes
+    ----------
+    silent
+        While set, Python answers nothing, as a kernel that is busy or gone.
+    asked
+        Every message of the front end, in order.
+    """
+
+    def __init__(self, page: Page, prepared: Prepared) -> None:
+        self.page = page
+        self.silent = False
+        self.asked: list[dict[str, Any]] = []
+        self._prepared = prepared
+        page.expose_function("pythonAnswers", self._answers)
+        page.set_content(_PAGE)
+
+    def show(self, *, with_first: bool = True) -> float:
+        """Mount the viewer; return the milliseconds until its first picture stood."""
+        first = base64.b64encode(pack_first(self._prepared)).decode() if with_first else ""
+        bundle = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
+        state = {"mark": "host", "tab": "timeline"}
+        return float(self.page.evaluate(_HOST, {"bundle": bundle, "state": state, "first": first}))
+
+    def stamps(self, kind: str = "window") -> list[dict[str, Any]]:
+        """What each answer of a type took, from the request until it was drawn."""
+        return [s for s in self.page.evaluate("window.stamps") if s["type"] == kind]
+
+    def _answers(self, text: str) -> dict[str, Any] | None:
+        content = json.loads(text)
+        self.asked.append(content)
+        if self.silent or not answers(content.get("type")):
+            return None
+        began = time.perf_counter()
+        reply = answer(self._prepared, content)
+        seconds = time.perf_counter() - began
+        told = {**reply.content, "type": content["type"], "request": content.get("request")}
+        data = None if reply.data is None else base64.b64encode(reply.data).decode()
+        return {"content": told, "data": data, "seconds": seconds}
