@@ -54,8 +54,11 @@ def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
     return Reply({}, pack_window(prepared, window, lit=lit))
 
 
-def _counters(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
-    return Reply({}, pack_counters(prepared))
+def _counters(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+    if "start" not in request:
+        return Reply({}, pack_counters(prepared))
+    window = math.floor(float(request["start"])), math.ceil(float(request["end"]))
+    return Reply({}, pack_counters(prepared, window))
 
 
 def _describe(prepared: Prepared, request: Mapping[str, Any]) -> Reply:

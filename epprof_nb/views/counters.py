@@ -9,22 +9,20 @@ comes as the least and the most of each stretch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.attribute import device_work
-from epprof_nb.analysis.idle import busy_intervals
-from epprof_nb.id_lookup import find
-from epprof_nb.schema import MISSING
 from epprof_nb.views.layout import device_names
 
 if TYPE_CHECKING:
-    from epprof_nb.profiles import Profile
+    from epprof_nb.views.counted import Counted
     from epprof_nb.views.prepared import Prepared
 
 Ints = npt.NDArray[np.int64]
+Window: TypeAlias = tuple[int, int]
+"""First and last nanosecond."""
 
 POINTS = 4096
 """Points of a counter at most."""
@@ -65,12 +63,17 @@ class Level:
     high: Ints
 
 
-def busy(profile: Profile, device: int, points: int = POINTS) -> Sum:
+def busy(counted: Counted, window: Window | None = None, points: int = POINTS) -> Sum:
     """Return the time for which a device was busy.
 
     Exact everywhere where it was busy in few stretches, and at `points` equal steps where in many.
+    In a window the sum begins with it.
     """
-    starts, ends = busy_intervals(profile, device)
+    starts, ends = counted.busy
+    if window is not None:
+        low, high = window
+        inside = slice(np.searchsorted(ends, low, "right"), np.searchsorted(starts, high))
+        starts, ends = np.maximum(starts[inside], low), np.minimum(ends[inside], high)
     t = np.stack([starts, ends], axis=1).reshape(-1)
     length = np.stack([np.zeros_like(starts), ends - starts], axis=1).reshape(-1)
     total = np.cumsum(length)
@@ -81,20 +84,23 @@ def busy(profile: Profile, device: int, points: int = POINTS) -> Sum:
     return Sum(t, total)
 
 
-def copied(profile: Profile, device: int, points: int = POINTS) -> Sum:
+def copied(counted: Counted, window: Window | None = None, points: int = POINTS) -> Sum:
     """Return the bytes that a device's copies moved, each copy at a steady rate.
 
     Exact everywhere where there are few copies, and at `points` equal steps where there are many.
-    A copy that takes no time counts as one nanosecond.
+    In a window the sum begins with it.
     """
-    activities = profile.tables["activities"]
-    chosen = activities.names("kind").equals("memcpy") & (activities["device_id"] == device)
-    rows = np.flatnonzero(chosen & (activities["bytes"] > 0))
-    if not len(rows):
+    start, end, size = counted.copies
+    if window is not None:
+        low, high = window
+        rows = np.flatnonzero(end[: np.searchsorted(start, high)] > low)
+        start, end, size = start[rows], end[rows], size[rows]
+        length = end - start
+        start, end = np.maximum(start, low), np.minimum(end, high)
+        size = np.rint(size * ((end - start) / length)).astype(np.int64)
+    if not len(start):
         return Sum(np.empty(0, np.int64), np.empty(0, np.int64))
-    start, size = activities["start_ns"][rows], activities["bytes"][rows]
-    end = np.maximum(activities["end_ns"][rows], start + 1)
-    if 2 * len(rows) <= points:
+    if 2 * len(start) <= points:
         edges = np.unique(np.concatenate([start, end]))
     else:
         edges = _equal_steps(int(start.min()), int(end.max()), points)
@@ -128,22 +134,20 @@ def _moved(start: Ints, end: Ints, size: Ints, edges: Ints) -> Ints:
     return total
 
 
-def outstanding(profile: Profile, device: int, points: int = POINTS) -> Level:
-    """Return how many launches a device had been given and not yet finished.
-
-    A launch counts from its API call's start until the last of what it launched has ended: the
-    replay of a CUDA graph is one. An activity whose API call was not recorded counts while it
-    runs.
-    """
-    given, done = _launches(profile, device)
+def outstanding(counted: Counted, window: Window | None = None, points: int = POINTS) -> Level:
+    """Return how many launches a device had been given and not yet finished; see `Counted`."""
+    given, done = counted.launches
     if not len(given):
         return _steps(given, done)
-    # Nearly in order as they are: a sort that merges runs is the fastest.
-    given.sort(kind="stable")
-    done.sort(kind="stable")
-    if 2 * len(given) <= points:
-        return _steps(given, done)
-    edges = _equal_steps(int(given[0]), int(done[-1]) + 1, points)
+    # Without a window: until everything is done.
+    low_end, high_end = window or (int(given[0]) - 1, int(done[-1]) + 1)
+    inside = [slice(*np.searchsorted(a, (low_end, high_end), "right")) for a in (given, done)]
+    if sum(part.stop - part.start for part in inside) < points:
+        steps = _steps(given[inside[0]], done[inside[1]])
+        first = inside[0].start - inside[1].start
+        t, level = np.insert(steps.t, 0, low_end), np.insert(steps.low + first, 0, first)
+        return Level(t, level, level)
+    edges = _equal_steps(low_end, high_end, points)
     # Events at an edge belong to the stretch that begins there.
     ups, downs = np.searchsorted(given, edges), np.searchsorted(done, edges)
     before = ups - downs
@@ -164,8 +168,7 @@ def outstanding(profile: Profile, device: int, points: int = POINTS) -> Level:
         held = first + np.flatnonzero(inherits)
         low[held] = np.minimum(low[held], before[held])
         high[held] = np.maximum(high[held], before[held])
-    # After the last edge everything is done.
-    return Level(edges, np.append(low, 0), np.append(high, 0))
+    return Level(edges, np.append(low, before[-1]), np.append(high, before[-1]))
 
 
 def _steps(given: Ints, done: Ints) -> Level:
@@ -179,27 +182,6 @@ def _steps(given: Ints, done: Ints) -> Level:
     last[:-1] = t[1:] != t[:-1]
     level = level[last]
     return Level(t[last], level, level)
-
-
-def _launches(profile: Profile, device: int) -> tuple[Ints, Ints]:
-    """Return when each launch was given and when the last of its activities ended, unordered."""
-    activities, calls = profile.tables["activities"], profile.tables["api_calls"]
-    rows = np.flatnonzero(device_work(activities) & (activities["device_id"] == device))
-    start, correlation = activities["start_ns"][rows], activities["correlation_id"][rows]
-    end = np.maximum(activities["end_ns"][rows], start)
-    call = find(calls["correlation_id"], correlation)
-    call[correlation == MISSING] = -1
-    none = np.iinfo(np.int64).min
-    last = np.full(len(calls) + 1, none)
-    np.maximum.at(last, call, end)
-    launched = np.flatnonzero(last[:-1] != none)
-    alone = call == -1
-    # No launch ends before it was given, whatever the clocks say.
-    given, done = calls["start_ns"][launched], last[launched]
-    return (
-        np.concatenate([np.minimum(given, done), start[alone]]),
-        np.concatenate([done, end[alone]]),
-    )
 
 
 def tracks(prepared: Prepared) -> list[dict[str, Any]]:
@@ -224,13 +206,17 @@ def tracks(prepared: Prepared) -> list[dict[str, Any]]:
     ]
 
 
-def columns(prepared: Prepared, points: int = POINTS) -> dict[str, Ints]:
+def columns(
+    prepared: Prepared, window: Window | None = None, points: int = POINTS
+) -> dict[str, Ints]:
     """Return the columns of the counters that `tracks` lists.
 
     Parameters
     ----------
     prepared
         The profile.
+    window
+        First and last nanosecond to count in; None for all. Sums begin with the window.
     points
         Points of a counter at most.
 
@@ -242,7 +228,7 @@ def columns(prepared: Prepared, points: int = POINTS) -> dict[str, Ints]:
     """
     found: dict[str, Ints] = {}
     for position, track in enumerate(tracks(prepared)):
-        key, of = f"counter.{position}", (prepared.profile, track["device"], points)
+        key, of = f"counter.{position}", (prepared.counted(track["device"]), window, points)
         if track["what"] == "launches":
             level = outstanding(*of)
             found |= {f"{key}.t": level.t, f"{key}.low": level.low, f"{key}.high": level.high}

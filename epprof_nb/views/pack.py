@@ -175,9 +175,10 @@ def pack_window(
     return bundle(header, columns)
 
 
-def pack_counters(prepared: Prepared) -> bytes:
-    """Return the columns of the counters alone, in the same layout, not compressed."""
-    return bundle({}, prepared.counters)
+def pack_counters(prepared: Prepared, window: tuple[int, int] | None = None) -> bytes:
+    """Return the columns of the counters alone, of all or of a window, not compressed."""
+    whole = window is None
+    return bundle({}, prepared.counters if whole else counters.columns(prepared, window))
 
 
 def to_base64(data: bytes) -> str:

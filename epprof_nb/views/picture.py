@@ -89,7 +89,7 @@ def _draw_busy(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
     summary = prepared.summary
     share = np.zeros(_BINS)
     for device in summary.busy:
-        curve = busy(prepared.profile, device.device_id)
+        curve = busy(prepared.counted(device.device_id))
         if len(curve.t):
             until = np.interp(edges, curve.t, curve.value)
             share += np.diff(until) / np.diff(edges) / len(summary.busy)

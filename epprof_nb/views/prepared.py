@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.attribute import device_work
 from epprof_nb.views import counters, findings, layout, lines, summary, tables, work
+from epprof_nb.views.counted import Counted
 from epprof_nb.views.moments import Moments
 from epprof_nb.views.selections import Selections
 
@@ -31,6 +32,7 @@ class Prepared:
     def __init__(self, profile: Profile) -> None:
         self.profile: Profile = profile
         self._breakdowns: dict[str, pd.DataFrame] = {}
+        self._counted: dict[int, Counted] = {}
 
     @cached_property
     def work(self) -> work.Work:
@@ -64,6 +66,10 @@ class Prepared:
     def functions(self) -> list[lines.LineTotals]:
         """Device work of ops whose function stands in a file."""
         return lines.function_totals(self.profile, self.work)
+
+    def counted(self, device: int) -> Counted:
+        """What is counted of a device, in order of time."""
+        return self._counted.setdefault(device, Counted(self.profile, device))
 
     @cached_property
     def counters(self) -> dict[str, npt.NDArray[np.int64]]:

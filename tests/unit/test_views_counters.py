@@ -9,6 +9,7 @@ from epprof_nb.profiles import Profile
 from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
 from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.counted import Counted
 from epprof_nb.views.counters import busy, columns, copied, outstanding, tracks
 from epprof_nb.views.prepared import Prepared
 
@@ -79,8 +80,8 @@ def _intervals(profile: Profile, device: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("points", [16, 100, 10_000])
 def test_outstanding_launches_are_those_given_and_not_done(seed, points):
     profile = _random(seed, 300)
-    found = outstanding(profile, 0, points)
-    assert len(found.t) <= points
+    found = outstanding(Counted(profile, 0), points=points)
+    assert len(found.t) <= max(points, 2)
     times = np.arange(-100, 5_200)
     level = np.zeros(len(times), np.int64)
     for given, done in _intervals(profile, 0):
@@ -94,16 +95,16 @@ def test_outstanding_launches_are_those_given_and_not_done(seed, points):
 
 def test_a_graph_replay_is_one_launch():
     kernels = [("kernel", 0, 10 + 5 * i, 14 + 5 * i, 7, -1) for i in range(4)]
-    found = outstanding(_profile(kernels, [(2, 7)]), 0)
-    assert found.t.tolist() == [2, 29]
-    assert found.high.tolist() == [1, 0]
+    found = outstanding(Counted(_profile(kernels, [(2, 7)]), 0))
+    assert found.t.tolist() == [1, 2, 29]
+    assert found.high.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("points", [16, 100, 10_000])
 def test_bytes_are_moved_while_their_copies_run(seed, points):
     profile = _random(seed, 300)
-    found = copied(profile, 1, points)
+    found = copied(Counted(profile, 1), points=points)
     assert len(found.t) <= points
     activities = profile.tables["activities"]
     chosen = activities.names("kind").equals("memcpy") & (activities["device_id"] == 1)
@@ -118,7 +119,7 @@ def test_bytes_are_moved_while_their_copies_run(seed, points):
 @pytest.mark.parametrize("points", [16, 10_000])
 def test_busy_time_counts_what_overlaps_once(points):
     profile = _random(5, 300)
-    found = busy(profile, 0, points)
+    found = busy(Counted(profile, 0), points=points)
     activities = profile.tables["activities"]
     work = ~activities.names("kind").equals("synchronization") & (activities["device_id"] == 0)
     times = np.arange(0, 5_200)
@@ -133,10 +134,10 @@ def test_busy_time_counts_what_overlaps_once(points):
 def test_negative_durations_and_huge_gaps_do_no_harm():
     rows = [("kernel", 0, 50, 20, 1, -1), ("memcpy", 0, 10**15, 10**15, 2, 8)]
     profile = _profile(rows, [(60, 1), (10**15 - 5, 2)])
-    found = outstanding(profile, 0)
-    assert found.t.tolist() == [50, 10**15 - 5, 10**15]
-    assert found.high.tolist() == [0, 1, 0]
-    assert copied(profile, 0).value.tolist() == [0, 8]
+    found = outstanding(Counted(profile, 0))
+    assert found.t.tolist() == [49, 50, 10**15 - 5, 10**15]
+    assert found.high.tolist() == [0, 0, 1, 0]
+    assert copied(Counted(profile, 0)).value.tolist() == [0, 8]
 
 
 def test_counters_are_small_and_only_where_there_is_something():
@@ -155,3 +156,28 @@ def test_counters_are_small_and_only_where_there_is_something():
     assert columns(only_kernels)["counter.0.value"].tolist() == [0, 5]
     only_waits = Prepared(_profile([("synchronization", 3, 0, 5, 1, -1)]))
     assert all(not len(values) for values in columns(only_waits).values())
+
+
+@pytest.mark.parametrize("points", [16, 10_000])
+@pytest.mark.parametrize("window", [(1_000, 1_400), (-50, 60), (4_990, 9_000)])
+def test_a_window_counts_as_the_whole_does(points, window):
+    counted = Counted(_random(7, 400), 0)
+    low, high = window
+    for sums in (busy, copied):
+        whole, part = sums(counted, points=10_000), sums(counted, window, points)
+        assert len(part.t) <= points
+        expected = np.interp(part.t, whole.t, whole.value) - np.interp(low, whole.t, whole.value)
+        assert part.value == pytest.approx(expected, abs=6)
+        assert (part.value[-1] if len(part.t) else 0) == pytest.approx(
+            np.interp(high, whole.t, whole.value) - np.interp(low, whole.t, whole.value), abs=6
+        )
+    whole, part = outstanding(counted, points=10_000), outstanding(counted, window, points)
+    assert (part.t[0], len(part.t) <= points) == (low, True)
+    times = np.arange(low, high)
+    at = np.searchsorted(whole.t, times, "right") - 1
+    level = np.where(at < 0, 0, whole.low[at])
+    for i, begin in enumerate(part.t.tolist()):
+        end = part.t[i + 1] if i + 1 < len(part.t) else high
+        inside = level[(times >= begin) & (times < end)]
+        if len(inside):
+            assert (inside.min(), inside.max()) == (part.low[i], part.high[i])

@@ -4,6 +4,9 @@ import { firstAbove } from "./cull.ts";
 import type { Bundle } from "./decode.ts";
 import type { Range } from "./scale.ts";
 
+/** Points of a counter at most, as views/counters.py has it. */
+export const POINTS = 4096;
+
 /** A counter that the profile has: of which device, and what it counts. */
 export interface Track {
   what: "busy" | "launches" | "copied";

@@ -35,8 +35,8 @@ export class Live implements Supply {
     return (await this.talk.ask({ type: "headline" })).content.headline as Headline;
   }
 
-  async counters(): Promise<Bundle<object>> {
-    const { bytes } = await this.talk.ask({ type: "counters" });
+  async counters(window?: Range): Promise<Bundle<object>> {
+    const { bytes } = await this.talk.ask({ type: "counters", ...window });
     return new Bundle<object>(bytes ?? new Uint8Array());
   }
 

@@ -52,8 +52,8 @@ export interface Supply {
   window(ask: WindowAsk): Promise<Events | null>;
   /** The line of numbers on top, and what it counts. */
   headline(): Promise<Headline>;
-  /** The columns of the overview's counters. */
-  counters(): Promise<Bundle<object>>;
+  /** The columns of the overview's counters; where Python answers, also of a window alone. */
+  counters(window?: Range): Promise<Bundle<object>>;
   describe(at: Ref): Promise<Fields>;
   related(at: Ref): Promise<Related>;
   /** How many events a selection has, and one of them. */

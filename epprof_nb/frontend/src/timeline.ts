@@ -19,6 +19,7 @@ import type { Events, Overview } from "./model.ts";
 import { GESTURES, moves } from "./moves.ts";
 import { type Overlay, Overlays } from "./overlay.ts";
 import { extentOf, Pointing } from "./pointing.ts";
+import { Recount } from "./recount.ts";
 import { createRenderer, type Renderer } from "./renderer.ts";
 import { rulerLabels } from "./ruler.ts";
 import { type Range, ticks, toward } from "./scale.ts";
@@ -59,6 +60,7 @@ export class Timeline {
   readonly #tracks: Tracks;
   readonly #corner: Corner;
   readonly #minimap: Minimap;
+  readonly #recount: Recount;
   readonly #pointing: Pointing;
   readonly #status = new Status();
   readonly #renderer: Renderer;
@@ -111,6 +113,10 @@ export class Timeline {
       resized: () => this.#resize(),
     });
     this.#tracks = new Tracks(overview.counters);
+    this.#recount = new Recount(supply, this.viewport.whole, (bundle, window) => {
+      this.#tracks.use(bundle, window);
+      this.draw();
+    });
     this.#minimap = new Minimap(this.viewport, (stretch) => this.#tracks.busy(stretch));
     this.#corner = new Corner(this.#labels.corner, {
       fold: () => this.arrangement.toggleAll(this.foldable()),
@@ -148,6 +154,7 @@ export class Timeline {
       this.#pointing.tip.hide();
       this.draw();
       this.#load();
+      this.#recount.want(this.viewport.view, this.viewport.width);
     });
     const { signal } = this.#ended;
     const { scroller, canvas } = this.#stage;
@@ -254,6 +261,7 @@ export class Timeline {
     cancelAnimationFrame(this.#frame);
     this.viewport.destroy();
     this.#loader?.destroy();
+    this.#recount.destroy();
     this.#renderer.destroy();
     this.element.remove();
   }
@@ -271,7 +279,7 @@ export class Timeline {
     const all = this.overview.lanes.length;
     let lanes: [number, number] | null = null;
     if (all > FEW_LANES) {
-      const shown = this.#inView(geometry)
+      const shown = [...this.#sticky, ...this.#inView(geometry)]
         .map(({ index }) => index)
         .filter((index) => index >= 0);
       // A screenful more below and above: scrolling a little finds them there.

@@ -12,9 +12,15 @@ import {
 } from "./counters.ts";
 import type { Bundle } from "./decode.ts";
 import { count, percent, size } from "./format.ts";
+import { holds } from "./recount.ts";
 import type { Renderer } from "./renderer.ts";
 import { type Range, toTime } from "./scale.ts";
 import type { Palette } from "./theme.ts";
+
+interface Curves {
+  sums: Map<number, Sum>;
+  levels: Map<number, Level>;
+}
 
 interface View {
   view: Range;
@@ -23,24 +29,33 @@ interface View {
 }
 
 export class Tracks {
-  readonly #sums = new Map<number, Sum>();
-  readonly #levels = new Map<number, Level>();
+  #whole: Curves = { sums: new Map(), levels: new Map() };
+  /** Finer curves of a window. */
+  #part: (Curves & { window: Range }) | null = null;
 
   constructor(private readonly tracks: Track[]) {}
 
-  /** The columns have come. */
-  use(bundle: Bundle<object>): void {
+  /** The columns have come: of a window, or of all. */
+  use(bundle: Bundle<object>, window?: Range): void {
+    const curves: Curves = { sums: new Map(), levels: new Map() };
     this.tracks.forEach(({ what }, i) => {
-      if (what === "launches") this.#levels.set(i, level(bundle, i));
-      else this.#sums.set(i, sum(bundle, i));
+      if (what === "launches") curves.levels.set(i, level(bundle, i));
+      else curves.sums.set(i, sum(bundle, i));
     });
+    if (window) this.#part = { ...curves, window };
+    else this.#whole = curves;
+  }
+
+  /** The curves to read a stretch from. */
+  #of(stretch: Range): Curves {
+    return this.#part && holds(this.#part.window, stretch) ? this.#part : this.#whole;
   }
 
   /** Share of a stretch for which the devices were busy, the mean of all. */
   busy(stretch: Range): number {
     let total = 0;
     let devices = 0;
-    for (const [position, curve] of this.#sums) {
+    for (const [position, curve] of this.#whole.sums) {
       if (this.tracks[position].what !== "busy") continue;
       total += utilisation(curve, stretch);
       devices++;
@@ -51,13 +66,14 @@ export class Tracks {
   /** Draws a counter between `y` and `y + height`; tells the scale that it is drawn to. */
   draw(r: Renderer, position: number, frame: View, y: number, height: number): string {
     const { view, width, palette } = frame;
-    const curve = this.#sums.get(position);
+    const { sums, levels } = this.#of(view);
+    const curve = sums.get(position);
     if (curve && this.tracks[position].what === "busy") {
       const shares = eachPixel(view, width, (stretch) => utilisation(curve, stretch));
       r.counter(shares, y, height, 1, palette.busy);
       return "";
     }
-    const steps = this.#levels.get(position);
+    const steps = levels.get(position);
     if (steps) {
       const most = eachPixel(view, width, (stretch) => extremes(steps, stretch)[1]);
       const least = eachPixel(view, width, (stretch) => extremes(steps, stretch)[0]);
@@ -77,18 +93,20 @@ export class Tracks {
   /** What a counter says about a stretch. */
   tell(position: number, stretch: Range, whole: Range): string {
     const { name } = this.tracks[position];
-    const steps = this.#levels.get(position);
+    const { sums, levels } = this.#of(stretch);
+    const steps = levels.get(position);
     if (steps) {
       const [low, high] = extremes(steps, stretch);
       const what = high === 1 ? "launch" : "launches";
       return `${name}: ${low === high ? "" : `${count(low)} to `}${count(high)} outstanding ${what}`;
     }
-    const curve = this.#sums.get(position);
+    const curve = sums.get(position);
     if (!curve) return `${name}: being counted`;
     if (this.tracks[position].what === "busy")
       return `${name}: busy ${percent(utilisation(curve, stretch))} here`;
-    const until = { start: whole.start, end: stretch.end };
-    const moved = rate(curve, until) * (until.end - until.start);
+    const before = { start: whole.start, end: stretch.end };
+    const all = this.#whole.sums.get(position) ?? curve;
+    const moved = rate(all, before) * (before.end - before.start);
     return `${name}: copies ${size(rate(curve, stretch) * 1e9)}/s here, ${size(moved)} so far`;
   }
 }

@@ -1,0 +1,94 @@
+"""What is counted of a device: when it was busy, what was launched, what was copied; in order."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.analysis.attribute import device_work
+from epprof_nb.analysis.idle import busy_intervals
+from epprof_nb.id_lookup import find
+from epprof_nb.schema import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.profiles import Profile
+
+Ints = npt.NDArray[np.int64]
+
+
+class Launches(NamedTuple):
+    """When launches were given and done, int64 ns: each in ascending order, so not in pairs."""
+
+    given: Ints
+    done: Ints
+
+
+class Copies(NamedTuple):
+    """Copies by their starts, int64: ``start`` and ``end`` in ns, ``size`` in bytes."""
+
+    start: Ints
+    end: Ints
+    size: Ints
+
+
+class Counted:
+    """What one device did, each part found when first asked for.
+
+    Parameters
+    ----------
+    profile
+        The profile; it must not change while this is in use.
+    device
+        Id of the device.
+    """
+
+    def __init__(self, profile: Profile, device: int) -> None:
+        self._profile, self._device = profile, device
+
+    @cached_property
+    def busy(self) -> tuple[Ints, Ints]:
+        """Starts and ends of the stretches in which the device was busy, int64 ns, ascending."""
+        return busy_intervals(self._profile, self._device)
+
+    @cached_property
+    def copies(self) -> Copies:
+        """What was copied; a copy that takes no time counts as one nanosecond."""
+        activities = self._profile.tables["activities"]
+        chosen = activities.names("kind").equals("memcpy")
+        chosen &= activities["device_id"] == self._device
+        rows = np.flatnonzero(chosen & (activities["bytes"] > 0))
+        rows = rows[np.argsort(activities["start_ns"][rows], kind="stable")]
+        start = activities["start_ns"][rows]
+        end = np.maximum(activities["end_ns"][rows], start + 1)
+        return Copies(start, end, activities["bytes"][rows])
+
+    @cached_property
+    def launches(self) -> Launches:
+        """What was launched.
+
+        A launch is given at its API call's start, and done when the last of what it launched has
+        ended: the replay of a CUDA graph is one. An activity whose API call was not recorded
+        counts while it runs.
+        """
+        activities, calls = self._profile.tables["activities"], self._profile.tables["api_calls"]
+        rows = np.flatnonzero(device_work(activities) & (activities["device_id"] == self._device))
+        start, correlation = activities["start_ns"][rows], activities["correlation_id"][rows]
+        end = np.maximum(activities["end_ns"][rows], start)
+        call = find(calls["correlation_id"], correlation)
+        call[correlation == MISSING] = -1
+        none = np.iinfo(np.int64).min
+        last = np.full(len(calls) + 1, none)
+        np.maximum.at(last, call, end)
+        launched = np.flatnonzero(last[:-1] != none)
+        alone = call == -1
+        # No launch ends before it was given, whatever the clocks say.
+        given = np.minimum(calls["start_ns"][launched], last[launched])
+        given = np.concatenate([given, start[alone]])
+        done = np.concatenate([last[launched], end[alone]])
+        # Nearly in order as they are: a sort that merges runs is the fastest.
+        given.sort(kind="stable")
+        done.sort(kind="stable")
+        return Launches(given, done)
