@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from epprof_nb.testing import synthetic_profile
@@ -339,3 +340,28 @@ def test_hostile_names_stay_text_in_the_tree(opened, page_file):
     page.hover(".ep-icicle canvas", position={"x": 30, "y": 90})
     assert page.title() != "hacked"
     assert page.locator("#epprof script, #epprof img").count() == 0
+
+
+def test_a_name_of_nothing_is_said_to_be_none(opened, tmp_path):
+    from epprof_nb.profiles import Profile
+    from epprof_nb.schema import OPS
+    from epprof_nb.table import Names, Table
+
+    columns = {
+        "op_id": np.array([1]),
+        "parent_op_id": np.array([-1]),
+        "name": Names.of([""]),
+        "op_type": Names.of(["range"]),
+        "start_ns": np.array([0]),
+        "end_ns": np.array([50]),
+        "duration_ns": np.array([50]),
+        "count": np.array([1]),
+        "status": Names.of(["complete"]),
+    }
+    path = tmp_path / "page.html"
+    write_html(Profile({"ops": Table(OPS, columns)}, {"wall_ns": 50}), path)
+    page = _open(opened, path)
+    assert page.locator(".ep-table-place .ep-name").text_content() == "(no name)"
+    page.click("[data-by=tree]")
+    page.click(".ep-tree summary")
+    assert page.locator("[role=treegrid] tbody tr").nth(1).text_content().startswith("(no name)")

@@ -108,16 +108,16 @@ export function show(column: string, value: Cell): string {
 
 /** The columns that say anything, in the order in which they are shown. */
 export function telling(table: TableData): Column[] {
-  const told = table.columns.filter(({ name, values }) =>
-    name === "cell"
-      ? new Set(values.filter((v) => v !== null)).size > 1
-      : values.some((value) => value !== null && value !== 0 && value !== ""),
-  );
+  const main = subject(table.columns);
+  const told = table.columns.filter(({ name, values }) => {
+    if (name === main) return true;
+    if (name === "cell") return new Set(values.filter((v) => v !== null)).size > 1;
+    return values.some((value) => value !== null && value !== 0 && value !== "");
+  });
   const place = ({ name }: Column): number => {
     const at = ORDER.indexOf(name);
     return at < 0 ? ORDER.length : at;
   };
-  const main = subject(told);
   const lead = (column: Column): number =>
     column.name === "line" ? -2 : column.name === main ? -1 : place(column);
   return told

@@ -312,7 +312,9 @@ export class Icicle {
     }
     const name = this.tree.name(node);
     const show = h("button", { type: "button", class: "ep-tool" }, "show in the timeline");
-    show.addEventListener("click", () => this.choose(name, this.tree.level(node)));
+    show.addEventListener("click", () =>
+      this.choose(this.tree.ownName(node), this.tree.level(node)),
+    );
     this.#told.replaceChildren(
       h(
         "div",

@@ -6,6 +6,7 @@ import { h } from "./dom.ts";
 import { shorten } from "./format.ts";
 import type { Cell } from "./model.ts";
 
+const NO_NAME = "(no name)";
 const CODE = "Copy Python that selects the rows behind this (key: C)";
 
 export interface TableContent {
@@ -132,9 +133,15 @@ function cell(column: Column, i: number, content: TableContent, bar: Bars): HTML
     return h(
       "td",
       { class: "ep-text ep-name", title: text },
-      h("bdi", {}, shorten(text, content.letters)),
+      h("bdi", text ? {} : { class: "ep-faint" }, shorten(text, content.letters) || NO_NAME),
       // The key does the same: the button is for the pointer.
-      h("button", { type: "button", class: "ep-row-code", tabindex: "-1", title: CODE }, "code"),
+      h("button", {
+        type: "button",
+        class: "ep-row-code",
+        tabindex: "-1",
+        title: CODE,
+        "aria-label": CODE,
+      }),
     );
   }
   if (name === bar.column) {

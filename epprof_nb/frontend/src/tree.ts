@@ -57,10 +57,16 @@ export class Tree {
     this.deepest = this.depth.reduce((most, d) => Math.max(most, d), 0);
   }
 
+  /** A node's name as it is shown. */
   name(node: number): string {
-    const { others, names, name } = this.data;
+    const { others } = this.data;
     if (others[node]) return `(${others[node]} smaller ones)`;
-    return names[name[node]];
+    return this.ownName(node) || "(no name)";
+  }
+
+  /** The name as the profile has it. */
+  ownName(node: number): string {
+    return this.data.names[this.data.name[node]];
   }
 
   level(node: number): string {
