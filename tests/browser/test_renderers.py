@@ -25,6 +25,10 @@ from tests.browser.pixels import (
     with_renderer,
     x_at,
 )
+from tests.browser.test_jupyterlab import LIVE
+from tests.browser.test_jupyterlab import _notebook as notebook
+from tests.browser.test_jupyterlab import _open as open_notebook
+from tests.browser.test_jupyterlab import _run_all as run_all
 
 pytestmark = pytest.mark.browser
 
@@ -256,6 +260,34 @@ def test_many_timelines_on_a_page_all_have_their_picture(browser, profile, tmp_p
         y = lane_y(frame, "stream 7") + 6
         assert pixel(frame, x_at(frame, 22), y) == KERNEL
     context.close()
+
+
+def test_in_a_notebook_what_is_scrolled_away_leaves_the_gpu(opened, lab):
+    _, folder = lab
+    page = open_notebook(opened, lab, notebook(folder, "two.ipynb", LIVE, LIVE))
+    page.evaluate("document.documentElement.dataset.renderer = 'webgl'")
+    run_all(page)
+    first, second = (
+        page.locator(".epprof-output .ep-live").nth(i).locator(".ep-timeline canvas").first
+        for i in range(2)
+    )
+    first.wait_for(timeout=60_000)
+    second.wait_for(timeout=60_000)
+    for seen, unseen in ((first, second), (second, first)):
+        seen.scroll_into_view_if_needed()
+        page.wait_for_timeout(600)
+        assert seen.get_attribute("data-drawn-by") == "webgl"
+        assert unseen.get_attribute("data-drawn-by") == "canvas2d"
+    # The picture stays.
+    blue = first.evaluate(
+        """(canvas) => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          let blue = 0;
+          for (let i = 0; i < data.length; i += 4) if (data[i] === 0 && data[i + 2] === 178) blue++;
+          return blue;
+        }"""
+    )
+    assert blue > 1000
 
 
 def _contexts(frame) -> int:
