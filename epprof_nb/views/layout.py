@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -53,6 +54,34 @@ class Placement:
 
     code: npt.NDArray[Any]
     series: Series
+
+    def place(self, event: int) -> tuple[int, int]:
+        """Lane and row of one event; lane -1 is not drawn."""
+        code = int(self.code[event])
+        if code >= len(self.series):
+            return -1, -1
+        return int(self.series.lane[code]), int(self.series.row[code])
+
+    def beside(self, event: int) -> tuple[int | None, int | None]:
+        """Return the events before and after one in its row, by time; None at the ends."""
+        code, series = int(self.code[event]), self.series
+        if code >= len(series):
+            return None, None
+        first, end = int(series.first[code]), int(series.first[code + 1])
+        at = bisect_left(
+            range(first, end), int(series.start[event]),
+            key=lambda position: int(series.start[series.order[position]]),
+        ) + first  # fmt: skip
+        while series.order[at] != event:
+            at += 1
+        before = int(series.order[at - 1]) if at > first else None
+        return before, int(series.order[at + 1]) if at + 1 < end else None
+
+    @property
+    def drawn(self) -> npt.NDArray[np.bool_]:
+        """Which events are drawn."""
+        drawn: npt.NDArray[np.bool_] = np.less(self.code, len(self.series))
+        return drawn
 
     @property
     def lane(self) -> Ints:

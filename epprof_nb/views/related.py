@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from epprof_nb.schema import MISSING
 from epprof_nb.views.describe import PREFIXES
-from epprof_nb.views.layout import MAX_ROWS, Placement
+from epprof_nb.views.layout import MAX_ROWS
 from epprof_nb.views.lines import source_line
 from epprof_nb.views.select import event_row
 from epprof_nb.views.units import shorten
@@ -73,7 +73,8 @@ def related(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     if prefix == "op":
         owner = row
     else:
-        owner = int((work.call_op if prefix == "api" else work.activity_op)[row])
+        op_id = prepared.profile.tables[PREFIXES[prefix]]["op_id"]
+        owner = int(work.tree.rows(op_id[[row]])[0])
     chain = _chain(work.tree.parent, owner)
     call = _call_of(prepared, row) if prefix == "act" else None
     activities, total = _launched(prepared, prefix, row)
@@ -92,24 +93,18 @@ def related(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
 def event(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     """Return where and when one event is; see `related`."""
     table = prepared.profile.tables[PREFIXES[prefix]]
-    names, place = table.names("name"), placement(prepared, prefix)
+    names = table.names("name")
+    lane, level = prepared.layout.places()[prefix].place(row)
     code, start = int(names.codes[row]), int(table["start_ns"][row])
-    level = int(place.row[row])
     return {
         "prefix": prefix,
         "row": int(row),
         "name": shorten(names.categories[code], _NAME_CHARACTERS) if code >= 0 else "",
         "start": start,
         "dur": max(int(table["end_ns"][row]) - start, 0),
-        "lane": int(place.lane[row]),
+        "lane": lane,
         "level": -1 if level == MAX_ROWS else level,
     }
-
-
-def placement(prepared: Prepared, prefix: str) -> Placement:
-    """Return where the events of a table are drawn."""
-    layout = prepared.layout
-    return {"op": layout.ops, "api": layout.api_calls, "act": layout.activities}[prefix]
 
 
 def _chain(parent: Ints, op: int) -> list[int]:
@@ -178,21 +173,24 @@ def _flows(
 ) -> list[list[dict[str, Any]]]:
     if not len(activities):
         return []
-    tables, work = prepared.profile.tables, prepared.work
+    tables = prepared.profile.tables
     if prefix == "api":
         source = event(prepared, "api", row)
         return [[source, event(prepared, "act", a)] for a in activities.tolist()]
     ids = tables["activities"]["correlation_id"][activities]
+    owners = prepared.work.tree.rows(tables["activities"]["op_id"][activities])
     calls = tables["api_calls"]["correlation_id"]
     near = np.flatnonzero(np.isin(calls, ids[ids != MISSING]))
     first: dict[int, int] = {}
     for call in near.tolist():
         first.setdefault(int(calls[call]), call)
     flows = []
-    for activity, correlation in zip(activities.tolist(), ids.tolist(), strict=True):
+    for activity, correlation, op in zip(
+        activities.tolist(), ids.tolist(), owners.tolist(), strict=True
+    ):
         if correlation in first:
             source = event(prepared, "api", first[correlation])
-        elif (op := int(work.activity_op[activity])) >= 0:
+        elif op >= 0:
             source = event(prepared, "op", op)
         else:
             continue
@@ -201,28 +199,20 @@ def _flows(
 
 
 def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
-    place = placement(prepared, prefix)
-    mine = np.flatnonzero((place.lane == place.lane[row]) & (place.row == place.row[row]))
-    before, after, _ = _around(prepared, prefix, row, mine)
-    return {"before": before, "after": after}
+    before, after = prepared.layout.places()[prefix].beside(row)
+    return {
+        "before": None if before is None else event(prepared, prefix, before),
+        "after": None if after is None else event(prepared, prefix, after),
+    }
 
 
 def _same_name(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     codes = prepared.profile.tables[PREFIXES[prefix]].names("name").codes
-    drawn = placement(prepared, prefix).lane >= 0
-    mine = np.flatnonzero((codes == codes[row]) & drawn)
-    before, after, number = _around(prepared, prefix, row, mine)
-    return {"before": before, "after": after, "number": number + 1, "count": len(mine)}
-
-
-def _around(
-    prepared: Prepared, prefix: str, row: int, rows: Ints
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None, int]:
-    """Return what comes before and after `row` among `rows` by time, and its position."""
-    start = prepared.profile.tables[PREFIXES[prefix]]["start_ns"][rows]
+    mine = np.flatnonzero((codes == codes[row]) & prepared.layout.places()[prefix].drawn)
+    start = prepared.profile.tables[PREFIXES[prefix]]["start_ns"][mine]
     if np.any(start[1:] < start[:-1]):
-        rows = rows[np.argsort(start, kind="stable")]
-    at = int(np.flatnonzero(rows == row)[0]) if row in rows else 0
-    before = event(prepared, prefix, int(rows[at - 1])) if at > 0 else None
-    after = event(prepared, prefix, int(rows[at + 1])) if at + 1 < len(rows) else None
-    return before, after, at
+        mine = mine[np.argsort(start, kind="stable")]
+    at = int(np.flatnonzero(mine == row)[0]) if row in mine else 0
+    before = event(prepared, prefix, int(mine[at - 1])) if at > 0 else None
+    after = event(prepared, prefix, int(mine[at + 1])) if at + 1 < len(mine) else None
+    return {"before": before, "after": after, "number": at + 1, "count": len(mine)}

@@ -52,8 +52,7 @@ def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
         For a pattern that is no regular expression, is too long, or takes too long; the message
         is for the person who typed it.
     """
-    layout = prepared.layout
-    places = {"op": layout.ops, "api": layout.api_calls, "act": layout.activities}
+    places = prepared.layout.places()
     texts: dict[str, int] = {}
     tables: dict[str, tuple[Table, Ints]] = {}
     for prefix in _PREFIXES:
@@ -70,7 +69,7 @@ def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
         # A missing name, code -1, leads to the last place: no match.
         by_code = np.append(hits[places_of], np.False_)
         inside = by_code[table.names("name").codes]
-        found[prefix] = np.flatnonzero(inside & (places[prefix].lane >= 0))
+        found[prefix] = np.flatnonzero(inside & places[prefix].drawn)
     return found
 
 

@@ -127,8 +127,10 @@ def of_rows(
         lit["act"] |= inside[work.activity_op]
     if launches:
         _light_launches(prepared, rows, lit)
-    for prefix, owner in (("api", work.call_op), ("act", work.activity_op)) if related else ():
-        _light_above(work.tree.parent, owner[rows.get(prefix, _NONE)], lit["op"])
+    for prefix in ("api", "act") if related else ():
+        if prefix in rows:
+            op_ids = tables[PREFIXES[prefix]]["op_id"][rows[prefix]]
+            _light_above(work.tree.parent, work.tree.rows(op_ids), lit["op"])
     return Selected(dict(rows), lit, _extent(prepared, rows))
 
 
@@ -186,8 +188,9 @@ def _light_launches(prepared: Prepared, rows: Mapping[str, Ints], lit: dict[str,
 
 def _light_above(parent: Ints, ops: npt.NDArray[np.integer[Any]], lit: Mask) -> None:
     """Light the ops of `ops` (rows, `MISSING` for none) and all above them."""
-    fresh = np.unique(ops[ops >= 0])
     seen = np.zeros(len(parent), np.bool_)
+    seen[ops[ops >= 0]] = True
+    fresh = np.flatnonzero(seen)
     while len(fresh):
         lit[fresh] = seen[fresh] = True
         above = parent[fresh]
