@@ -127,7 +127,10 @@ function remember<Value>(known: Map<string, Value>, key: string, make: () => Val
 
 /** A C++ kernel's own name, without namespaces, templates and arguments. */
 export function shortKernel(name: string): string {
-  const plain = name.replace(/^(void|static)\s+/, "");
+  const plain = name
+    .replace(/^(void|static)\s+/, "")
+    // Its brackets would be taken for those of the arguments.
+    .replaceAll("(anonymous namespace)::", "");
   const head = plain.split(/[<(]/)[0].trim();
   return head.split("::").pop() || plain;
 }

@@ -43,6 +43,7 @@ describe("names", () => {
   });
   test("of kernels lose namespaces, templates and arguments", () => {
     expect(shortKernel("void at::native::gemm<float, 4>(int*)")).toBe("gemm");
+    expect(shortKernel("void at::(anonymous namespace)::norm<float>(int)")).toBe("norm");
     expect(shortKernel("<script>")).toBe("<script>");
   });
 });

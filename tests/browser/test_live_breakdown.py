@@ -1,0 +1,53 @@
+"""The live view's breakdown in a real JupyterLab: Python answers for what is not on the page."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.notebooks import in_lab, no_error, notebook, run_all
+
+pytestmark = pytest.mark.browser
+
+# 900 ops of as many names: more than a page would hold.
+MANY = """
+import numpy as np
+from epprof_nb.profiles import Profile
+from epprof_nb.schema import OPS
+from epprof_nb.table import Names, Table
+from epprof_nb.views.page import View
+
+n, one = 900, np.ones(900, np.int64)
+start, length = np.arange(n) * 1000, 990 - np.arange(n)
+ops = Table(OPS, {
+    "op_id": np.arange(1, n + 1), "parent_op_id": -one,
+    "name": Names.of([f"op {i:03}" for i in range(n)]), "op_type": Names.constant("range", n),
+    "thread_id": one, "start_ns": start, "end_ns": start + length,
+    "duration_ns": length, "count": one, "status": Names.constant("complete", n),
+})
+live = View(Profile({"ops": ops}, {"wall_ns": n * 1000}), tab="breakdown").widget()
+"""
+
+
+def test_python_searches_and_sorts_all_rows_and_gives_the_tree(opened, lab):
+    from playwright.sync_api import expect
+
+    _, folder = lab
+    page = in_lab(opened, lab, notebook(folder, "breakdown.ipynb", MANY.strip()))
+    run_all(page)
+    viewer = page.locator(".epprof-output .ep-live")
+    viewer.wait_for(timeout=90_000)
+    said, rows = viewer.locator(".ep-said"), viewer.locator(".ep-table-place tbody tr")
+    expect(said).to_contain_text("900 rows, the first 400 shown", timeout=20_000)
+    assert rows.count() == 400
+    # The shortest ops have no place among the longest: only Python can find them.
+    viewer.locator(".ep-tools input").fill("op 89[0-4]")
+    expect(said).to_contain_text("5 of 900 rows", timeout=20_000)
+    expect(rows).to_have_count(5)
+    viewer.locator("th[data-column=name] button").click()
+    expect(rows.first).to_contain_text("op 890", timeout=20_000)
+    viewer.locator("th[data-column=name] button").click()
+    expect(rows.first).to_contain_text("op 894", timeout=20_000)
+    viewer.locator("[data-by=tree]").click()
+    viewer.locator(".ep-icicle canvas").wait_for(timeout=20_000)
+    expect(said).to_contain_text("5 found", timeout=20_000)
+    no_error(page)
