@@ -12,11 +12,11 @@ import shutil
 import sys
 import threading
 import time
-import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from epprof_nb import _native
+from epprof_nb.emptied_display import EmptiedDisplay
 from epprof_nb.tally import Tally
 from epprof_nb.views.progress import as_html, as_line
 
@@ -49,24 +49,15 @@ class NotebookScreen:
     """
 
     def __init__(self, publisher: Any) -> None:  # noqa: ANN401 - IPython's publishers have no base
-        self._publisher = publisher
-        self._display_id = f"epprof-live-{uuid.uuid4().hex}"
-        self._shown = False
+        self._display = EmptiedDisplay(publisher)
 
     def show(self, progress: Progress) -> None:
         """Show or update the display."""
-        self._publish({"text/html": as_html(progress), "text/plain": as_line(progress, 200)})
+        self._display.show({"text/html": as_html(progress), "text/plain": as_line(progress, 200)})
 
     def clear(self) -> None:
         """Empty the display."""
-        if self._shown:
-            self._publish({})
-
-    def _publish(self, data: dict[str, str]) -> None:
-        self._publisher.publish(
-            data, {}, transient={"display_id": self._display_id}, update=self._shown
-        )
-        self._shown = True
+        self._display.clear()
 
 
 class TerminalScreen:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import json
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from epprof_nb.analysis.lookup import RowIndex, group
 from epprof_nb.formats.atomic import replacing
 from epprof_nb.schema import MISSING
+from epprof_nb.steps import steps
 
 if TYPE_CHECKING:
     import os
@@ -51,12 +53,16 @@ def to_chrome(profile: Profile, path: str | os.PathLike[str]) -> None:
     """
     tracks = _Tracks(profile)
     events = _events(profile, tracks)
-    with replacing(path) as file:
+    tables = profile.tables
+    # An activity comes with the two ends of its arrow.
+    lines = len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
+    with replacing(path) as file, steps(f"Writing {Path(path).name}", lines, " events") as bar:
         file.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
         # The first event is the name of the host's process: there is always one.
         file.write(next(events).encode())
         while batch := list(islice(events, _BATCH)):
             file.write((",\n" + ",\n".join(batch)).encode())
+            bar.update(len(batch))
         file.write(b"\n]}\n")
 
 

@@ -29,6 +29,7 @@ from epprof_nb.formats import parquet
 from epprof_nb.formats.atomic import replacing
 from epprof_nb.profiles import Profile
 from epprof_nb.schema import TABLES
+from epprof_nb.steps import steps
 
 FORMAT = "epprof"
 VERSION = (1, 0)
@@ -83,12 +84,18 @@ def save(profile: Profile, path: str | os.PathLike[str]) -> None:
     OSError
         Where it cannot be written.
     """
-    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    rows = sum(map(len, profile.tables.values()))
+    with (
+        replacing(path) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+        steps(f"Writing {Path(path).name}", rows) as bar,
+    ):
         tables = {}
         for name, table in profile.tables.items():
             data = parquet.encode(table)
             _add(archive, f"{name}.parquet", data)
             tables[name] = {"rows": len(table), "sha256": hashlib.sha256(data).hexdigest()}
+            bar.update(len(table))
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -162,27 +169,30 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> Profile:
                 "If you trust it, load it with a larger max_bytes."
             )
         tables = {}
-        for name, schema in expected.items():
-            member = members.get(f"{name}.parquet")
-            if member is None or name not in stated:
-                if older:
-                    continue
-                raise _damaged(path, f"the table {name} is missing")
-            rows, digest = stated[name]
-            data = archive.read(member)
-            if hashlib.sha256(data).hexdigest() != digest:
-                raise _damaged(path, f"the table {name} is not as it was written")
-            tables[name], columns = parquet.decode(
-                data,
-                schema,
-                rows=rows,
-                max_bytes=min(max_bytes, believable),
-                allow_missing=older,
-            )
-            notes += [
-                f"Loading left out the column {name}.{column}: this version does not know it."
-                for column in columns
-            ]
+        rows_in_all = sum(rows for rows, _ in stated.values())
+        with steps(f"Reading {path.name}", rows_in_all) as bar:
+            for name, schema in expected.items():
+                member = members.get(f"{name}.parquet")
+                if member is None or name not in stated:
+                    if older:
+                        continue
+                    raise _damaged(path, f"the table {name} is missing")
+                rows, digest = stated[name]
+                data = archive.read(member)
+                if hashlib.sha256(data).hexdigest() != digest:
+                    raise _damaged(path, f"the table {name} is not as it was written")
+                tables[name], columns = parquet.decode(
+                    data,
+                    schema,
+                    rows=rows,
+                    max_bytes=min(max_bytes, believable),
+                    allow_missing=older,
+                )
+                notes += [
+                    f"Loading left out the column {name}.{column}: this version does not know it."
+                    for column in columns
+                ]
+                bar.update(rows)
     info = manifest["info"]
     if notes:
         info["notes"] = [*info.get("notes", []), *notes]

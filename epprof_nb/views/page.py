@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.steps import steps
 from epprof_nb.views.document import Tab, block, page
 from epprof_nb.views.pack import to_base64
 from epprof_nb.views.picture import as_png
@@ -111,4 +112,10 @@ class View:
 
 def write_html(profile: Profile, path: str | PathLike[str]) -> None:
     """Write the profile as one HTML page that needs neither kernel nor network."""
-    Path(path).write_text(page(Prepared(profile)), encoding="utf-8")
+    prepared = Prepared(profile)
+    with steps(f"Writing {Path(path).name}", 4, " steps") as bar:
+        for part in ("layout", "findings", "lines"):
+            getattr(prepared, part)  # computed once, and kept
+            bar.update()
+        Path(path).write_text(page(prepared), encoding="utf-8")
+        bar.update()

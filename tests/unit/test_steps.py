@@ -1,0 +1,107 @@
+"""Progress of long exports: where it shows, when, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import threading
+import time
+
+import pytest
+
+import epprof_nb
+from epprof_nb import steps
+from epprof_nb.testing import synthetic_profile
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal to use in a ``with`` statement: pytest sets stderr anew after the fixtures."""
+
+    @contextlib.contextmanager
+    def used():
+        with monkeypatch.context() as patch:
+            patch.setattr(steps.sys, "stderr", terminal := Terminal())
+            yield terminal
+
+    return used
+
+
+def _everything(tmp_path):
+    profile = synthetic_profile(activities=2_000)
+    profile.save(tmp_path / "run.epprof")
+    loaded = epprof_nb.load(tmp_path / "run.epprof")
+    loaded.to_chrome(tmp_path / "trace.json")
+    loaded.to_html(tmp_path / "page.html")
+
+
+def test_a_long_export_tells_how_far_it_is_and_clears_its_line(terminal, tmp_path, monkeypatch):
+    monkeypatch.setattr(steps, "_DELAY_S", 0)
+    with terminal() as screen:
+        _everything(tmp_path)
+    written = screen.getvalue()
+    for what in ("Writing run.epprof", "Reading run.epprof", "Writing trace.json",
+                 "Writing page.html"):  # fmt: skip
+        assert what in written
+    assert "\n" not in written
+    assert written.rsplit("\r", 1)[-1] == ""
+    assert written.rsplit("\r", 2)[-2].strip() == ""
+    assert not any("tqdm" in type(thread).__module__ for thread in threading.enumerate())
+
+
+def test_what_is_quick_shows_nothing(terminal, tmp_path):
+    with terminal() as screen, steps.steps("Quick", 10) as bar:
+        bar.update(10)
+    assert screen.getvalue().strip() == ""
+
+
+def test_the_whole_is_reached(terminal, tmp_path, monkeypatch):
+    bars = []
+    real = steps.steps
+
+    def kept(*args):
+        bars.append(real(*args))
+        return bars[-1]
+
+    for module in ("formats.epprof", "formats.chrome", "views.page"):
+        monkeypatch.setattr(f"epprof_nb.{module}.steps", kept)
+    monkeypatch.setattr(steps, "_DELAY_S", 0)
+    with terminal():
+        _everything(tmp_path)
+    assert len(bars) == 4
+    for bar in bars:
+        assert 0.7 * bar.total <= bar.n <= 1.1 * bar.total, bar.desc
+
+
+def test_a_log_gets_nothing(monkeypatch, tmp_path):
+    log = io.StringIO()
+    monkeypatch.setattr(steps.sys, "stderr", log)
+    monkeypatch.setattr(steps, "_DELAY_S", 0)
+    with steps.steps("Logged", 3) as bar:
+        for _ in range(3):
+            bar.update()
+            time.sleep(0.15)
+    _everything(tmp_path)
+    assert log.getvalue() == ""
+
+
+def test_a_notebook_shows_one_display_and_empties_it(monkeypatch, tmp_path):
+    shown = []
+
+    class Publisher:
+        def publish(self, data, metadata, *, transient, update):
+            shown.append((data, transient["display_id"], update))
+
+    monkeypatch.setattr(steps, "_DELAY_S", 0)
+    monkeypatch.setattr(steps, "_screen", lambda: steps._NotebookLine(Publisher()))
+    synthetic_profile(activities=2_000).save(tmp_path / "run.epprof")
+    assert "Writing run.epprof" in shown[0][0]["text/plain"]
+    assert "\r" not in shown[0][0]["text/plain"]
+    assert shown[-1][0] == {}
+    assert len({display_id for _, display_id, _ in shown}) == 1
+    assert [update for _, _, update in shown] == [False] + [True] * (len(shown) - 1)
