@@ -50,11 +50,13 @@ def running(original: Callable[..., Any], position: int) -> Callable[..., Any]:
         if pace.wait:
             pace.wait -= 1
             return original(self, *args, **kwargs)
-        begun = ort_pace.now()
-        result = original(self, *args, **kwargs)
-        duration = ort_pace.now() - begun
+        timer = ort_pace.Timer()
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            duration = timer.stop()
         given = args[position] if len(args) > position else kwargs.get("run_options")
-        if not ort_runs.recording() and not ort_runs.is_profiled(given):
+        if timer.alone and not ort_runs.recording() and not ort_runs.is_profiled(given):
             pace.add(ort_pace.inputs_of(args, kwargs, way), duration)
         return result
 

@@ -115,9 +115,9 @@ def _stretched(info: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{_named(info, each)}: being profiled stretched its runs "
             f"{three_digits(each['stretch'])}x ({duration(each['unprofiled_ns'])} -> "
-            f"{duration(each['profiled_ns'])}, medians), nearly all of it by ONNX Runtime's own "
-            "noting of each node. Device times are to be trusted; host times and the gaps between "
-            "device work are stretched."
+            f"{duration(each['profiled_ns'])}, medians), mostly by ONNX Runtime's own noting of "
+            "each node. Device times are to be trusted; host times and the gaps between device "
+            "work are stretched."
         )
     unknown = [each for each in all_sessions if not each["compared"]]
     if unknown:
@@ -125,8 +125,8 @@ def _stretched(info: dict[str, Any]) -> Iterator[str]:
         if len(unknown) > 1:
             which = f"{which} and {plural(len(unknown) - 1, 'other')}"
         yield (
-            f"{which}: how far profiling stretched the runs is not measured, as no run like them "
-            "was seen outside of a profile. Run the session twice with such inputs before this."
+            f"{which}: how far profiling stretched the runs is not measured. It is where a run "
+            "goes on alone, and the session ran twice with such inputs before the profile."
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from tests.ort import models
+from tests.ort import models, search_models
 from tests.ort.rows import nested_in_time, nodes, path, runs
 
 EXECUTE = "SequentialExecutor::Execute"
@@ -70,6 +70,24 @@ def test_the_body_of_a_loop_runs_under_it_each_time(installed, x, make, feeds, n
     table = prof.by_node().set_index("name")
     assert table.at[body, "count"] == times
     assert table.at[body, "inside"] == node
+
+
+@pytest.mark.parametrize("kind", ["GreedySearch", "BeamSearch"])
+def test_the_decoder_of_a_search_runs_under_it_for_each_token(installed, kind):
+    session = installed.InferenceSession(search_models.searching(kind, length=6))
+    with epprof_nb.profile() as prof:
+        (sequences,) = session.run(None, {"input_ids": np.array([[1, 2]], np.int32)})
+    assert sequences.shape[-1] == 6
+    found = nodes(prof)
+    decoder = found[found["name"] != "search"]
+    assert len(decoder) == 4 * len(search_models.DECODER)  # two tokens of six were given
+    for op_id in decoder.index:
+        assert path(prof, op_id)[:-1] == ["model_run", EXECUTE, "search", EXECUTE]
+    # Each token is an execution of its own, with all the decoder's nodes.
+    by_token = decoder.groupby("parent_op_id")["name"].agg(set)
+    assert by_token.tolist() == [set(search_models.DECODER)] * 4
+    assert set(found["run_id"]) == {0}
+    assert nested_in_time(prof)
 
 
 @pytest.mark.parametrize("way", ["run", "run_async", "run_with_ort_values", "run_with_iobinding"])

@@ -54,7 +54,7 @@ def test_a_session_never_run_outside_of_a_profile_says_so(installed, x):
     assert any("is not measured" in note for note in prof.info["notes"])
 
 
-def test_the_first_run_of_a_session_is_no_measure(installed, x):
+def test_the_first_run_with_its_shapes_is_no_measure(installed, x):
     session = installed.InferenceSession(models.chain())
     ran(session, {"x": x}, 1)
     assert stretches(profiled(session, {"x": x}))[0]["compared"] == 0
@@ -96,14 +96,35 @@ def test_runs_of_a_session_profiled_as_a_whole_are_no_measure(installed, x, tmp_
 
 def test_a_run_has_the_length_of_the_call_around_it_on_its_thread(monkeypatch):
     # thread, begin, end, unprofiled
-    calls = [(7, 100, 200, 50), (8, 110, 500, 60), (7, 300, 400, ort_pace.MISSING)]
+    calls = [(7, 100, 200, 50), (7, 300, 400, ort_pace.MISSING), (8, 500, 600, 60)]
     monkeypatch.setattr(ort_pace, "_calls", calls)
     threads = np.array([8, 7, 7, 7, 7, 9])
-    starts = np.array([120, 310, 110, 120, 250, 110])
+    starts = np.array([520, 310, 110, 120, 250, 110])
     call, plain = ort_pace.lengths_of(threads, starts)
     # The second run in one call, a run between calls and one of another thread have none.
-    assert call.tolist() == [390, 100, 100, -1, -1, -1]
+    assert call.tolist() == [100, 100, 100, -1, -1, -1]
     assert plain.tolist() == [60, -1, 50, -1, -1, -1]
+
+
+def test_runs_beside_others_are_compared_with_none(monkeypatch):
+    # The first goes on beside all that start before it ends, the last alone.
+    calls = [(7, 100, 500, 50), (8, 150, 200, 50), (9, 300, 400, 50), (8, 500, 600, 50)]
+    monkeypatch.setattr(ort_pace, "_calls", calls[::-1])
+    call, plain = ort_pace.lengths_of(np.array([7, 8, 9, 8]), np.array([110, 160, 310, 510]))
+    assert call.tolist() == [400, 50, 100, 100]
+    assert plain.tolist() == [-1, -1, -1, 50]
+
+
+def test_unprofiled_runs_beside_others_are_no_measure():
+    alone = ort_pace.Timer()
+    alone.stop()
+    outer, inner = ort_pace.Timer(), ort_pace.Timer()
+    inner.stop()
+    outer.stop()
+    after = ort_pace.Timer()
+    after.stop()
+    assert [t.alone for t in (alone, outer, inner, after)] == [True, False, False, True]
+    assert not ort_pace._timing
 
 
 def test_the_lengths_survive_a_file(installed, x, tmp_path):
@@ -120,7 +141,7 @@ def test_the_lengths_survive_a_file(installed, x, tmp_path):
 def test_a_session_remembers_a_bounded_number_of_runs():
     pace = ort_pace.Pace()
     for i in range(10_000):
-        pace.add((i % 1000,), i)
+        pace.add((i // 10,), i)
     kept = [pace.typical((i,)) for i in range(1000)]
     assert sum(k >= 0 for k in kept) == ort_pace._SHAPES
 
