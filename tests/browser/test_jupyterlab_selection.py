@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.test_jupyterlab import _notebook, _open, _run_all
+from tests.browser.notebooks import in_lab, notebook, run_all
 
 pytestmark = pytest.mark.browser
 
@@ -20,9 +20,9 @@ COPIES = "frame = profile.activities\nlive.select(frame[frame['kind'] == 'memcpy
 def lab_view(opened, lab):
     """The page, and the live view in it, of a notebook with the cells above."""
     _, folder = lab
-    path = _notebook(folder, "selection.ipynb", LIVE, TOLD, COPIES)
-    page = _open(opened, lab, path)
-    _run_all(page)
+    path = notebook(folder, "selection.ipynb", LIVE, TOLD, COPIES)
+    page = in_lab(opened, lab, path)
+    run_all(page)
     viewer = page.locator(".epprof-output .ep-live")
     viewer.wait_for(timeout=60_000)
     # The last cell selected the copies; the tests begin with nothing.
