@@ -72,10 +72,11 @@ export class Measure implements Overlay {
     };
   }
 
-  draw(renderer: Renderer, { head, height }: Geometry): void {
+  draw(renderer: Renderer, { height }: Geometry): void {
     const all = this.#now ? [...this.#kept, this.#now] : this.#kept;
     for (const { start, end } of all) {
-      renderer.band(start, end, head - 4, height, "measure", duration(end - start));
+      // The length stands on the ruler, where it hides no event.
+      renderer.band(start, end, 0, height, "measure", duration(end - start));
     }
   }
 
