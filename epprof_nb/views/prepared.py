@@ -46,8 +46,10 @@ class Prepared:
 
     def hurry(self) -> None:
         """Compute what the first picture needs, on two threads."""
-        _ = self.work.kinds, self.work.tree
         with ThreadPoolExecutor(1) as pool:
+            kinds = pool.submit(lambda: self.work.kinds)
+            _ = self.work.tree
+            kinds.result()
             colours = pool.submit(lambda: self.work.time_until)
             _ = self.layout
             colours.result()
