@@ -358,6 +358,7 @@ def naive_tree(parents):
     return chains
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-1, 15), max_size=16), st.data())
 def test_tree_agrees_with_walking_up_the_parents(parents, data):
     n = len(parents)
@@ -383,6 +384,7 @@ def test_a_tree_as_deep_as_it_is_large_is_summed_at_once():
     assert OpTree(ops).subtree_sum(np.ones(n, np.int64)).tolist() == list(range(n, 0, -1))
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(-3, 20) | st.integers(-(2**63), 2**63 - 1), max_size=20),
     st.lists(st.integers(-3, 20) | st.integers(-(2**63), 2**63 - 1), max_size=20),
