@@ -39,6 +39,7 @@ _PAGE_STYLE = (
     "html[data-theme=dark],html[data-theme=dark] body{background:#14181d;color:#e6eaf0}"
     "@media (prefers-color-scheme:dark){html:not([data-theme]),html:not([data-theme]) body"
     "{background:#14181d;color:#e6eaf0}}"
+    "h1{position:absolute;width:1px;height:1px;margin:0;overflow:hidden;clip-path:inset(50%)}"
     ".plain{font:13px/1.5 system-ui,sans-serif;padding:12px}"
     ".plain td,.plain th{text-align:right;padding:1px 12px 1px 0;font-weight:normal}"
     ".plain td:first-child,.plain th:first-child{text-align:left}"
@@ -150,7 +151,7 @@ def page(prepared: Prepared, *, tab: str = "timeline") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(shorten(title, 120))}</title>"
         f"<style>{_PAGE_STYLE}{_static('viewer.css')}</style></head>"
-        f'<body><main id="epprof" data-tab="{escape(tab)}">'
+        f'<body><h1>{escape(shorten(title, 120))}</h1><main id="epprof" data-tab="{escape(tab)}">'
         f'<div class="plain">{_plain(prepared)}</div></main>'
         f'<script type="text/plain" id="epprof-payload">{to_base64(pack(prepared))}</script>'
         f"<script>{_static('viewer.js')}</script></body></html>\n"

@@ -114,3 +114,13 @@ def test_text_only_shows_the_summary_and_the_ops(profile):
     assert text.startswith("100 ms wall")
     assert "y = step(x)" in text
     assert "<" not in text.replace("<script>", "").replace("<img", "")
+
+
+def test_the_page_has_one_heading_that_only_screen_readers_meet(opened, page_file):
+    page = opened(page_file.as_uri())
+    page.locator(".ep-timeline canvas").first.wait_for()
+    assert page.locator("h1").all_text_contents() == ["Profile of In[3]"]
+    box = page.locator("h1").bounding_box()
+    assert (box["width"], box["height"]) == (1, 1)
+    for number in page.locator("[role=separator][tabindex]").all():
+        assert 0 < int(number.get_attribute("aria-valuenow")) < 1000

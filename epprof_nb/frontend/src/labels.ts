@@ -5,6 +5,8 @@ import type { PlacedLane } from "./lanes.ts";
 
 const NARROWEST = 64;
 const WIDEST = 420;
+/** As the style sheet has it. */
+const USUAL = 140;
 const KEY_STEP = 16;
 
 export interface LabelActions {
@@ -37,6 +39,7 @@ export class Labels {
     "aria-label": "Width of the labels",
     "aria-valuemin": NARROWEST,
     "aria-valuemax": WIDEST,
+    "aria-valuenow": USUAL,
   });
   /** Key of the row whose label Tab reaches. */
   #current = "";
