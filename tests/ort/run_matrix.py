@@ -21,7 +21,7 @@ VERSIONS = ("1.25.0", "1.28.0", "1.31.1")
 TOO_OLD = "1.24.4"
 NEEDS = (
     "onnx", "numpy", "pandas>=2.3", "pyarrow", "ipython", "traitlets", "click", "anywidget",
-    "matplotlib", "nvidia-ml-py", "pytest", "pytest-timeout",
+    "matplotlib", "nvidia-ml-py", "tqdm", "pytest", "pytest-timeout",
 )  # fmt: skip
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("EPPROF_MATRIX", Path.home() / ".cache" / "epprof_nb" / "ort_matrix"))
@@ -31,12 +31,14 @@ def environment(version: str) -> Path:
     """Make, or find, a virtual environment with this release; return its Python."""
     home = CACHE / version
     python = home / "bin" / "python"
-    if not (home / "complete").exists():
+    needs = "\n".join(NEEDS)
+    complete = home / "complete"
+    if not complete.exists() or complete.read_text() != needs:
         venv.create(home, with_pip=True, clear=True)
         subprocess.run(
             [python, "-m", "pip", "install", "-q", f"onnxruntime=={version}", *NEEDS], check=True
         )
-        (home / "complete").touch()
+        complete.write_text(needs)
     return python
 
 
