@@ -101,7 +101,10 @@ def redacted(profile: Profile, redact: bool | str | Iterable[str] = True) -> Pro
     sources = {
         filters(cell): _blank(text) if "source" in parts else filters(text)
         for cell, text in profile.sources.items()
+        if "paths" not in parts or PATH not in filters(cell)  # without its name a file is no file
     }
+    if "paths" in parts and "op_places" in info:
+        info["op_places"] = {}
     return Profile(tables, info, sources)
 
 

@@ -269,3 +269,14 @@ def test_names_missing_in_a_row_stay_missing():
     )
     assert prof.redacted("shapes").ops["name"].isna().tolist() == [False] * 4 + [True]
     assert np.array_equal(prof.redacted().tables["ops"].names("name").codes < 0, codes < 0)
+
+
+def test_sources_of_files_go_with_their_names():
+    prof = secretive()
+    for name in ("one", "two"):
+        prof.sources[f"/srv/{name}.py"] = "def work(): pass\n"
+    prof.info["op_places"] = {"In[1]": {"file": "/srv/one.py", "line": 1}}
+    after = prof.redacted("paths")
+    assert list(after.sources) == ["In[1]"]
+    assert after.info["op_places"] == {}
+    assert len(prof.redacted("source").sources) == 3
