@@ -10,6 +10,7 @@ from epprof_nb.schema import ACTIVITIES, OPS
 from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.page import View, write_html
+from tests.browser.notebooks import LIVE, in_lab, notebook, run_all
 from tests.browser.pixels import (
     COPY,
     KERNEL,
@@ -25,10 +26,6 @@ from tests.browser.pixels import (
     with_renderer,
     x_at,
 )
-from tests.browser.test_jupyterlab import LIVE
-from tests.browser.test_jupyterlab import _notebook as notebook
-from tests.browser.test_jupyterlab import _open as open_notebook
-from tests.browser.test_jupyterlab import _run_all as run_all
 
 pytestmark = pytest.mark.browser
 
@@ -264,7 +261,7 @@ def test_many_timelines_on_a_page_all_have_their_picture(browser, profile, tmp_p
 
 def test_in_a_notebook_what_is_scrolled_away_leaves_the_gpu(opened, lab):
     _, folder = lab
-    page = open_notebook(opened, lab, notebook(folder, "two.ipynb", LIVE, LIVE))
+    page = in_lab(opened, lab, notebook(folder, "two.ipynb", LIVE, LIVE))
     page.evaluate("document.documentElement.dataset.renderer = 'webgl'")
     run_all(page)
     first, second = (
