@@ -1,6 +1,7 @@
 // Text on events, and the outline of the chosen one: drawn on the 2D canvas whatever draws events.
 
 import { visible } from "./cull.ts";
+import { cut } from "./cut.ts";
 import type { Kind } from "./model.ts";
 import type { Band, Frame, Stretch } from "./renderer.ts";
 import { toPixel } from "./scale.ts";
@@ -54,11 +55,12 @@ export class Names {
     const kind = (slice.set.kind?.[event] ?? 0) as Kind;
     const name = slice.set.name("name", event);
     const from = Math.max(left, 0) + 5;
-    const shown = this.#cut(band.look === "activity" ? shortKernel(name) : name, right - from - 3);
+    const activity = band.look === "activity";
+    const shown = this.#fit(activity ? shortKernel(name) : name, right - from - 3, !activity);
     if (!shown) return;
     const colour = textColour(band, kind, palette);
     if (!colour) return;
-    if (band.look === "activity" && kind === COPY) {
+    if (activity && kind === COPY) {
       // On hatching, text needs ground of its own.
       c.fillStyle = palette.kinds[COPY];
       c.fillRect(from - 2, band.y + 3, this.#measure(shown) + 4, band.height - 6);
@@ -80,21 +82,13 @@ export class Names {
     return remember(this.#widths, text, () => this.context.measureText(text).width);
   }
 
-  /** As much of the text as fits, cut in the middle; nothing where only crumbs would fit. */
-  #cut(text: string, room: number): string {
+  #fit(text: string, room: number, statement: boolean): string {
     const line = text.length > LONGEST ? text.slice(0, LONGEST) : text;
-    const whole = this.#measure(line);
-    if (whole <= room) return line;
+    if (this.#measure(line) <= room) return line;
     const steps = Math.floor(room / ROOM_STEP);
-    return remember(this.#cuts, `${steps} ${line}`, () => {
-      // Letters differ in width: start from the average and give up letters until it fits.
-      for (let keep = Math.floor((room / whole) * line.length); keep >= 3; keep--) {
-        const head = Math.ceil(keep * 0.6);
-        const cut = `${line.slice(0, head)}…${line.slice(line.length - (keep - head))}`;
-        if (this.context.measureText(cut).width <= steps * ROOM_STEP) return cut;
-      }
-      return "";
-    });
+    return remember(this.#cuts, `${steps} ${statement} ${line}`, () =>
+      cut(line, steps * ROOM_STEP, statement, (part) => this.context.measureText(part).width),
+    );
   }
 }
 
