@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -16,13 +15,10 @@ from tests.contract.rows import kernels_of
 def test_a_launch_returns_before_the_work_is_done(device, rig):
     work = device.kernels(["slow"])["slow"]
     array, stream = rig.array(1.0), device.stream()
-    start = time.perf_counter()
     work(array, 1.0, 1.0, busy_ms=300, stream=stream)
     assert not device.done(stream)
     stream.synchronize()
-    finished = time.perf_counter() - start
     assert device.done(stream)
-    assert finished >= 0.299
     assert rig.content(array)[0] == 2.0
 
 

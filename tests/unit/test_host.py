@@ -327,12 +327,11 @@ def test_the_caller_can_be_interrupted_while_it_waits(stream, restarting):
     host.launch(gate.wait, stream=stream)
     main = threading.main_thread().ident
     timer = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
-    start = time.monotonic()
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             stream.synchronize()
-        assert time.monotonic() - start < 3
+        assert not gate.is_set()  # while it waited, not after
     finally:
         give_up.cancel()
         gate.set()
