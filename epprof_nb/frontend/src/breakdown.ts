@@ -71,6 +71,12 @@ export class Breakdown {
     this.#icicle?.setTheme(theme);
   }
 
+  /** Lets go of everything that would outlive the element. */
+  destroy(): void {
+    clearTimeout(this.#typing);
+    this.#icicle?.destroy();
+  }
+
   /** Chooses what is shown when the breakdown is first looked at; the first table otherwise. */
   opens(by: string): void {
     if (by === "tree" || this.offered.includes(by)) this.#first = by;

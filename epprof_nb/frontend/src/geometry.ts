@@ -57,6 +57,14 @@ export class Geometry implements Placing {
     return row.sticky ? this.ruler : this.head - this.scroll;
   }
 
+  /** The scrolled rows of which something is in sight. */
+  get inView(): PlacedLane[] {
+    return this.lanes.filter((row) => {
+      const top = row.y + this.offset(row);
+      return top < this.height && top + row.height >= this.head;
+    });
+  }
+
   rowAt(y: number): PlacedLane | null {
     if (y < this.head) return rowAt(this.sticky, y - this.ruler);
     return rowAt(this.lanes, y - this.head + this.scroll);

@@ -2,7 +2,9 @@
 
 import { matcher } from "./arrange.ts";
 import { h } from "./dom.ts";
-import { count, duration, percent, shorten, size } from "./format.ts";
+import { count, percent, shorten } from "./format.ts";
+import { Frames } from "./frames.ts";
+import { nodePanel, nodeTip } from "./node.ts";
 import { createRenderer, type Lit } from "./renderer.ts";
 import { toPixel, toTime } from "./scale.ts";
 import { palette, type Theme } from "./theme.ts";
@@ -42,7 +44,8 @@ export class Icicle {
   #found: Set<number> | null = null;
   #pattern = "";
   #theme: Theme = "light";
-  #frame = 0;
+  readonly #frames = new Frames(() => this.#drawNow());
+  readonly #resizes = new ResizeObserver(() => this.#resize());
 
   constructor(
     private readonly tree: Tree,
@@ -80,7 +83,7 @@ export class Icicle {
     this.#listen();
     this.measure(offered[0] ?? "device");
     this.#table.addEventListener("toggle", () => this.#tabulate());
-    new ResizeObserver(() => this.#resize()).observe(this.#stage);
+    this.#resizes.observe(this.#stage);
   }
 
   setTheme(theme: Theme): void {
@@ -122,22 +125,25 @@ export class Icicle {
           .join(" · "),
       );
     } else {
-      const left = this.tree.data.others.reduce((sum, n) => sum + n, 0);
-      this.said(
-        left
-          ? `${count(this.tree.data.paths)} paths, the smallest ${count(left)} put together`
-          : `${count(this.tree.data.paths)} paths`,
-      );
+      const { paths, others } = this.tree.data;
+      const left = others.reduce((sum, n) => sum + n, 0);
+      const rest = left ? `, the smallest ${count(left)} put together` : "";
+      this.said(`${count(paths)} paths${rest}`);
     }
     this.draw();
   }
 
   draw(): void {
-    if (this.#frame) return;
-    this.#frame = requestAnimationFrame(() => {
-      this.#frame = 0;
-      this.#drawNow();
-    });
+    this.#frames.ask();
+  }
+
+  /** Lets go of everything that would outlive the element. */
+  destroy(): void {
+    this.#resizes.disconnect();
+    this.#frames.destroy();
+    this.#viewport.destroy();
+    this.#renderer.destroy();
+    this.element.remove();
   }
 
   #height(): number {
@@ -197,7 +203,7 @@ export class Icicle {
       const node = nodeAt(event);
       this.#canvas.classList.toggle("ep-over", node >= 0);
       if (node < 0) this.#tip.hide();
-      else this.#tip.show(this.#tooltip(node), event.clientX, event.clientY, this.element);
+      else this.#tip.show(nodeTip(this.tree, node), event.clientX, event.clientY, this.element);
     });
     this.#canvas.addEventListener("pointerleave", () => this.#tip.hide());
     this.#canvas.addEventListener("click", (event) => {
@@ -275,56 +281,14 @@ export class Icicle {
     this.#crumbs.replaceChildren(...crumbs);
   }
 
-  #fields(node: number): [name: string, text: string][] {
-    const { data } = this.tree;
-    const share = data.device_ns[0] > 0 ? data.device_ns[node] / data.device_ns[0] : 0;
-    const fields: [string, string, boolean][] = [
-      ["device", duration(data.device_ns[node]), data.device_ns[node] > 0],
-      ["of all", percent(share), share > 0],
-      ["self", duration(data.self_device_ns[node]), data.self_device_ns[node] > 0],
-      ["host", duration(data.host_ns[node]), data.host_ns[node] > 0],
-      ["count", count(data.count[node]), data.count[node] > 0],
-      ["kernels", count(data.kernels[node]), data.kernels[node] > 0],
-      ["bytes", size(data.bytes[node]), data.bytes[node] > 0],
-    ];
-    return fields.filter(([, , told]) => told).map(([name, text]) => [name, text]);
-  }
-
-  #list(node: number): HTMLElement {
-    const fields = this.#fields(node).map(([name, text]) =>
-      h("div", {}, h("dt", {}, name), h("dd", {}, text)),
-    );
-    return h("dl", {}, ...fields);
-  }
-
-  #tooltip(node: number): Node[] {
-    const name = h("bdi", {}, shorten(this.tree.name(node), 300));
-    const title = h("div", { class: "ep-tip-title" }, name);
-    const level = h("span", { class: "ep-faint ep-level" }, this.tree.level(node));
-    return [title, level, this.#list(node)];
-  }
-
   #tell(): void {
     const node = this.#chosen;
     if (node < 0) {
       this.#told.replaceChildren(h("p", { class: "ep-faint" }, HINT));
       return;
     }
-    const name = this.tree.name(node);
-    const show = h("button", { type: "button", class: "ep-tool" }, "show in the timeline");
-    show.addEventListener("click", () =>
-      this.choose(this.tree.ownName(node), this.tree.level(node)),
-    );
-    this.#told.replaceChildren(
-      h(
-        "div",
-        { class: "ep-told" },
-        h("span", { class: "ep-leaf", title: name }, h("bdi", {}, shorten(name, 110))),
-        h("span", { class: "ep-faint" }, this.tree.level(node)),
-        node > 0 && !this.tree.data.others[node] ? show : null,
-      ),
-      this.#list(node),
-    );
+    const show = (): void => this.choose(this.tree.ownName(node), this.tree.level(node));
+    this.#told.replaceChildren(...nodePanel(this.tree, node, show));
   }
 
   #tabulate(): void {

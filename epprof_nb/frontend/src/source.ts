@@ -72,8 +72,8 @@ function table(
   const head = h(
     "tr",
     {},
-    h("th", { "aria-hidden": "true" }),
-    h("th", { scope: "col", "aria-label": "line" }),
+    h("th", { scope: "col" }, h("span", { class: "ep-unseen" }, "heat")),
+    h("th", { scope: "col" }, h("span", { class: "ep-unseen" }, "line")),
     h("th", { scope: "col", class: "ep-text", title: cell.cell }, name, note),
     ...heads,
   );

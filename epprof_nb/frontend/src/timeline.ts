@@ -5,14 +5,16 @@ import { BoxZoom } from "./boxzoom.ts";
 import { Chosen } from "./chosen.ts";
 import { Corner } from "./corner.ts";
 import { h } from "./dom.ts";
-import { bandOf, Flows } from "./flows.ts";
-import { Geometry } from "./geometry.ts";
+import { drawFrame } from "./drawing.ts";
+import { Flows } from "./flows.ts";
+import { Frames } from "./frames.ts";
+import type { Geometry } from "./geometry.ts";
 import { openHelp } from "./help.ts";
 import { listen } from "./interact.ts";
 import { Keys } from "./keys.ts";
 import { Labels } from "./labels.ts";
-import { type PlacedLane, place, type Rows, rows, total } from "./lanes.ts";
-import { Loader } from "./loader.ts";
+import { Layout } from "./layout.ts";
+import { Loading } from "./loading.ts";
 import { Measure } from "./measure.ts";
 import { MINIMAP, Minimap } from "./minimap.ts";
 import type { Events, Overview } from "./model.ts";
@@ -21,8 +23,8 @@ import { type Overlay, Overlays } from "./overlay.ts";
 import { extentOf, Pointing } from "./pointing.ts";
 import { Recount } from "./recount.ts";
 import { createRenderer, type Renderer } from "./renderer.ts";
-import { rulerLabels } from "./ruler.ts";
-import { type Range, ticks, toward } from "./scale.ts";
+import { type Range, toward } from "./scale.ts";
+import { toScroll } from "./sight.ts";
 import { Stage } from "./stage.ts";
 import { Status } from "./status.ts";
 import type { Supply } from "./supply.ts";
@@ -30,16 +32,6 @@ import { palette, type Theme } from "./theme.ts";
 import { Tracks } from "./tracks.ts";
 import { Viewport } from "./viewport.ts";
 import { type Ref, rangeOf } from "./wanted.ts";
-
-const RULER = 22;
-/** An event this near to the upper or lower edge is scrolled into sight. */
-const SIGHT = 24;
-/** Lanes have at least so many pixels, however much is pinned above them. */
-const LEAST_LANES = 60;
-/** Of more lanes only those in view are asked for at full resolution. */
-const FEW_LANES = 48;
-/** Pixels of the first picture, as views/pack.py has it. */
-const FIRST_WIDTH = 1200;
 
 export interface TimelineOptions {
   /** Height of the lanes' window at most, pixels. */
@@ -57,6 +49,7 @@ export class Timeline {
   readonly #labels: Labels;
   /** What is folded and pinned. */
   readonly arrangement: Arrangement;
+  readonly #layout: Layout;
   readonly #tracks: Tracks;
   readonly #corner: Corner;
   readonly #minimap: Minimap;
@@ -65,16 +58,12 @@ export class Timeline {
   readonly #status = new Status();
   readonly #renderer: Renderer;
   readonly #overlays = new Overlays();
-  readonly #loader: Loader | null;
+  readonly #loading: Loading;
+  readonly #frames = new Frames(() => this.#drawNow());
   readonly #ended = new AbortController();
   readonly #resizes = new ResizeObserver(() => this.#resize());
-  readonly #maxHeight: number;
   #events: Events;
-  #sticky: PlacedLane[] = [];
-  #lanes: PlacedLane[] = [];
   #theme: Theme = "light";
-  #height = 0;
-  #frame = 0;
 
   constructor(
     readonly overview: Overview,
@@ -91,22 +80,17 @@ export class Timeline {
       show: (stretch) => this.viewport.show(stretch),
       reveal: (ref) => this.reveal(ref),
       relight: () => {
-        this.#loader?.forget();
+        this.#loading?.forget();
         this.#load();
       },
       flows: (pairs) => flows.set(pairs),
     });
-    this.#loader = supply.live
-      ? new Loader(
-          supply,
-          this.viewport.whole,
-          (more) => this.#use(more),
-          (text) => this.#status.say(text),
-        )
-      : null;
-    this.#loader?.add({ view: this.viewport.whole, width: FIRST_WIDTH, lanes: null }, first);
-    this.#maxHeight = options.maxHeight;
+    this.#loading = new Loading(overview, supply, first, {
+      use: (more) => this.#use(more),
+      say: (text) => this.#status.say(text),
+    });
     this.arrangement = new Arrangement(overview.lanes, () => this.#relayout());
+    this.#layout = new Layout(overview, this.arrangement, options.maxHeight - MINIMAP);
     this.#labels = new Labels({
       fold: (key) => this.arrangement.toggleFold(key),
       pin: (key) => this.arrangement.togglePin(key),
@@ -150,22 +134,18 @@ export class Timeline {
     this.add(measure);
     this.keys.tell(...GESTURES);
     this.keys.add(...moves(this), ...measure.commands);
-    this.viewport.watch(() => {
-      this.#pointing.tip.hide();
+    const moved = (): void => {
       this.draw();
       this.#load();
+    };
+    this.viewport.watch(() => {
+      this.#pointing.tip.hide();
+      moved();
       this.#recount.want(this.viewport.view, this.viewport.width);
     });
     const { signal } = this.#ended;
     const { scroller, canvas } = this.#stage;
-    scroller.addEventListener(
-      "scroll",
-      () => {
-        this.draw();
-        this.#load();
-      },
-      { signal },
-    );
+    scroller.addEventListener("scroll", moved, { signal });
     listen(this.element, canvas, this.#pointing, this.keys, options.greedyWheel, signal);
     this.#resizes.observe(scroller);
     void this.#count();
@@ -178,17 +158,8 @@ export class Timeline {
 
   /** Where everything lies in the frame to be drawn now. */
   get geometry(): Geometry {
-    return new Geometry({
-      view: this.viewport.view,
-      width: this.viewport.width,
-      height: this.#height,
-      palette: palette(this.#theme),
-      ruler: RULER,
-      head: this.#headHeight(),
-      scroll: this.#stage.scrolled,
-      sticky: this.#sticky,
-      lanes: this.#lanes,
-    });
+    const { viewport } = this;
+    return this.#layout.geometry(viewport, palette(this.#theme), this.#stage.scrolled);
   }
 
   /** Adds an overlay on top of those there are; the result takes it away. */
@@ -208,11 +179,7 @@ export class Timeline {
 
   /** Draws a frame when the browser next paints. */
   draw(): void {
-    if (this.#frame) return;
-    this.#frame = requestAnimationFrame(() => {
-      this.#frame = 0;
-      this.#drawNow();
-    });
+    this.#frames.ask();
   }
 
   /** Scrolls the lanes. */
@@ -224,19 +191,14 @@ export class Timeline {
   reveal(ref: Ref): void {
     const { viewport } = this;
     viewport.glide(toward(viewport.view, viewport.width, rangeOf(ref)));
-    const folded = rows(this.#rows).find(({ index }) => index === ref.lane)?.parent;
-    if (folded && this.arrangement.folded.has(folded)) this.arrangement.toggleFold(folded);
-    const { geometry } = this;
-    const lane = geometry.lanes.find(({ index }) => index === ref.lane);
-    if (!lane) return;
-    const y = bandOf(lane, ref.level).y + geometry.offset(lane);
-    if (y < geometry.head + SIGHT) this.scroll(y - geometry.head - SIGHT);
-    else if (y > geometry.height - SIGHT) this.scroll(y - geometry.height + SIGHT);
+    const folded = this.#layout.foldOf(ref.lane);
+    if (folded) this.arrangement.toggleFold(folded);
+    this.scroll(toScroll(ref, this.geometry));
   }
 
   /** Keys of the rows that can be folded. */
   foldable(): string[] {
-    return rows(this.#rows).flatMap(({ key, folded }) => (folded === null ? [] : [key]));
+    return this.#layout.foldable;
   }
 
   /** The lane that a key means: of the label with the focus, under the pointer, of what is chosen. */
@@ -258,9 +220,9 @@ export class Timeline {
   destroy(): void {
     this.#ended.abort();
     this.#resizes.disconnect();
-    cancelAnimationFrame(this.#frame);
+    this.#frames.destroy();
     this.viewport.destroy();
-    this.#loader?.destroy();
+    this.#loading.destroy();
     this.#recount.destroy();
     this.#renderer.destroy();
     this.element.remove();
@@ -274,28 +236,7 @@ export class Timeline {
 
   /** Has what the window needs, where it is not there already. */
   #load(): void {
-    const { geometry, viewport } = this;
-    if (!this.#loader || !viewport.width) return;
-    const all = this.overview.lanes.length;
-    let lanes: [number, number] | null = null;
-    if (all > FEW_LANES) {
-      const shown = [...this.#sticky, ...this.#inView(geometry)]
-        .map(({ index }) => index)
-        .filter((index) => index >= 0);
-      // A screenful more below and above: scrolling a little finds them there.
-      lanes = shown.length
-        ? [Math.min(...shown) - shown.length, Math.max(...shown) + 1 + shown.length]
-        : [0, FEW_LANES];
-      lanes = [Math.max(lanes[0], 0), Math.min(lanes[1], all)];
-    }
-    this.#loader.want({ view: viewport.view, width: viewport.width, lanes });
-  }
-
-  #inView({ head, height, scroll }: Geometry): PlacedLane[] {
-    return this.#lanes.filter(({ y, height: tall }) => {
-      const top = y + head - scroll;
-      return top < height && top + tall >= head;
-    });
+    if (this.viewport.width) this.#loading.want(this.geometry);
   }
 
   async #count(): Promise<void> {
@@ -322,24 +263,9 @@ export class Timeline {
     });
   }
 
-  get #rows(): Rows {
-    const { lanes, counters, summary } = this.overview;
-    return { lanes, counters, word: summary.device_word };
-  }
-
-  #headHeight(): number {
-    return RULER + total(this.#sticky);
-  }
-
   #relayout(): void {
-    const placed = place(this.#rows, this.#events, this.arrangement);
-    this.#sticky = placed.sticky;
-    this.#lanes = placed.lanes;
-    const head = this.#headHeight();
-    const all = head + total(this.#lanes);
-    const most = this.#maxHeight - MINIMAP;
-    this.#height = Math.min(all, Math.max(most, head + LEAST_LANES));
-    this.#stage.setHeight(all, this.#height);
+    this.#layout.place(this.#events);
+    this.#stage.setHeight(this.#layout.all, this.#layout.height);
     this.#resize();
     this.draw();
   }
@@ -349,47 +275,24 @@ export class Timeline {
     if (width <= 0) return;
     this.viewport.width = width;
     this.#minimap.resize(this.#labels.element.offsetWidth, width);
-    this.#renderer.resize(width, this.#height, window.devicePixelRatio || 1);
+    this.#renderer.resize(width, this.#layout.height, window.devicePixelRatio || 1);
     this.#drawNow();
   }
 
   #drawNow(): void {
     const { geometry } = this;
-    const { view, width, height, head } = geometry;
-    if (!width) return;
-    const inView = this.#inView(geometry);
-    this.#labels.show(this.#sticky, inView, RULER, head, geometry.scroll);
-    this.#minimap.draw();
+    if (!geometry.width) return;
+    const { view } = geometry;
     // For tests and other programs that read the page.
     this.element.dataset.start = String(Math.round(view.start));
     this.element.dataset.end = String(Math.round(view.end));
-    const r = this.#renderer;
-    r.begin({ view, width, height, palette: geometry.palette, lit: this.chosen.lit });
-    const { step, times } = ticks(view, width);
-    const { base, labels } = rulerLabels(times, step, view);
-    r.ruler(times, labels, RULER);
-    for (const overlay of this.#overlays.all) overlay.under?.(r, geometry);
-    r.clip(RULER, head);
-    for (const row of this.#sticky) this.#drawRow(row, geometry);
-    r.clip(head, height);
-    for (const row of inView) this.#drawRow(row, geometry);
-    r.clip(0, height);
-    for (const overlay of this.#overlays.all) overlay.draw?.(r, geometry);
-    r.end();
-    const foldable = [...this.#sticky, ...this.#lanes].filter(({ folded }) => folded !== null);
-    this.#corner.show(
-      base,
-      foldable.every(({ folded }) => folded),
-    );
-  }
-
-  #drawRow(row: PlacedLane, geometry: Geometry): void {
-    const r = this.#renderer;
-    const offset = geometry.offset(row);
-    if (row.counter !== null) {
-      const scale = this.#tracks.draw(r, row.counter, geometry, row.y + offset, row.height);
-      this.#labels.scale(row.key, scale);
-    } else r.separator(row.y + offset - 4);
-    for (const { slice, band } of row.bands) r.slice(slice, { ...band, y: band.y + offset });
+    this.#minimap.draw();
+    drawFrame(geometry, this.chosen.lit, {
+      renderer: this.#renderer,
+      labels: this.#labels,
+      tracks: this.#tracks,
+      overlays: this.#overlays,
+      corner: this.#corner,
+    });
   }
 }

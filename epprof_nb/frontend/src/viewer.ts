@@ -157,6 +157,7 @@ export function mount(
   return {
     destroy() {
       timeline.destroy();
+      breakdown.destroy();
       root.replaceChildren();
     },
     setTheme(theme) {
