@@ -12,6 +12,7 @@ from epprof_nb.analysis.attribute import device_work
 from epprof_nb.analysis.idle import busy_intervals
 from epprof_nb.id_lookup import find
 from epprof_nb.schema import MISSING
+from epprof_nb.views.series import times
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -61,8 +62,8 @@ class Counted:
         chosen &= activities["device_id"] == self._device
         rows = np.flatnonzero(chosen & (activities["bytes"] > 0))
         rows = rows[np.argsort(activities["start_ns"][rows], kind="stable")]
-        start = activities["start_ns"][rows]
-        end = np.maximum(activities["end_ns"][rows], start + 1)
+        start, end = times(activities["start_ns"][rows], activities["end_ns"][rows])
+        end = np.maximum(end, start + 1)
         return Copies(start, end, activities["bytes"][rows])
 
     @cached_property
@@ -91,4 +92,4 @@ class Counted:
         # Nearly in order as they are: a sort that merges runs is the fastest.
         given.sort(kind="stable")
         done.sort(kind="stable")
-        return Launches(given, done)
+        return Launches(*times(given, done))
