@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.lookup import RowIndex
+from epprof_nb.analysis.lookup import RowIndex, pieces
 from epprof_nb.schema import MISSING
 
 if TYPE_CHECKING:
@@ -93,11 +93,15 @@ def launch_delays(
     known
         bool array: where the call was recorded.
     """
-    calls = RowIndex(api_calls["correlation_id"]).rows(activities["correlation_id"])
-    known = calls >= 0
+    index = RowIndex(api_calls["correlation_id"])
+    correlation, starts = activities["correlation_id"], activities["start_ns"]
     delays = np.zeros(len(activities), np.int64)
-    # Device times are interpolated: a kernel can seem to start slightly before its launch.
-    delays[known] = np.maximum(
-        activities["start_ns"][known] - api_calls["start_ns"][calls[known]], 0
-    )
+    known = np.zeros(len(activities), np.bool_)
+    for piece in pieces(len(activities)):
+        calls = index.rows(correlation[piece])
+        found = np.flatnonzero(calls >= 0)
+        known[piece][found] = True
+        # Device times are interpolated: a kernel can seem to start slightly before its launch.
+        delay = starts[piece][found] - api_calls["start_ns"][calls[found]]
+        delays[piece][found] = np.maximum(delay, 0)
     return delays, known

@@ -12,7 +12,7 @@ import pandas as pd
 from epprof_nb.analysis.columns import Columns
 from epprof_nb.analysis.frames import categorical, optional
 from epprof_nb.analysis.lookup import group
-from epprof_nb.analysis.optree import OpTree
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.analysis.totals import Totals, totals
 from epprof_nb.schema import MISSING
 
@@ -28,7 +28,9 @@ NO_LINE = "(no line)"
 """Source of the row of activities that belong to no statement of a cell."""
 
 
-def by_op(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+def by_op(
+    profile: Profile, *, attribution: Attribution = "launch", shared: Shared | None = None
+) -> pd.DataFrame:
     """Return the device and host time of each op name.
 
     Parameters
@@ -37,6 +39,8 @@ def by_op(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFr
         The profile.
     attribution
         Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -77,10 +81,10 @@ def by_op(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFr
         For an unknown `attribution`.
     """
     ops = profile.tables["ops"]
-    tree = OpTree(ops)
+    shared = shared or Shared(profile)
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
     groups, first = group(names.codes, types.codes, cells.codes, ops["line"])
-    sums = totals(profile, tree, groups, np.arange(len(ops)), attribution=attribution)
+    sums = totals(profile, shared, groups, np.arange(len(ops)), attribution=attribution)
     order = sums.longest_first()
     rows, rest = first[order], int(sums.has_rest)
     return pd.DataFrame(
@@ -94,7 +98,9 @@ def by_op(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFr
     )
 
 
-def by_line(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+def by_line(
+    profile: Profile, *, attribution: Attribution = "launch", shared: Shared | None = None
+) -> pd.DataFrame:
     """Return the device and host time of each statement of the profiled cells.
 
     Parameters
@@ -103,6 +109,8 @@ def by_line(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
         The profile.
     attribution
         Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -120,7 +128,8 @@ def by_line(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
         For an unknown `attribution`.
     """
     ops = profile.tables["ops"]
-    tree = OpTree(ops)
+    shared = shared or Shared(profile)
+    tree = shared.tree
     cells, lines = ops.names("cell"), ops["line"]
     statement = (cells.codes >= 0) & (lines >= 0) & ~ops.names("op_type").equals("cell")
     groups, first = group(np.where(statement, cells.codes, -1), np.where(statement, lines, -1))
@@ -128,7 +137,7 @@ def by_line(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
     kept = statement[first]
     first = first[kept]
     groups = np.where(kept, np.cumsum(kept) - 1, MISSING)[groups]
-    sums = totals(profile, tree, groups, tree.nearest(statement), attribution=attribution)
+    sums = totals(profile, shared, groups, tree.nearest(statement), attribution=attribution)
     by_source = np.lexsort((lines[first], group(cells.codes[first])[0]))
     order = by_source[sums.shown[by_source]]
     rows, rest = first[order], int(sums.has_rest)

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from epprof_nb.analysis.attribute import device_work
 from epprof_nb.analysis.frames import categorical, optional
-from epprof_nb.analysis.intervals import Times, complement, union
-from epprof_nb.analysis.optree import OpTree
+from epprof_nb.analysis.intervals import Times, complement
+from epprof_nb.analysis.lookup import distinct
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.schema import MISSING
 from epprof_nb.table import Names
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.optree import OpTree
     from epprof_nb.profiles import Profile
     from epprof_nb.table import Table
 
@@ -36,11 +37,7 @@ def busy_intervals(profile: Profile, device_id: int | None = None) -> tuple[Time
     starts, ends
         int64 arrays, nanoseconds since the profile's start: disjoint intervals, ascending.
     """
-    activities = profile.tables["activities"]
-    work = device_work(activities)
-    if device_id is not None:
-        work &= activities["device_id"] == device_id
-    return union(activities["start_ns"][work], activities["end_ns"][work])
+    return Shared(profile).busy(device_id)
 
 
 def busy_ns(profile: Profile, device_id: int | None = None) -> int:
@@ -53,7 +50,9 @@ def busy_ns(profile: Profile, device_id: int | None = None) -> int:
     return int((ends - starts).sum())
 
 
-def gaps(profile: Profile, min_ns: int = 1_000_000) -> pd.DataFrame:
+def gaps(
+    profile: Profile, min_ns: int = 1_000_000, *, shared: Shared | None = None
+) -> pd.DataFrame:
     """Return the stretches in which a device that did work had nothing to do.
 
     Parameters
@@ -62,6 +61,8 @@ def gaps(profile: Profile, min_ns: int = 1_000_000) -> pd.DataFrame:
         The profile.
     min_ns
         Shortest stretch, nanoseconds.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -84,13 +85,12 @@ def gaps(profile: Profile, min_ns: int = 1_000_000) -> pd.DataFrame:
         ===========  ========  ================================================================
     """
     activities = profile.tables["activities"]
-    work = np.flatnonzero(device_work(activities))
-    work = work[np.argsort(activities["start_ns"][work], kind="stable")]
-    devices = activities["device_id"][work]
-    found = [_of_device(profile, work[devices == d], min_ns) for d in np.unique(devices)]
+    shared = shared or Shared(profile)
+    devices = distinct(activities["device_id"])
+    found = [_of_device(profile, shared, device, min_ns) for device in devices]
     start, end, position, launched = np.concatenate([np.empty((4, 0), np.int64), *found], axis=1)
     ops = profile.tables["ops"]
-    tree = OpTree(ops)
+    tree = shared.tree
     op = _host_op(profile, tree, launched, start + (end - start) // 2)
     statement = np.append(tree.nearest(ops["line"] != MISSING), MISSING)[op]
     return pd.DataFrame(
@@ -108,21 +108,24 @@ def gaps(profile: Profile, min_ns: int = 1_000_000) -> pd.DataFrame:
     )
 
 
-def _of_device(profile: Profile, work: Times, min_ns: int) -> Times:
+def _of_device(profile: Profile, shared: Shared, device: int, min_ns: int) -> Times:
     """Return start, end, position and nearest launched activity of a device's idle stretches.
 
-    ``work`` is the rows of the device's activities in ascending order of their starts, at least
-    one. The result is an array of shape ``(4, stretches)``.
+    The result is an array of shape ``(4, stretches)``.
     """
     activities = profile.tables["activities"]
-    starts = activities["start_ns"][work]
-    busy = union(starts, activities["end_ns"][work])
+    busy = shared.busy(device)
     if not len(busy[0]):
         return np.empty((4, 0), np.int64)
     start, end = complement(*busy, 0, max(profile.wall_ns, int(busy[1][-1])))
     long = end - start >= min_ns
     start, end = start[long], end[long]
     position = np.where(end <= busy[0][0], 0, np.where(start >= busy[1][-1], 2, 1))
+    work = np.flatnonzero(shared.work & (activities["device_id"] == device))
+    starts = activities["start_ns"][work]
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        work, starts = work[order], starts[order]
     following = np.minimum(np.searchsorted(starts, end), len(work) - 1)
     return np.stack([start, end, position, work[following]])
 

@@ -25,10 +25,13 @@ def union(starts: Times, ends: Times) -> tuple[Times, Times]:
         int64 arrays: disjoint intervals in ascending order.
     """
     real = ends > starts
-    starts, ends = starts[real], ends[real]
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order]
-    reach = np.maximum.accumulate(ends[order])
+    if not real.all():
+        starts, ends = starts[real], ends[real]
+    # As activities are recorded, they are in order as a rule.
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reach = np.maximum.accumulate(ends)
     opens = np.ones(len(starts), np.bool_)
     opens[1:] = starts[1:] > reach[:-1]
     first = np.flatnonzero(opens)

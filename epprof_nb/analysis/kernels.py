@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from epprof_nb.analysis.attribute import device_work, launch_delays
 from epprof_nb.analysis.columns import mean_delay
 from epprof_nb.analysis.frames import categorical
-from epprof_nb.analysis.lookup import add_up, group
+from epprof_nb.analysis.lookup import add_up, different, group
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.analysis.spread import Spread
 from epprof_nb.analysis.totals import share
 from epprof_nb.schema import MISSING
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 _Int = npt.NDArray[np.int64]
 
 
-def by_kernel(profile: Profile) -> pd.DataFrame:
+def by_kernel(profile: Profile, *, shared: Shared | None = None) -> pd.DataFrame:
     """Return the launches and device time of each kernel name.
 
     Parameters
     ----------
     profile
         The profile.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -52,17 +54,16 @@ def by_kernel(profile: Profile) -> pd.DataFrame:
         ================  ========  ===========================================================
     """
     activities = profile.tables["activities"]
-    everything = int(activities["duration_ns"][device_work(activities)].sum())
+    shared = shared or Shared(profile)
+    everything = int(np.sum(activities["duration_ns"], where=shared.work))
     kernels = np.flatnonzero(activities.names("kind").equals("kernel"))
     op_ids = activities["op_id"][kernels]
     names = activities.names("name").take(kernels)
     groups, first = group(names.codes)
     n = len(first)
     spread = Spread(groups, activities["duration_ns"][kernels], n)
-    delays, known = launch_delays(activities, profile.tables["api_calls"])
+    delays, known = shared.delays
     delays, known = delays[kernels], known[kernels]
-    pairs = group(groups, op_ids)[1]
-    pairs = pairs[op_ids[pairs] != MISSING]
     shapes = [activities[f"{of}_{axis}"][kernels] for of in ("grid", "block") for axis in "xyz"]
     usual = _most_frequent(groups, n, *shapes)
     order = np.argsort(-spread.total, kind="stable")
@@ -82,7 +83,7 @@ def by_kernel(profile: Profile) -> pd.DataFrame:
             ),
             "grid": _triples(shapes[:3], usual[order]),
             "block": _triples(shapes[3:], usual[order]),
-            "ops": np.bincount(groups[pairs], minlength=n).astype(np.int64)[order],
+            "ops": different(groups, op_ids, n)[order],
         }
     )
 

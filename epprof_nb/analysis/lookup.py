@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.schema import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class RowIndex:
@@ -23,19 +26,28 @@ class RowIndex:
     __slots__ = ("_low", "_rows", "_sorted")
 
     def __init__(self, ids: npt.NDArray[np.int64]) -> None:
-        rows = np.flatnonzero(ids != MISSING)
-        ids = ids[rows]
-        low, high = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
-        # Ids are counters: a table over their range is small, and far faster than a search.
-        dense = high - low < 8 * len(ids) + 1024
-        self._low = low
         self._sorted: npt.NDArray[np.int64] | None = None
-        if dense:
-            self._rows = np.full(high - low + 1, MISSING, np.int64)
-            self._rows[ids[::-1] - low] = rows[::-1]
+        self._low = 0
+        self._rows: npt.NDArray[np.signedinteger[Any]] = np.empty(0, np.int32)
+        known = ids if not (ids == MISSING).any() else ids[ids != MISSING]
+        if not len(known):
+            return
+        low, high = int(known.min()), int(known.max())
+        # Ids are counters: a table over their range is small, and far faster than a search.
+        if high - low < 8 * len(known) + 1024:
+            self._low = low
+            self._rows = np.full(high - low + 1, MISSING, _row_dtype(len(ids)))
+            for piece in reversed(list(pieces(len(ids)))):
+                at, rows = ids[piece] - low, np.arange(piece.start, piece.stop)
+                if known is not ids:
+                    kept = ids[piece] != MISSING
+                    at, rows = at[kept], rows[kept]
+                # Of several assignments to one place the last one stays: the first row.
+                self._rows[at[::-1]] = rows[::-1]
         else:
-            order = np.argsort(ids, kind="stable")
-            self._sorted = ids[order]
+            rows = np.flatnonzero(ids != MISSING)
+            order = np.argsort(known, kind="stable")
+            self._sorted = known[order]
             self._rows = rows[order]
 
     def rows(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -48,9 +60,9 @@ class RowIndex:
             at = ids - self._low
             outside = at.view(np.uint64) >= len(self._rows)
             if not outside.any():
-                return self._rows[at]
+                return self._rows[at].astype(np.int64)
             at[outside] = 0
-            found = self._rows[at]
+            found = self._rows[at].astype(np.int64)
             found[outside] = MISSING
             return found
         at = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
@@ -74,34 +86,113 @@ def group(
     first
         int64 array: the first row of each combination.
     """
-    codes, reach = np.zeros(len(columns[0]), np.int64), 1
+    rows = len(columns[0])
+    codes, reach = np.zeros(rows, np.int64), 1
+    if not rows:
+        return codes, codes.copy()
     for column in columns:
         values, span = _from_zero(column)
-        if reach * span >= 2**62:
-            codes, distinct = pd.factorize(codes)
-            reach = max(len(distinct), 1)
-        if reach * span >= 2**62:
-            values, distinct = pd.factorize(values)
-            span = max(len(distinct), 1)
-        if span > 1:
-            codes = codes * span + values
-            reach *= span
-    codes = pd.factorize(codes)[0].astype(np.int64)
-    first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return codes, first
+        if span == 1:
+            continue
+        if reach == 1:
+            codes, reach = values, span
+            continue
+        if reach * span > _widest(rows):
+            reach = len(_number(codes, reach))
+        if reach * span > _widest(rows):
+            span = len(_number(values, span))
+        # Two numbers of rows at most: their product is far below what int64 holds.
+        codes *= span
+        codes += values
+        reach *= span
+    return codes, _number(codes, reach)
+
+
+def _widest(rows: int) -> int:
+    """Return the greatest range of codes that is numbered by a table, not by hashing."""
+    return 2 * rows + 1024
+
+
+def _number(codes: npt.NDArray[np.int64], reach: int) -> npt.NDArray[np.int64]:
+    """Number codes, from 0 up to `reach`, by first appearance, in place; return the first rows."""
+    rows = len(codes)
+    if reach > _widest(rows):
+        codes[:] = pd.factorize(codes)[0]
+        first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
+        for piece in reversed(list(pieces(rows))):
+            first[codes[piece][::-1]] = np.arange(piece.start, piece.stop)[::-1]
+        return first
+    first_of = np.full(reach, MISSING, _row_dtype(rows))
+    for piece in reversed(list(pieces(rows))):
+        first_of[codes[piece][::-1]] = np.arange(piece.start, piece.stop)[::-1]
+    seen = np.flatnonzero(first_of >= 0)
+    first = first_of[seen].astype(np.int64)
+    order = np.argsort(first)
+    number = first_of
+    number[seen[order]] = np.arange(len(seen))
+    for piece in pieces(rows):
+        codes[piece] = number[codes[piece]]
+    return first[order]
 
 
 def _from_zero(column: npt.NDArray[np.integer[Any]]) -> tuple[npt.NDArray[np.int64], int]:
     """Return the values less the smallest one, and one more than the largest of these."""
-    if not len(column):
-        return np.zeros(0, np.int64), 1
-    values = np.array(column, np.int64)
-    low, high = int(values.min()), int(values.max())
+    low, high = int(column.min()), int(column.max())
+    if low == high:
+        return np.empty(0, np.int64), 1
     if high - low >= 2**62:
-        codes, distinct = pd.factorize(values)
+        codes, distinct = pd.factorize(column.astype(np.int64))
         return codes.astype(np.int64), len(distinct)
-    return values - low, high - low + 1
+    return np.subtract(column, low, dtype=np.int64), high - low + 1
+
+
+def different(
+    codes: npt.NDArray[np.int64], values: npt.NDArray[np.int64], groups: int
+) -> npt.NDArray[np.int64]:
+    """Count the different values of each group; `MISSING` is no value.
+
+    Parameters
+    ----------
+    codes
+        int64 array, the group of each value, from 0.
+    values
+        int64 array of the same length.
+    groups
+        Number of groups.
+
+    Returns
+    -------
+    counts
+        int64 array, shape ``(groups,)``.
+    """
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    if groups * (high - low + 1) <= 8 * len(values) + 1024:
+        seen = np.zeros((groups, high - low + 1), np.bool_)
+        for piece in pieces(len(values)):
+            seen[codes[piece], values[piece] - low] = True
+        if low <= MISSING <= high:
+            seen[:, MISSING - low] = False
+        counts: npt.NDArray[np.int64] = seen.sum(axis=1, dtype=np.int64)
+        return counts
+    first = group(codes, values)[1]
+    return np.bincount(codes[first[values[first] != MISSING]], minlength=groups).astype(np.int64)
+
+
+def distinct(values: npt.NDArray[np.int64]) -> list[int]:
+    """Return the different values, ascending: fast where there are few."""
+    found: set[int] = set()
+    for piece in pieces(len(values)):
+        found.update(np.unique(values[piece]).tolist())
+    return sorted(found)
+
+
+def pieces(length: int, size: int = 1 << 16) -> Iterator[slice]:
+    """Cut `length` rows into slices whose columns fit the cache."""
+    return (slice(low, min(low + size, length)) for low in range(0, length, size))
+
+
+def _row_dtype(rows: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if rows < 2**31 else np.int64
 
 
 def add_up(

@@ -11,14 +11,15 @@ import pandas as pd
 from epprof_nb.analysis.columns import Columns
 from epprof_nb.analysis.frames import categorical, optional
 from epprof_nb.analysis.lookup import group
-from epprof_nb.analysis.optree import OpTree
 from epprof_nb.analysis.placement import copies_caused, placement
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.analysis.stretch import lengths
 from epprof_nb.analysis.totals import Totals, totals
 from epprof_nb.schema import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.attribute import Attribution
+    from epprof_nb.analysis.optree import OpTree
     from epprof_nb.profiles import Profile
 
 _Int = npt.NDArray[np.int64]
@@ -27,7 +28,9 @@ NO_NODE = "(no node)"
 """Name of the row of device work that belongs to no node."""
 
 
-def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+def by_node(
+    profile: Profile, *, attribution: Attribution = "launch", shared: Shared | None = None
+) -> pd.DataFrame:
     """Return the host and device time of each node of the ONNX Runtime sessions.
 
     Parameters
@@ -36,6 +39,8 @@ def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
         The profile.
     attribution
         Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -79,11 +84,12 @@ def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
         For an unknown `attribution`.
     """
     ops = profile.tables["ops"]
-    tree = OpTree(ops)
+    shared = shared or Shared(profile)
+    tree = shared.tree
     node = ops.names("category").equals("node")
     above = _enclosing(tree, node)
     groups, first = _same_node(profile, above, node)
-    sums = totals(profile, tree, groups, tree.nearest(node), attribution=attribution)
+    sums = totals(profile, shared, groups, tree.nearest(node), attribution=attribution)
     order = sums.longest_first()
     rows, rest = first[order], int(sums.has_rest)
     outer = above[rows]
@@ -114,7 +120,9 @@ def by_node(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
     )
 
 
-def by_op_type(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+def by_op_type(
+    profile: Profile, *, attribution: Attribution = "launch", shared: Shared | None = None
+) -> pd.DataFrame:
     """Return the host and device time of each operator, by the provider that ran it.
 
     Parameters
@@ -123,6 +131,8 @@ def by_op_type(profile: Profile, *, attribution: Attribution = "launch") -> pd.D
         The profile.
     attribution
         Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -136,12 +146,13 @@ def by_op_type(profile: Profile, *, attribution: Attribution = "launch") -> pd.D
         For an unknown `attribution`.
     """
     ops = profile.tables["ops"]
-    tree = OpTree(ops)
+    shared = shared or Shared(profile)
+    tree = shared.tree
     node = ops.names("category").equals("node")
     nodes, _ = _same_node(profile, _enclosing(tree, node), node)
     codes = ops.names("op_type").codes, ops.names("provider").codes
     groups, first = _numbered(node, *codes)
-    sums = totals(profile, tree, groups, tree.nearest(node), attribution=attribution)
+    sums = totals(profile, shared, groups, tree.nearest(node), attribution=attribution)
     order = sums.longest_first()
     rows, rest = first[order], int(sums.has_rest)
     of_node = group(groups[node], nodes[node])[1]
@@ -157,7 +168,9 @@ def by_op_type(profile: Profile, *, attribution: Attribution = "launch") -> pd.D
     )
 
 
-def by_run(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+def by_run(
+    profile: Profile, *, attribution: Attribution = "launch", shared: Shared | None = None
+) -> pd.DataFrame:
     """Return the host and device time of each run of the ONNX Runtime sessions.
 
     Parameters
@@ -166,6 +179,8 @@ def by_run(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataF
         The profile.
     attribution
         Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -183,14 +198,15 @@ def by_run(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataF
         For an unknown `attribution`.
     """
     ops = profile.tables["ops"]
-    tree = OpTree(ops)
+    shared = shared or Shared(profile)
+    tree = shared.tree
     run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
     if attribution == "launch":  # a run of an earlier profile only captured
         run &= ~ops.names("status").equals("earlier")
     rows = np.flatnonzero(run)
     groups = np.full(len(ops), MISSING, np.int64)
     groups[rows] = np.arange(len(rows))
-    sums = totals(profile, tree, groups, tree.nearest(run), attribution=attribution)
+    sums = totals(profile, shared, groups, tree.nearest(run), attribution=attribution)
     node = ops.names("category").equals("node").astype(np.int64)
     call, plain = lengths(ops, rows)
     known = (call != MISSING) & (plain != MISSING)

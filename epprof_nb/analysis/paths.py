@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from epprof_nb.analysis.attribute import Attribution, device_work, op_rows
+from epprof_nb.analysis.attribute import Attribution, op_rows
 from epprof_nb.analysis.breakdown import NO_OP
 from epprof_nb.analysis.frames import categorical, optional
 from epprof_nb.analysis.lookup import add_up, group
-from epprof_nb.analysis.optree import OpTree
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.schema import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.optree import OpTree
     from epprof_nb.profiles import Profile
     from epprof_nb.table import Table
 
@@ -26,7 +27,9 @@ DEEPEST = 48
 _SESSION = 0
 
 
-def by_path(profile: Profile, *, attribution: Attribution = "launch") -> pd.DataFrame:
+def by_path(
+    profile: Profile, *, attribution: Attribution = "launch", shared: Shared | None = None
+) -> pd.DataFrame:
     """Return the device and host time along each path of ops, down to the kernels.
 
     Parameters
@@ -35,6 +38,8 @@ def by_path(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
         The profile.
     attribution
         Which op an activity counts for; see `epprof_nb.analysis.attribute.op_rows`.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -67,9 +72,10 @@ def by_path(profile: Profile, *, attribution: Attribution = "launch") -> pd.Data
         For an unknown `attribution`.
     """
     ops, activities = profile.tables["ops"], profile.tables["activities"]
-    tree = OpTree(ops)
+    shared = shared or Shared(profile)
+    tree = shared.tree
     paths = _Paths(ops, tree)
-    work = np.flatnonzero(device_work(activities))
+    work = np.flatnonzero(shared.work)
     rows = op_rows(activities, tree, attribution)[work]
     owner = np.append(paths.of_op, paths.no_op)[rows]
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)

@@ -30,15 +30,17 @@ class Spread:
         int64 arrays, shape ``(n,)``: values of each group, and their sum.
     """
 
-    __slots__ = ("_ascending", "_begin", "_passed", "count", "total")
+    __slots__ = ("_ascending", "_begin", "_low", "_passed", "_span", "count", "total")
 
     def __init__(self, groups: _Int, values: _Int, n: int, weights: _Int | None = None) -> None:
         if weights is not None and (weights == 1).all():
             weights = None
+        # Values may be kept as one integer with their group; see `_sorted_within`.
+        self._low, self._span = 0, 0
         if weights is None:
             self.count = np.bincount(groups, minlength=n).astype(np.int64)
             self.total = add_up(groups, values, n)[:-1]
-            self._ascending = _sorted_within(groups, values, n)
+            self._ascending, self._low, self._span = _sorted_within(groups, values, n)
             self._passed = None
         else:
             self.count = add_up(groups, weights, n)[:-1]
@@ -65,16 +67,25 @@ class Spread:
         if self._passed is not None:
             at = np.searchsorted(self._passed, wanted)
         at = np.minimum(at, len(self._ascending) - 1)
-        return np.where(self.count > 0, self._ascending[at], 0)
+        found = self._ascending[at]
+        if self._span:
+            found = found % self._span + self._low
+        return np.where(self.count > 0, found, 0)
 
 
-def _sorted_within(groups: _Int, values: _Int, n: int) -> _Int:
-    """Return the values in order of group, then value."""
+def _sorted_within(groups: _Int, values: _Int, n: int) -> tuple[_Int, int, int]:
+    """Return the values in order of group, then value; or integers that hold both.
+
+    Of the latter the value is ``integer % span + low``; ``low`` and ``span`` come second and
+    third, a span of 0 standing for values as they are.
+    """
     low = int(values.min(initial=0))
     span = int(values.max(initial=0)) - low + 1
     if n * span < 2**62:
         # One integer of both sorts many times faster than an index of two columns.
-        keys = groups * span + (values - low)
+        keys = groups * span
+        keys += values
+        keys -= low
         keys.sort()
-        return keys % span + low
-    return values[np.lexsort((values, groups))]
+        return keys, low, span
+    return values[np.lexsort((values, groups))], 0, 0

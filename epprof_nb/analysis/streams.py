@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from epprof_nb.analysis.attribute import device_work, launch_delays
 from epprof_nb.analysis.columns import bandwidth, mean_delay
 from epprof_nb.analysis.frames import categorical, optional
 from epprof_nb.analysis.intervals import union
 from epprof_nb.analysis.lookup import add_up, group
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.analysis.spread import Spread
 from epprof_nb.analysis.totals import share
 from epprof_nb.schema import MISSING
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 _Int = npt.NDArray[np.int64]
 
 
-def by_stream(profile: Profile) -> pd.DataFrame:
+def by_stream(profile: Profile, *, shared: Shared | None = None) -> pd.DataFrame:
     """Return the work of each stream of each device.
 
     Parameters
     ----------
     profile
         The profile.
+    shared
+        What the profile's tables share; made anew where left out.
 
     Returns
     -------
@@ -56,7 +58,8 @@ def by_stream(profile: Profile) -> pd.DataFrame:
         ====================  ========  =======================================================
     """
     activities = profile.tables["activities"]
-    rows = np.flatnonzero(device_work(activities))
+    shared = shared or Shared(profile)
+    rows = np.flatnonzero(shared.work)
     keys = [activities[name][rows] for name in ("device_id", "context_id", "stream_id")]
     groups, first = group(*keys)
     n = len(first)
@@ -65,7 +68,7 @@ def by_stream(profile: Profile) -> pd.DataFrame:
     kind = activities.names("kind").take(rows)
     kernel, memcpy = kind.equals("kernel"), kind.equals("memcpy")
     sizes = np.maximum(activities["bytes"][rows], 0)
-    delays, known = launch_delays(activities, profile.tables["api_calls"])
+    delays, known = shared.delays
     delays, timed = delays[rows], known[rows] & kernel
 
     order = np.lexsort([key[first] for key in reversed(keys)])

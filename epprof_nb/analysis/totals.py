@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.attribute import Attribution, device_work, launch_delays, op_rows
 from epprof_nb.analysis.lookup import add_up
 from epprof_nb.schema import MISSING
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.optree import OpTree
+    from epprof_nb.analysis.attribute import Attribution
+    from epprof_nb.analysis.shared import Shared
     from epprof_nb.profiles import Profile
 
 _Int = npt.NDArray[np.int64]
@@ -71,7 +71,7 @@ class Totals:
 
 def totals(
     profile: Profile,
-    tree: OpTree,
+    shared: Shared,
     groups: _Int,
     owner: _Int,
     *,
@@ -83,8 +83,8 @@ def totals(
     ----------
     profile
         The profile.
-    tree
-        The tree of its ops.
+    shared
+        What the profile's tables share.
     groups
         int64 array: the group of each op, numbered from 0 without a hole; `MISSING` for ops
         without one.
@@ -99,17 +99,21 @@ def totals(
     totals
         The sums. An op below one of its own group is not counted twice.
     """
-    ops, activities = profile.tables["ops"], profile.tables["activities"]
+    ops, tree = profile.tables["ops"], shared.tree
     n = int(groups.max(initial=-1)) + 1
     # Where a row is missing, its index, -1, leads to the last element: missing again.
     owner = np.append(owner, MISSING)
-    rows = owner[op_rows(activities, tree, attribution)]
-    sums = {
-        name: add_up(rows[which], values, len(ops)) for name, which, values in _measures(profile)
-    }
-    outer = tree.outermost(groups)
-    of_op = {name: tree.subtree_sum(values[:-1]) for name, values in sums.items()}
-    work = {name: add_up(groups[outer], values[outer], n)[:-1] for name, values in of_op.items()}
+    of_owner = shared.op_sums(attribution)
+    if not np.array_equal(owner[:-1], np.arange(len(ops))):
+        of_owner = {name: add_up(owner, values, len(ops)) for name, values in of_owner.items()}
+    outer = np.flatnonzero(tree.outermost(groups))
+    group_of = groups[outer]
+    work = {}
+    for name, values in of_owner.items():
+        of_op = tree.subtree_sum(values[:-1])
+        work[name] = add_up(group_of, of_op[outer], n)[:-1]
+        if name == "device_ns":
+            device_ns_of_op = of_op
     # An op of an earlier profile is here for the graph that it captured: it did not run.
     ran = ~ops.names("status").equals("earlier")
     host = np.where(ran, ops["duration_ns"], 0)
@@ -123,38 +127,14 @@ def totals(
         shown=(count > 0) | (work["activities"] > 0),
         count=count,
         work=work,
-        device_ns_of_op=of_op["device_ns"],
-        own_device_ns=add_up(groups, sums["device_ns"][:-1], n)[:-1],
-        host_ns=add_up(groups[outer], host[outer], n)[:-1],
+        device_ns_of_op=device_ns_of_op,
+        own_device_ns=add_up(groups, of_owner["device_ns"][:-1], n)[:-1],
+        host_ns=add_up(group_of, host[outer], n)[:-1],
         own_host_ns=add_up(groups, np.maximum(own_host, 0), n)[:-1],
-        rest={name: int(values[-1]) for name, values in sums.items()},
+        rest={name: int(values[-1]) for name, values in of_owner.items()},
     )
 
 
 def share(part: _Int, whole: int) -> npt.NDArray[np.float64]:
     """Return `part` as fractions of `whole`; 0 where there is no whole."""
     return part / whole if whole else np.zeros(len(part))
-
-
-def _measures(profile: Profile) -> list[tuple[str, npt.NDArray[Any], _Int]]:
-    """Return each measure's name, the rows of the activities it is over, and their values."""
-    activities = profile.tables["activities"]
-    kind = activities.names("kind")
-    work = np.flatnonzero(device_work(activities))
-    kernels, memcpys, memsets = (
-        np.flatnonzero(kind.equals(name)) for name in ("kernel", "memcpy", "memset")
-    )
-    delays, known = launch_delays(activities, profile.tables["api_calls"])
-    timed = kernels[known[kernels]]
-    return [
-        ("activities", work, np.ones(len(work), np.int64)),
-        ("device_ns", work, activities["duration_ns"][work]),
-        ("bytes", work, np.maximum(activities["bytes"][work], 0)),
-        ("kernels", kernels, np.ones(len(kernels), np.int64)),
-        ("memcpys", memcpys, np.ones(len(memcpys), np.int64)),
-        ("memsets", memsets, np.ones(len(memsets), np.int64)),
-        ("copied_bytes", memcpys, np.maximum(activities["bytes"][memcpys], 0)),
-        ("copy_ns", memcpys, activities["duration_ns"][memcpys]),
-        ("delay_ns", timed, delays[timed]),
-        ("delays", timed, np.ones(len(timed), np.int64)),
-    ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.views.work import pieces
+from epprof_nb.analysis.lookup import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.attribute import device_work
-from epprof_nb.analysis.idle import busy_intervals
 from epprof_nb.id_lookup import find
 from epprof_nb.schema import MISSING
 from epprof_nb.views.series import times
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.shared import Shared
     from epprof_nb.profiles import Profile
 
 Ints = npt.NDArray[np.int64]
@@ -44,15 +43,17 @@ class Counted:
         The profile; it must not change while this is in use.
     device
         Id of the device.
+    shared
+        What the profile's tables share.
     """
 
-    def __init__(self, profile: Profile, device: int) -> None:
-        self._profile, self._device = profile, device
+    def __init__(self, profile: Profile, device: int, shared: Shared) -> None:
+        self._profile, self._device, self._shared = profile, device, shared
 
     @cached_property
     def busy(self) -> tuple[Ints, Ints]:
         """Starts and ends of the stretches in which the device was busy, int64 ns, ascending."""
-        return busy_intervals(self._profile, self._device)
+        return self._shared.busy(self._device)
 
     @cached_property
     def copies(self) -> Copies:
@@ -75,7 +76,7 @@ class Counted:
         counts while it runs.
         """
         activities, calls = self._profile.tables["activities"], self._profile.tables["api_calls"]
-        rows = np.flatnonzero(device_work(activities) & (activities["device_id"] == self._device))
+        rows = np.flatnonzero(self._shared.work & (activities["device_id"] == self._device))
         start, correlation = activities["start_ns"][rows], activities["correlation_id"][rows]
         end = np.maximum(activities["end_ns"][rows], start)
         call = find(calls["correlation_id"], correlation)

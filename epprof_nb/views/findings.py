@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from epprof_nb.analysis import idle
-from epprof_nb.analysis.nodes import by_node
 from epprof_nb.analysis.stretch import STRETCHED, stretch_at, stretch_of
-from epprof_nb.views.lines import line_totals, source_line
-from epprof_nb.views.summary import IDLE_GAP_NS, device_word, wall_of
+from epprof_nb.views.lines import source_line
+from epprof_nb.views.summary import device_word, wall_of
 from epprof_nb.views.units import duration, percent, plural, shorten, size, three_digits
-from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, Work, durations
+from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, durations
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
+    from epprof_nb.views.lines import LineTotals
+    from epprof_nb.views.prepared import Prepared
+    from epprof_nb.views.work import Work
 
 _HOT_SHARE = 0.4
 _IDLE_SHARE = 0.05
@@ -55,8 +56,7 @@ def _code(text: str) -> str:
     return f"`{shorten(text.replace('`', chr(0x2BC)), _CODE_CHARACTERS)}`"
 
 
-def _hot_line(profile: Profile, work: Work, busy_ns: int) -> list[Finding]:
-    totals = line_totals(profile, work)
+def _hot_line(profile: Profile, totals: list[LineTotals], busy_ns: int) -> list[Finding]:
     with_work = [t for t in totals if t.device_ns]
     if len(with_work) < 2:
         return []  # the only line with work is no news
@@ -70,9 +70,9 @@ def _hot_line(profile: Profile, work: Work, busy_ns: int) -> list[Finding]:
     return [Finding(sentence, top.device_ns, top.start_ns, top.end_ns)]
 
 
-def _idle(profile: Profile, wall_ns: int) -> list[Finding]:
+def _idle(profile: Profile, gaps: pd.DataFrame, wall_ns: int) -> list[Finding]:
     together: dict[tuple[int, str, float], list[tuple[int, int]]] = {}
-    for gap in idle.gaps(profile, IDLE_GAP_NS).astype(object).to_dict("records"):
+    for gap in gaps.astype(object).to_dict("records"):
         line = -1 if pd.isna(gap["line"]) else int(gap["line"])
         name = "" if pd.isna(gap["name"]) else str(gap["name"])
         stretch = (int(gap["start_ns"]), int(gap["end_ns"]))
@@ -122,14 +122,15 @@ def _pageable_copies(profile: Profile, work: Work, busy_ns: int) -> list[Finding
                     int(activities["end_ns"][longest]))]  # fmt: skip
 
 
-def _launch_bound(profile: Profile, work: Work, wall_ns: int) -> list[Finding]:
+def _launch_bound(prepared: Prepared, wall_ns: int) -> list[Finding]:
+    profile = prepared.profile
     activities = profile.tables["activities"]
-    kernels = np.flatnonzero(work.kinds == KERNEL)
+    kernels = np.flatnonzero(prepared.work.kinds == KERNEL)
     if len(kernels) < _MANY_KERNELS:
         return []
     start, end = activities["start_ns"][kernels], activities["end_ns"][kernels]
     median = float(np.median(end - start))
-    starts, ends = idle.busy_intervals(profile)
+    starts, ends = prepared.shared.busy()
     low, high = int(start.min()), int(end.max())
     inside = float((ends - starts).sum()) / max(high - low, 1)
     if median > _SHORT_KERNEL_NS or inside > _LAUNCH_BOUND_BUSY:
@@ -143,10 +144,11 @@ def _launch_bound(profile: Profile, work: Work, wall_ns: int) -> list[Finding]:
     return [Finding(text, min(won, wall_ns) // 2, low, high)]
 
 
-def _fallbacks(profile: Profile, wall_ns: int) -> list[Finding]:
+def _fallbacks(prepared: Prepared, wall_ns: int) -> list[Finding]:
+    profile = prepared.profile
     if not profile.info.get("onnxruntime_sessions"):
         return []
-    nodes = by_node(profile)
+    nodes = prepared.breakdown("node")
     nodes = nodes[nodes["fell_back"]]
     # Time in a node's subgraph is the node's own.
     host_ns = nodes["host_ns"].where(~nodes["inside"].isin(nodes["name"]), 0)
@@ -172,19 +174,19 @@ def _fallbacks(profile: Profile, wall_ns: int) -> list[Finding]:
                     int(ops["start_ns"][longest]), int(ops["end_ns"][longest]))]  # fmt: skip
 
 
-def findings(profile: Profile, *, work: Work | None = None, limit: int = 2) -> list[Finding]:
+def findings(prepared: Prepared, *, limit: int = 2) -> list[Finding]:
     """Return the `limit` findings with the most time to be won; none is better than a weak one."""
-    work = work or Work(profile)
+    profile, work = prepared.profile, prepared.work
     busy_ns = int(durations(profile)[np.isin(work.kinds, BUSY_KINDS)].sum())
     wall_ns = wall_of(profile)
     # Times of an overflown clock can add up to less than nothing.
     if busy_ns <= 0:
-        return _fallbacks(profile, wall_ns)[:limit]
+        return _fallbacks(prepared, wall_ns)[:limit]
     found = [
-        *_hot_line(profile, work, busy_ns),
-        *_idle(profile, wall_ns),
+        *_hot_line(profile, prepared.lines, busy_ns),
+        *_idle(profile, prepared.gaps, wall_ns),
         *_pageable_copies(profile, work, busy_ns),
-        *_launch_bound(profile, work, wall_ns),
-        *_fallbacks(profile, wall_ns),
+        *_launch_bound(prepared, wall_ns),
+        *_fallbacks(prepared, wall_ns),
     ]
     return sorted(found, key=lambda f: -f.gain_ns)[:limit]

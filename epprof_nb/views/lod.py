@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.analysis.lookup import pieces
 from epprof_nb.views.series import BLOCK
-from epprof_nb.views.work import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

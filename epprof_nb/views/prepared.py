@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.attribute import device_work
+from epprof_nb.analysis.idle import gaps
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.views import counters, findings, layout, lines, summary, tables, work
 from epprof_nb.views.counted import Counted
 from epprof_nb.views.moments import Moments
@@ -35,9 +36,14 @@ class Prepared:
         self._counted: dict[int, Counted] = {}
 
     @cached_property
+    def shared(self) -> Shared:
+        """What the breakdowns and the summary are made from."""
+        return Shared(self.profile)
+
+    @cached_property
     def work(self) -> work.Work:
         """Device work under each op."""
-        return work.Work(self.profile)
+        return work.Work(self.profile, self.shared)
 
     @cached_property
     def layout(self) -> layout.Layout:
@@ -55,14 +61,19 @@ class Prepared:
             colours.result()
 
     @cached_property
+    def gaps(self) -> pd.DataFrame:
+        """The idle stretches worth a word; see `epprof_nb.analysis.idle.gaps`."""
+        return gaps(self.profile, summary.IDLE_GAP_NS, shared=self.shared)
+
+    @cached_property
     def summary(self) -> summary.Summary:
         """The numbers of the summary line."""
-        return summary.summarise(self.profile)
+        return summary.summarise(self.profile, shared=self.shared, gaps=self.gaps)
 
     @cached_property
     def findings(self) -> list[findings.Finding]:
         """What to change first."""
-        return findings.findings(self.profile, work=self.work)
+        return findings.findings(self)
 
     @cached_property
     def functions(self) -> list[lines.LineTotals]:
@@ -71,7 +82,7 @@ class Prepared:
 
     def counted(self, device: int) -> Counted:
         """What is counted of a device, in order of time."""
-        return self._counted.setdefault(device, Counted(self.profile, device))
+        return self._counted.setdefault(device, Counted(self.profile, device, self.shared))
 
     @cached_property
     def counters(self) -> dict[str, npt.NDArray[np.int64]]:
@@ -86,7 +97,7 @@ class Prepared:
     def breakdown(self, by: str) -> pd.DataFrame:
         """Return one of `epprof_nb.views.tables.BREAKDOWNS`, computed once; KeyError for others."""
         if by not in self._breakdowns:
-            self._breakdowns[by] = tables.BREAKDOWNS[by](self.profile)
+            self._breakdowns[by] = tables.BREAKDOWNS[by](self.profile, shared=self.shared)
         return self._breakdowns[by]
 
     @property
@@ -102,7 +113,7 @@ class Prepared:
     @cached_property
     def device_work(self) -> npt.NDArray[np.bool_]:
         """Which activities keep a device busy."""
-        return device_work(self.profile.tables["activities"])
+        return self.shared.work
 
     @cached_property
     def selections(self) -> Selections:

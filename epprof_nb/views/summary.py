@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis import idle
+from epprof_nb.analysis.lookup import distinct
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.views.layout import device_names
 from epprof_nb.views.units import duration, percent, plural, size
 from epprof_nb.views.work import KERNEL, MEMCPY, MEMSET, kind_codes
@@ -162,12 +164,12 @@ def _total(counts: object) -> int:
     return int(counts) if isinstance(counts, int | float) else 0
 
 
-def _busy(profile: Profile, wall_ns: int) -> tuple[Busy, ...]:
+def _busy(profile: Profile, shared: Shared, wall_ns: int) -> tuple[Busy, ...]:
     names = device_names(profile.info)
-    devices = np.unique(profile.tables["activities"]["device_id"]).tolist()
+    devices = distinct(profile.tables["activities"]["device_id"])
     result = []
     for device in [d for d in devices if d >= 0]:
-        starts, ends = idle.busy_intervals(profile, device)
+        starts, ends = shared.busy(device)
         share = float((ends - starts).sum()) / wall_ns if wall_ns else 0.0
         result.append(Busy(device, names.get(device, f"device {device}"), min(share, 1.0)))
     return tuple(result)
@@ -178,9 +180,13 @@ def _longest(gaps: pd.DataFrame) -> tuple[tuple[int, int], ...]:
     return tuple(zip(kept["start_ns"].tolist(), kept["end_ns"].tolist(), strict=True))
 
 
-def summarise(profile: Profile) -> Summary:
-    """Compute the numbers of the summary line."""
-    gaps = idle.gaps(profile, IDLE_GAP_NS)
+def summarise(
+    profile: Profile, *, shared: Shared | None = None, gaps: pd.DataFrame | None = None
+) -> Summary:
+    """Compute the numbers of the summary line; `gaps` are those of `IDLE_GAP_NS`, where known."""
+    shared = shared or Shared(profile)
+    if gaps is None:
+        gaps = idle.gaps(profile, IDLE_GAP_NS, shared=shared)
     gaps = gaps[gaps["position"] == "between"]
     kinds = kind_codes(profile)
     activities = profile.tables["activities"]
@@ -193,7 +199,7 @@ def summarise(profile: Profile) -> Summary:
     return Summary(
         wall_ns=wall,
         device_word=device_word(profile.info),
-        busy=_busy(profile, wall),
+        busy=_busy(profile, shared, wall),
         kernels=int((kinds == KERNEL).sum()),
         copies=int(copies.sum()),
         copy_bytes=int(np.maximum(activities["bytes"][copies], 0).sum()),

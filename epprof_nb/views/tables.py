@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from epprof_nb.analysis.breakdown import by_line, by_op
+from epprof_nb.analysis.kernels import by_kernel
+from epprof_nb.analysis.nodes import by_node, by_op_type
+from epprof_nb.analysis.streams import by_stream
 from epprof_nb.views.units import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from epprof_nb.profiles import Profile
     from epprof_nb.views.prepared import Prepared
 
 ROWS = 400
@@ -22,13 +25,13 @@ ROWS = 400
 _CHARACTERS = 600
 _PATTERN_CHARACTERS = 200
 
-BREAKDOWNS: dict[str, Callable[[Profile], pd.DataFrame]] = {
-    "op": lambda profile: profile.by_op(),
-    "op_type": lambda profile: profile.by_op_type(),
-    "node": lambda profile: profile.by_node(),
-    "kernel": lambda profile: profile.by_kernel(),
-    "line": lambda profile: profile.by_line(),
-    "stream": lambda profile: profile.by_stream(),
+BREAKDOWNS: dict[str, Callable[..., pd.DataFrame]] = {
+    "op": by_op,
+    "op_type": by_op_type,
+    "node": by_node,
+    "kernel": by_kernel,
+    "line": by_line,
+    "stream": by_stream,
 }
 """What a profile can be broken down by, in the order in which it is offered."""
 

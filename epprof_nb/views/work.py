@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.optree import OpTree
+from epprof_nb.analysis.lookup import pieces
+from epprof_nb.analysis.shared import Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
+    from epprof_nb.analysis.optree import OpTree
     from epprof_nb.profiles import Profile
 
 Ints = npt.NDArray[np.int64]
@@ -35,15 +36,18 @@ class Work:
     ----------
     profile
         The profile.
+    shared
+        What the profile's tables share; made anew where left out.
     """
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, shared: Shared | None = None) -> None:
         self._profile = profile
+        self._shared = shared or Shared(profile)
 
     @cached_property
     def tree(self) -> OpTree:
         """The tree of the ops."""
-        return OpTree(self._profile.tables["ops"])
+        return self._shared.tree
 
     @cached_property
     def kinds(self) -> npt.NDArray[np.uint8]:
@@ -113,11 +117,6 @@ class Work:
         for place, own in enumerate(time[:-1].reshape(-1, each).T):
             until[place, 1:][self.tree.enter] = own
         return np.cumsum(until, axis=1, out=until)
-
-
-def pieces(length: int, size: int = 1 << 16) -> Iterator[slice]:
-    """Cut `length` rows into slices whose columns fit the cache."""
-    return (slice(low, min(low + size, length)) for low in range(0, length, size))
 
 
 def kind_codes(profile: Profile) -> npt.NDArray[np.uint8]:

@@ -9,7 +9,6 @@ from epprof_nb.profiles import Profile
 from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
 from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.counted import Counted
 from epprof_nb.views.counters import busy, columns, copied, outstanding, tracks
 from epprof_nb.views.prepared import Prepared
 
@@ -80,7 +79,7 @@ def _intervals(profile: Profile, device: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("points", [16, 100, 10_000])
 def test_outstanding_launches_are_those_given_and_not_done(seed, points):
     profile = _random(seed, 300)
-    found = outstanding(Counted(profile, 0), points=points)
+    found = outstanding(Prepared(profile).counted(0), points=points)
     assert len(found.t) <= max(points, 2)
     times = np.arange(-100, 5_200)
     level = np.zeros(len(times), np.int64)
@@ -95,7 +94,7 @@ def test_outstanding_launches_are_those_given_and_not_done(seed, points):
 
 def test_a_graph_replay_is_one_launch():
     kernels = [("kernel", 0, 10 + 5 * i, 14 + 5 * i, 7, -1) for i in range(4)]
-    found = outstanding(Counted(_profile(kernels, [(2, 7)]), 0))
+    found = outstanding(Prepared(_profile(kernels, [(2, 7)])).counted(0))
     assert found.t.tolist() == [1, 2, 29]
     assert found.high.tolist() == [0, 1, 0]
 
@@ -104,7 +103,7 @@ def test_a_graph_replay_is_one_launch():
 @pytest.mark.parametrize("points", [16, 100, 10_000])
 def test_bytes_are_moved_while_their_copies_run(seed, points):
     profile = _random(seed, 300)
-    found = copied(Counted(profile, 1), points=points)
+    found = copied(Prepared(profile).counted(1), points=points)
     assert len(found.t) <= points
     activities = profile.tables["activities"]
     chosen = activities.names("kind").equals("memcpy") & (activities["device_id"] == 1)
@@ -119,7 +118,7 @@ def test_bytes_are_moved_while_their_copies_run(seed, points):
 @pytest.mark.parametrize("points", [16, 10_000])
 def test_busy_time_counts_what_overlaps_once(points):
     profile = _random(5, 300)
-    found = busy(Counted(profile, 0), points=points)
+    found = busy(Prepared(profile).counted(0), points=points)
     activities = profile.tables["activities"]
     work = ~activities.names("kind").equals("synchronization") & (activities["device_id"] == 0)
     times = np.arange(0, 5_200)
@@ -134,10 +133,10 @@ def test_busy_time_counts_what_overlaps_once(points):
 def test_negative_durations_and_huge_gaps_do_no_harm():
     rows = [("kernel", 0, 50, 20, 1, -1), ("memcpy", 0, 10**15, 10**15, 2, 8)]
     profile = _profile(rows, [(60, 1), (10**15 - 5, 2)])
-    found = outstanding(Counted(profile, 0))
+    found = outstanding(Prepared(profile).counted(0))
     assert found.t.tolist() == [49, 50, 10**15 - 5, 10**15]
     assert found.high.tolist() == [0, 0, 1, 0]
-    assert copied(Counted(profile, 0)).value.tolist() == [0, 8]
+    assert copied(Prepared(profile).counted(0)).value.tolist() == [0, 8]
 
 
 def test_counters_are_small_and_only_where_there_is_something():
@@ -161,7 +160,7 @@ def test_counters_are_small_and_only_where_there_is_something():
 @pytest.mark.parametrize("points", [16, 10_000])
 @pytest.mark.parametrize("window", [(1_000, 1_400), (-50, 60), (4_990, 9_000)])
 def test_a_window_counts_as_the_whole_does(points, window):
-    counted = Counted(_random(7, 400), 0)
+    counted = Prepared(_random(7, 400)).counted(0)
     low, high = window
     for sums in (busy, copied):
         whole, part = sums(counted, points=10_000), sums(counted, window, points)

@@ -9,6 +9,7 @@ from epprof_nb.profiles import Profile
 from epprof_nb.schema import ACTIVITIES, OPS
 from epprof_nb.table import Names, Table
 from epprof_nb.views.findings import findings
+from epprof_nb.views.prepared import Prepared
 from epprof_nb.views.summary import summarise, summary_line
 from epprof_nb.views.units import duration, percent, plural, shorten, size
 
@@ -94,7 +95,7 @@ def test_the_host_device_is_no_gpu():
     host = profile([kernel(1, 0, 70), kernel(2, 70, 80)], devices=HOST)
     assert "GPU" not in summary_line(host)
     assert "device busy 80 %" in summary_line(host)
-    assert all("GPU" not in finding.text for finding in findings(host))
+    assert all("GPU" not in finding.text for finding in findings(Prepared(host)))
     assert "GPU" not in (summarise(profile([], devices=HOST)).empty or "")
 
 
@@ -102,21 +103,21 @@ def test_nothing_launched_explains_itself():
     assert "No GPU work was launched in this cell. (Host ops are shown.)" in summary_line(
         profile([])
     )
-    assert findings(profile([])) == []
+    assert findings(Prepared(profile([]))) == []
 
 
 def test_the_hot_line_is_named_with_its_source():
-    (finding,) = findings(profile([kernel(1, 0, 80), kernel(3, 80, 99.5)], wall=100 * MS))
+    (finding,) = findings(Prepared(profile([kernel(1, 0, 80), kernel(3, 80, 99.5)], wall=100 * MS)))
     assert finding.text == "Line 1 (`a = f()`) holds 80 % of the GPU time."
     assert (finding.start_ns, finding.end_ns) == (0, 30 * MS)
 
 
 def test_the_only_line_with_work_is_no_news():
-    assert findings(profile([kernel(1, 0, 99.5)])) == []
+    assert findings(Prepared(profile([kernel(1, 0, 99.5)]))) == []
 
 
 def test_idle_is_told_with_what_the_host_did():
-    found = findings(profile([kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)]))
+    found = findings(Prepared(profile([kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)])))
     idle = [finding for finding in found if "idle" in finding.text]
     assert idle[0].text == "38.0 ms of idle while the host is in line 2 (`b = g()`)."
     assert (idle[0].start_ns, idle[0].end_ns) == (20 * MS, 58 * MS)
@@ -130,7 +131,7 @@ def test_idle_in_a_run_says_how_far_profiling_stretched_it():
     tables = plain.tables | {"ops": plain.tables["ops"].replace(session=session)}
     stretch = [{"session": 5, "stretch": 2.5}, {"session": 4, "stretch": 1.02}]
     slow = Profile(tables, plain.info | {"onnxruntime_stretch": stretch}, plain.sources)
-    by_text = {f.text: f.gain_ns for f in findings(slow, limit=9)}
+    by_text = {f.text: f.gain_ns for f in findings(Prepared(slow), limit=9)}
     doing = "38.0 ms of idle while the host is in line 2 (`b = g()`)"
     told = f"{doing}, whose run being profiled stretched 2.50x."
     # What is left of it without profiling is what could be won.
@@ -139,23 +140,23 @@ def test_idle_in_a_run_says_how_far_profiling_stretched_it():
     strange = Profile(
         tables, plain.info | {"onnxruntime_stretch": [7, {"session": 5}]}, plain.sources
     )
-    assert any(f.text == f"{doing}." for f in findings(strange, limit=9))
+    assert any(f.text == f"{doing}." for f in findings(Prepared(strange), limit=9))
 
 
 def test_pageable_copies_are_told():
     copies = [("memcpy", 1, i, i + 1, 10**6, "pageable") for i in range(60)]
-    texts = [f.text for f in findings(profile([*copies, kernel(2, 60, 99.5)]), limit=9)]
+    texts = [f.text for f in findings(Prepared(profile([*copies, kernel(2, 60, 99.5)])), limit=9)]
     assert any(text.startswith("60 copies of pageable memory (60.0 MB)") for text in texts)
 
 
 def test_many_short_kernels_are_told():
     kernels = [kernel(1 + i % 3, i * 0.1, i * 0.1 + 0.005) for i in range(990)]
-    texts = [f.text for f in findings(profile(kernels), limit=9)]
+    texts = [f.text for f in findings(Prepared(profile(kernels)), limit=9)]
     assert any("launching costs more than the work" in text for text in texts)
 
 
 def test_source_with_backticks_keeps_code_apart():
-    (finding,) = findings(profile([kernel(2, 0, 80), kernel(3, 80, 99.5)]))
+    (finding,) = findings(Prepared(profile([kernel(2, 0, 80), kernel(3, 80, 99.5)])))
     assert finding.text.count("`") == 2
 
 

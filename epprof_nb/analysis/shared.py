@@ -1,0 +1,112 @@
+"""What several tables of one profile are made from, each part computed once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.analysis.attribute import Attribution, device_work, launch_delays, op_rows
+from epprof_nb.analysis.intervals import Times, union
+from epprof_nb.analysis.lookup import pieces
+from epprof_nb.analysis.optree import OpTree
+
+if TYPE_CHECKING:
+    from epprof_nb.profiles import Profile
+
+_Int = npt.NDArray[np.int64]
+
+MEASURES = (
+    "activities", "device_ns", "bytes", "kernels", "memcpys", "memsets", "copied_bytes", "copy_ns",
+    "delay_ns", "delays",
+)  # fmt: skip
+"""What is added up of activities; see `epprof_nb.analysis.totals.Totals`."""
+
+
+class Shared:
+    """Parts of a profile's analysis, found when first asked for and kept as long as this is.
+
+    Parameters
+    ----------
+    profile
+        The profile; it must not change while this is in use.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._sums: dict[Attribution, dict[str, _Int]] = {}
+        self._busy: dict[int | None, tuple[Times, Times]] = {}
+
+    @cached_property
+    def tree(self) -> OpTree:
+        """The tree of the ops."""
+        return OpTree(self._profile.tables["ops"])
+
+    @cached_property
+    def work(self) -> npt.NDArray[np.bool_]:
+        """Which activities are work of the device; bool, one an activity."""
+        return device_work(self._profile.tables["activities"])
+
+    @cached_property
+    def delays(self) -> tuple[_Int, npt.NDArray[np.bool_]]:
+        """Launch delays, and where they are known; see `launch_delays`."""
+        return launch_delays(self._profile.tables["activities"], self._profile.tables["api_calls"])
+
+    def busy(self, device_id: int | None = None) -> tuple[Times, Times]:
+        """Return when a device worked; see `epprof_nb.analysis.idle.busy_intervals`."""
+        if device_id not in self._busy:
+            activities = self._profile.tables["activities"]
+            work = self.work
+            if device_id is not None:
+                work = work & (activities["device_id"] == device_id)
+            self._busy[device_id] = union(activities["start_ns"][work], activities["end_ns"][work])
+        return self._busy[device_id]
+
+    def op_sums(self, attribution: Attribution) -> dict[str, _Int]:
+        """Add up the activities that count for each op itself.
+
+        Parameters
+        ----------
+        attribution
+            See `epprof_nb.analysis.attribute.op_rows`.
+
+        Returns
+        -------
+        sums
+            Name of a measure (`MEASURES`) to int64 array, shape ``(ops + 1,)``; the last value is
+            that of the activities without an op.
+        """
+        if attribution not in self._sums:
+            self._sums[attribution] = self._add_up(attribution)
+        return self._sums[attribution]
+
+    def _add_up(self, attribution: Attribution) -> dict[str, _Int]:
+        activities = self._profile.tables["activities"]
+        owners = op_rows(activities, self.tree, attribution)
+        kind = activities.names("kind")
+        of_kind = {name: kind.equals(name) for name in ("kernel", "memcpy", "memset")}
+        delays, known = self.delays
+        sums = {name: np.zeros(len(self.tree) + 1, np.int64) for name in MEASURES}
+        for piece in pieces(len(activities)):
+            owner, time = owners[piece], activities["duration_ns"][piece]
+            size = np.maximum(activities["bytes"][piece], 0)
+            kernel, memcpy, memset = (which[piece] for which in of_kind.values())
+            timed = kernel & known[piece]
+            for name, which, values in (
+                ("activities", self.work[piece], 1),
+                ("device_ns", self.work[piece], time),
+                ("bytes", self.work[piece] & (size > 0), size),
+                ("kernels", kernel, 1),
+                ("memcpys", memcpy, 1),
+                ("memsets", memset, 1),
+                ("copied_bytes", memcpy, size),
+                ("copy_ns", memcpy, time),
+                ("delay_ns", timed, delays[piece]),
+                ("delays", timed, 1),
+            ):
+                rows = np.flatnonzero(which)
+                of = values[rows] if isinstance(values, np.ndarray) else values
+                np.add.at(sums[name], owner[rows], of)
+        return sums
