@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.frames import categorical, optional
 from epprof_nb.analysis.intervals import Times, complement
-from epprof_nb.analysis.lookup import distinct
+from epprof_nb.analysis.lookup import distinct, pieces
 from epprof_nb.analysis.shared import Shared
 from epprof_nb.schema import MISSING
 from epprof_nb.table import Names
@@ -121,13 +122,35 @@ def _of_device(profile: Profile, shared: Shared, device: int, min_ns: int) -> Ti
     long = end - start >= min_ns
     start, end = start[long], end[long]
     position = np.where(end <= busy[0][0], 0, np.where(start >= busy[1][-1], 2, 1))
-    work = np.flatnonzero(shared.work & (activities["device_id"] == device))
-    starts = activities["start_ns"][work]
-    if (starts[1:] < starts[:-1]).any():
-        order = np.argsort(starts, kind="stable")
-        work, starts = work[order], starts[order]
-    following = np.minimum(np.searchsorted(starts, end), len(work) - 1)
-    return np.stack([start, end, position, work[following]])
+    on_device = shared.work & (activities["device_id"] == device)
+    return np.stack([start, end, position, _next(activities["start_ns"], on_device, end)])
+
+
+def _next(starts: Times, which: npt.NDArray[np.bool_], times: Times) -> Times:
+    """Return the row of the first start at or after each of `times`, which ascend.
+
+    Only rows are looked at that `which` marks, at least one. Where none starts that late, it is
+    the row of the last start.
+    """
+    found, last = np.full(len(times), MISSING, np.int64), MISSING
+    earliest, latest = np.full(len(times), np.iinfo(np.int64).max), np.iinfo(np.int64).min
+    for piece in pieces(len(starts)):
+        rows = np.flatnonzero(which[piece]) + piece.start
+        if not len(rows):
+            continue
+        start = starts[rows]
+        back = len(rows) - 1 - int(start[::-1].argmax())
+        if start[back] >= latest:
+            latest, last = start[back], rows[back]
+        after = np.searchsorted(times, start, "right") - 1
+        near = np.flatnonzero(after >= 0)
+        near = near[start[near] < earliest[after[near]]]
+        # Of several assignments to one place the last one stays: the earliest start.
+        near = near[np.argsort(start[near], kind="stable")][::-1]
+        earliest[after[near]], found[after[near]] = start[near], rows[near]
+    place = np.where(found >= 0, np.arange(len(times)), len(times))
+    place = np.minimum.accumulate(place[::-1])[::-1]
+    return np.append(found, last)[place]
 
 
 def _host_op(profile: Profile, tree: OpTree, launched: Times, times: Times) -> Times:

@@ -7,6 +7,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.analysis.lookup import pieces
+
 Times: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -27,16 +29,27 @@ def union(starts: Times, ends: Times) -> tuple[Times, Times]:
     real = ends > starts
     if not real.all():
         starts, ends = starts[real], ends[real]
+    if not len(starts):
+        return starts, ends
     # As activities are recorded, they are in order as a rule.
-    if (starts[1:] < starts[:-1]).any():
-        order = np.argsort(starts, kind="stable")
-        starts, ends = starts[order], ends[order]
-    reach = np.maximum.accumulate(ends)
-    opens = np.ones(len(starts), np.bool_)
-    opens[1:] = starts[1:] > reach[:-1]
-    first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(starts)) - 1 if len(first) else first
-    return starts[first], reach[last]
+    disorder = (starts[1:] < starts[:-1]).any()
+    order = np.argsort(starts, kind="stable") if disorder else None
+    opened: list[Times] = []
+    closed: list[Times] = []
+    reached = starts.min()
+    for piece in pieces(len(starts)):
+        rows = piece if order is None else order[piece]
+        start, reach = starts[rows], np.maximum.accumulate(ends[rows])
+        np.maximum(reach, reached, out=reach)
+        before = np.concatenate(([reached], reach[:-1]))
+        opens = start > before
+        opens[0] |= not opened
+        at = np.flatnonzero(opens)
+        opened.append(start[at])
+        closed.append(before[at])
+        reached = reach[-1]
+    # Before the first interval nothing was open.
+    return np.concatenate(opened), np.concatenate([*closed, [reached]])[1:]
 
 
 def complement(starts: Times, ends: Times, begin: int, end: int) -> tuple[Times, Times]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from epprof_nb.analysis.columns import mean_delay
 from epprof_nb.analysis.frames import categorical
-from epprof_nb.analysis.lookup import add_up, different, group
+from epprof_nb.analysis.lookup import add_up, different, group, pieces
 from epprof_nb.analysis.shared import Shared
 from epprof_nb.analysis.spread import Spread
 from epprof_nb.analysis.totals import share
@@ -64,9 +64,9 @@ def by_kernel(profile: Profile, *, shared: Shared | None = None) -> pd.DataFrame
     spread = Spread(groups, activities["duration_ns"][kernels], n)
     delays, known = shared.delays
     delays, known = delays[kernels], known[kernels]
-    shapes = [activities[f"{of}_{axis}"][kernels] for of in ("grid", "block") for axis in "xyz"]
-    usual = _most_frequent(groups, n, *shapes)
     order = np.argsort(-spread.total, kind="stable")
+    shapes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
+    usual = kernels[_most_frequent(groups, n, kernels, shapes)[order]]
     return pd.DataFrame(
         {
             "name": categorical(names.take(first[order]).to_list()),
@@ -81,22 +81,28 @@ def by_kernel(profile: Profile, *, shared: Shared | None = None) -> pd.DataFrame
                 add_up(groups[known], delays[known], n)[:-1][order],
                 np.bincount(groups[known], minlength=n)[order],
             ),
-            "grid": _triples(shapes[:3], usual[order]),
-            "block": _triples(shapes[3:], usual[order]),
+            "grid": _triples(shapes[:3], usual),
+            "block": _triples(shapes[3:], usual),
             "ops": different(groups, op_ids, n)[order],
         }
     )
 
 
-def _most_frequent(groups: _Int, n: int, *columns: _Int) -> _Int:
-    """Return, for each group, a row with its most frequent combination of values."""
-    combinations, first = group(groups, *columns)
-    frequency = np.bincount(combinations, minlength=len(first))
+def _most_frequent(groups: _Int, n: int, rows: _Int, columns: Sequence[_Int]) -> _Int:
+    """Return, for each group, a place with its most frequent combination of values at `rows`."""
+    places, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for piece in pieces(len(rows)):
+        codes, first = group(groups[piece], *(column[rows[piece]] for column in columns))
+        places.append(first + piece.start)
+        times.append(np.bincount(codes))
+    place = np.concatenate(places)
+    combinations, first = group(groups[place], *(column[rows[place]] for column in columns))
+    frequency = add_up(combinations, np.concatenate(times), len(first))[:-1]
     # Of several assignments to one group the last one stays: that of the highest frequency.
-    ascending = first[np.argsort(frequency, kind="stable")]
-    rows = np.zeros(n, np.int64)
-    rows[groups[ascending]] = ascending
-    return rows
+    ascending = place[first[np.argsort(frequency, kind="stable")]]
+    chosen = np.zeros(n, np.int64)
+    chosen[groups[ascending]] = ascending
+    return chosen
 
 
 def _triples(axes: Sequence[_Int], rows: _Int) -> pd.Series[Any]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.attribute import Attribution, device_work, launch_delays, op_rows
 from epprof_nb.analysis.intervals import Times, union
-from epprof_nb.analysis.lookup import pieces
+from epprof_nb.analysis.lookup import distinct, pieces
 from epprof_nb.analysis.optree import OpTree
 
 if TYPE_CHECKING:
@@ -58,10 +58,16 @@ class Shared:
         """Return when a device worked; see `epprof_nb.analysis.idle.busy_intervals`."""
         if device_id not in self._busy:
             activities = self._profile.tables["activities"]
-            work = self.work
-            if device_id is not None:
-                work = work & (activities["device_id"] == device_id)
-            self._busy[device_id] = union(activities["start_ns"][work], activities["end_ns"][work])
+            on = activities["device_id"]
+            if device_id is None:
+                each = [self.busy(device) for device in distinct(on)]
+                starts = [np.empty(0, np.int64), *(begin for begin, _ in each)]
+                ends = [np.empty(0, np.int64), *(end for _, end in each)]
+                self._busy[None] = union(np.concatenate(starts), np.concatenate(ends))
+            else:
+                work = self.work & (on == device_id)
+                found = union(activities["start_ns"][work], activities["end_ns"][work])
+                self._busy[device_id] = found
         return self._busy[device_id]
 
     def op_sums(self, attribution: Attribution) -> dict[str, _Int]:

@@ -11,7 +11,7 @@ import pandas as pd
 from epprof_nb.analysis.columns import bandwidth, mean_delay
 from epprof_nb.analysis.frames import categorical, optional
 from epprof_nb.analysis.intervals import union
-from epprof_nb.analysis.lookup import add_up, group
+from epprof_nb.analysis.lookup import add_up, group, pieces
 from epprof_nb.analysis.shared import Shared
 from epprof_nb.analysis.spread import Spread
 from epprof_nb.analysis.totals import share
@@ -65,18 +65,8 @@ def by_stream(profile: Profile, *, shared: Shared | None = None) -> pd.DataFrame
     n = len(first)
     durations = activities["duration_ns"][rows]
     spread = Spread(groups, durations, n)
-    kind = activities.names("kind").take(rows)
-    kernel, memcpy = kind.equals("kernel"), kind.equals("memcpy")
-    sizes = np.maximum(activities["bytes"][rows], 0)
-    delays, known = shared.delays
-    delays, timed = delays[rows], known[rows] & kernel
-
     order = np.lexsort([key[first] for key in reversed(keys)])
-
-    def total(which: npt.NDArray[np.bool_], values: _Int) -> _Int:
-        return add_up(groups[which], values[which], n)[:-1][order]
-
-    one = np.ones(len(rows), np.int64)
+    sums = {name: values[order] for name, values in _sums(profile, shared, rows, groups, n).items()}
     device, context, stream = (key[first[order]] for key in keys)
     return pd.DataFrame(
         {
@@ -86,18 +76,44 @@ def by_stream(profile: Profile, *, shared: Shared | None = None) -> pd.DataFrame
             "stream_id": optional(stream),
             "count": spread.count[order],
             "device_ns": spread.total[order],
-            "busy_ns": _busy(groups, activities["start_ns"][rows], durations, n)[order],
+            "busy_ns": _busy(groups, activities["start_ns"], activities["duration_ns"], rows, n)[
+                order
+            ],
             "share": share(spread.total[order], int(spread.total.sum())),
             "mean_ns": spread.mean[order],
             "p95_ns": spread.percentile(95)[order],
-            "kernels": total(kernel, one),
-            "memcpys": total(memcpy, one),
-            "memsets": total(kind.equals("memset"), one),
-            "bytes": total(sizes > 0, sizes),
-            "bandwidth": bandwidth(total(memcpy, sizes), total(memcpy, durations)),
-            "launch_delay_ns": mean_delay(total(timed, delays), total(timed, one)),
+            **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
+            "bandwidth": bandwidth(sums["copied_bytes"], sums["copy_ns"]),
+            "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
         }
     )
+
+
+def _sums(profile: Profile, shared: Shared, rows: _Int, groups: _Int, n: int) -> dict[str, _Int]:
+    """Add up the activities at `rows` by group; int64 arrays, one value a group."""
+    activities = profile.tables["activities"]
+    kind, (delays, known) = activities.names("kind"), shared.delays
+    sums: dict[str, _Int] = {}
+    # An empty piece gives a profile without work its columns.
+    for piece in [slice(0, 0), *pieces(len(rows))]:
+        at, group_of = rows[piece], groups[piece]
+        kinds = kind.take(at)
+        kernel, memcpy = kinds.equals("kernel"), kinds.equals("memcpy")
+        size, one = np.maximum(activities["bytes"][at], 0), np.ones(len(at), np.int64)
+        timed = kernel & known[at]
+        for name, which, values in (
+            ("kernels", kernel, one),
+            ("memcpys", memcpy, one),
+            ("memsets", kinds.equals("memset"), one),
+            ("bytes", size > 0, size),
+            ("copied_bytes", memcpy, size),
+            ("copy_ns", memcpy, activities["duration_ns"][at]),
+            ("delay_ns", timed, delays[at]),
+            ("delays", timed, one),
+        ):
+            part = add_up(group_of[which], values[which], n)[:-1]
+            sums[name] = sums[name] + part if name in sums else part
+    return sums
 
 
 def _labels(device: _Int, context: _Int, stream: _Int) -> list[str]:
@@ -114,16 +130,15 @@ def _labels(device: _Int, context: _Int, stream: _Int) -> list[str]:
     return labels
 
 
-def _busy(groups: _Int, starts: _Int, durations: _Int, n: int) -> _Int:
-    """Return the time covered by each group's activities, ns."""
-    order = np.argsort(groups, kind="stable")
-    starts, ends = starts[order], starts[order] + durations[order]
+def _busy(groups: _Int, starts: _Int, durations: _Int, rows: _Int, n: int) -> _Int:
+    """Return the time covered by each group's activities, those at `rows`, ns."""
+    # Few numbers in few bits sort fastest.
+    small = groups.astype(np.uint16) if n < 2**16 else groups
     bounds = np.cumsum(np.bincount(groups, minlength=n))[:-1]
     busy = np.zeros(n, np.int64)
     # One round a stream, not a row.
-    pieces = zip(np.split(starts, bounds), np.split(ends, bounds), strict=True)
-    for number, piece in enumerate(pieces):
-        if number < n:
-            begin, end = union(*piece)
-            busy[number] = (end - begin).sum()
+    for number, part in enumerate(np.split(np.argsort(small, kind="stable"), bounds)[:n]):
+        start = starts[rows[part]]
+        begin, end = union(start, start + durations[rows[part]])
+        busy[number] = (end - begin).sum()
     return busy

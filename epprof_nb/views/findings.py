@@ -128,10 +128,11 @@ def _launch_bound(prepared: Prepared, wall_ns: int) -> list[Finding]:
     kernels = np.flatnonzero(prepared.work.kinds == KERNEL)
     if len(kernels) < _MANY_KERNELS:
         return []
-    start, end = activities["start_ns"][kernels], activities["end_ns"][kernels]
-    median = float(np.median(end - start))
+    length = activities["end_ns"][kernels]
+    high = int(length.max())
+    length -= (start := activities["start_ns"][kernels])
+    low, median = int(start.min()), float(np.median(length, overwrite_input=True))
     starts, ends = prepared.shared.busy()
-    low, high = int(start.min()), int(end.max())
     inside = float((ends - starts).sum()) / max(high - low, 1)
     if median > _SHORT_KERNEL_NS or inside > _LAUNCH_BOUND_BUSY:
         return []

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.lookup import add_up, group
+from epprof_nb.analysis.lookup import add_up, group, pieces
 from epprof_nb.schema import MISSING
-from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, Work, durations
+from epprof_nb.views.work import BUSY_KINDS, KERNEL, KINDS, MEMCPY, Work
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -80,50 +80,83 @@ def _add_up(
     profile: Profile, work: Work, rows: _Int, groups: _Int, at: list[tuple[str, int]]
 ) -> list[LineTotals]:
     """Add up what counts for the ops at `rows`, by group; `at` is where each group stands."""
-    ops, activities = profile.tables["ops"], profile.tables["activities"]
+    ops, _activities = profile.tables["ops"], profile.tables["activities"]
     n = len(at)
     group_of_op = np.full(len(ops) + 1, MISSING, np.int64)
     group_of_op[rows] = groups
-    marked = group_of_op[:-1] >= 0
-    owner = np.append(work.tree.nearest(marked), MISSING)[work.activity_op]
-    group_of = group_of_op[owner]
-    busy = np.flatnonzero((group_of >= 0) & np.isin(work.kinds, BUSY_KINDS))
-    group_of, kinds, time = group_of[busy], work.kinds[busy], durations(profile)[busy]
-    copies = kinds == MEMCPY
-    moved = np.where(copies, np.maximum(activities["bytes"][busy], 0), 0)
-
-    def sums(values: _Int) -> list[int]:
-        total: list[int] = add_up(group_of, values, n)[:-1].tolist()
-        return total
-
+    owner = work.tree.nearest(group_of_op[:-1] >= 0)
+    parts = _parts(profile, work, group_of_op[np.append(owner, MISSING)])
+    of_group = {
+        name: add_up(parts["group"], parts[name], n)[:-1].tolist()
+        for name in ("ns", "kernels", "copies", "bytes")
+    }
     starts, ends = np.full(n, np.iinfo(np.int64).max), np.full(n, np.iinfo(np.int64).min)
     np.minimum.at(starts, groups, ops["start_ns"][rows])
     np.maximum.at(ends, groups, ops["end_ns"][rows])
     columns = (
         add_up(groups, ops["count"][rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
-        sums(time), add_up(groups, ops["duration_ns"][rows], n)[:-1].tolist(),
-        sums((kinds == KERNEL).astype(np.int64)), sums(copies.astype(np.int64)), sums(moved),
-        _top(profile, busy, group_of, time, n),
+        of_group["ns"], add_up(groups, ops["duration_ns"][rows], n)[:-1].tolist(),
+        of_group["kernels"], of_group["copies"], of_group["bytes"], _top(profile, parts, n),
     )  # fmt: skip
     totals = [LineTotals(*place, *values) for place, *values in zip(at, *columns, strict=True)]
     order = {cell: i for i, cell in enumerate(profile.sources)}
     return sorted(totals, key=lambda t: (order.get(t.cell, len(order)), t.cell, t.line))
 
 
-def _top(
-    profile: Profile, rows: _Int, group_of: _Int, time: _Int, n: int
-) -> list[list[tuple[str, int, int]]]:
+def _parts(profile: Profile, work: Work, group_of_op: _Int) -> dict[str, _Int]:
+    """Add up activities by group and name, a piece of the table at a time.
+
+    Parameters
+    ----------
+    profile, work
+        The profile, and what is known of its device work.
+    group_of_op
+        int64 array: the group that each op's activities count for, `MISSING` for none; the last
+        is that of activities without an op.
+
+    Returns
+    -------
+    parts
+        int64 columns, in order of time: ``group``; ``name``, a code; ``count`` of activities;
+        their ``ns``; ``kernels`` and ``copies`` among them; ``bytes`` copied. A group and name
+        has one row for each piece that it occurs in.
+    """
+    activities = profile.tables["activities"]
+    names = activities.names("name").codes
+    keeps_busy = np.isin(np.arange(len(KINDS)), BUSY_KINDS)
+    found = [np.empty((7, 0), np.int64)]
+    for piece in pieces(len(activities)):
+        which, kinds = group_of_op[work.activity_op[piece]], work.kinds[piece]
+        rows = np.flatnonzero((which >= 0) & keeps_busy[kinds])
+        which, kinds, name = which[rows], kinds[rows], names[piece][rows]
+        pairs, first = group(which, name)
+        copies = kinds == MEMCPY
+        time = activities["end_ns"][piece][rows] - activities["start_ns"][piece][rows]
+        measures = (
+            np.ones(len(rows), np.int64),
+            np.maximum(time, 0),
+            (kinds == KERNEL).astype(np.int64),
+            copies.astype(np.int64),
+            np.where(copies, np.maximum(activities["bytes"][piece][rows], 0), 0),
+        )
+        sums = [add_up(pairs, values, len(first))[:-1] for values in measures]
+        found.append(np.stack([which[first], name[first], *sums]))
+    columns = ("group", "name", "count", "ns", "kernels", "copies", "bytes")
+    return dict(zip(columns, np.concatenate(found, axis=1), strict=True))
+
+
+def _top(profile: Profile, parts: dict[str, _Int], n: int) -> list[list[tuple[str, int, int]]]:
     """Return each group's activities by name, the most time first."""
     names = profile.tables["activities"].names("name")
-    pairs, first = group(group_of, names.codes[rows])
-    spent = add_up(pairs, time, len(first))[:-1]
-    count = np.bincount(pairs, minlength=len(first))
+    pairs, first = group(parts["group"], parts["name"])
+    spent = add_up(pairs, parts["ns"], len(first))[:-1]
+    count = add_up(pairs, parts["count"], len(first))[:-1]
     table = [*names.categories, "(no name)"]
     top: list[list[tuple[str, int, int]]] = [[] for _ in range(n)]
     for i in np.argsort(-spent, kind="stable").tolist():
-        of_group = top[group_of[first[i]]]
+        of_group = top[parts["group"][first[i]]]
         if len(of_group) < _KERNELS_SHOWN:
-            of_group.append((table[names.codes[rows[first[i]]]], int(count[i]), int(spent[i])))
+            of_group.append((table[parts["name"][first[i]]], int(count[i]), int(spent[i])))
     return top
 
 

@@ -1,0 +1,42 @@
+"""Tables are computed a piece at a time: where the pieces end must not show."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from epprof_nb.analysis import attribute, idle, intervals, kernels, lookup, shared, streams
+from epprof_nb.profiles import Profile
+from epprof_nb.testing import synthetic_profile
+from epprof_nb.views import lines
+from epprof_nb.views.prepared import Prepared
+
+
+def tables(profile):
+    prepared = Prepared(profile)
+    of_lines = pd.DataFrame([(t.line, t.device_ns, t.kernels, t.top) for t in prepared.lines])
+    names = ("op", "kernel", "line", "stream")
+    return [*map(prepared.breakdown, names), idle.gaps(profile, 1_000), of_lines]
+
+
+@pytest.mark.parametrize("size", [1, 7, 500])
+def test_tables_are_the_same_whatever_the_size_of_the_pieces(monkeypatch, size):
+    made = synthetic_profile(activities=1_000, streams=3)
+    shuffled = np.random.default_rng(1).permutation(1_000)
+    profile = Profile(
+        {**made.tables, "activities": made.tables["activities"].take(shuffled)},
+        made.info,
+        made.sources,
+    )
+    whole = tables(profile)
+    for module in (attribute, idle, intervals, kernels, lines, lookup, shared, streams):
+        monkeypatch.setattr(module, "pieces", partial(lookup.pieces, size=size))
+    for found, expected in zip(tables(profile), whole, strict=True):
+        pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+def test_different_values_of_a_group_are_counted_whatever_their_range():
+    groups, values = np.array([0, 0, 1, 0, 1]), np.array([4, 4, -1, 7, 2**40])
+    assert lookup.different(groups, values, 3).tolist() == [2, 1, 0]
+    assert lookup.different(groups[:4], values[:4], 2).tolist() == [2, 0]
