@@ -27,6 +27,7 @@ _HOST = """async ({ bundle, state, first }) => {
   const handlers = [];
   window.stamps = [];
   window.deaf = false;
+  window.pythonTells = (content) => { for (const handler of handlers) handler(content, []); };
   const model = {
     get: (name) => (name === "first" ? (first ? bytes(first) : undefined) : state[name]),
     on: (_, handler) => handlers.push(handler),
@@ -80,6 +81,10 @@ class LiveHost:
         bundle = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
         state = {"mark": "host", "tab": "timeline"}
         return float(self.page.evaluate(_HOST, {"bundle": bundle, "state": state, "first": first}))
+
+    def close(self) -> None:
+        """Close the view as Python does."""
+        self.page.evaluate("window.pythonTells({ type: 'close' })")
 
     def stamps(self, kind: str = "window") -> list[dict[str, Any]]:
         """What each answer of a type took, from the request until it was drawn."""

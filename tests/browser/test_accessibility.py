@@ -1,0 +1,127 @@
+"""Without a mouse, and as a screen reader finds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from epprof_nb.views.page import View
+from tests.browser.pixels import ready
+
+pytestmark = pytest.mark.browser
+
+AXE = Path(__file__).parents[2] / "epprof_nb/frontend/node_modules/axe-core/axe.min.js"
+
+
+def _window(page, place=".ep-timeline") -> tuple[int, int]:
+    """The window in ns, once it stands still."""
+    page.wait_for_timeout(600)
+    return tuple(page.locator(place).evaluate("e => [+e.dataset.start, +e.dataset.end]"))
+
+
+def _tab_to(page, selector: str) -> None:
+    """Press Tab until the focus is there, as a reader without a mouse does."""
+    for _ in range(60):
+        if page.evaluate("s => document.activeElement.matches(s)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not lead to {selector}")
+
+
+def test_all_is_within_reach_of_the_keyboard(opened, page_file):
+    page = ready(opened(page_file.as_uri()))
+    _tab_to(page, "[role=tab][data-tab=timeline]")
+    _tab_to(page, ".ep-timeline")
+    whole = _window(page)
+    for _ in range(4):
+        page.keyboard.press("w")
+    near = _window(page)
+    assert near[1] - near[0] < (whole[1] - whole[0]) / 2
+    page.keyboard.press("d")
+    moved = _window(page)
+    assert moved[0] > near[0]
+    assert moved[1] - moved[0] == pytest.approx(near[1] - near[0], abs=2)
+    page.keyboard.press("0")
+    assert _window(page) == whole
+
+    # Search leads to an event and its details; Escape closes it.
+    page.keyboard.press("/")
+    page.keyboard.type("gemm")
+    page.keyboard.press("Enter")
+    page.locator(".ep-panel .ep-groups").wait_for()
+    assert "gemm" in page.text_content(".ep-panel")
+    page.keyboard.press("Escape")
+    assert page.locator(".ep-search").is_hidden()
+    assert page.evaluate("document.activeElement.className") == "ep-timeline"
+
+    page.keyboard.press("?")
+    assert page.locator("dialog.ep-help").is_visible()
+    page.keyboard.press("Escape")
+    page.locator("dialog.ep-help").wait_for(state="hidden")
+    assert page.evaluate("document.activeElement.className") == "ep-timeline"
+
+    for _ in range(20):
+        if page.evaluate("document.activeElement.matches('[role=tab]')"):
+            break
+        page.keyboard.press("Shift+Tab")
+    page.keyboard.press("ArrowRight")
+    assert page.get_attribute("[data-tab=breakdown]", "aria-selected") == "true"
+    _tab_to(page, "[data-by=kernel]")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("[data-by=kernel]", "aria-pressed") == "true"
+    _tab_to(page, ".ep-breakdown input[type=search]")
+    page.keyboard.type("gemm")
+    page.wait_for_timeout(300)
+    assert page.locator(".ep-breakdown tbody tr").count() == 1
+    _tab_to(page, "th[data-column=device_ns] button")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("th[data-column=device_ns]", "aria-sort") == "ascending"
+    _tab_to(page, ".ep-breakdown tbody *")
+    page.keyboard.press("Enter")
+    page.locator("[data-tab=timeline][aria-selected=true]").wait_for()
+    page.wait_for_timeout(300)
+    assert "gemm" in page.text_content(".ep-panel")
+    start, end = _window(page)
+    assert start <= 30_000_000
+    assert end >= 45_000_000
+
+
+def test_of_two_timelines_only_the_focused_one_takes_keys(opened, profile, tmp_path):
+    path = tmp_path / "notebook.html"
+    path.write_text("\n".join([View(profile).mimebundle()["text/html"]] * 2))
+    page = opened(path.as_uri())
+    for i in range(2):
+        page.locator("iframe").nth(i).scroll_into_view_if_needed()
+        page.frames[i + 1].wait_for_selector(".ep-timeline[data-start]")
+    first, second = page.frames[1:]
+    whole = _window(first), _window(second)
+    first.locator(".ep-timeline").focus()
+    page.keyboard.press("w")
+    zoomed = _window(first)
+    assert zoomed != whole[0]
+    assert _window(second) == whole[1]
+    second.locator(".ep-timeline").focus()
+    page.keyboard.press("w")
+    page.keyboard.press("w")
+    assert _window(first) == zoomed
+    assert _window(second) not in (whole[1], zoomed)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("tab", ["timeline", "breakdown", "source"])
+def test_axe_finds_nothing_serious(opened, page_file, tab, theme):
+    if not AXE.exists():
+        pytest.skip("needs axe-core: run npm install in epprof_nb/frontend")
+    page = ready(opened(page_file.as_uri(), theme=theme))
+    page.click(f"[role=tab][data-tab={tab}]")
+    page.wait_for_timeout(200)
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run('#epprof')")
+    serious = [
+        (one["id"], [node["html"][:200] for node in one["nodes"]])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    assert found["passes"]
