@@ -79,7 +79,7 @@ def note(found: dict[str, Any]) -> list[str]:
         if part["beyond"]:
             told.append(
                 f"{part['beyond']:,} of {part['compared']:,} kernels, copies and sets seem to "
-                f"start before their {what} did, by up to {part['worst_ns'] / 1e3:,.0f} µs: the "
+                f"start before their {what} did, by up to {part['worst_ns'] / 1e3:,.1f} µs: the "
                 "device's clock and the host's disagree in this profile. Durations hold; the "
                 "delay from launch to start does not. Profile again; if it stays, restart the "
                 "kernel."
