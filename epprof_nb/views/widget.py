@@ -9,6 +9,7 @@ so; then the second display is emptied. Where no front end answers, the next cel
 from __future__ import annotations
 
 import contextlib
+import sys
 import uuid
 from collections import deque
 from importlib.resources import files
@@ -149,6 +150,9 @@ def show(view: View) -> LiveView:
         data = {kind: value for kind, value in data.items() if kind != "text/plain"}
         _publish(data, metadata, display_id=live.display_id)
         _before_next_cell(live.empty_display)
+        # A kernel sends from a thread of its own, which what follows would keep from its turn;
+        # a flush waits until everything before it is sent.
+        sys.stdout.flush()
     _publish(view.mimebundle(mark=live.mark, prepared=live.prepared))
     _live.append(live)
     if len(_live) > _MOST_LIVE:
