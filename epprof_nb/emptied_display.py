@@ -20,19 +20,20 @@ class EmptiedDisplay:
         self._display_id = f"epprof-{uuid.uuid4().hex}"
         self._made = self._filled = False
 
-    def show(self, data: dict[str, str]) -> None:
+    def show(self, data: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
         """Show a MIME bundle in the place of the one before."""
-        self._publish(data)
+        self._publish(data, metadata or {})
         self._filled = True
 
     def clear(self) -> None:
         """Empty the display, where there is something in it."""
         if self._filled:
             self._filled = False
-            self._publish({})
+            self._publish({}, {})
 
-    def _publish(self, data: dict[str, str]) -> None:
+    def _publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+        # As it is: IPython's `display` would add text to an empty bundle.
         self._publisher.publish(
-            data, {}, transient={"display_id": self._display_id}, update=self._made
+            data, metadata, transient={"display_id": self._display_id}, update=self._made
         )
         self._made = True

@@ -1,9 +1,10 @@
 """The live view: the static page's viewer with Python behind it.
 
 What is saved in a notebook must not hold a widget: without its model, which ends with the kernel,
-a front end paints an error over it. So the static view is shown first, and is what is saved. The
-widget goes to a second display. Its front end moves itself into the static view's place and says
-so; then the second display is emptied. Where no front end answers, the next cell empties it.
+a front end paints an error over it. So the widget has a display of its own, shown first because it
+paints first; the static view follows and is what is saved. The widget's front end moves itself into
+the static view's place and says so; then its display is emptied. Where no front end answers, the
+next cell empties it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
+from epprof_nb.emptied_display import EmptiedDisplay
 from epprof_nb.profiles import Profile
 from epprof_nb.views.answers import answer, answers
 from epprof_nb.views.choice import Choice
@@ -67,7 +69,7 @@ class LiveView(anywidget.AnyWidget):
         # The first picture comes with the widget: to ask for it the front end would have to wait
         # until the cell has ended.
         super().__init__(mark=mark, tab=tab, first=pack_first(self.prepared))
-        self._emptied = False
+        self._brought_by: EmptiedDisplay | None = None
         self.on_msg(self._answer)
 
     @property
@@ -114,17 +116,22 @@ class LiveView(anywidget.AnyWidget):
         with contextlib.suppress(ValueError):
             _live.remove(self)
 
+    def bring(self, display: EmptiedDisplay) -> bool:
+        """Show the widget in `display`, where there can be widgets; return whether there can."""
+        bundle = self._repr_mimebundle_()
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        if not data:
+            return False
+        # A front end without widgets would show the text.
+        display.show({kind: v for kind, v in data.items() if kind != "text/plain"}, metadata)
+        self._brought_by = display
+        return True
+
     def empty_display(self) -> None:
         """Empty the display that brought the widget, so that it is not saved."""
-        if not self._emptied:
-            self._emptied = True
-            self.first = b""
-            _publish({}, display_id=self.display_id, update=True)
-
-    @property
-    def display_id(self) -> str:
-        """Id of the display that brings the widget to the front end."""
-        return f"epprof-{self.mark}"
+        self.first = b""
+        if self._brought_by is not None:
+            self._brought_by.clear()
 
     def _answer(self, _: object, content: dict[str, Any], __: object) -> None:
         kind = content.get("type")
@@ -143,33 +150,17 @@ class LiveView(anywidget.AnyWidget):
 def show(view: View) -> LiveView:
     """Display the live view, then the static page that is saved and whose place it takes."""
     live = LiveView(view.profile, tab=view.opens, mark=uuid.uuid4().hex, select=view.select)
-    bundle = live._repr_mimebundle_()
-    data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-    if data:
-        # A front end without widgets would show the text.
-        data = {kind: value for kind, value in data.items() if kind != "text/plain"}
-        _publish(data, metadata, display_id=live.display_id)
+    publisher = _shell().display_pub
+    if live.bring(EmptiedDisplay(publisher)):
         _before_next_cell(live.empty_display)
         # A kernel sends from a thread of its own, which what follows would keep from its turn;
         # a flush waits until everything before it is sent.
         sys.stdout.flush()
-    _publish(view.mimebundle(mark=live.mark, prepared=live.prepared))
+    publisher.publish(view.mimebundle(mark=live.mark, prepared=live.prepared), {})
     _live.append(live)
     if len(_live) > _MOST_LIVE:
         _live.popleft().close()
     return live
-
-
-def _publish(
-    data: dict[str, Any],
-    metadata: dict[str, Any] | None = None,
-    *,
-    display_id: str | None = None,
-    update: bool = False,
-) -> None:
-    """Send a display message as it is: IPython's `display` would add text to an empty one."""
-    transient = {"display_id": display_id} if display_id else {}
-    _shell().display_pub.publish(data, metadata or {}, transient=transient, update=update)
 
 
 def _before_next_cell(act: Callable[[], None]) -> None:

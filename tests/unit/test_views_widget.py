@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import io
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,4 +31,41 @@ def test_the_first_picture_comes_with_the_widget():
     assert len(live.first) > 1000
     live.empty_display()
     assert live.first == b""
+    live.close()
+
+
+def test_the_widget_is_sent_before_the_static_page_is_made(monkeypatch):
+    from epprof_nb.views import widget
+    from epprof_nb.views.page import View
+
+    happened = []
+
+    class Screen(io.StringIO):
+        def flush(self):
+            happened.append("flushed")
+
+    def publish(data, _metadata, **options):
+        happened.append((sorted(data), options.get("update", False)))
+
+    shell = SimpleNamespace(
+        display_pub=SimpleNamespace(publish=publish),
+        events=SimpleNamespace(register=lambda *_: None),
+    )
+    monkeypatch.setattr(widget, "_shell", lambda: shell)
+    monkeypatch.setattr("sys.stdout", Screen())
+    view = View(synthetic_profile(activities=200))
+    made = view.mimebundle
+    monkeypatch.setattr(view, "mimebundle", lambda **o: happened.append("made") or made(**o))
+    live = widget.show(view)
+    live.empty_display()
+    live.empty_display()
+    (widgets, updated), *rest = happened
+    assert widgets == ["application/vnd.jupyter.widget-view+json"]
+    assert not updated
+    assert rest == [
+        "flushed",
+        "made",
+        (["image/png", "text/html", "text/plain"], False),
+        ([], True),  # emptied once
+    ]
     live.close()
