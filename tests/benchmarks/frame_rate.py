@@ -22,8 +22,7 @@ RENDERERS = ("canvas2d", "webgl")
 ARGUMENTS = ["--no-sandbox", "--enable-unsafe-swiftshader"]
 
 # The mouse is pressed for good; its moves come from within the page, exactly one a frame.
-DRAG = """([x, y, seconds]) => new Promise((done) => {
-  const canvas = document.querySelector(".ep-timeline canvas");
+_DRAG = """(canvas, [x, y, seconds]) => new Promise((done) => {
   const stamps = [];
   const frame = (now) => {
     stamps.push(now);
@@ -39,11 +38,12 @@ DRAG = """([x, y, seconds]) => new Promise((done) => {
 
 def drag(page, seconds: float) -> list[float]:
     """Frame times in milliseconds while the timeline is dragged to and fro."""
-    box = page.locator(".ep-timeline canvas").first.bounding_box()
+    canvas = page.locator(".ep-timeline canvas").first
+    box = canvas.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 40
     page.mouse.move(x, y)
     page.mouse.down()
-    stamps = page.evaluate(DRAG, [x, y, seconds])
+    stamps = canvas.evaluate(_DRAG, [x, y, seconds])
     page.mouse.up()
     return [b - a for a, b in pairwise(stamps)]
 

@@ -16,16 +16,7 @@ import epprof_nb
 from epprof_nb import ort_runs
 from tests.benchmarks.harness import header, paired, show
 from tests.ort import models
-
-
-def bound(session, x, output):
-    """Inputs and outputs that stay on the device, as a CUDA graph needs them."""
-    binding = session.io_binding()
-    given = ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
-    taken = ort.OrtValue.ortvalue_from_shape_and_type(x.shape, np.float32, "cuda", 0)
-    binding.bind_ortvalue_input("x", given)
-    binding.bind_ortvalue_output(output, taken)
-    return binding, (given, taken)
+from tests.ort.cuda import bound
 
 
 def unprofiled(session, binding, count, options=None) -> float:

@@ -11,7 +11,6 @@ import resource
 import shutil
 import statistics
 import time
-from itertools import pairwise
 from pathlib import Path
 
 from epprof_nb.testing import synthetic_profile
@@ -19,25 +18,12 @@ from epprof_nb.views.events import Window, events
 from epprof_nb.views.pack import pack_first, pack_window, time_range
 from epprof_nb.views.page import View
 from epprof_nb.views.prepared import Prepared
-from tests.benchmarks.frame_rate import ARGUMENTS, report
+from tests.benchmarks.frame_rate import ARGUMENTS, drag, report
 from tests.benchmarks.harness import header
 from tests.live_host import LiveHost
 
 WIDTH = 1200
 STEPS = 40
-
-_DRAG = """(canvas, [x, y, seconds]) => new Promise((done) => {
-  const stamps = [];
-  const frame = (now) => {
-    stamps.push(now);
-    if (now - stamps[0] > seconds * 1000) return done(stamps);
-    const step = (stamps.length % 80) / 20;
-    const clientX = x + 150 * (step < 2 ? step - 1 : 3 - step);
-    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY: y, bubbles: true }));
-    requestAnimationFrame(frame);
-  };
-  requestAnimationFrame(frame);
-})"""
 
 
 def memory() -> int:
@@ -123,11 +109,7 @@ def in_browser(prepared: Prepared, seconds: float) -> None:
         for _ in range(12):
             page.keyboard.press("w")
         page.wait_for_timeout(1500)
-        page.mouse.move(x, y)
-        page.mouse.down()
-        times = canvas.evaluate(_DRAG, [x, y, seconds])
-        page.mouse.up()
-        report("dragging", [b - a for a, b in pairwise(times)])
+        report("dragging", drag(page, seconds))
         chromium.close()
 
 

@@ -16,6 +16,7 @@ if "CUDAExecutionProvider" not in ort.get_available_providers():
     pytest.skip("onnxruntime-gpu is not installed", allow_module_level=True)
 
 from tests.ort import models  # noqa: E402
+from tests.ort.cuda import bound  # noqa: E402
 from tests.ort.rows import nodes  # noqa: E402
 
 CUDA = ["CUDAExecutionProvider", "CPUExecutionProvider"]
@@ -122,15 +123,6 @@ def test_a_session_profile_has_the_kernels(x, tmp_path):
     for kernel, node in zip(of_first, by_name["first"], strict=False):
         assert kernel["ts"] >= node["ts"] - 5
         assert kernel["ts"] - node["ts"] < 5_000_000
-
-
-def bound(session, x, output="t2"):
-    binding = session.io_binding()
-    given = ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
-    taken = ort.OrtValue.ortvalue_from_shape_and_type(x.shape, np.float32, "cuda", 0)
-    binding.bind_ortvalue_input("x", given)
-    binding.bind_ortvalue_output(output, taken)
-    return binding, (given, taken)
 
 
 def test_kernels_of_a_replay_know_the_node_that_captured_them(x):
