@@ -35,8 +35,26 @@ events = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(events, st.integers(-80, 400), st.integers(1, 500), st.integers(1, 40))
+crowds = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 60), st.integers(0, 3)),
+    min_size=80, max_size=300,
+)  # fmt: skip
+
+
+def one_after_another(found):
+    at = np.cumsum([gap + length for _, gap, length in found])
+    return [(code, int(end) - length, length)
+            for (code, _, length), end in zip(found, at, strict=True)]  # fmt: skip
+
+
+queues = st.lists(
+    st.tuples(st.integers(0, 1), st.sampled_from([0, 0, 0, 1, 9]), st.integers(0, 2)),
+    min_size=80, max_size=300,
+).map(one_after_another)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(events | crowds | queues, st.integers(-80, 400), st.integers(1, 500), st.integers(1, 40))
 def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins):
     code = [c for c, _, _ in found]
     start = np.array([s for _, s, _ in found], np.int64)
@@ -56,6 +74,10 @@ def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins)
         assert longest in members
         assert clipped[longest] - start[longest] == lengths.max()
         assert 0 <= rects.cover[i] <= rects.dur[i]
+        if rects.members[i] > 1:
+            # Within one bin, and the half of one that a block may be longer.
+            first = max(start[members].min(), low)
+            assert start[members].max() - first <= 1.5 * length / bins + 1
     assert seen.max(initial=0) <= 1
     reaches = (clipped >= low) & (start <= low + length) & (np.array(code, int) < 3)
     assert np.all(seen[reaches] == 1)
@@ -71,7 +93,7 @@ def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins)
 
 
 @settings(max_examples=60, deadline=None)
-@given(events)
+@given(events | crowds | queues)
 def test_of_the_whole_the_cover_is_the_union_even_where_events_overlap(found):
     code = [c for c, _, _ in found]
     start = np.array([s for _, s, _ in found], np.int64)
@@ -105,6 +127,19 @@ def test_rows_are_those_of_placing_one_event_after_another(found, rows):
         free[row] = max(free[row], end[i])
         expected[i] = row
     assert stack(start, end, least, rows).tolist() == expected.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(crowds | queues, st.integers(1, 6), st.sets(st.integers(0, 79), max_size=8))
+def test_what_is_kept_stays_by_itself_in_a_crowd(found, bins, rows):
+    code = [c for c, _, _ in found]
+    start = np.array([s for _, s, _ in found], np.int64)
+    end = start + np.array([d for _, _, d in found], np.int64)
+    series = ordered(code, start, end)
+    keep = lod.positions(series, np.isin(np.arange(len(found)), list(rows)))
+    rects = lod.window(series, 0, 5000, np.full(3, bins), keep=keep)
+    assert rects.members.sum() == len(found)
+    assert rects.members[np.isin(rects.event, keep)].tolist() == [1] * len(keep)
 
 
 def test_many_overlapping_clusters_are_placed_as_few_are():
