@@ -135,6 +135,25 @@ def opened(browser):
     assert errors == []
 
 
+@pytest.fixture
+def shown(opened, tmp_path):
+    """A function that opens a profile's page, drawn by the renderer that is named."""
+
+    from epprof_nb.views.page import write_html
+    from tests.browser.pixels import drawn_by, ready, with_renderer
+
+    def show(profile: Profile, renderer: str, **options):
+        plain = tmp_path / "plain.html"
+        write_html(profile, plain)
+        path = tmp_path / f"{renderer}.html"
+        path.write_text(with_renderer(plain.read_text(), renderer))
+        page = ready(opened(path.as_uri(), **options))
+        assert drawn_by(page) == renderer
+        return page
+
+    return show
+
+
 def _of_the_front_end(error) -> bool:
     """Whether an error comes from Notebook's own code."""
     return "/static/notebook/" in (error.stack or "")

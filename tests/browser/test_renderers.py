@@ -84,22 +84,6 @@ def kernels(start, duration, length: int) -> Profile:
     return Profile({"ops": ops, "activities": activities}, info, {})
 
 
-@pytest.fixture
-def shown(opened, tmp_path):
-    """A function that opens a profile's page, drawn by the renderer that is named."""
-
-    def show(profile: Profile, renderer: str, **options):
-        plain = tmp_path / "plain.html"
-        write_html(profile, plain)
-        path = tmp_path / f"{renderer}.html"
-        path.write_text(with_renderer(plain.read_text(), renderer))
-        page = ready(opened(path.as_uri(), **options))
-        assert drawn_by(page) == renderer
-        return page
-
-    return show
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("activities", [300, 60_000])
 def test_both_renderers_draw_the_same(shown, activities, theme):

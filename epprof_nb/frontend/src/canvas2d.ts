@@ -3,8 +3,20 @@
 import type { Bars, Row } from "./bars.ts";
 import { Rects, rects } from "./cull.ts";
 import { level } from "./levels.ts";
+import type { Kind } from "./model.ts";
 import type { Frame } from "./renderer.ts";
-import { COPY, DIMMED, EDGE, fill, GAP, HATCH, HATCHED_FROM, KINDS, shape } from "./shapes.ts";
+import {
+  COPY,
+  DIMMED,
+  EDGE,
+  edged,
+  fill,
+  GAP,
+  HATCH,
+  HATCHED_FROM,
+  KINDS,
+  shape,
+} from "./shapes.ts";
 import type { Palette } from "./theme.ts";
 
 export class Canvas2dBars implements Bars {
@@ -17,12 +29,13 @@ export class Canvas2dBars implements Bars {
     const pixel = (view.end - view.start) / width;
     const pixels = Math.round(width * ratio);
     for (const row of rows) {
-      rects(level(row.slice, pixel), view, pixels, ratio, this.#rects);
+      const tones = row.band.look === "op";
+      rects(level(row.slice, pixel), view, pixels, ratio, this.#rects, tones);
       this.#paint(context, frame, ratio, row, lit ? DIMMED : 1);
       if (!lit) continue;
       // What is lit is put together apart, so that a dim neighbour never swallows it.
       const bright = level(row.slice, pixel, lit[row.slice.set.prefix]);
-      rects(bright, view, pixels, ratio, this.#rects);
+      rects(bright, view, pixels, ratio, this.#rects, tones);
       this.#paint(context, frame, ratio, row, 1);
     }
     context.globalAlpha = 1;
@@ -41,31 +54,65 @@ export class Canvas2dBars implements Bars {
     dim: number,
   ): void {
     const { length, shared, kinds, x, width, alpha, kind } = this.#rects;
-    const edged = band.look === "op";
     // One colour after the other: setting it anew for each rectangle costs more than drawing it.
     for (const now of KINDS) {
       if (!(kinds & (1 << now))) continue;
       const { y, height } = shape(band, now);
       c.fillStyle = fill(band, palette, now);
-      // What is narrow of ops is all edge.
-      for (let i = 0; i < (edged ? shared : length); i++) {
+      for (let i = 0; i < length; i++) {
         if (kind[i] !== now) continue;
         c.globalAlpha = dim * alpha[i];
         const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
         c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
       }
-      const pattern = now === COPY && band.look === "activity" && this.#hatched(c, palette);
-      const second = pattern || (edged && palette.edges[now]);
-      if (!second) continue;
-      c.fillStyle = second;
-      for (let i = 0; i < (edged ? length : shared); i++) {
-        if (kind[i] !== now) continue;
-        c.globalAlpha = dim * alpha[i];
-        const wide = width[i] / ratio;
-        if (!edged && wide - GAP.gap < HATCHED_FROM) continue;
-        const part = !edged ? wide - GAP.gap : i < shared ? Math.min(wide, EDGE) : wide;
-        c.fillRect(x[i] / ratio, y, part, height);
+      if (band.look === "op") this.#edges(c, palette, ratio, y, height, now, dim);
+      else if (band.look === "activity" && now === COPY)
+        this.#hatches(c, palette, ratio, y, height, dim);
+    }
+  }
+
+  #edges(
+    c: CanvasRenderingContext2D,
+    palette: Palette,
+    ratio: number,
+    y: number,
+    height: number,
+    now: Kind,
+    dim: number,
+  ): void {
+    const { length, shared, x, width, alpha, tone, kind } = this.#rects;
+    c.fillStyle = palette.edges[now];
+    for (let i = 0; i < length; i++) {
+      if (kind[i] !== now) continue;
+      const wide = width[i] / ratio;
+      if (tone[i] > 0) {
+        c.globalAlpha = dim * alpha[i] * tone[i];
+        c.fillRect(x[i] / ratio, y, wide, height);
       }
+      const edge = i < shared ? EDGE.width * edged(wide) : 0;
+      if (edge === 0) continue;
+      c.globalAlpha = dim * alpha[i];
+      c.fillRect(x[i] / ratio, y, edge, height);
+    }
+  }
+
+  #hatches(
+    c: CanvasRenderingContext2D,
+    palette: Palette,
+    ratio: number,
+    y: number,
+    height: number,
+    dim: number,
+  ): void {
+    const pattern = this.#hatched(c, palette);
+    if (!pattern) return;
+    const { shared, x, width, alpha, kind } = this.#rects;
+    c.fillStyle = pattern;
+    for (let i = 0; i < shared; i++) {
+      const wide = width[i] / ratio - GAP.gap;
+      if (kind[i] !== COPY || wide < HATCHED_FROM) continue;
+      c.globalAlpha = dim * alpha[i];
+      c.fillRect(x[i] / ratio, y, wide, height);
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { Stretch } from "./renderer.ts";
 import { type Range, toPixel } from "./scale.ts";
-import { covered, opacity } from "./shapes.ts";
+import { covered, EDGE, opacity, toned } from "./shapes.ts";
 
 /** Narrower events are drawn pixel by pixel: edges within a pixel would not add up otherwise. */
 const NARROW = 2;
@@ -19,11 +19,14 @@ export class Rects {
   x = new Float32Array(1024);
   width = new Float32Array(1024);
   alpha = new Float32Array(1024);
+  /** How much of its edge's colour each has all over, see `toned`; 0 but for ops. */
+  tone = new Float32Array(1024);
   kind = new Uint8Array(1024);
-  /** By pixel: how much narrow events cover it, the most that one does, and that one's kind. */
+  /** By pixel: how much narrow events cover it, the most that one does, and its kind and tone. */
   covered = new Float32Array(0);
   most = new Float32Array(0);
   main = new Uint8Array(0);
+  mainTone = new Float32Array(0);
 
   clear(width: number): void {
     this.length = 0;
@@ -32,12 +35,13 @@ export class Rects {
       this.covered = new Float32Array(width);
       this.most = new Float32Array(width);
       this.main = new Uint8Array(width);
+      this.mainTone = new Float32Array(width);
     }
     this.covered.fill(0);
     this.most.fill(0);
   }
 
-  push(x: number, width: number, alpha: number, kind: number): void {
+  push(x: number, width: number, alpha: number, kind: number, tone: number): void {
     if (this.length === this.x.length) this.#grow();
     const i = this.length++;
     this.kinds |= 1 << kind;
@@ -45,10 +49,11 @@ export class Rects {
     this.width[i] = width;
     this.alpha[i] = alpha;
     this.kind[i] = kind;
+    this.tone[i] = tone;
   }
 
   /** Adds what a narrow event covers to the pixels that it touches. */
-  spread(from: number, to: number, alpha: number, kind: number): void {
+  spread(from: number, to: number, alpha: number, kind: number, tone: number): void {
     const end = Math.min(Math.ceil(to), this.covered.length);
     for (let pixel = Math.max(Math.floor(from), 0); pixel < end; pixel++) {
       const part = alpha * (Math.min(to, pixel + 1) - Math.max(from, pixel));
@@ -56,12 +61,13 @@ export class Rects {
       if (part <= this.most[pixel]) continue;
       this.most[pixel] = part;
       this.main[pixel] = kind;
+      this.mainTone[pixel] = tone;
     }
   }
 
   /** Makes rectangles of the pixels, one of neighbours that look the same. */
   gather(): void {
-    const { covered, main } = this;
+    const { covered, main, mainTone } = this;
     this.shared = this.length;
     for (let pixel = 0; pixel < covered.length; ) {
       const from = pixel++;
@@ -70,10 +76,11 @@ export class Rects {
       while (
         covered[pixel] > 0 &&
         main[pixel] === main[from] &&
+        Math.abs(mainTone[pixel] - mainTone[from]) < SAME &&
         Math.abs(Math.min(covered[pixel], 1) - alpha) < SAME
       )
         pixel++;
-      this.push(from, pixel - from, alpha, main[from]);
+      this.push(from, pixel - from, alpha, main[from], mainTone[from]);
     }
   }
 
@@ -86,6 +93,7 @@ export class Rects {
     this.x = wider(this.x, new Float32Array(size));
     this.width = wider(this.width, new Float32Array(size));
     this.alpha = wider(this.alpha, new Float32Array(size));
+    this.tone = wider(this.tone, new Float32Array(size));
     this.kind = wider(this.kind, new Uint8Array(size));
   }
 }
@@ -118,9 +126,16 @@ export function visible(slice: Stretch, view: Range, pixel = 1): [first: number,
  *
  * An event thinner than `unit` pixels is widened up to that, but never into the next event; what it
  * does not cover of its widened self makes it fainter, unless it stands alone. (The vertex shader
- * does the same.)
+ * does the same.) `tones` asks for their tones.
  */
-export function rects(slice: Stretch, view: Range, width: number, unit: number, out: Rects): void {
+export function rects(
+  slice: Stretch,
+  view: Range,
+  width: number,
+  unit: number,
+  out: Rects,
+  tones = false,
+): void {
   out.clear(width);
   const { set } = slice;
   const { start, dur, kind, reach } = set;
@@ -132,19 +147,23 @@ export function rects(slice: Stretch, view: Range, width: number, unit: number, 
     let x1 = x0 + wide;
     if (x1 < -unit) continue;
     let share = covered(set, i);
-    if (wide < unit) {
-      const after = i + 1 < slice.end ? (start[i + 1] - reach[i]) * scale : unit;
-      const before = i > slice.first ? (start[i] - reach[i - 1]) * scale : unit;
-      const room = Math.min(wide + Math.max(after, 0), unit);
-      const alone = step(Math.min(before, after) / unit);
-      share *= alone + (1 - alone) * (wide / Math.max(room, 1e-9));
-      x1 = x0 + room;
+    let tone = 0;
+    if (wide < (tones ? EDGE.to * unit : unit)) {
+      const after = i + 1 < slice.end ? (start[i + 1] - reach[i]) * scale : width;
+      const before = i > slice.first ? (start[i] - reach[i - 1]) * scale : width;
+      if (wide < unit) {
+        const room = Math.min(wide + Math.max(after, 0), unit);
+        const alone = step(Math.min(before, after) / unit);
+        share *= alone + (1 - alone) * (wide / Math.max(room, 1e-9));
+        x1 = x0 + room;
+      }
+      if (tones) tone = toned((x1 - x0) / unit, before / unit, after / unit);
     }
     x0 = Math.max(x0, -2 * unit);
     x1 = Math.min(x1, width + 2 * unit);
     const type = kind?.[i] ?? 0;
-    if (x1 - x0 < NARROW * unit) out.spread(x0, x1, opacity(share), type);
-    else out.push(x0, x1 - x0, opacity(share), type);
+    if (x1 - x0 < NARROW * unit) out.spread(x0, x1, opacity(share), type, tone);
+    else out.push(x0, x1 - x0, opacity(share), type, tone);
   }
   out.gather();
 }

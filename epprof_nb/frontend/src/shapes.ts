@@ -24,9 +24,29 @@ export const HATCHED_FROM = 4;
 export const HATCH = { period: 6, line: 2, alpha: 0.55 };
 /** Rectangles wider than `from` pixels give up `gap` at their end, to keep neighbours apart. */
 export const GAP = { from: 3, gap: 0.5 };
-/** Width of the edge at an op's start, pixels. */
-export const EDGE = 2;
+/**
+ * The edge at an op's start: its width, pixels, in a rectangle at least `to` wide. Up to `from`
+ * there is none, or a row of narrow ops would be nothing but edges.
+ */
+export const EDGE = { width: 2, from: 3, to: 10 };
+/**
+ * Shares of the edge's colour in an op too narrow for an edge: its own is pale. `most` has one that
+ * stands alone, `far` pixels from the next, or it would be lost; `least` one among many.
+ */
+export const TONE = { least: 0.15, most: 0.65, far: 8 };
 const LEAST_HEIGHT = 2;
+
+/** How much of an edge a rectangle so many pixels wide has, 0 to 1. */
+export function edged(wide: number): number {
+  return Math.min(Math.max((wide - EDGE.from) / (EDGE.to - EDGE.from), 0), 1);
+}
+
+/** How much of the edge's colour an op has all over, by its width and the gaps beside it, pixels. */
+export function toned(wide: number, before: number, after: number): number {
+  const { least, most, far } = TONE;
+  const apart = Math.min(Math.max(before, 0), far) + Math.min(Math.max(after, 0), far);
+  return (1 - edged(wide)) * (least + ((most - least) * apart) / (2 * far));
+}
 
 /** Opacity where events cover only a share of a rectangle: idle stays visible at any zoom. */
 export const FAINTEST = 0.35;

@@ -7,7 +7,7 @@
 // events cover of a pixel; colour is that of the one that covers most, which is the nearest in
 // depth. So two kinds that share a pixel never mix to a colour that means nothing.
 
-import { COPY, EDGE, FAINTEST, GAP, HATCH, HATCHED_FROM } from "./shapes.ts";
+import { COPY, EDGE, FAINTEST, GAP, HATCH, HATCHED_FROM, TONE } from "./shapes.ts";
 import { TEXTURE_WIDTH } from "./webgl_pack.ts";
 
 const float = (value: number): string => value.toFixed(4);
@@ -29,6 +29,8 @@ flat out vec3 fill;
 flat out vec3 edge;
 flat out float alpha;
 flat out float hatched;
+flat out float edged;     // width of the edge
+flat out float tone;      // how much of the edge's colour there is all over
 
 void main() {
   int texel = gl_VertexID / 6 * 2;
@@ -40,8 +42,8 @@ void main() {
   float x1 = ((time.z - origin.x) + (time.w - origin.y)) * scale;
   float wide = ((time.z - time.x) + (time.w - time.y)) * scale;
   float share = rest.z;
+  vec2 gaps = rest.xy * scale;
   if (wide < unit) {
-    vec2 gaps = rest.xy * scale;
     float room = min(wide + gaps.y, unit);
     float alone = smoothstep(0.5, 1.0, min(gaps.x, gaps.y) / unit);
     share *= mix(wide / max(room, 1e-9), 1.0, alone);
@@ -50,6 +52,11 @@ void main() {
   bool drawn = x1 > -unit && x0 < size.x + unit;
   x0 = max(x0, -2.0 * unit);
   x1 = min(x1, size.x + 2.0 * unit);
+  float full = clamp(
+    ((x1 - x0) / unit - ${float(EDGE.from)}) / ${float(EDGE.to - EDGE.from)}, 0.0, 1.0);
+  edged = ${float(EDGE.width)} * unit * full;
+  vec2 apart = min(gaps, ${float(TONE.far)} * unit) / (${float(2 * TONE.far)} * unit);
+  tone = (1.0 - full) * mix(${float(TONE.least)}, ${float(TONE.most)}, apart.x + apart.y);
   if (x1 - x0 > ${float(GAP.from)} * unit) x1 -= ${float(GAP.gap)} * unit;
   box = vec4(x0, shapes[kind].x, x1, shapes[kind].x + shapes[kind].y);
   fill = fills[kind];
@@ -77,14 +84,16 @@ flat in vec3 fill;
 flat in vec3 edge;
 flat in float alpha;
 flat in float hatched;
+flat in float edged;
+flat in float tone;
 out vec4 colour;
 
 void main() {
   vec2 at = vec2(gl_FragCoord.x, size.y - gl_FragCoord.y);
   vec2 low = max(at - 0.5, box.xy);
   vec2 part = clamp(min(at + 0.5, box.zw) - low, 0.0, 1.0);
-  float edged = min(at.x + 0.5, box.x + ${float(EDGE)} * unit) - low.x;
-  vec3 rgb = mix(fill, edge, clamp(edged / max(part.x, 1e-6), 0.0, 1.0));
+  float within = min(at.x + 0.5, box.x + edged) - low.x;
+  vec3 rgb = mix(fill, edge, clamp(max(within / max(part.x, 1e-6), tone), 0.0, 1.0));
   if (hatched > 0.5) {
     float along = mod((at.x + at.y) / unit, ${float(HATCH.period)});
     float off = min(along, ${float(HATCH.period)} - along);
