@@ -4,7 +4,7 @@ What is saved in a notebook must not hold a widget: without its model, which end
 a front end paints an error over it. So the widget has a display of its own, shown first because it
 paints first; the static view follows and is what is saved. The widget's front end moves itself into
 the static view's place and says so; then its display is emptied. Where no front end answers, the
-next cell empties it.
+next cell empties it. When the front end finds the output cleared, it says so, and the view closes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import sys
 import uuid
-from collections import deque
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from epprof_nb.emptied_display import EmptiedDisplay
 from epprof_nb.profiles import Profile
 from epprof_nb.views.answers import answer, answers
 from epprof_nb.views.choice import Choice
+from epprof_nb.views.open_views import Execution, OpenViews
 from epprof_nb.views.pack import pack_first
 from epprof_nb.views.prepared import Prepared
 
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.views.page import View
 
-_MOST_LIVE = 12
-"""Older live views are closed: each holds its profile. Their pages stay, without reloading."""
-_live: deque[LiveView] = deque()
+_open = OpenViews()
 
 
 class LiveView(anywidget.AnyWidget):
@@ -113,8 +111,7 @@ class LiveView(anywidget.AnyWidget):
         # The profile is the user's; everything that hangs on it is the view's.
         self.prepared = Prepared(Profile())
         self._choice = Choice(self.prepared)
-        with contextlib.suppress(ValueError):
-            _live.remove(self)
+        _open.remove(self)
 
     def bring(self, display: EmptiedDisplay) -> bool:
         """Show the widget in `display`, where there can be widgets; return whether there can."""
@@ -137,6 +134,8 @@ class LiveView(anywidget.AnyWidget):
         kind = content.get("type")
         if kind == "mounted":
             self.empty_display()
+        elif kind == "closed":
+            self.close()
         elif kind == "selected":
             self._choice.told(content)
         elif answers(kind):
@@ -150,17 +149,21 @@ class LiveView(anywidget.AnyWidget):
 def show(view: View) -> LiveView:
     """Display the live view, then the static page that is saved and whose place it takes."""
     live = LiveView(view.profile, tab=view.opens, mark=uuid.uuid4().hex, select=view.select)
-    publisher = _shell().display_pub
+    shell = _shell()
+    publisher = shell.display_pub
     if live.bring(EmptiedDisplay(publisher)):
         _before_next_cell(live.empty_display)
         # A kernel sends from a thread of its own, which what follows would keep from its turn;
         # a flush waits until everything before it is sent.
         sys.stdout.flush()
     publisher.publish(view.mimebundle(mark=live.mark, prepared=live.prepared), {})
-    _live.append(live)
-    if len(_live) > _MOST_LIVE:
-        _live.popleft().close()
+    _open.add(live, Execution.current(shell))
+    shell.events.register("pre_run_cell", _close_replaced)
     return live
+
+
+def _close_replaced(*_: object) -> None:
+    _open.close_replaced(Execution.current(_shell()))
 
 
 def _before_next_cell(act: Callable[[], None]) -> None:

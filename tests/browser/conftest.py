@@ -11,82 +11,17 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
-from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
-from epprof_nb.table import Names, Table
+from tests.browser.known import known_profile
+from tests.browser.notebooks import in_lab, notebook
+from tests.browser.open_notebook import OpenNotebook
+from tests.browser.pixels import ready
 
-MS = 1_000_000
-HOSTILE = "<script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">"
-
-SOURCE = "x = load()\ny = step(x)\nz = y.get()"
-
-
-def known_profile() -> Profile:
-    """100 ms: three statements, a hostile range, two streams, a gap from 50 to 80 ms."""
-    ops = Table(
-        OPS,
-        {
-            "op_id": np.array([1, 2, 3, 4, 5]),
-            "parent_op_id": np.array([-1, 1, 1, 3, 1]),
-            "name": Names.of(["In[3]", "x = load()", "y = step(x)", HOSTILE, "z = y.get()"]),
-            "op_type": Names.of(["cell", "line", "line", "range", "line"]),
-            "category": Names.of(["cell", "user", "user", "user", "user"]),
-            "thread_id": np.full(5, 77),
-            "start_ns": np.array([0, 1, 12, 13, 52]) * MS,
-            "end_ns": np.array([100, 10, 50, 40, 99]) * MS,
-            "duration_ns": np.array([100, 9, 38, 27, 47]) * MS,
-            "count": np.ones(5, np.int64),
-            "cell": Names.of([None, "In[3]", "In[3]", None, "In[3]"]),
-            "line": np.array([-1, 1, 2, -1, 3]),
-            "status": Names.constant("complete", 5),
-        },
-    )
-    activities = Table(
-        ACTIVITIES,
-        {
-            "kind": Names.of(["memcpy", "kernel", "kernel", "memset", "memcpy", "synchronization"]),
-            "name": Names.of(
-                ["HtoD", HOSTILE, "void at::gemm<float>(int)", "memset", "DtoH", "wait"]
-            ),
-            "device_id": np.zeros(6, np.int64),
-            "stream_id": np.array([13, 7, 7, 7, 13, 7]),
-            "start_ns": np.array([5, 20, 30, 45, 80, 60]) * MS,
-            "end_ns": np.array([10, 30, 45, 50, 90, 80]) * MS,
-            "duration_ns": np.array([5, 10, 15, 5, 10, 20]) * MS,
-            "correlation_id": np.array([11, 12, 13, 14, 15, 16]),
-            "op_id": np.array([2, 4, 4, 3, 5, 5]),
-            "bytes": np.array([4_000_000, -1, -1, 256, 1000, -1]),
-            "attribution": Names.constant("stack", 6),
-            "thread_id": np.full(6, 77),
-        },
-    )
-    calls = Table(
-        API_CALLS,
-        {
-            "name": Names.of(["cuMemcpyHtoDAsync", "cuLaunchKernel", "cuLaunchKernel"]),
-            "thread_id": np.full(3, 77),
-            "start_ns": np.array([4, 14, 16]) * MS,
-            "end_ns": np.array([5, 15, 18]) * MS,
-            "duration_ns": np.array([1, 1, 2]) * MS,
-            "correlation_id": np.array([11, 12, 13]),
-            "op_id": np.array([2, 4, 4]),
-        },
-    )
-    info = {
-        "wall_ns": 100 * MS,
-        "cell": "In[3]",
-        "devices": [{"device_id": 0, "name": "Test <b>GPU</b>", "kind": "cuda"}],
-        "recorded": {"launched": {"kernel": 2}, "shown": {"kernel": 2}, "lost": {}},
-        "attribution": {"stack": 6, "cell": 0, "none": 0},
-        "profiling_cost": {"ns": MS, "share": 0.01},
-    }
-    return Profile(
-        {"ops": ops, "activities": activities, "api_calls": calls}, info, {"In[3]": SOURCE}
-    )
+if TYPE_CHECKING:
+    from epprof_nb.profiles import Profile
 
 
 @pytest.fixture(scope="session")
@@ -168,6 +103,39 @@ def page_file(profile, tmp_path_factory) -> Path:
     return path
 
 
+@pytest.fixture(scope="package")
+def open_notebook(browser, lab):
+    """A notebook in JupyterLab that stays open: what costs seconds is done once."""
+    _, folder = lab
+    context = browser.new_context(viewport={"width": 1300, "height": 1000})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    path = notebook(folder, "gestures.ipynb", *[""] * 8)
+    yield OpenNotebook(in_lab(lambda address: page.goto(address) and page, lab, path), errors)
+    context.close()
+
+
+@pytest.fixture
+def in_jupyterlab(open_notebook):
+    """The open notebook, where no test may leave an error behind."""
+    open_notebook.errors.clear()
+    yield open_notebook
+    assert open_notebook.errors == []
+
+
+@pytest.fixture(params=["exported page", "JupyterLab"])
+def viewed(request):
+    """A page with the known profile's timeline, in each place where people look at one."""
+    if request.param == "JupyterLab":
+        return request.getfixturevalue("in_jupyterlab").show()
+    file = request.getfixturevalue("page_file")
+    page = request.getfixturevalue("opened")(file.as_uri())
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    return ready(page)
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
     """A JupyterLab on this machine alone: (address, folder of notebooks)."""
@@ -189,8 +157,7 @@ def _server(module: str, folder: Path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    here = Path(__file__).parent
-    path = os.pathsep.join([str(here.parents[1]), str(here), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     settings = {
         "JUPYTER_CONFIG_DIR": str(folder / ".config"),
         "IPYTHONDIR": str(folder / ".ipython"),

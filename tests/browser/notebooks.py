@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import urllib.request
 
-STATIC = """from conftest import known_profile
+KNOWN = "from tests.browser.known import known_profile"
+STATIC = f"""{KNOWN}
 from epprof_nb.views.page import View
 View(known_profile())"""
 LIVE = STATIC.replace("View(known_profile())", "live = View(known_profile()).widget()")

@@ -30,17 +30,21 @@ def ready(page):
     return page
 
 
+def canvas(page):
+    """The timeline's canvas, in a page or in a live view, whose elements are apart."""
+    return page.locator(".ep-timeline canvas").first
+
+
 def drawn_by(page) -> str:
     """The renderer that drew the last frame."""
-    return page.evaluate("document.querySelector('.ep-timeline canvas').dataset.drawnBy")
+    return canvas(page).get_attribute("data-drawn-by")
 
 
 def pixel(page, x: float, y: float) -> tuple[int, int, int]:
     """Colour of the canvas at CSS pixels."""
     return tuple(
-        page.evaluate(
-            """([x, y]) => {
-              const canvas = document.querySelector(".ep-timeline canvas");
+        canvas(page).evaluate(
+            """(canvas, [x, y]) => {
               const ratio = canvas.width / canvas.clientWidth;
               const context = canvas.getContext("2d");
               return [...context.getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3);
@@ -54,13 +58,13 @@ def picture(page) -> npt.NDArray[np.int64]:
     """What the reader sees of the canvas: (height, width, 3), 0 to 255."""
     from PIL import Image
 
-    shot = page.locator(".ep-timeline canvas").first.screenshot()
+    shot = canvas(page).screenshot()
     return np.asarray(Image.open(io.BytesIO(shot)).convert("RGB")).astype(np.int64)
 
 
 def width(page) -> float:
     """Width of the canvas in CSS pixels."""
-    return page.evaluate("document.querySelector('.ep-timeline canvas').clientWidth")
+    return canvas(page).evaluate("e => e.clientWidth")
 
 
 def x_at(page, ms: float) -> float:
@@ -70,15 +74,8 @@ def x_at(page, ms: float) -> float:
 
 def lane_y(page, label: str) -> float:
     """Middle of a lane, from its label."""
-    return page.evaluate(
-        """(label) => {
-          const element = [...document.querySelectorAll(".ep-label")]
-            .find((e) => e.textContent.includes(label));
-          const canvas = document.querySelector(".ep-timeline canvas");
-          return element.getBoundingClientRect().top - canvas.getBoundingClientRect().top + 8;
-        }""",
-        label,
-    )
+    top = page.locator(".ep-label", has_text=label).first.bounding_box()["y"]
+    return top - canvas(page).bounding_box()["y"] + 8
 
 
 def click(page, ms: float, y: float) -> None:

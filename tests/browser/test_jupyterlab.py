@@ -214,7 +214,7 @@ def test_a_view_outlives_its_kernel_and_says_that_python_is_silent(opened, lab, 
 def test_two_views_are_apart_and_a_closed_one_gives_its_place_back(opened, lab):
     _, folder = lab
     both = (
-        "from conftest import known_profile\n"
+        "from tests.browser.known import known_profile\n"
         "one = known_profile().timeline().widget()\n"
         "two = known_profile().timeline().widget()"
     )

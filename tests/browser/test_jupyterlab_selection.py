@@ -8,7 +8,7 @@ from tests.browser.notebooks import in_lab, notebook, run_all
 
 pytestmark = pytest.mark.browser
 
-LIVE = """from conftest import known_profile
+LIVE = """from tests.browser.known import known_profile
 from epprof_nb.views.page import View
 profile = known_profile()
 live = View(profile).widget()"""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import gc
 import weakref
+from itertools import count
 
 import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views import widget
+from epprof_nb.views.open_views import MOST
 
 
 @pytest.fixture(autouse=True)
 def _unpublished(shell, monkeypatch):
     monkeypatch.setattr(shell.display_pub, "publish", lambda *_, **__: None)
     yield
-    while widget._live:
-        widget._live[-1].close()
+    for view in widget._open:
+        view.close()
 
 
 def test_a_closed_view_frees_its_profile_though_its_name_stays(shell):
@@ -39,13 +41,67 @@ def test_closing_one_view_leaves_the_others():
     one, two = profile.timeline().widget(), profile.timeline().widget()
     one.close()
     one.close()
-    assert list(widget._live) == [two]
+    assert list(widget._open) == [two]
     assert len(two.selection) == 200
 
 
 def test_the_oldest_of_many_views_is_closed():
     profile = synthetic_profile(activities=200)
-    views = [profile.timeline().widget() for _ in range(widget._MOST_LIVE + 2)]
-    assert list(widget._live) == views[2:]
+    views = [profile.timeline().widget() for _ in range(MOST + 2)]
+    assert list(widget._open) == views[2:]
     assert len(views[0].selection) == 0
     assert len(views[2].selection) == 200
+
+
+@pytest.fixture
+def executes(shell):
+    """Have a cell run code, as a notebook's front end asks for it."""
+    requests = count()
+
+    def run(cell, code="None", *, deleted=()):
+        parent = {"msg_id": str(next(requests)), "metadata": {"deletedCells": list(deleted)}}
+        if cell is not None:
+            parent["metadata"]["cellId"] = cell
+        shell.get_parent = lambda: parent
+        shell.run_cell(code).raise_error()
+
+    yield run
+    del shell.get_parent
+
+
+def test_a_cell_that_runs_again_closes_its_views_and_no_others(shell, executes):
+    profile = synthetic_profile(activities=200)
+    freed = weakref.ref(profile)
+    shell.user_ns["show"] = profile.timeline().widget
+    executes("one", "a, b = show(), show()")
+    assert len(shell.user_ns["a"].selection) == 200  # two of one execution
+    shell.user_ns["show"] = synthetic_profile(activities=100).timeline().widget
+    del profile
+    executes("two", "c = show()")
+    assert len(list(widget._open)) == 3
+    executes("one")
+    assert list(widget._open) == [shell.user_ns["c"]]
+    gc.collect()
+    assert freed() is None
+
+
+def test_a_deleted_cells_view_closes_with_the_next_execution(shell, executes):
+    shell.user_ns["show"] = synthetic_profile(activities=100).timeline().widget
+    executes("one", "a = show()")
+    executes("two", "b = show()")
+    executes("three", deleted=["zero", "one"])
+    assert list(widget._open) == [shell.user_ns["b"]]
+
+
+def test_where_cells_have_no_ids_views_stay(shell, executes):
+    shell.user_ns["show"] = synthetic_profile(activities=100).timeline().widget
+    executes(None, "a = show()")
+    executes(None, "b = show()")
+    assert list(widget._open) == [shell.user_ns["a"], shell.user_ns["b"]]
+
+
+def test_a_view_whose_output_was_cleared_closes():
+    live = synthetic_profile(activities=100).timeline().widget()
+    live._answer(live, {"type": "closed"}, [])
+    assert list(widget._open) == []
+    assert len(live.selection) == 0

@@ -1,4 +1,4 @@
-// What the notebook around the widget says of itself: its theme.
+// What the notebook around the widget says of itself: its theme, and that an output is cleared.
 
 import type { Theme } from "./theme.ts";
 
@@ -27,4 +27,25 @@ export function followTheme(apply: (theme: Theme) => void): () => void {
     watch.disconnect();
     system.removeEventListener("change", tell);
   };
+}
+
+const OUTPUTS = ".jp-OutputArea";
+
+/**
+ * Calls back, once, when the output that an element stands in is cleared; the result ends that.
+ *
+ * JupyterLab takes a cell that is far out of sight, or folded, out of the document, and brings it
+ * back: but then its outputs come and go with the area that holds them.
+ */
+export function whenCleared(element: HTMLElement, act: () => void): () => void {
+  let area = element.closest(OUTPUTS);
+  for (let outer = area; outer; outer = outer.parentElement?.closest(OUTPUTS) ?? null) area = outer;
+  const holder = area ?? document.body;
+  const watch = new MutationObserver(() => {
+    if (holder.contains(element)) return;
+    watch.disconnect();
+    act();
+  });
+  watch.observe(holder, { childList: true, subtree: true });
+  return () => watch.disconnect();
 }

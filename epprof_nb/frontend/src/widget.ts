@@ -3,13 +3,14 @@
 // It is shown at once, before there is a static output. When that comes, the viewer moves into it,
 // in place of the frame there, and Python empties the widget's own output. So what is saved never
 // holds a widget, whose model would be gone when the notebook is opened again. When Python closes
-// the view, the frame takes its place again.
+// the view, the frame takes its place again. When the static output is cleared, the viewer goes with
+// it, and Python is told.
 
 import { Bundle } from "./decode.ts";
 import { h } from "./dom.ts";
 import { Live } from "./live.ts";
 import type { Overview } from "./model.ts";
-import { followTheme } from "./notebook.ts";
+import { followTheme, whenCleared } from "./notebook.ts";
 import { type Model, Talk } from "./talk.ts";
 import { mount } from "./viewer.ts";
 
@@ -51,18 +52,21 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   root.append(notice);
   talking.silent = (silent) => notice.replaceChildren(silent ? SILENT : "");
   const unfollow = followTheme((theme) => viewer.setTheme(theme));
-  let giveBack = (): void => {};
+  let state: "here" | "moved" | "closed" = "here";
+  let leave = (): void => {};
   const close = (): void => {
+    if (state === "closed") return;
+    state = "closed";
     unfollow();
     viewer.destroy();
     host.remove();
-    giveBack();
+    leave();
   };
-  let state: "here" | "moved" | "closed" = "here";
-  talking.listen("close", () => {
-    state = "closed";
+  const end = (): void => {
     close();
-  });
+    talking.tell({ type: "closed" });
+  };
+  talking.listen("close", close);
   let left = Number.POSITIVE_INFINITY;
   const move = (): void => {
     if (state !== "here") return;
@@ -72,11 +76,15 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
     if (place) {
       state = "moved";
       const before = [...place.childNodes];
-      giveBack = () => place.replaceChildren(...before);
       place.replaceChildren(host);
+      const unwatch = whenCleared(host, end);
+      leave = () => {
+        unwatch();
+        place.replaceChildren(...before);
+      };
       talking.tell({ type: "mounted" });
     } else if (--left > 0) setTimeout(move, PLACE_MS);
-    else close();
+    else end();
   };
   move();
   // The next cell empties the output that brought the view: the static one may still be to come.

@@ -1,0 +1,78 @@
+"""A profile of which every time is known, so that what is drawn can be checked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epprof_nb.profiles import Profile
+from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
+from epprof_nb.table import Names, Table
+
+MS = 1_000_000
+HOSTILE = "<script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">"
+
+SOURCE = "x = load()\ny = step(x)\nz = y.get()"
+
+
+def known_profile() -> Profile:
+    """100 ms: three statements, a hostile range, two streams, a gap from 50 to 80 ms."""
+    ops = Table(
+        OPS,
+        {
+            "op_id": np.array([1, 2, 3, 4, 5]),
+            "parent_op_id": np.array([-1, 1, 1, 3, 1]),
+            "name": Names.of(["In[3]", "x = load()", "y = step(x)", HOSTILE, "z = y.get()"]),
+            "op_type": Names.of(["cell", "line", "line", "range", "line"]),
+            "category": Names.of(["cell", "user", "user", "user", "user"]),
+            "thread_id": np.full(5, 77),
+            "start_ns": np.array([0, 1, 12, 13, 52]) * MS,
+            "end_ns": np.array([100, 10, 50, 40, 99]) * MS,
+            "duration_ns": np.array([100, 9, 38, 27, 47]) * MS,
+            "count": np.ones(5, np.int64),
+            "cell": Names.of([None, "In[3]", "In[3]", None, "In[3]"]),
+            "line": np.array([-1, 1, 2, -1, 3]),
+            "status": Names.constant("complete", 5),
+        },
+    )
+    activities = Table(
+        ACTIVITIES,
+        {
+            "kind": Names.of(["memcpy", "kernel", "kernel", "memset", "memcpy", "synchronization"]),
+            "name": Names.of(
+                ["HtoD", HOSTILE, "void at::gemm<float>(int)", "memset", "DtoH", "wait"]
+            ),
+            "device_id": np.zeros(6, np.int64),
+            "stream_id": np.array([13, 7, 7, 7, 13, 7]),
+            "start_ns": np.array([5, 20, 30, 45, 80, 60]) * MS,
+            "end_ns": np.array([10, 30, 45, 50, 90, 80]) * MS,
+            "duration_ns": np.array([5, 10, 15, 5, 10, 20]) * MS,
+            "correlation_id": np.array([11, 12, 13, 14, 15, 16]),
+            "op_id": np.array([2, 4, 4, 3, 5, 5]),
+            "bytes": np.array([4_000_000, -1, -1, 256, 1000, -1]),
+            "attribution": Names.constant("stack", 6),
+            "thread_id": np.full(6, 77),
+        },
+    )
+    calls = Table(
+        API_CALLS,
+        {
+            "name": Names.of(["cuMemcpyHtoDAsync", "cuLaunchKernel", "cuLaunchKernel"]),
+            "thread_id": np.full(3, 77),
+            "start_ns": np.array([4, 14, 16]) * MS,
+            "end_ns": np.array([5, 15, 18]) * MS,
+            "duration_ns": np.array([1, 1, 2]) * MS,
+            "correlation_id": np.array([11, 12, 13]),
+            "op_id": np.array([2, 4, 4]),
+        },
+    )
+    info = {
+        "wall_ns": 100 * MS,
+        "cell": "In[3]",
+        "devices": [{"device_id": 0, "name": "Test <b>GPU</b>", "kind": "cuda"}],
+        "recorded": {"launched": {"kernel": 2}, "shown": {"kernel": 2}, "lost": {}},
+        "attribution": {"stack": 6, "cell": 0, "none": 0},
+        "profiling_cost": {"ns": MS, "share": 0.01},
+    }
+    return Profile(
+        {"ops": ops, "activities": activities, "api_calls": calls}, info, {"In[3]": SOURCE}
+    )

@@ -1,0 +1,68 @@
+"""A notebook that stays open in JupyterLab while tests write and run its cells."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tests.browser.notebooks import KNOWN
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+WAIT_MS = 60_000
+
+
+class OpenNotebook:
+    """The notebook.
+
+    Attributes
+    ----------
+    page
+        The browser's page. Its locators reach into a live view, whose styles are apart.
+    errors
+        Errors of the page.
+    """
+
+    def __init__(self, page: Page, errors: list[str]) -> None:
+        self.page = page
+        self.errors = errors
+
+    def cell(self, number: int) -> Locator:
+        """A code cell."""
+        return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
+
+    def output(self, number: int) -> str:
+        """What stands under a cell, as text."""
+        return self.cell(number).locator(".jp-OutputArea-output").first.inner_text()
+
+    def run(self, number: int, source: str) -> None:
+        """Write a cell and run it; back when it has ended."""
+        from playwright.sync_api import expect
+
+        keyboard, cell = self.page.keyboard, self.cell(number)
+        prompt = cell.locator(".jp-InputPrompt")
+        before = prompt.inner_text()
+        cell.locator(".cm-content").click()
+        keyboard.press("Control+a")
+        keyboard.insert_text(source)
+        keyboard.press("Control+Enter")
+        ended = re.compile(rf"^(?!{re.escape(before)}$)\[\d+\]:$")
+        expect(prompt).to_have_text(ended, timeout=WAIT_MS)
+
+    def show(self, source: str = f"{KNOWN}\nlive = known_profile().timeline().widget()") -> Page:
+        """Run the first cell, which shows a live view; the page, once the view is complete."""
+        page = self.page
+        page.mouse.move(2, 2)
+        # Whatever a test left behind in the view before goes with it.
+        page.evaluate("document.querySelector('.epprof-live')?.toggleAttribute('data-old', true)")
+        self.run(0, source)
+        fresh = page.locator(".epprof-output .epprof-live:not([data-old])")
+        fresh.locator(".ep-timeline[data-start]").wait_for(timeout=WAIT_MS)
+        fresh.locator(".ep-summary .ep-count").first.wait_for(timeout=WAIT_MS)
+        return page
+
+    def told(self, expression: str) -> str:
+        """What Python says of an expression, asked in the second cell."""
+        self.run(1, f"print({expression})")
+        return self.output(1).strip()

@@ -1,0 +1,59 @@
+"""A live view goes with its output: in the browser and in the kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.open_notebook import WAIT_MS
+
+pytestmark = pytest.mark.browser
+expect = pytest.importorskip("playwright.sync_api").expect
+
+HELD = """import gc, weakref
+from epprof_nb.testing import synthetic_profile
+profile = synthetic_profile(activities=60_000)
+made = globals().get("made", [])
+made.append(weakref.ref(profile))
+live = profile.timeline().widget()
+del profile"""
+FREED = "gc.collect() * [] + [one() is None for one in made]"
+
+
+def test_running_a_cell_again_frees_what_its_view_held(in_jupyterlab):
+    page = in_jupyterlab.show(HELD)
+    assert in_jupyterlab.told(FREED).endswith("[False]")
+    for _ in range(3):
+        in_jupyterlab.show(HELD)
+    assert in_jupyterlab.told(FREED).endswith("[True, True, True, False]")
+    assert page.locator(".epprof-live").count() == 1
+
+
+def test_clearing_an_output_frees_its_view(in_jupyterlab):
+    page = in_jupyterlab.show(HELD)
+    in_jupyterlab.run(1, "made.clear(); made.append(weakref.ref(live.prepared.profile))")
+    in_jupyterlab.cell(0).locator(".jp-InputPrompt").click()
+    page.click(".lm-MenuBar-item:has-text('Edit')")
+    page.click(".lm-Menu-item:has-text('Clear Cell Output')")
+    expect(page.locator(".epprof-live")).to_have_count(0)
+    page.wait_for_timeout(200)
+    assert in_jupyterlab.told(FREED).endswith("[True]")
+    assert in_jupyterlab.told("len(live.selection)") == "0"
+
+
+def test_a_view_scrolled_out_of_sight_or_folded_lives_on(in_jupyterlab):
+    page = in_jupyterlab.show(HELD)
+    view = page.locator(".epprof-live")
+    in_jupyterlab.run(2, "for i in range(400): print(i)")
+    page.locator(".jp-Notebook .jp-CodeCell").last.scroll_into_view_if_needed()
+    page.wait_for_timeout(600)
+    # So far out of sight that it is out of the document, or not drawn.
+    assert not view.is_visible() or view.bounding_box()["y"] < 0
+    in_jupyterlab.cell(0).scroll_into_view_if_needed()
+    collapser = in_jupyterlab.cell(0).locator(".jp-OutputCollapser")
+    collapser.click()
+    expect(view).to_have_count(0)
+    in_jupyterlab.cell(0).locator(".jp-OutputPlaceholder, .jp-Placeholder").first.click()
+    view.wait_for()
+    page.locator("[role=tab][data-tab=source]").click()
+    page.locator(".ep-source").wait_for(timeout=WAIT_MS)  # Python answers
+    assert in_jupyterlab.told("len(live.selection)") == "60000"
