@@ -1,0 +1,134 @@
+"""The lanes and their labels: folded, pinned, counted, made wider."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epprof_nb.profiles import Profile
+from epprof_nb.table import Table
+from epprof_nb.views.page import write_html
+from tests.browser.moving import WHOLE, at, drag, focused, labels, middle, near, stage_box, window
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def page(viewed):
+    """The known profile of 100 ms, its timeline focused."""
+    viewed.locator(".ep-timeline").focus()
+    return viewed
+
+
+def test_lanes_fold_and_unfold_by_pointer_and_all_by_key(page):
+    assert {"outstanding", "copies", "API calls"} <= set(labels(page))
+    page.click(".ep-label-busy .ep-fold")
+    assert not {"outstanding", "copies"} & set(labels(page))
+    assert page.get_attribute(".ep-label-busy .ep-fold", "aria-expanded") == "false"
+    page.click(".ep-label-ops .ep-fold")
+    assert "API calls" not in labels(page)
+    height = page.locator(".ep-stage").bounding_box()["height"]
+    page.locator(".ep-timeline").focus()
+    page.keyboard.press("c")
+    assert "API calls" in labels(page)
+    assert page.get_attribute(".ep-label-api .ep-fold", "aria-expanded") == "true"
+    assert page.locator(".ep-stage").bounding_box()["height"] > height
+    page.click(".ep-fold-all")
+    assert labels(page) == ["GPU busy", "main thread", "stream 7", "stream 13"]
+    assert page.get_attribute(".ep-fold-all", "aria-pressed") == "true"
+
+
+def test_a_pinned_lane_stays_on_top_while_the_others_scroll(opened, tmp_path):
+    from epprof_nb.testing import synthetic_profile
+
+    path = tmp_path / "streams.html"
+    write_html(synthetic_profile(activities=2000, streams=40), path)
+    page = opened(path.as_uri(), height=560)
+    page.wait_for_selector(".ep-timeline[data-start]")
+    page.locator(".ep-timeline").focus()
+    page.hover(".ep-label-part:first-child .ep-label >> nth=0")
+    label = page.locator(".ep-clip .ep-label", has_text="main thread")
+    label.hover()
+    label.locator(".ep-pin").click()
+    pinned = page.locator(".ep-label-part:first-child .ep-label", has_text="main thread")
+    before = pinned.bounding_box()
+    assert pinned.locator(".ep-pin").get_attribute("aria-pressed") == "true"
+    assert "main thread" not in labels(page, ".ep-clip .ep-label")
+    scroller = page.locator(".ep-scroller")
+    assert scroller.evaluate("e => e.scrollHeight > e.clientHeight")
+    top = labels(page, ".ep-clip .ep-label")[0]
+    scroller.evaluate("e => e.scrollBy(0, 300)")
+    page.wait_for_timeout(120)
+    assert pinned.bounding_box() == before
+    assert labels(page, ".ep-clip .ep-label")[0] != top
+    # By the pointer's place and a key it goes back.
+    box = page.locator(".ep-stage canvas").bounding_box()
+    page.mouse.move(box["x"] + 300, before["y"] + 6)
+    page.locator(".ep-timeline").focus()
+    page.keyboard.press("p")
+    page.wait_for_timeout(80)
+    assert pinned.count() == 0
+
+
+def test_labels_are_reached_folded_and_pinned_by_keys_alone(page):
+    page.locator(".ep-label-busy .ep-fold").focus()
+    page.keyboard.press("Enter")
+    assert page.get_attribute(".ep-label-busy .ep-fold", "aria-expanded") == "false"
+    page.keyboard.press("ArrowDown")
+    assert focused(page, "e => e.textContent") == "main thread"
+    page.keyboard.press("p")
+    page.wait_for_timeout(80)
+    pinned = page.locator('.ep-label:has(.ep-pin[aria-pressed="true"])')
+    assert pinned.all_text_contents() == ["main thread"]
+    # One stop for Tab, whatever the number of lanes.
+    assert page.locator('.ep-label .ep-fold[tabindex="0"]').count() == 1
+
+
+def test_the_label_column_is_resized_by_pointer_and_keys(page):
+    grip = page.locator(".ep-grip")
+    width = stage_box(page)["width"]
+    box = grip.bounding_box()
+    drag(page, (box["x"] + 3, box["y"] + 100), (box["x"] + 83, box["y"] + 100))
+    assert abs(stage_box(page)["width"] - (width - 80)) < 2
+    grip.focus()
+    page.keyboard.press("ArrowLeft")
+    assert abs(stage_box(page)["width"] - (width - 64)) < 2
+    strip = page.locator(".ep-minimap").bounding_box()
+    assert abs(strip["x"] - stage_box(page)["x"]) < 1
+    assert near(window(page), WHOLE, 0.001)
+
+
+def test_counters_tell_their_values(page):
+    tip = page.locator(".ep-tip")
+    page.mouse.move(*at(page, 17, middle(page, "outstanding")))
+    assert "2 outstanding launches" in tip.text_content()
+    page.mouse.move(*at(page, 70, middle(page, "outstanding")))
+    assert "0 outstanding" in tip.text_content()
+    page.mouse.move(*at(page, 7, middle(page, "copies")))
+    # 4 MB in 5 ms; of them 2/5 by then.
+    assert "800 MB/s" in tip.text_content()
+    assert "so far" in tip.text_content()
+    page.mouse.move(*at(page, 35, middle(page, "GPU busy")))
+    assert "busy 100.0 %" in tip.text_content()
+    assert page.locator(".ep-label-launches .ep-scale").text_content() == "0\N{EN DASH}2"
+
+
+def test_several_devices_have_groups_that_fold(opened, profile, tmp_path):
+    tables = dict(profile.tables)
+    activities = tables["activities"]
+    columns = {
+        c.name: activities.names(c.name) if c.kind in ("name", "args") else activities[c.name]
+        for c in activities.schema.columns
+    }
+    columns["device_id"] = (activities["stream_id"] == 13).astype(np.int64)
+    tables["activities"] = Table(activities.schema, columns)
+    path = tmp_path / "two.html"
+    write_html(Profile(tables, profile.info, profile.sources), path)
+    page = opened(path.as_uri())
+    page.wait_for_selector(".ep-timeline[data-start]")
+    assert [name for name in labels(page) if name.startswith(("GPU", "stream"))] == [
+        "GPU 0", "stream 7", "GPU 1", "stream 13"
+    ]  # fmt: skip
+    page.click(".ep-label-device .ep-fold >> nth=0")
+    assert "stream 7" not in labels(page)
+    assert "stream 13" in labels(page)
