@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
-from epprof_nb import magic_cell, onnxruntime, ort_runs
+from epprof_nb import magic_cell, onnxruntime
 from epprof_nb.cell import MARKERS, install_markers
 from epprof_nb.errors import CaptureError
 from epprof_nb.magic_options import Request, parse, parse_line, with_arguments
 from epprof_nb.magic_run import MagicRun, note
 from epprof_nb.magic_shell import cached, cell_name, compiler_flags, execute, show_first_line
+from epprof_nb.ort import runs as ort_runs
 from epprof_nb.settings import GpuProfile
 from epprof_nb.statements import Cell
 

@@ -12,9 +12,10 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import ort_attach, ort_runs
 from epprof_nb.errors import CaptureError
-from epprof_nb.ort_calls import ending, running
+from epprof_nb.ort import attach as ort_attach
+from epprof_nb.ort import runs as ort_runs
+from epprof_nb.ort.calls import ending, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from epprof_nb import _native
 from epprof_nb.capture import Batch, column
 from epprof_nb.native_columns import names_of
-from epprof_nb.ort_rows import ORT_CATEGORIES, with_details
+from epprof_nb.ort.rows import ORT_CATEGORIES, with_details
 from epprof_nb.schema import MISSING, OPS
 from epprof_nb.statements import statements_table
 from epprof_nb.table import Names, Table, distinct

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb import ort_info
 from epprof_nb.analysis import plausibility
 from epprof_nb.id_lookup import contains
+from epprof_nb.ort import info as ort_info
 from epprof_nb.table import Table, distinct
 
 if TYPE_CHECKING:

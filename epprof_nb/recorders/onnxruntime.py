@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import ort_runs
+from epprof_nb.ort import runs as ort_runs
 from epprof_nb.recorders.base import Recorded
 
 if TYPE_CHECKING:

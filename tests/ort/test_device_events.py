@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb import _native, ort_device_events, ort_runs
+from epprof_nb import _native
+from epprof_nb.ort import device_events as ort_device_events
+from epprof_nb.ort import runs as ort_runs
 from epprof_nb.schema import ACTIVITIES, OPS
 from epprof_nb.table import Names, Table
 from tests.ort import models

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb import _native, ort_attach, ort_runs
+from epprof_nb import _native
+from epprof_nb.ort import attach as ort_attach
+from epprof_nb.ort import runs as ort_runs
 from tests.ort import models
 from tests.ort.rows import nested_in_time, nodes, runs
 

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import epprof_nb
-from epprof_nb import ort_graphs, ort_runs
+from epprof_nb.ort import graphs as ort_graphs
+from epprof_nb.ort import runs as ort_runs
 from tests.ort import models
 from tests.ort.rows import nodes
 

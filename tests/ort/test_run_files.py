@@ -8,7 +8,8 @@ import threading
 import pytest
 
 import epprof_nb
-from epprof_nb import ort_device_events, ort_run_files
+from epprof_nb.ort import device_events as ort_device_events
+from epprof_nb.ort import run_files as ort_run_files
 from epprof_nb.schema import MISSING
 from tests.ort import models
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb import ort_pace
+from epprof_nb.ort import pace as ort_pace
 from epprof_nb.views.units import three_digits
 from tests.ort import models
 from tests.ort.rows import runs

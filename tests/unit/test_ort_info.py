@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epprof_nb import ort_info
+from epprof_nb.ort import info as ort_info
 from epprof_nb.schema import ACTIVITIES, OPS
 from tests.unit.tiny import kernel, op, table
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import _native, ort_runs
+from epprof_nb import _native
+from epprof_nb.ort import runs as ort_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

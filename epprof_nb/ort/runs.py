@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import _native, ort_pace
+from epprof_nb import _native
 from epprof_nb.errors import CaptureError
+from epprof_nb.ort import pace as ort_pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

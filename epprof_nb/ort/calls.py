@@ -6,7 +6,10 @@ import functools
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import ort_pace, ort_replays, ort_run_files, ort_runs
+from epprof_nb.ort import pace as ort_pace
+from epprof_nb.ort import replays as ort_replays
+from epprof_nb.ort import run_files as ort_run_files
+from epprof_nb.ort import runs as ort_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +92,7 @@ def ending(original: Callable[..., Any]) -> Callable[..., Any]:
         if sight is None or sight.number is None:
             return original(self)
         if sight.session_profile and not sight.graphs:
-            from epprof_nb import ort_device_events
+            from epprof_nb.ort import device_events as ort_device_events
 
             ort_device_events.end(self, sight.number)
         try:

@@ -3,7 +3,7 @@
 A session that the user has ONNX Runtime profile (``SessionOptions.enable_profiling``) is recorded
 from its creation to its ``end_profiling()``; then its kernels, copies and sets become events of
 that profile, each under the node that launched it. So do those of a single run that writes a
-profile; see `epprof_nb.ort_run_files`.
+profile; see `epprof_nb.ort.run_files`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ONNX Runtime names such a file by the millisecond, so that two runs can write into one. Here each
 run gets a name of its own: it is put into the user's run options before the run, and other runs
 wait to do so until ONNX Runtime has opened the file. When the run is over its device work is
-added, as `epprof_nb.ort_device_events` does for a whole session.
+added, as `epprof_nb.ort.device_events` does for a whole session.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from epprof_nb import _native, ort_device_events, ort_runs
+from epprof_nb import _native
 from epprof_nb.capture import service
+from epprof_nb.ort import device_events as ort_device_events
+from epprof_nb.ort import runs as ort_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,11 @@ import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb import _native, ort_pace
+from epprof_nb import _native
 from epprof_nb.errors import CaptureError
-from epprof_nb.ort_graphs import captures, profiled_from_the_start
-from epprof_nb.ort_runs import Sight, describe, see
+from epprof_nb.ort import pace as ort_pace
+from epprof_nb.ort.graphs import captures, profiled_from_the_start
+from epprof_nb.ort.runs import Sight, describe, see
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -148,7 +149,7 @@ def create(
     if not sight.session_profile:
         ort_pace.follow(session)
     if users_profile:
-        from epprof_nb import ort_device_events
+        from epprof_nb.ort import device_events as ort_device_events
 
         ort_device_events.begin(session)
 

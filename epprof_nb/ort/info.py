@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb import ort_runs
 from epprof_nb.analysis.stretch import STRETCHED, by_session
 from epprof_nb.id_lookup import find
+from epprof_nb.ort import runs as ort_runs
 from epprof_nb.schema import MISSING
 from epprof_nb.views.units import duration, plural, three_digits
 

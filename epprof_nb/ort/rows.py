@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb import _native, ort_pace, ort_runs
+from epprof_nb import _native
 from epprof_nb.id_lookup import find
 from epprof_nb.native_columns import names_of, numbers
+from epprof_nb.ort import pace as ort_pace
+from epprof_nb.ort import runs as ort_runs
 from epprof_nb.schema import MISSING
 from epprof_nb.table import Names, Table
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.ort_runs import NO_FILE
+from epprof_nb.ort.runs import NO_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
