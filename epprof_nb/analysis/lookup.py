@@ -23,12 +23,16 @@ class RowIndex:
         int64 array, one id a row. Of rows with the same id the first counts; `MISSING` is no id.
     """
 
-    __slots__ = ("_low", "_rows", "_sorted")
+    __slots__ = ("_count", "_low", "_rows", "_sorted")
 
     def __init__(self, ids: npt.NDArray[np.int64]) -> None:
         self._sorted: npt.NDArray[np.int64] | None = None
         self._low = 0
         self._rows: npt.NDArray[np.signedinteger[Any]] = np.empty(0, np.int32)
+        self._count = 0
+        if _counts_up(ids):
+            self._low, self._count = int(ids[0]), len(ids)
+            return
         known = ids if not (ids == MISSING).any() else ids[ids != MISSING]
         if not len(known):
             return
@@ -52,6 +56,12 @@ class RowIndex:
 
     def rows(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the row of each of `ids` (int64 array); `MISSING` where there is none."""
+        if self._count:
+            rows = ids - self._low
+            outside = rows.view(np.uint64) >= self._count
+            if outside.any():
+                rows[outside] = MISSING
+            return rows
         if not len(self._rows):
             return np.full(len(ids), MISSING, np.int64)
         if self._sorted is None:
@@ -67,6 +77,19 @@ class RowIndex:
             return found
         at = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
         return np.where(self._sorted[at] == ids, self._rows[at], MISSING)
+
+
+def _counts_up(ids: npt.NDArray[np.int64]) -> bool:
+    """Whether each id is one above the id before it, and none is `MISSING`."""
+    if not len(ids):
+        return False
+    low = int(ids[0])
+    if int(ids[-1]) - low != len(ids) - 1 or low <= MISSING <= int(ids[-1]):
+        return False
+    return all(
+        np.array_equal(ids[piece] - low, np.arange(piece.start, piece.stop))
+        for piece in pieces(len(ids))
+    )
 
 
 def group(
@@ -182,13 +205,21 @@ def distinct(values: npt.NDArray[np.int64]) -> list[int]:
     """Return the different values, ascending: fast where there are few."""
     found: set[int] = set()
     for piece in pieces(len(values)):
-        found.update(np.unique(values[piece]).tolist())
+        found.update(pd.unique(values[piece]).tolist())
     return sorted(found)
 
 
 def pieces(length: int, size: int = 1 << 16) -> Iterator[slice]:
     """Cut `length` rows into slices whose columns fit the cache."""
     return (slice(low, min(low + size, length)) for low in range(0, length, size))
+
+
+def ragged(begin: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the numbers of ranges one after another: `size` (int64) of them from each `begin`."""
+    shift = begin - (np.cumsum(size) - size)
+    numbers = np.repeat(shift, size)
+    numbers += np.arange(len(numbers))
+    return numbers
 
 
 def _row_dtype(rows: int) -> type[np.signedinteger[Any]]:

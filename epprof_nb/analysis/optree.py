@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.lookup import RowIndex, add_up
+from epprof_nb.analysis.lookup import RowIndex, add_up, pieces
 from epprof_nb.schema import MISSING
 
 if TYPE_CHECKING:
@@ -48,15 +48,12 @@ class OpTree:
         self._ops = ops
         self._index = RowIndex(ops["op_id"])
         parent = self._index.rows(ops["parent_op_id"])
-        numbers = _as_they_are(parent)
-        if numbers is None:
+        found = _as_they_are(parent)
+        if found is None:
             parent = _without_cycles(parent)
-            numbers = _preorder(parent)
+            found = _preorder(parent)
         self.parent = parent
-        self.enter, self.leave = numbers
-        # In preorder, the ops around number k are those before it that have not been left yet.
-        left = np.cumsum(np.bincount(self.leave, minlength=len(self) + 1))[: len(self)]
-        self.depth = (np.arange(len(self)) - left)[self.enter]
+        self.enter, self.leave, self.depth = found
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -145,35 +142,55 @@ def _without_cycles(parent: _Rows) -> _Rows:
     return parent
 
 
-def _as_they_are(parent: _Rows) -> tuple[_Rows, _Rows] | None:
+def _as_they_are(parent: _Rows) -> tuple[_Rows, _Rows, _Rows] | None:
     """Number the rows in their own order where that is a preorder, as one thread records them."""
     rows = np.arange(len(parent))
-    if not (parent < rows).all():
+    depth = _depths(parent) if (parent < rows).all() else None
+    if depth is None:
         return None
-    depth = np.zeros(len(parent), np.uint8)
-    level = np.flatnonzero(parent >= 0)
-    above = parent[level]
-    deepest = 0
-    while len(level):
-        if deepest == _LEVELS:
+    leave = np.full(len(parent) + 1, len(parent))  # the last is for row -1, no parent
+    order = np.argsort(depth, kind="stable")
+    cuts = np.cumsum(np.bincount(depth))[:-1]
+    for level in np.split(order, cuts):
+        # An op ends where the next one begins that is no deeper: one as deep, or one above it.
+        until = leave[parent[level]]
+        if (until <= level).any():
             return None
-        deepest += 1
-        depth[level] += 1
-        # An op is met once for each op above it.
-        deeper = parent[above] >= 0
-        level, above = level[deeper], parent[above[deeper]]
-    size = np.ones(len(parent), np.int64)
-    for number in range(deepest, 0, -1):
-        level = np.flatnonzero(depth == number)
-        np.add.at(size, parent[level], size[level])
-    child = np.flatnonzero(parent >= 0)
-    # Each subtree lies within its parent's stretch, which has no room for anything else.
-    if (rows[child] + size[child] > parent[child] + size[parent[child]]).any():
-        return None
-    return rows, rows + size
+        leave[level[:-1]] = np.minimum(level[1:], until[:-1])
+        leave[level[-1:]] = until[-1:]
+    return rows, leave[:-1], depth.astype(np.int64)
 
 
-def _preorder(parent: _Rows) -> tuple[_Rows, _Rows]:
+def _depths(parent: _Rows) -> npt.NDArray[np.uint8] | None:
+    """Return how many rows are above each, where each stands below its parent.
+
+    None where there are too many to find out so.
+    """
+    depth = np.zeros(len(parent) + 1, np.uint8)
+    depth[-1] = 255  # one more is 0: the depth of what has no parent
+    for piece in pieces(len(parent)):
+        above, own = parent[piece], depth[piece]
+        np.add(depth[above], 1, out=own)
+        # Where the parent is in this piece too, its depth comes first.
+        waiting = np.flatnonzero(above >= piece.start)
+        known = np.ones(len(above), np.bool_)
+        known[waiting] = False
+        rounds = 0
+        while len(waiting):
+            if (rounds := rounds + 1) > _LEVELS:
+                return None
+            over = above[waiting] - piece.start
+            ready = known[over]
+            now = waiting[ready]
+            own[now] = own[over[ready]] + 1
+            known[now] = True
+            waiting = waiting[~ready]
+        if own.max() > _LEVELS:
+            return None
+    return depth[:-1]
+
+
+def _preorder(parent: _Rows) -> tuple[_Rows, _Rows, _Rows]:
     # Pointer jumping: after k rounds, jump leads 2**k generations up, size covers the
     # descendants nearer than that, and enter the ancestors nearer than that.
     size = np.ones(len(parent), np.int64)
@@ -192,4 +209,8 @@ def _preorder(parent: _Rows) -> tuple[_Rows, _Rows]:
     enter[order] = before + (parent[order] >= 0)
     for jump in jumps:
         enter += enter[jump]
-    return enter[:-1], enter[:-1] + size
+    enter = enter[:-1]
+    leave = enter + size
+    # In preorder, the ops around number k are those before it that have not been left yet.
+    left = np.cumsum(np.bincount(leave, minlength=len(parent) + 1))[: len(parent)]
+    return enter, leave, (np.arange(len(parent)) - left)[enter]

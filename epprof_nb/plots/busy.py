@@ -8,13 +8,13 @@ import numpy as np
 
 from epprof_nb.analysis.idle import busy_intervals
 from epprof_nb.plots.style import LINES, axes_of, quiet, say, time_axis
-from epprof_nb.views.pack import time_range
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
     from epprof_nb.profiles import Profile
+    from epprof_nb.views.prepared import Prepared
 
 
 def busy_shares(
@@ -45,11 +45,12 @@ def busy_shares(
     return shares
 
 
-def utilisation(profile: Profile, ax: Axes | None, bins: int) -> Axes:
+def utilisation(prepared: Prepared, ax: Axes | None, bins: int) -> Axes:
     """Draw utilisation; see `epprof_nb.plots.figures.Figures.utilisation`."""
     axes = axes_of(ax, (6.4, 2.0))
     quiet(axes)
-    low, high = time_range(profile)
+    profile = prepared.profile
+    low, high = prepared.time_range
     edges = np.linspace(low, high, bins + 1)
     devices = np.unique(profile.tables["activities"]["device_id"])
     devices = devices[devices >= 0]

@@ -120,8 +120,9 @@ class Figures:
             One step patch a device, in percent.
         """
         from epprof_nb.plots.busy import utilisation
+        from epprof_nb.views.prepared import Prepared
 
-        return utilisation(self._profile, ax, bins)
+        return utilisation(Prepared(self._profile), ax, bins)
 
     def kernels(
         self,

@@ -18,7 +18,6 @@ from epprof_nb.plots.style import (
     time_axis,
 )
 from epprof_nb.views.events import Window, events
-from epprof_nb.views.pack import time_range
 from epprof_nb.views.units import shorten
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def timeline(
     prepared: Prepared, ax: Axes | None, start_ns: int | None, end_ns: int | None, rows: int
 ) -> Axes:
     """Draw the timeline; see `epprof_nb.plots.figures.Figures.timeline`."""
-    low, high = time_range(prepared.profile)
+    low, high = prepared.time_range
     low, high = low if start_ns is None else start_ns, high if end_ns is None else end_ns
     if low >= high:
         raise ValueError(f"the window must end after it starts, not at {high} after {low} ns")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.views.series import BLOCK
+from epprof_nb.views.blocks import BLOCK
 
 if TYPE_CHECKING:
     from epprof_nb.views.series import Series

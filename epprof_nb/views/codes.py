@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.lookup import pieces
+from epprof_nb.analysis.lookup import distinct, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_TABLE = 1 << 20
-"""Values that lie this close together are ticked off in a table, not sorted."""
+_FEW = 24
+"""So few numbers are counted one by one: comparing bytes is fast."""
+_RANGE = 1 << 16
+"""Values that lie this close together are numbered by what they are above the lowest."""
 
 
 def short(count: int) -> np.dtype[Any]:
     """Return the shortest dtype that holds the numbers up to `count`."""
     return np.min_scalar_type(max(count, 1))
+
+
+def occurrences(codes: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
+    """Return how often each of the numbers below `count` occurs; int64."""
+    if count > _FEW:
+        return np.bincount(codes, minlength=count)[:count]
+    return np.array([np.count_nonzero(codes == number) for number in range(count)], np.int64)
 
 
 class Codes:
@@ -44,23 +53,31 @@ class Codes:
         """Number the values of an integer column that occur, in ascending order."""
         if not len(column):
             return cls(np.empty(0, np.uint8), [])
+        if all((column[piece] == column[0]).all() for piece in pieces(len(column))):
+            return cls(np.zeros(len(column), np.uint8), [int(column[0])])
         low, high = int(column.min()), int(column.max())
-        if low == high:
-            return cls(np.zeros(len(column), np.uint8), [low])
-        if high - low >= _TABLE:
-            distinct, place = np.unique(column, return_inverse=True)
-            return cls(place.astype(short(len(distinct))), distinct.tolist())
-        present = np.zeros(high - low + 1, np.bool_)
-        base = column.dtype.type(low)
+        if high - low >= _RANGE:
+            return cls._of_far(column)
+        codes = np.empty(len(column), short(high - low))
+        # What is cut off of the numbers changes nothing about their differences.
+        base = np.array(low).astype(codes.dtype)
         for piece in pieces(len(column)):
-            present[column[piece] - base] = True
-        values = np.flatnonzero(present)
-        number = np.zeros(len(present), short(len(values)))
+            np.subtract(column[piece].astype(codes.dtype), base, out=codes[piece])
+        values = _values(codes, high - low + 1)
+        if len(values) == high - low + 1:
+            return cls(codes, range(low, high + 1))
+        number = np.zeros(high - low + 1, short(len(values)))
         number[values] = np.arange(len(values))
-        codes = np.zeros_like(column, number.dtype)
+        return cls(_exchanged(codes, number), [low + value for value in values])
+
+    @classmethod
+    def _of_far(cls, column: npt.NDArray[Any]) -> Codes:
+        """Number values that lie far apart."""
+        values = np.array(distinct(column))
+        codes = np.empty(len(column), short(len(values)))
         for piece in pieces(len(column)):
-            np.take(number, column[piece] - base, out=codes[piece], mode="clip")
-        return cls(codes, (values + low).tolist())
+            codes[piece] = np.searchsorted(values, column[piece])
+        return cls(codes, values.tolist())
 
     @classmethod
     def combined(cls, *columns: Codes) -> Codes:
@@ -97,7 +114,35 @@ class Codes:
         table = np.array([number.get(value, none) for value in self.values], short(none))
         if np.array_equal(table, np.arange(len(table))) and self.codes.dtype == table.dtype:
             return self.codes
-        codes = np.empty(len(self.codes), table.dtype)
-        for piece in pieces(len(codes)):
-            np.take(table, self.codes[piece], out=codes[piece], mode="clip")
-        return codes
+        return _exchanged(self.codes, table)
+
+
+def _values(codes: npt.NDArray[Any], count: int) -> list[int]:
+    """Return which of the numbers below `count` occur, ascending."""
+    known: list[int] = []
+    for piece in pieces(len(codes)):
+        mine = codes[piece]
+        # As a rule the first piece has them all; comparing bytes is fast.
+        few = len(known) <= _FEW
+        if few and sum(np.count_nonzero(mine == value) for value in known) == len(mine):
+            continue
+        known = sorted({*known, *np.flatnonzero(np.bincount(mine)).tolist()})
+        if len(known) == count:
+            break
+    return known
+
+
+def _exchanged(codes: npt.NDArray[Any], table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return what `table` holds at each of the codes."""
+    found = np.empty(len(codes), table.dtype)
+    bytewise = codes.dtype == table.dtype == np.uint8
+    whole = table.tobytes().ljust(256, b"\0")
+    for piece in pieces(len(codes)):
+        if bytewise:
+            # Twice as fast as NumPy, which makes eight bytes of each first.
+            translated = codes[piece].tobytes().translate(whole)
+            found[piece] = np.frombuffer(translated, np.uint8)
+        else:
+            # All are in range: what says so saves NumPy a copy.
+            np.take(table, codes[piece], out=found[piece], mode="clip")
+    return found

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.analysis.lookup import distinct
 from epprof_nb.views.layout import device_names
+from epprof_nb.views.work import MEMCPY
 
 if TYPE_CHECKING:
     from epprof_nb.views.counted import Counted
@@ -194,8 +196,9 @@ def tracks(prepared: Prepared) -> list[dict[str, Any]]:
         ``"launches"`` or ``"copied"``. A device that copied nothing has no counter of copies.
     """
     activities = prepared.profile.tables["activities"]
-    copies = activities.names("kind").equals("memcpy") & (activities["bytes"] > 0)
-    copying = set(np.unique(activities["device_id"][copies]).tolist())
+    copies = np.flatnonzero(prepared.work.kinds == MEMCPY)
+    copies = copies[activities["bytes"][copies] > 0]
+    copying = set(distinct(activities["device_id"][copies]))
     names = device_names(prepared.profile.info)
     devices = sorted({lane.device for lane in prepared.layout.lanes if lane.device >= 0})
     return [

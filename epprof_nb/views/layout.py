@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.views.codes import Codes
-from epprof_nb.views.series import Series, put_in_order, times
+from epprof_nb.views.series import Series, put_in_order
 from epprof_nb.views.stack import stack
 from epprof_nb.views.work import FIRST_WAIT, KINDS, Work
 
@@ -218,9 +218,9 @@ _FLAT = Codes(np.empty(0, np.uint8), [0])
 
 def _place(table: Table, lane: Codes, row: Codes) -> Placement:
     """Put the events of a table into series; events of a row overlap in the last rows only."""
-    start, end = times(table["start_ns"], table["end_ns"])
-    placed = _in_series(lane, row, start, end)
+    placed = _in_series(lane, row, table["start_ns"], table["end_ns"])
     series = placed.series
+    start, end = series.start, series.end
     crowded = np.unique(series.lane[series.overlapping & (series.row < MAX_ROWS - 1)])
     if not len(crowded):
         return placed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.lookup import pieces
+from epprof_nb.analysis.lookup import pieces, ragged
 from epprof_nb.views.bins import Bins, Groups, binned
 
 if TYPE_CHECKING:
@@ -201,6 +201,4 @@ def _search(value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, target: 
 def _ragged(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
     """All numbers of the ranges [begin, end) one after another, and the range of each."""
     size = np.maximum(end - begin, 0)
-    owner = np.repeat(np.arange(len(begin)), size)
-    shift = begin - (np.cumsum(size) - size)
-    return np.arange(len(owner)) + shift[owner], owner
+    return ragged(begin, size), np.repeat(np.arange(len(begin)), size)

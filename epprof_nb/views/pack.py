@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.views import counters
 from epprof_nb.views.encode import bundle
 from epprof_nb.views.events import Window, events
-from epprof_nb.views.series import EARLIEST, LATEST
 from epprof_nb.views.source import source
 from epprof_nb.views.summary import device_word, wall_of
 from epprof_nb.views.tables import offered, table
@@ -39,7 +38,7 @@ def skeleton(prepared: Prepared) -> dict[str, Any]:
     profile = prepared.profile
     error = profile.info.get("error")
     return {
-        "range": time_range(profile),
+        "range": prepared.time_range,
         "summary": {
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
             "stray": None, "incomplete": False, "empty": None,
@@ -101,21 +100,6 @@ def overview(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def time_range(profile: Profile) -> list[int]:
-    """First and last nanosecond to show: the profile's length, and what sticks out of it."""
-    low, high = 0, max(profile.wall_ns, 0)
-    shown = ~profile.tables["ops"].names("status").equals("earlier")
-    for name in ("ops", "activities", "api_calls"):
-        table = profile.tables[name]
-        start, end = table["start_ns"], table["end_ns"]
-        if name == "ops":
-            start, end = start[shown], end[shown]
-        if len(start):
-            low, high = min(low, int(start.min())), max(high, int(end.max()), int(start.max()))
-    low, high = max(low, EARLIEST), min(high, LATEST)
-    return [low, max(high, low + 1)]
-
-
 def pack(prepared: Prepared, *, most: int = _RECTANGLES) -> bytes:
     """Return the payload of a page, compressed; see `epprof_nb.views.encode` for its layout.
 
@@ -129,7 +113,7 @@ def pack(prepared: Prepared, *, most: int = _RECTANGLES) -> bytes:
     """
     head = overview(prepared)
     curves = prepared.counters
-    low, high = time_range(prepared.profile)
+    low, high = prepared.time_range
     given = prepared.selections.given
     while True:
         header, columns = events(
@@ -150,7 +134,7 @@ def pack_first(prepared: Prepared, width: float = _FIRST_WIDTH) -> bytes:
     The rest is asked for when the first picture stands.
     """
     prepared.hurry()
-    low, high = time_range(prepared.profile)
+    low, high = prepared.time_range
     given = prepared.selections.given
     header, columns = events(
         prepared, Window(low, high, width), light=True,

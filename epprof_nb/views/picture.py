@@ -11,7 +11,6 @@ import numpy as np
 from epprof_nb.plots.lanes import draw_lanes
 from epprof_nb.plots.style import plain
 from epprof_nb.views.counters import busy
-from epprof_nb.views.pack import time_range
 from epprof_nb.views.units import duration, shorten
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ def as_png(prepared: Prepared) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    profile = prepared.profile
     top = prepared.by_op
     top = top[(top["self_device_ns"] > 0)].nlargest(_BARS, "self_device_ns")
     lanes = _rows_of_lanes(prepared)
@@ -60,7 +58,7 @@ def as_png(prepared: Prepared) -> bytes:
         figure.add_axes((0.17, bottom / total, 0.815, size / total))
         for bottom, size in zip(bottoms, heights, strict=True)
     )
-    low, high = time_range(profile)
+    low, high = prepared.time_range
     _draw_busy(busy, prepared, low, high)
     _draw_lanes(timeline, prepared, lanes, low, high)
     _draw_bars(bars, top.to_dict("records"))

@@ -12,6 +12,7 @@ from epprof_nb.views import counters, findings, layout, lines, summary, tables, 
 from epprof_nb.views.counted import Counted
 from epprof_nb.views.moments import Moments
 from epprof_nb.views.selections import Selections
+from epprof_nb.views.series import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +50,14 @@ class Prepared:
     def layout(self) -> layout.Layout:
         """Lanes, and each event's place in them."""
         return layout.build(self.profile, self.work)
+
+    @cached_property
+    def time_range(self) -> list[int]:
+        """First and last nanosecond to show: the profile's length, and what sticks out of it."""
+        spans = [place.series.span for place in self.layout.places().values()]
+        low = max(min(0, *(start for start, _ in spans)), EARLIEST)
+        high = min(max(self.profile.wall_ns, *(end for _, end in spans)), LATEST)
+        return [low, max(high, low + 1)]
 
     def hurry(self) -> None:
         """Compute what the first picture needs, on two threads."""

@@ -8,22 +8,23 @@ through the columns in pieces that fit the cache.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from epprof_nb.analysis.lookup import pieces, ragged
+from epprof_nb.views.blocks import Blocks
+from epprof_nb.views.codes import occurrences
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[Any]
 
-BLOCK = 16
-"""Events of a block."""
-_PIECE = 1 << 16
-_FEW = 12
-"""So few series are found one by one faster than by a sort."""
+_PIECE = 1 << 15
+_FEW = 64
+"""So few stretches are copied one by one faster than all at once."""
+_LONG_RUN = 8
+"""Events of one series after another that are moved as a whole, on average."""
 EARLIEST, LATEST = -(2**61), 2**61
 """Times are kept between these, 73 years from the start: int64 holds their differences."""
 
@@ -63,12 +64,17 @@ class Series:
     reach, reach_at
         int64: the latest end among the events up to each position, of the overlapping series
         alone; that of position ``p`` of series ``s`` is ``reach[reach_at[s] + p]``.
+    span
+        The earliest start and the latest end; both 0 where there is no event.
     covered
         int64, shape ``(blocks + 1,)``: running sum of the time that the events of the blocks
         cover; where events overlap, that counts once.
-    opening, longest, latest
-        int64, shape ``(blocks,)``: start of the first event of each block, greatest length and
-        latest end of its events.
+    opening, longest
+        int64, shape ``(blocks,)``: start of the first event of each block, greatest length of its
+        events.
+    latest
+        int64, shape ``(blocks,)``: latest end of the events of each block that lies wholly in an
+        overlapping series.
     """
 
     start: Ints
@@ -80,6 +86,7 @@ class Series:
     overlapping: npt.NDArray[np.bool_] = field(init=False)
     reach: Ints = field(init=False)
     reach_at: Ints = field(init=False)
+    span: tuple[int, int] = field(init=False)
     covered: Ints = field(init=False)
     opening: Ints = field(init=False)
     longest: Ints = field(init=False)
@@ -98,6 +105,13 @@ class Series:
         rows = self.order[positions]
         values: Ints = np.maximum(self.end[rows], self.start[rows])
         return values
+
+    def between(self, low: int, high: int) -> tuple[Ints, Ints]:
+        """Starts and ends at the positions from `low` up to `high`."""
+        rows = self.order[low:high]
+        start = self.start[rows]
+        end = self.end[rows]
+        return start, np.maximum(end, start, out=end)
 
     def gain(self, positions: Positions, series: Ints) -> Ints:
         """Time each event covers that none before it in its series did."""
@@ -122,115 +136,91 @@ def put_in_order(
     lane, row
         Lane and row of each series.
     start_ns, end_ns
-        Times as `times` gives them.
+        Times; of a clock that has overflown they are moved as `times` says.
     """
-    order, first = _grouped(code, len(lane))
+    first = _firsts(code, len(lane))
+    order = np.empty(first[-1], np.int32 if len(code) < 2**31 else np.int64)
     series = Series(start_ns, end_ns, lane, row, first, order)
-    unsorted = _add_blocks(series)
+    unsorted = _fill(series, code)
+    if series.span[0] < EARLIEST or series.span[1] > LATEST:
+        return put_in_order(code, lane, row, *times(start_ns, end_ns))
     for s in unsorted:
         mine = slice(first[s], first[s + 1])
         rows = order[mine]
         # The longer first: what it holds comes after it.
         order[mine] = rows[np.lexsort((-end_ns[rows], start_ns[rows]))]
     if unsorted:
-        _add_blocks(series)
+        _refill(series)
     return series
 
 
-def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Positions, Ints]:
-    """Return the events by series, in the table's order, and where each series begins."""
-    dtype = np.int32 if len(code) < 2**31 else np.int64
-    sizes = np.zeros(count + 1, np.int64)
-    for low in range(0, len(code), _PIECE):
-        sizes += np.bincount(code[low : low + _PIECE], minlength=count + 1)
-    first = np.concatenate(([0], np.cumsum(sizes)))
-    if (sizes == len(code)).any():
-        order = np.arange(len(code) if sizes[-1] == 0 else 0, dtype=dtype)
-        return order, first[: count + 1]
-    order = np.empty(len(code), dtype)
-    free = first[:-1].copy()
-    if count < _FEW:
-        for low in range(0, len(code), _PIECE):
-            piece = code[low : low + _PIECE]
-            for number in range(count):
-                rows = np.flatnonzero(piece == number)
-                begin = free[number]
-                free[number] += len(rows)
-                np.add(rows, low, out=order[begin : free[number]], casting="same_kind")
-        return order[: first[count]], first[: count + 1]
-    steps = np.arange(_PIECE)
-    for low in range(0, len(code), _PIECE):
-        piece = code[low : low + _PIECE]
-        rows = np.argsort(piece, kind="stable")
-        found = np.bincount(piece, minlength=count + 1)
-        shift = free - (np.cumsum(found) - found)
-        order[steps[: len(piece)] + shift[piece[rows]]] = rows + low
-        free += found
-    return order[: first[count]], first[: count + 1]
+def _firsts(code: npt.NDArray[Any], count: int) -> Ints:
+    """Return where each of `count` series begins, and where the last one ends."""
+    sizes = np.zeros(count, np.int64)
+    for piece in pieces(len(code), _PIECE):
+        sizes += occurrences(code[piece], count)
+    return np.concatenate(([0], np.cumsum(sizes)))
 
 
-def _pieces(series: Series) -> Iterator[tuple[int, int, npt.NDArray[np.bool_]]]:
-    """Stretches of positions, with whether each position has one before it in its series."""
-    total = len(series.order)
-    for low in range(0, total, _PIECE):
-        high = min(low + _PIECE, total)
-        begins = series.first[:-1]
-        begins = begins[np.searchsorted(begins, low) : np.searchsorted(begins, high)]
-        follows = np.ones(high - low, np.bool_)
-        follows[begins - low] = False
-        yield low, high, follows
+def _fill(series: Series, code: npt.NDArray[Any]) -> list[int]:
+    """Put the events of each series after another; return the series that are not in order.
+
+    What is kept of the blocks is found while a piece of the columns is in the cache.
+    """
+    blocks = Blocks(series)
+    free = series.first.copy()
+    starts, ends = np.empty((2, min(len(code), _PIECE)), np.int64)
+    for piece in pieces(len(code), _PIECE):
+        rows, which, cut = _grouped(code[piece], len(series))
+        if not len(which):
+            continue
+        at, size = free[which], np.diff(cut)
+        free[which] += size
+        start, end = starts[: len(rows)], ends[: len(rows)]
+        # All rows are in range: what says so saves NumPy a copy.
+        np.take(series.start[piece], rows, out=start, mode="clip")
+        np.take(series.end[piece], rows, out=end, mode="clip")
+        rows += piece.start
+        if len(which) < _FEW:
+            for to, low, high in zip(at.tolist(), cut[:-1].tolist(), cut[1:].tolist(), strict=True):
+                series.order[to : to + high - low] = rows[low:high]
+        else:
+            series.order[ragged(at, size)] = rows
+        blocks.add(which, at, cut, start, np.maximum(end, start, out=end))
+    return blocks.finish()
 
 
-def _add_blocks(series: Series) -> list[int]:
-    """Fill in what is kept of the blocks; return the series that are not in order."""
-    total = len(series.order)
-    blocks = -(-total // BLOCK)
-    series.opening, series.longest, series.latest, gains = np.zeros((4, blocks), np.int64)
-    unsorted, overlapping = np.zeros((2, len(series)), np.bool_)
-    started = ended = 0
-    for low, high, follows in _pieces(series):
-        start, end = _of(series, low, high)
-        before = np.concatenate(([started], start[:-1])), np.concatenate(([ended], end[:-1]))
-        started, ended = int(start[-1]), int(end[-1])
-        for wrong, earlier in zip((unsorted, overlapping), before, strict=True):
-            at = np.flatnonzero((start < earlier) & follows)
-            if len(at):
-                wrong[np.searchsorted(series.first, at + low, "right") - 1] = True
-        edges = np.arange(0, high - low, BLOCK)
-        here = slice(low // BLOCK, -(-high // BLOCK))
-        series.opening[here] = start[edges]
-        length = np.subtract(end, start, out=start)
-        series.longest[here] = np.maximum.reduceat(length, edges)
-        series.latest[here] = np.maximum.reduceat(end, edges)
-        gains[here] = np.add.reduceat(length, edges)
-    series.overlapping = overlapping
-    _count_once(series, gains)
-    series.covered = np.concatenate(([0], np.cumsum(gains)))
-    return np.flatnonzero(unsorted).tolist()
+def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
+    """Put a piece's events together by series, each in the table's order.
+
+    Returns
+    -------
+    rows
+        The drawn events, those of a series after another.
+    which
+        The series that occur, ascending.
+    cut
+        Where each of them begins among `rows`, and where the last one ends.
+    """
+    change = code[1:] != code[:-1]
+    if np.count_nonzero(change) * _LONG_RUN > len(code):
+        rows = np.argsort(code, kind="stable")
+    else:
+        begin = np.concatenate(([0], np.flatnonzero(change) + 1))
+        order = np.argsort(code[begin], kind="stable")
+        rows = ragged(begin[order], np.diff(begin, append=len(code))[order])
+    sizes = occurrences(code, count)
+    which = np.flatnonzero(sizes)
+    cut = np.concatenate(([0], np.cumsum(sizes[which])))
+    return rows[: cut[-1]], which, cut
 
 
-def _count_once(series: Series, gains: Ints) -> None:
-    """Take from the blocks' sums what overlaps; note how far the overlapping series reach."""
-    series.reach_at = np.zeros(len(series), np.int64)
-    reaches = [np.empty(0, np.int64)]
-    size = 0
-    for s in np.flatnonzero(series.overlapping).tolist():
-        low, high = int(series.first[s]), int(series.first[s + 1])
-        start, end = _of(series, low, high)
-        reach = np.maximum.accumulate(end)
-        series.reach_at[s] = size - low
-        size += high - low
-        reaches.append(reach)
-        gain = end - start
-        start[1:] = np.maximum(start[1:], reach[:-1])
-        twice = gain - np.maximum(end - start, 0)
-        np.subtract.at(gains, np.arange(low, high) // BLOCK, twice)
-    series.reach = np.concatenate(reaches)
-
-
-def _of(series: Series, low: int, high: int) -> tuple[Ints, Ints]:
-    """Starts and ends at the positions from `low` up to `high`."""
-    rows = series.order[low:high]
-    start = series.start[rows]
-    end = series.end[rows]
-    return start, np.maximum(end, start, out=end)
+def _refill(series: Series) -> None:
+    """Find once more what is kept of the blocks, of events that are in order by now."""
+    blocks = Blocks(series)
+    for piece in pieces(len(series.order), _PIECE):
+        begin, end = np.clip((series.first[:-1], series.first[1:]), piece.start, piece.stop)
+        which = np.flatnonzero(begin < end)
+        cut = np.append(begin[which], piece.stop) - piece.start
+        blocks.add(which, begin[which], cut, *series.between(piece.start, piece.stop))
+    blocks.finish()

@@ -103,19 +103,20 @@ class Work:
         """Time by kind, as in `BUSY_KINDS`, of all ops before each number in preorder, int64."""
         activities = self._profile.tables["activities"]
         start, end, ids = (activities[name] for name in ("start_ns", "end_ns", "op_id"))
-        count, each = len(self.tree), len(BUSY_KINDS)
-        # What has no op, or does not keep a device busy, is added behind the last op.
-        time = np.zeros(count * each + 1, np.int64)
-        kind = np.where(np.isin(np.arange(len(KINDS)), BUSY_KINDS), np.arange(len(KINDS)) - 1, -1)
+        count, slots = len(self.tree), len(BUSY_KINDS) + 1
+        # The last slot of an op is for what does not keep a device busy; those of row -1, no op,
+        # are behind those of all ops.
+        time = np.zeros((count + 1) * slots, np.int64)
         for piece in pieces(len(activities)):
-            rows = self.tree.rows(ids[piece])
-            which = kind[self.kinds[piece]]
-            key = rows * each + which
-            key[(rows | which) < 0] = count * each
-            np.add.at(time, key, np.maximum(end[piece] - start[piece], 0))
-        until = np.zeros((each, count + 1), np.int64)
-        for place, own in enumerate(time[:-1].reshape(-1, each).T):
-            until[place, 1:][self.tree.enter] = own
+            key = self.tree.rows(ids[piece])
+            key *= slots
+            # The busy kinds are those from 1: as unsigned numbers, 0 less 1 is the largest.
+            key += np.minimum(self.kinds[piece] - np.uint8(BUSY_KINDS[0]), np.uint8(slots - 1))
+            length = end[piece] - start[piece]
+            np.add.at(time, key, np.maximum(length, 0, out=length))
+        until = np.zeros((len(BUSY_KINDS), count + 1), np.int64)
+        for place in range(len(BUSY_KINDS)):
+            until[place, 1:][self.tree.enter] = time[place:-slots:slots]
         return np.cumsum(until, axis=1, out=until)
 
 
@@ -126,7 +127,8 @@ def kind_codes(profile: Profile) -> npt.NDArray[np.uint8]:
     of_code = np.array([known.get(name, 0) for name in kinds.categories] + [0], np.uint8)
     codes = np.empty(len(kinds), np.uint8)
     for piece in pieces(len(kinds)):
-        codes[piece] = of_code[kinds.codes[piece]]
+        # Of a missing name, -1, the last one counts.
+        np.take(of_code, kinds.codes[piece], out=codes[piece], mode="wrap")
     return codes
 
 

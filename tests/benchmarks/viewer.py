@@ -15,7 +15,7 @@ from pathlib import Path
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.events import Window, events
-from epprof_nb.views.pack import pack_first, pack_window, time_range
+from epprof_nb.views.pack import pack_first, pack_window
 from epprof_nb.views.page import View
 from epprof_nb.views.prepared import Prepared
 from tests.benchmarks.frame_rate import ARGUMENTS, drag, report
@@ -59,7 +59,7 @@ def tour(low: int, high: int) -> list[tuple[int, int]]:
 def in_python(prepared: Prepared) -> None:
     """Print what answers take in Python alone, and how large they are."""
     took, sizes, rectangles = [], [], []
-    for low, high in tour(*time_range(prepared.profile)):
+    for low, high in tour(*prepared.time_range):
         margin = (high - low) // 2
         window = Window(low - margin, high + margin, 2.0 * WIDTH)
         began = time.perf_counter()

@@ -1,5 +1,7 @@
 """Breakdowns: known answers on tiny profiles, and sums that always add up."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
+from epprof_nb.analysis import lookup, optree
 from epprof_nb.analysis.attribute import device_work
 from epprof_nb.analysis.breakdown import NO_LINE, NO_OP, by_line, by_op
 from epprof_nb.analysis.kernels import by_kernel
@@ -376,6 +379,35 @@ def test_tree_agrees_with_walking_up_the_parents(parents, data):
         for i, chain in enumerate(chains)
     ]
     assert tree.outermost(np.array(groups, np.int64)).tolist() == outer
+
+
+@pytest.mark.parametrize("size", [3, 1000])
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(0, 5), st.integers(-1, 29))
+def test_ops_in_the_order_of_their_starts_keep_it_in_the_tree(size, closed, first_id, wrong):
+    parents, stack = [], []
+    for row, levels in enumerate(closed):
+        # So many ops close before the next one opens.
+        del stack[max(len(stack) - max(levels - 3, 0), 0) :]
+        parents.append(stack[-1] if stack else -1)
+        stack.append(row)
+    if 0 <= wrong < len(parents):
+        parents[wrong] = wrong // 2 - 1  # as a rule no preorder any more
+    ops = [op(i + first_id, "x", 0, 1, p + first_id if p >= 0 else -1)
+           for i, p in enumerate(parents)]  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optree, "pieces", partial(lookup.pieces, size=size))
+        patch.setattr(lookup, "pieces", partial(lookup.pieces, size=size))
+        tree = OpTree(profile(ops).tables["ops"])
+    chains = naive_tree(parents)
+    assert tree.depth.tolist() == [len(chain) - 1 for chain in chains]
+    below = [sum(i in chain for chain in chains) for i in range(len(parents))]
+    assert (tree.leave - tree.enter).tolist() == below
+    for row, chain in enumerate(chains):
+        for above in chain:
+            assert tree.enter[above] <= tree.enter[row] < tree.leave[above]
+    if wrong < 0:
+        assert tree.enter.tolist() == list(range(len(parents)))
 
 
 def test_a_tree_as_deep_as_it_is_large_is_summed_at_once():

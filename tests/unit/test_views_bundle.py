@@ -17,7 +17,7 @@ from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.document import block, page
 from epprof_nb.views.events import Window, events
-from epprof_nb.views.pack import pack, pack_window, time_range
+from epprof_nb.views.pack import pack, pack_window
 from epprof_nb.views.page import View, write_html
 from epprof_nb.views.prepared import Prepared
 from epprof_nb.views.select import select
@@ -62,7 +62,7 @@ def unpack(profile: Profile, **options):
 
 
 def whole(profile: Profile) -> Window:
-    return Window(*time_range(profile))
+    return Window(*Prepared(profile).time_range)
 
 
 class Tags(HTMLParser):
