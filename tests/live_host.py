@@ -24,13 +24,15 @@ _HOST = """async ({ bundle, state, first }) => {
     const all = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     return new DataView(all.buffer);
   };
-  const handlers = [];
+  const handlers = new Set();
   window.stamps = [];
   window.deaf = false;
   window.pythonTells = (content) => { for (const handler of handlers) handler(content, []); };
   const model = {
     get: (name) => (name === "first" ? (first ? bytes(first) : undefined) : state[name]),
-    on: (_, handler) => handlers.push(handler),
+    set: () => {},
+    on: (_, handler) => handlers.add(handler),
+    off: (_, handler) => handlers.delete(handler),
     async send(content) {
       const sent = performance.now();
       const reply = await window.pythonAnswers(JSON.stringify(content));

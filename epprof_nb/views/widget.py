@@ -108,6 +108,8 @@ class LiveView(anywidget.AnyWidget):
         if self.comm is not None:
             self.send({"type": "close"})
         super().close()
+        # A widget's layout is a widget too: in the front end it would hold all of the view.
+        self.layout.close()
         # The profile is the user's; everything that hangs on it is the view's.
         self.prepared = Prepared(Profile())
         self._choice = Choice(self.prepared)

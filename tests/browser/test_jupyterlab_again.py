@@ -19,18 +19,34 @@ del profile"""
 FREED = "gc.collect() * [] + [one() is None for one in made]"
 
 
+# What a view of these 60,000 activities holds in the browser is about three times this.
+SOME = 500_000
+
+
+def _bytes_held(page) -> int:
+    """Bytes of the buffers that the page's scripts hold."""
+    client = page.context.new_cdp_session(page)
+    client.send("HeapProfiler.collectGarbage")
+    held = client.send("Runtime.getHeapUsage")["backingStorageSize"]
+    client.detach()
+    return held
+
+
 def test_running_a_cell_again_frees_what_its_view_held(in_jupyterlab):
     page = in_jupyterlab.show(HELD)
     assert in_jupyterlab.told(FREED).endswith("[False]")
+    once = _bytes_held(page)
     for _ in range(3):
         in_jupyterlab.show(HELD)
     assert in_jupyterlab.told(FREED).endswith("[True, True, True, False]")
     assert page.locator(".epprof-live").count() == 1
+    assert _bytes_held(page) < once + SOME
 
 
 def test_clearing_an_output_frees_its_view(in_jupyterlab):
     page = in_jupyterlab.show(HELD)
     in_jupyterlab.run(1, "made.clear(); made.append(weakref.ref(live.prepared.profile))")
+    shown = _bytes_held(page)
     in_jupyterlab.cell(0).locator(".jp-InputPrompt").click()
     page.click(".lm-MenuBar-item:has-text('Edit')")
     page.click(".lm-Menu-item:has-text('Clear Cell Output')")
@@ -38,6 +54,7 @@ def test_clearing_an_output_frees_its_view(in_jupyterlab):
     page.wait_for_timeout(200)
     assert in_jupyterlab.told(FREED).endswith("[True]")
     assert in_jupyterlab.told("len(live.selection)") == "0"
+    assert _bytes_held(page) < shown - SOME
 
 
 def test_a_view_scrolled_out_of_sight_or_folded_lives_on(in_jupyterlab):

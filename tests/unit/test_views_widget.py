@@ -19,9 +19,12 @@ def test_closing_a_view_frees_what_was_computed_of_the_profile():
 
     live = LiveView(synthetic_profile(activities=2000), tab="timeline", mark="m")
     series = weakref.ref(live.prepared.layout.activities.code)
+    layout = live.layout
     live.close()
     gc.collect()
     assert series() is None
+    # A widget of its own, that would keep the view in the front end.
+    assert layout.comm is None
 
 
 def test_the_first_picture_comes_with_the_widget():

@@ -3,9 +3,13 @@
 /** What anywidget hands over; only what is used. */
 export interface Model {
   get(name: string): unknown;
+  set(name: string, value: unknown): void;
   send(content: unknown): void;
-  on(event: "msg:custom", handler: (content: AnswerContent, buffers: DataView[]) => void): void;
+  on(event: "msg:custom", handler: Handler): void;
+  off(event: "msg:custom", handler: Handler): void;
 }
+
+type Handler = (content: AnswerContent, buffers: DataView[]) => void;
 
 interface AnswerContent {
   request?: number;
@@ -34,23 +38,24 @@ export class Talk {
   silent: (silent: boolean) => void = () => {};
 
   readonly #listeners = new Map<string, (content: AnswerContent) => void>();
-  readonly #waiting = new Map<number, (answer: Answer) => void>();
+  /** Hears the answer; null where there will be none. */
+  readonly #waiting = new Map<number, (answer: Answer | null) => void>();
   #last = 0;
 
   constructor(private readonly model: Model) {
-    model.on("msg:custom", (content, buffers) => {
-      const request = Number(content.request);
-      if (content.request === undefined) this.#listeners.get(String(content.type))?.(content);
-      const done = this.#waiting.get(request);
-      this.#waiting.delete(request);
-      const [view] = buffers;
-      // The channel's buffer is its own: what is kept is a copy.
-      const bytes = view
-        ? new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength).slice()
-        : null;
-      done?.({ content, bytes });
-    });
+    model.on("msg:custom", this.#hear);
   }
+
+  readonly #hear: Handler = (content, buffers) => {
+    if (content.request === undefined) this.#listeners.get(String(content.type))?.(content);
+    const done = this.#waiting.get(Number(content.request));
+    const [view] = buffers;
+    // The channel's buffer is its own: what is kept is a copy.
+    const bytes = view
+      ? new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength).slice()
+      : null;
+    done?.({ content, bytes });
+  };
 
   /** Asks Python; the promise fails where Python says that it cannot answer, or says nothing. */
   async ask(message: Message): Promise<Answer> {
@@ -60,13 +65,12 @@ export class Talk {
         this.silent(true);
         this.tell({ ...message, request });
       }, PATIENCE_MS);
-      const silent = setTimeout(() => {
-        this.#waiting.delete(request);
-        reject(new Error(SILENCE));
-      }, SILENCE_MS);
+      const silent = setTimeout(() => this.#waiting.get(request)?.(null), SILENCE_MS);
       this.#waiting.set(request, (answer) => {
+        this.#waiting.delete(request);
         clearTimeout(again);
         clearTimeout(silent);
+        if (!answer) return reject(new Error(SILENCE));
         this.silent(false);
         resolve(answer);
       });
@@ -88,5 +92,17 @@ export class Talk {
     } catch {
       // Nobody is there to be told.
     }
+  }
+
+  /**
+   * Hears no more, and lets go of everything. JupyterLab keeps a closed widget's model while its
+   * kernel runs; and a model keeps what its attributes were before they were last set.
+   */
+  end(): void {
+    this.model.off("msg:custom", this.#hear);
+    this.model.set("mark", this.model.get("mark"));
+    this.#listeners.clear();
+    this.silent = () => {};
+    for (const done of [...this.#waiting.values()]) done(null);
   }
 }

@@ -61,6 +61,7 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
     viewer.destroy();
     host.remove();
     leave();
+    talking.end();
   };
   const end = (): void => {
     close();

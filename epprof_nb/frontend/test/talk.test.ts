@@ -5,15 +5,18 @@ type Heard = Parameters<Model["on"]>[1];
 
 function quiet(): { model: Model; sent: { request: number }[]; answer: Heard } {
   const sent: { request: number }[] = [];
-  let heard: Heard = () => {};
+  const handlers = new Set<Heard>();
   const model: Model = {
     get: () => undefined,
+    set: () => {},
     send: (content) => sent.push(content as { request: number }),
-    on: (_, handler) => {
-      heard = handler;
-    },
+    on: (_, handler) => handlers.add(handler),
+    off: (_, handler) => handlers.delete(handler),
   };
-  return { model, sent, answer: (...told) => heard(...told) };
+  const answer: Heard = (...told) => {
+    for (const handler of handlers) handler(...told);
+  };
+  return { model, sent, answer };
 }
 
 beforeEach(() => vi.useFakeTimers());
@@ -59,4 +62,19 @@ test("a kernel that has ended is silence, no error", () => {
   talk.ask({ type: "tree" }).catch(() => {});
   vi.advanceTimersByTime(5_000);
   expect(told).toEqual([true]);
+});
+
+test("a talk that has ended hears and says nothing more", async () => {
+  const { model, sent, answer } = quiet();
+  const talk = new Talk(model);
+  const closed = vi.fn();
+  talk.listen("close", closed);
+  const asked = talk.ask({ type: "tree" });
+  const failed = expect(asked).rejects.toThrow("did not answer");
+  talk.end();
+  await failed;
+  vi.advanceTimersByTime(100_000);
+  expect(sent).toHaveLength(1);
+  answer({ type: "close" }, []);
+  expect(closed).not.toHaveBeenCalled();
 });
