@@ -191,6 +191,15 @@ export class EventSet {
     return code < 0 ? "" : (this.bundle.header.names[code] ?? "");
   }
 
+  /** The names that events [first, end) have, each once. */
+  names(first: number, end: number): string[] {
+    const codes = this.bundle.column(`${this.prefix}.name`) ?? EMPTY;
+    const all = this.bundle.header.names;
+    const seen = new Uint8Array(all.length);
+    for (let i = first; i < end; i++) seen[Number(codes[i])] = 1;
+    return all.filter((_, code) => seen[code]);
+  }
+
   /** Whether a column holds names. */
   named(column: string): boolean {
     return this.bundle.header.texts?.includes(`${this.prefix}.${column}`) ?? false;

@@ -17,10 +17,18 @@ const LONGEST = 300;
 /** Texts are cut to multiples of this, so that a cut text serves many frames of a zoom. */
 const ROOM_STEP = 4;
 const KEPT = 4000;
+/** Among more names than this, no cut is told from all of them. */
+const MOST_NAMES = 500;
+
+/** The names of a row's events as they are shown, and how each was cut to the room it had. */
+interface Row {
+  names: string[];
+  cuts: Map<string, string>;
+}
 
 export class Names {
   readonly #widths = new Map<string, number>();
-  readonly #cuts = new Map<string, string>();
+  readonly #rows = new WeakMap<Stretch, Row>();
 
   constructor(private readonly context: CanvasRenderingContext2D) {}
 
@@ -56,7 +64,12 @@ export class Names {
     const name = slice.set.name("name", event);
     const from = Math.max(left, 0) + 5;
     const activity = band.look === "activity";
-    const shown = this.#fit(activity ? shortKernel(name) : name, right - from - 3, !activity);
+    const shown = this.#fit(
+      slice,
+      activity ? shortKernel(name) : name,
+      right - from - 3,
+      !activity,
+    );
     if (!shown) return;
     const colour = textColour(band, kind, palette);
     if (!colour) return;
@@ -82,14 +95,31 @@ export class Names {
     return remember(this.#widths, text, () => this.context.measureText(text).width);
   }
 
-  #fit(text: string, room: number, statement: boolean): string {
-    const line = text.length > LONGEST ? text.slice(0, LONGEST) : text;
+  #fit(slice: Stretch, text: string, room: number, statement: boolean): string {
+    const line = short(text);
     if (this.#measure(line) <= room) return line;
     const steps = Math.floor(room / ROOM_STEP);
-    return remember(this.#cuts, `${steps} ${statement} ${line}`, () =>
-      cut(line, steps * ROOM_STEP, statement, (part) => this.context.measureText(part).width),
+    const { names, cuts } = this.#row(slice, statement);
+    return remember(cuts, `${steps} ${line}`, () =>
+      cut(line, steps * ROOM_STEP, statement, (part) => this.#measure(part), names),
     );
   }
+
+  #row(slice: Stretch, statement: boolean): Row {
+    let row = this.#rows.get(slice);
+    if (!row) {
+      const all = slice.set.names?.(slice.first, slice.end) ?? [];
+      const some = all.slice(0, MOST_NAMES);
+      const names = new Set(some.map((name) => short(statement ? name : shortKernel(name))));
+      row = { names: [...names], cuts: new Map() };
+      this.#rows.set(slice, row);
+    }
+    return row;
+  }
+}
+
+function short(text: string): string {
+  return text.length > LONGEST ? text.slice(0, LONGEST) : text;
 }
 
 /** Left and right of an event in pixels, cut a little outside of the window. */

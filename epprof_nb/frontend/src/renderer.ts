@@ -17,6 +17,8 @@ export interface Columns {
   readonly members?: Float64Array | undefined;
   readonly cover?: Float64Array | undefined;
   name(column: string, event: number): string;
+  /** The names that events [first, end) have, each once. */
+  names?(first: number, end: number): string[];
 }
 
 /** Events [first, end) of a table, in start order: those of one row. */

@@ -156,6 +156,10 @@ export class Boxes implements Columns {
     return this.tree.name(this.nodes[event]);
   }
 
+  names(first: number, end: number): string[] {
+    return [...new Set(Array.from(this.nodes.slice(first, end), (node) => this.tree.name(node)))];
+  }
+
   /** Position of a node's box; undefined where it has none here. */
   place(node: number): number | undefined {
     return this.#place.get(node);
