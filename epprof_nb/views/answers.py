@@ -79,7 +79,17 @@ def _source(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
 
 
 def _related(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    return Reply({"related": related(prepared, request["prefix"], int(request["row"]))})
+    window = request.get("window")
+    return Reply(
+        {
+            "related": related(
+                prepared,
+                request["prefix"],
+                int(request["row"]),
+                None if window is None else (float(window[0]), float(window[1])),
+            )
+        }
+    )
 
 
 def _step(prepared: Prepared, request: Mapping[str, Any]) -> Reply:

@@ -28,7 +28,9 @@ _NAME_CHARACTERS = 600
 _CHAIN = 200
 
 
-def related(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def related(
+    prepared: Prepared, prefix: str, row: int, window: tuple[float, float] | None = None
+) -> dict[str, Any]:
     """Return the events that one event leads to.
 
     Parameters
@@ -37,6 +39,8 @@ def related(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
         The profile.
     prefix, row
         The event: ``op``, ``api`` or ``act``, and its row in the table.
+    window
+        First and last nanosecond that is looked at: of too many activities, those in it are told.
 
     Returns
     -------
@@ -53,8 +57,9 @@ def related(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
         ``delay``
             From the start of that call to its own start, ns; None where the call is not known.
         ``flows``
-            ``[from, to]`` pairs, the longest activities first, at most `FLOWS`: each activity
-            that it launched, or itself, with the API call or op it was launched by.
+            ``[from, to]`` pairs, the longest activity first, at most `FLOWS`: each activity that
+            it launched, or itself, with the API call or op it was launched by. Of more, the
+            longest one and then some evenly spread, of those in the window first.
         ``launched``
             How many there are.
         ``before``, ``after``
@@ -77,7 +82,7 @@ def related(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
         owner = int(work.tree.rows(op_id[[row]])[0])
     chain = _chain(work.tree.parent, owner)
     call = _call_of(prepared, row) if prefix == "act" else None
-    activities, total = _launched(prepared, prefix, row)
+    activities, total = _launched(prepared, prefix, row, window)
     return {
         "chain": [event(prepared, "op", op) for op in chain],
         "line": _line(prepared, chain),
@@ -143,7 +148,9 @@ def _delay(prepared: Prepared, row: int, call: int) -> int:
     )
 
 
-def _launched(prepared: Prepared, prefix: str, row: int) -> tuple[Ints, int]:
+def _launched(
+    prepared: Prepared, prefix: str, row: int, window: tuple[float, float] | None
+) -> tuple[Ints, int]:
     """Return the activities to draw lines to, the longest first, and how many there are."""
     work, tables = prepared.work, prepared.profile.tables
     activities = tables["activities"]
@@ -160,12 +167,28 @@ def _launched(prepared: Prepared, prefix: str, row: int) -> tuple[Ints, int]:
         found = np.flatnonzero(np.append(inside, np.False_)[work.activity_op])
         # A wait is the host's: no work was launched.
         found = found[work.kinds[found] < FIRST_WAIT]
-    length = activities["end_ns"][found] - activities["start_ns"][found]
     total = len(found)
     if total > FLOWS:
-        best = np.argpartition(-length, FLOWS)[:FLOWS]
-        found, length = found[best], length[best]
+        found = _some(found, activities["start_ns"][found], activities["end_ns"][found], window)
+    length = activities["end_ns"][found] - activities["start_ns"][found]
     return found[np.argsort(-length, kind="stable")], total
+
+
+def _some(rows: Ints, start: Ints, end: Ints, window: tuple[float, float] | None) -> Ints:
+    """Return `FLOWS` of the rows: the longest, and others evenly over the window, then outside.
+
+    Evenly in the order of the table, in which the rows of each stream ascend in time as a rule.
+    """
+    near = np.ones(len(rows), np.bool_)
+    if window is not None:
+        near = (start <= window[1]) & (end >= window[0])
+    chosen = np.zeros(len(rows), np.bool_)
+    chosen[np.argmax(end - start)] = True
+    for part in (near, ~near):
+        left = np.flatnonzero(part & ~chosen)
+        take = min(FLOWS - int(chosen.sum()), len(left))
+        chosen[left[np.linspace(0, len(left) - 1, take).round().astype(np.int64)]] = True
+    return rows[chosen]
 
 
 def _flows(

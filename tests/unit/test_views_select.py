@@ -178,15 +178,33 @@ def test_neighbours_are_those_of_the_same_row(prepared):
     assert told["after"]["name"] == "second"
 
 
-def test_lines_are_drawn_to_the_longest_and_all_are_counted():
-    rows = [kernel(i * 100, i * 100 + 10 + i % 50, 1) for i in range(500)]
-    told = related(Prepared(profile([op(1, "all", 0, 60_000)], rows)), "op", 0)
-    assert told["launched"] == 500
-    assert len(told["flows"]) == FLOWS
-    drawn = [b["dur"] for _, b in told["flows"]]
-    assert drawn == sorted(drawn, reverse=True)
-    assert min(drawn) >= sorted(r["end_ns"] - r["start_ns"] for r in rows)[-FLOWS]
+@pytest.fixture(scope="module")
+def launching():
+    """An op that launched 1,000 kernels, 100 ns apart; the 778th is the longest."""
+    rows = [kernel(i * 100, i * 100 + 10 + 5 * (i == 777), 1) for i in range(1000)]
+    return Prepared(profile([op(1, "all", 0, 120_000)], rows))
+
+
+def test_of_many_launches_lines_lead_to_some_all_along(launching):
+    told = related(launching, "op", 0)
+    assert told["launched"] == 1000
     assert {a["prefix"] for a, _ in told["flows"]} == {"op"}
+    starts = [b["start"] for _, b in told["flows"]]
+    assert starts[0] == 77_700
+    assert len(set(starts)) == FLOWS
+    gaps = np.diff(sorted(starts))
+    assert (min(starts), max(starts)) == (0, 99_900)
+    assert gaps.max() <= 600
+
+
+def test_lines_near_the_window_come_first(launching):
+    near = related(launching, "op", 0, (20_000, 25_000))["flows"]
+    starts = {b["start"] for _, b in near}
+    assert starts >= set(range(20_000, 25_001, 100))
+    assert len(starts) == FLOWS
+    # In a window with more of them than lines, all lines are there.
+    wide = [b["start"] for _, b in related(launching, "op", 0, (10_000, 60_000))["flows"]]
+    assert [start for start in wide if not 10_000 <= start <= 60_000] == [77_700]
 
 
 def test_an_event_that_is_not_there_is_refused(prepared):

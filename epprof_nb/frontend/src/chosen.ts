@@ -25,6 +25,9 @@ import {
 const HINT =
   "Click an event for its details and what it launched. Drag on the ruler to mark a span, / to search, ? for all keys.";
 
+/** So long a window stands before flows are asked for in it. */
+const PAUSE_MS = 300;
+
 /** What the selection needs of the timeline. */
 export interface Stage {
   draw(): void;
@@ -35,12 +38,17 @@ export interface Stage {
   /** What is lit has changed: asks for the window again where Python lights it. */
   relight(): void;
   flows(pairs: Related["flows"]): void;
+  /** The stretch of time that is looked at. */
+  view(): Range;
 }
 
 export class Chosen {
   readonly panel = h("div", { class: "ep-panel", "aria-live": "polite" });
   #wanted: Wanted | null = null;
   #at: Ref | null = null;
+  /** Whether more flows lead from it than were sent: others are wanted elsewhere. */
+  #partly = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #extent: Range | null = null;
   #span: Range | null = null;
   #lit: Lit | null = null;
@@ -80,6 +88,9 @@ export class Chosen {
     this.#events = events;
     this.#relight();
     if (!this.#wanted) this.#hint();
+    clearTimeout(this.#timer);
+    const at = this.#at;
+    if (at && this.#partly) this.#timer = setTimeout(() => void this.#reflow(at), PAUSE_MS);
   }
 
   /** Chooses what was clicked; null clears. */
@@ -185,7 +196,7 @@ export class Chosen {
     try {
       const [fields, related] = await Promise.all([
         this.supply.describe(at),
-        this.supply.related(at),
+        this.supply.related(at, this.stage.view()),
       ]);
       if (!sameRef(this.#at, at)) return;
       // A rectangle may stand for several events: what is chosen is the longest of them.
@@ -197,10 +208,26 @@ export class Chosen {
       };
       const hit = hitOf(this.#events, at);
       this.panel.replaceChildren(...many, ...panel(at, hit, fields, related, actions));
-      this.stage.flows(related.flows);
+      this.#flow(related);
     } catch (error) {
       if (sameRef(this.#at, at)) this.panel.append(h("p", { class: "ep-warn" }, words(error)));
     }
+  }
+
+  /** Asks for the flows near the window that is looked at now. */
+  async #reflow(at: Ref): Promise<void> {
+    if (!sameRef(this.#at, at)) return;
+    try {
+      const related = await this.supply.related(at, this.stage.view());
+      if (sameRef(this.#at, at)) this.#flow(related);
+    } catch {
+      // Those that are drawn stay.
+    }
+  }
+
+  #flow({ flows, launched }: Related): void {
+    this.#partly = this.supply.live && flows.length < launched;
+    this.stage.flows(flows);
   }
 
   #tellMany(): void {

@@ -6,9 +6,11 @@ import { type Field, type Group, groups } from "./fields.ts";
 import { count, shorten } from "./format.ts";
 import type { Hit } from "./hit.ts";
 import { type Fields, fieldsOf } from "./supply.ts";
-import { FLOWS, membersOf, type Ref, type Related, refOf, sameRef } from "./wanted.ts";
+import { membersOf, type Ref, type Related, refOf, sameRef } from "./wanted.ts";
 
 const COPIED_MS = 900;
+/** With fewer lines, those that are left out are not worth a word. */
+const MANY = 200;
 const NOTHING = "(no name)";
 const TOLD = new Set([
   "duration",
@@ -182,8 +184,9 @@ function launched(at: Ref, related: Related, actions: Actions): HTMLElement | nu
     add("launched by", h("span", { class: "ep-faint" }, "a call that was not recorded"));
   if (at.prefix !== "act" && total) {
     const [longest] = related.flows;
-    const drawn = total > FLOWS ? `; lines lead to the ${FLOWS} longest` : "";
-    add("launched", `${count(total)}${drawn}`);
+    const drawn = related.flows.length;
+    const some = drawn >= MANY && drawn < total ? `; lines lead to ${count(drawn)} of them` : "";
+    add("launched", `${count(total)}${some}`);
     if (longest) add("longest", link(longest[1], shorten(longest[1].name || NOTHING, 40), actions));
   }
   if (line) {

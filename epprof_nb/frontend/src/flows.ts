@@ -1,17 +1,14 @@
 // Flow lines: from the API calls or ops that launched to what ran on the device.
 
+import { thinned } from "./bundle.ts";
 import type { Geometry } from "./geometry.ts";
 import type { PlacedLane } from "./lanes.ts";
 import type { Overlay } from "./overlay.ts";
 import type { Place, Renderer } from "./renderer.ts";
 import type { Ref } from "./wanted.ts";
 
-/** From this many on, lines step back behind what they lead to. */
-const MANY = 24;
-/** How opaque they are then, as a colour's last two digits. */
-const STEP_BACK = "90";
-/** Pixels below a row's upper edge at which lines arrive: above its names. */
-const INTO = 3;
+/** Lines that are drawn at most: more could not be told apart. */
+const DRAWN = 400;
 
 export class Flows implements Overlay {
   #pairs: [from: Ref, to: Ref][] = [];
@@ -19,19 +16,20 @@ export class Flows implements Overlay {
   constructor(private readonly changed: () => void) {}
 
   set(pairs: [from: Ref, to: Ref][]): void {
-    this.#pairs = pairs;
+    this.#pairs = [...pairs].sort(([, a], [, b]) => a.start - b.start);
     this.changed();
   }
 
   draw(renderer: Renderer, geometry: Geometry): void {
     if (this.#pairs.length === 0) return;
-    const lines = places(this.#pairs, geometry);
+    const { start, end } = geometry.view;
+    const near = this.#pairs.filter(
+      ([from, to]) => from.start <= end && to.start + to.dur >= start,
+    );
+    const lines = places(thinned(near, DRAWN), geometry);
     if (lines.length === 0) return;
     renderer.clip(geometry.ruler, geometry.height);
-    renderer.lines(
-      lines,
-      lines.length > MANY ? `${geometry.palette.faint}${STEP_BACK}` : undefined,
-    );
+    renderer.lines(lines);
     renderer.clip(0, geometry.height);
   }
 }
@@ -46,7 +44,7 @@ export function places(pairs: [from: Ref, to: Ref][], geometry: Geometry): [Plac
     if (!above || !below) continue;
     lines.push([
       [from.start, onCanvas(above, foot(above, from.level), geometry)],
-      [to.start, onCanvas(below, bandOf(below, to.level).y + INTO, geometry)],
+      [to.start, onCanvas(below, bandOf(below, to.level).y, geometry)],
     ]);
   }
   return lines;

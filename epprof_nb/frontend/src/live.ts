@@ -45,8 +45,9 @@ export class Live implements Supply {
     return content.fields as Fields;
   }
 
-  async related({ prefix, row }: Ref): Promise<Related> {
-    const { content } = await this.talk.ask({ type: "related", prefix, row });
+  async related({ prefix, row }: Ref, { start, end }: Range): Promise<Related> {
+    const window = [start, end];
+    const { content } = await this.talk.ask({ type: "related", prefix, row, window });
     return content.related as Related;
   }
 

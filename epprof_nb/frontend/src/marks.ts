@@ -1,5 +1,6 @@
 // What is drawn besides events: ruler, strips, flow lines, marked stretches.
 
+import { bundled } from "./bundle.ts";
 import type { Frame, Place, SpanStyle } from "./renderer.ts";
 import { toPixel } from "./scale.ts";
 
@@ -58,24 +59,49 @@ export function counter(
 
 /** How far a flow line leaves level, pixels, at least and at most. */
 const LEVEL = { least: 12, most: 90 };
+/** Pixels below a row's upper edge at which lines arrive: above its names. */
+const INTO = 3;
+/** From this many on, lines step back behind what they lead to, and ribbons lose their edges. */
+const MANY = 24;
+const FEW_OPACITY = { line: 0.9, ribbon: 0.16, edge: 0.5 };
+const MANY_OPACITY = { line: 0.5, ribbon: 0.1, edge: 0 };
 
+/** Flow lines: from the foot of a row to the upper edge of another. */
 export function flows(
   c: Context,
   { palette, view, width }: Frame,
-  pairs: [from: Place, to: Place][],
-  colour: string = palette.select,
+  pairs: readonly [from: Place, to: Place][],
 ): void {
+  // Far outside, a curve's shape no longer matters, but coordinates of millions would.
+  const x = (time: number): number =>
+    Math.min(Math.max(toPixel(time, view, width), -width), 2 * width);
+  const { lines, ribbons } = bundled(
+    pairs.map(([[t0, y0], [t1, y1]]) => ({ x0: x(t0), y0, x1: x(t1), y1 })),
+  );
+  const few = lines.length + ribbons.length < MANY;
+  const opacity = few ? FEW_OPACITY : MANY_OPACITY;
+  c.fillStyle = palette.faint;
+  c.strokeStyle = palette.faint;
+  c.lineWidth = 1;
+  for (const ribbon of ribbons) {
+    const { left0, right0, y0, left1, right1, y1 } = ribbon;
+    const area = new Path2D();
+    area.moveTo(left0, y0);
+    curve(area, left0, y0, left1, y1);
+    area.lineTo(right1, y1);
+    curve(area, right1, y1, right0, y0, -1);
+    c.globalAlpha = opacity.ribbon;
+    c.fill(area);
+    c.globalAlpha = opacity.edge;
+    c.stroke(area);
+  }
   // A halo in the background's colour keeps the lines apart from what they cross.
   const path = new Path2D();
   const ends = new Path2D();
-  for (const [[t0, y0], [t1, y1]] of pairs) {
-    // Far outside, a curve's shape no longer matters, but coordinates of millions would.
-    const x0 = Math.min(Math.max(toPixel(t0, view, width), -width), 2 * width);
-    const x1 = Math.min(Math.max(toPixel(t1, view, width), -width), 2 * width);
-    if (Math.max(x0, x1) < 0 || Math.min(x0, x1) > width) continue;
-    const level = Math.min(Math.max(Math.abs(x1 - x0) / 2, LEVEL.least), LEVEL.most);
+  for (const { x0, y0, x1, y1: edge } of lines) {
+    const y1 = edge + INTO;
     path.moveTo(x0, y0);
-    path.bezierCurveTo(x0 + level, y0, x1 - level, y1, x1, y1);
+    curve(path, x0, y0, x1, y1);
     ends.moveTo(x1, y1);
     ends.lineTo(x1 - 6, y1 - 3);
     ends.lineTo(x1 - 6, y1 + 3);
@@ -84,14 +110,27 @@ export function flows(
   c.strokeStyle = palette.background;
   c.lineWidth = 3;
   c.globalAlpha = 0.7;
-  c.stroke(path);
-  c.strokeStyle = colour;
-  c.fillStyle = colour;
+  if (few) c.stroke(path);
+  c.strokeStyle = few ? palette.select : palette.faint;
+  c.fillStyle = c.strokeStyle;
   c.lineWidth = 1.25;
-  c.globalAlpha = 0.9;
+  c.globalAlpha = opacity.line;
   c.stroke(path);
   c.fill(ends);
   c.globalAlpha = 1;
+}
+
+/** Leaves and arrives level, to the right; drawn backwards to the left. */
+function curve(
+  path: Path2D,
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+  way: 1 | -1 = 1,
+): void {
+  const level = way * Math.min(Math.max(Math.abs(x1 - x0) / 2, LEVEL.least), LEVEL.most);
+  path.bezierCurveTo(x0 + level, y0, x1 - level, y1, x1, y1);
 }
 
 export function span(

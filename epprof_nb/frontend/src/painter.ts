@@ -111,9 +111,9 @@ export class Painter implements Renderer {
     this.#rows.push({ slice, band });
   }
 
-  lines(flows: [from: Place, to: Place][], colour?: string): void {
+  lines(flows: [from: Place, to: Place][]): void {
     this.#drawRows();
-    marks.flows(this.#context, this.#frame, flows, colour);
+    marks.flows(this.#context, this.#frame, flows);
   }
 
   band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void {

@@ -1,11 +1,14 @@
 // What one event has to do with others, as far as the page embeds it; Python's views/related.py
 // answers the same for a live view.
 
+import { thinned } from "./bundle.ts";
 import type { Hit } from "./hit.ts";
 import type { EventSet, Events, Overview, Slice } from "./model.ts";
-import { FLOWS, membersOf, type Ref, type Related, refOf } from "./wanted.ts";
+import { membersOf, type Ref, type Related, refOf } from "./wanted.ts";
 
 const FIRST_WAIT = 4;
+/** Lines that are kept at most; those drawn are fewer. */
+const FLOWS = 3000;
 
 export function related(events: Events, overview: Overview, at: Hit): Related {
   const { set, event } = at;
@@ -69,7 +72,9 @@ function flows(events: Events, { set, event }: Hit, launched: number[]): [Ref, R
   const calls = new Map<number, number>();
   for (let i = events.api.length - 1; i >= 0; i--) calls.set(correlation(events.api, i), i);
   const drawn: [Ref, Ref][] = [];
-  for (const act of launched.slice(0, FLOWS)) {
+  // The longest first, whatever is left out.
+  const others = launched.slice(1).sort((a, b) => events.act.start[a] - events.act.start[b]);
+  for (const act of [...launched.slice(0, 1), ...thinned(others, FLOWS - 1)]) {
     const to = refOf({ set: events.act, event: act });
     const id = correlation(events.act, act);
     const call = set.prefix === "api" ? event : id >= 0 ? calls.get(id) : undefined;

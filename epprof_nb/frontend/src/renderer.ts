@@ -72,8 +72,8 @@ export interface Renderer {
   clip(top: number, bottom: number): void;
   separator(y: number): void;
   slice(slice: Stretch, band: Band): void;
-  /** Flow lines from place to place, as curves that leave and arrive level. */
-  lines(flows: [from: Place, to: Place][], colour?: string): void;
+  /** Flow lines from place to place, as curves; those side by side as one ribbon. */
+  lines(flows: [from: Place, to: Place][]): void;
   /** A stretch of time between two heights, with a text on it where there is room. */
   band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void;
   end(): void;

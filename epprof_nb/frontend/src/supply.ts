@@ -55,7 +55,8 @@ export interface Supply {
   /** The columns of the overview's counters; where Python answers, also of a window alone. */
   counters(window?: Range): Promise<Bundle<object>>;
   describe(at: Ref): Promise<Fields>;
-  related(at: Ref): Promise<Related>;
+  /** What an event has to do with others; of very many flows, those in `window`. */
+  related(at: Ref, window: Range): Promise<Related>;
   /** How many events a selection has, and one of them. */
   step(wanted: Wanted, where: Where): Promise<Step>;
   span(span: Range): Promise<SpanTold>;

@@ -84,6 +84,7 @@ export class Timeline {
         this.#load();
       },
       flows: (pairs) => flows.set(pairs),
+      view: () => this.viewport.view,
     });
     this.#loading = new Loading(overview, supply, first, {
       use: (more) => this.#use(more),

@@ -47,16 +47,13 @@ export interface Related {
   call: Ref | null;
   /** From the start of its API call to its own start, ns. */
   delay: number | null;
-  /** From launches to activities, the longest first, FLOWS at most. */
+  /** From launches to activities, the longest one first; of very many, those in the window. */
   flows: [from: Ref, to: Ref][];
   launched: number;
   before: Ref | null;
   after: Ref | null;
   same: { before: Ref | null; after: Ref | null; number: number; count: number };
 }
-
-/** Lines that are drawn at most. */
-export const FLOWS = 200;
 
 /** What happened in a span of time; see Python's views/span.py. */
 export interface SpanTold {
