@@ -20,32 +20,48 @@ _PAGE = """<!doctype html><meta charset="utf-8"><body style="margin:8px"><div id
 
 # The model as anywidget hands it over. Bytes travel as base64, since the bridge knows JSON only.
 _HOST = """async ({ bundle, state, first }) => {
-  const bytes = (text) => {
-    const all = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    return new DataView(all.buffer);
+  const bytes = async (text) => {
+    const all = await fetch(`data:application/octet-stream;base64,${text}`);
+    return new DataView(await all.arrayBuffer());
   };
+  const firstBytes = first ? await bytes(first) : undefined;
   const handlers = new Set();
   window.stamps = [];
   window.deaf = false;
+  window.waiting = 0;
   window.pythonTells = (content) => { for (const handler of handlers) handler(content, []); };
+  // Whoever draws has asked for the next frame by then; a message comes when that is painted.
+  const drawn = () => new Promise((done) => setTimeout(() => requestAnimationFrame(() => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = done;
+    port2.postMessage(null);
+  })));
+  const inside = (root) => [...root.querySelectorAll("*")].map((e) => e.shadowRoot);
+  const timeline = (root) => root.querySelector(".ep-timeline")
+    ?? inside(root).map((part) => part && timeline(part)).find(Boolean);
   const model = {
-    get: (name) => (name === "first" ? (first ? bytes(first) : undefined) : state[name]),
+    get: (name) => (name === "first" ? firstBytes : state[name]),
     set: () => {},
     on: (_, handler) => handlers.add(handler),
     off: (_, handler) => handlers.delete(handler),
     async send(content) {
       const sent = performance.now();
+      if (content.type === "window") window.waiting++;
       const reply = await window.pythonAnswers(JSON.stringify(content));
       if (!reply || window.deaf) return;
-      const buffers = reply.data ? [bytes(reply.data)] : [];
+      const buffers = reply.data ? [await bytes(reply.data)] : [];
       const came = performance.now();
       for (const handler of handlers) handler(reply.content, buffers);
-      // Whoever draws has asked for the next frame by then, and comes first in it.
-      setTimeout(() => requestAnimationFrame(() => window.stamps.push({
-        type: content.type, drawing: performance.now() - came, python: reply.seconds * 1000,
+      await drawn();
+      const painted = performance.now();
+      if (content.type === "window") window.waiting--;
+      const { start, end } = timeline(document)?.dataset ?? {};
+      window.stamps.push({
+        type: content.type, drawing: painted - came, python: reply.seconds * 1000,
         channel: came - sent - reply.seconds * 1000,
         bytes: buffers[0] ? buffers[0].byteLength : 0,
-      })));
+        asked: [content.start, content.end], view: [Number(start), Number(end)],
+      });
     },
   };
   const url = URL.createObjectURL(new Blob([bundle], { type: "text/javascript" }));
@@ -88,8 +104,13 @@ class LiveHost:
         """Close the view as Python does."""
         self.page.evaluate("window.pythonTells({ type: 'close' })")
 
+    def settle(self) -> None:
+        """Wait until every window that was asked for is painted."""
+        self.page.wait_for_timeout(40)
+        self.page.wait_for_function("window.waiting === 0")
+
     def stamps(self, kind: str = "window") -> list[dict[str, Any]]:
-        """What each answer of a type took, from the request until it was drawn."""
+        """What each answer of a type took, from the request until it was painted."""
         return [s for s in self.page.evaluate("window.stamps") if s["type"] == kind]
 
     def _answers(self, text: str) -> dict[str, Any] | None:

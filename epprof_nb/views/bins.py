@@ -1,12 +1,12 @@
 """The events of one series by bins of time: those that start in one bin become one rectangle.
 
-What is dense is taken by runs of blocks, what is not by single events: so a window costs what its
-bins and its blocks cost, and no event is looked at that lies deep within a rectangle.
+What is dense is taken by blocks, by blocks of blocks and so on, and only what is not by single
+events: so a window costs what its bins cost, whatever it holds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,28 +52,25 @@ class Groups(NamedTuple):
 
 
 class _Elements(NamedTuple):
-    """A stretch of a series as runs of blocks and single events, in order.
+    """Blocks and single events, in order.
 
     Attributes
     ----------
     at
         Position of the first event of each.
-    run
-        Position among the runs; -1 for a single event.
+    level
+        How coarse each is: 0 for a single event, 1 for a block, 2 for a block of blocks.
     start, longest, latest, gain
         Start of the first event, greatest length, latest end, and time covered, ns. Only where
         events overlap there is a ``latest``.
-    holder
-        The block with the longest event of each run.
     """
 
     at: Ints
-    run: Ints
+    level: npt.NDArray[np.int8]
     start: Ints
     longest: Ints
     latest: Ints
     gain: Ints
-    holder: Ints
 
 
 def binned(series: Series, which: int, stretch: tuple[int, int], bins: Bins, keep: Ints) -> Groups:
@@ -98,7 +95,7 @@ def binned(series: Series, which: int, stretch: tuple[int, int], bins: Bins, kee
     edge[kept] = edge[kept + 1] = True
     first = np.flatnonzero(edge[:-1])
     most, top = _tops(found.longest, first)
-    wide = top[(most >= bins.width) & (found.run[top] < 0)]
+    wide = top[(most >= bins.width) & (found.level[top] == 0)]
     if len(wide):
         edge[wide] = edge[wide + 1] = True
         first = np.flatnonzero(edge[:-1])
@@ -106,11 +103,7 @@ def binned(series: Series, which: int, stretch: tuple[int, int], bins: Bins, kee
     begin = found.at[first]
     end = np.append(begin[1:], stretch[1])
     event = found.at[top]
-    in_run = np.flatnonzero(found.run[top] >= 0)
-    if len(in_run):
-        inside = found.holder[found.run[top[in_run]], None] * BLOCK + np.arange(BLOCK)
-        length = series.ends(inside) - series.starts(inside)
-        event[in_run] = inside[np.arange(len(inside)), length.argmax(axis=1)]
+    _descend(series, event, found.level[top])
     if series.overlapping[which]:
         latest = np.maximum.reduceat(found.latest, first)
     else:
@@ -124,47 +117,60 @@ def _elements(
 ) -> _Elements:
     low, high = stretch
     lapping = bool(series.overlapping[which])
-    first, last = -(-low // BLOCK), high // BLOCK
-    if last - first <= len(bins.times):
-        # Hardly a block would be short enough to stay whole.
-        at = np.arange(low, high)
-        start, longest, latest, gain = _single(series, which, at, lapping=lapping)
-        return _Elements(at, np.full(len(at), -1), start, longest, latest, gain, _NONE)
-    opening, most = series.opening[first:last], series.longest[first:last]
-    begins = np.searchsorted(opening, bins.times)
-    loose = np.ones(last - first, np.bool_)
-    np.greater(np.diff(opening), _TIGHT * bins.width, out=loose[:-1])
-    if lapping:
-        loose |= _long(most, begins, bins.width)
-    kept = keep // BLOCK - first
-    loose[kept[(kept >= 0) & (kept < len(loose))]] = True
-    edge = np.zeros(len(loose) + 1, np.bool_)
-    edge[0] = True
-    edge[begins] = True
-    edge[:-1] |= loose
-    edge[1:] |= loose
-    runs = np.flatnonzero(edge[:-1])
-    is_run = ~loose[runs]
-    sizes = np.where(is_run, 1, BLOCK)
-    shift = np.cumsum(sizes) - sizes
-    inner = np.repeat((runs + first) * BLOCK - shift, sizes)
-    inner += np.arange(len(inner))
-    at = np.concatenate([np.arange(low, first * BLOCK), inner, np.arange(last * BLOCK, high)])
-    places = shift[is_run] + (first * BLOCK - low)
-    run = np.full(len(at), -1)
-    run[places] = np.arange(len(places))
-    start, longest, latest, gain = columns = np.empty((4, len(at)), np.int64)
-    single = np.flatnonzero(run < 0)
-    each = _single(series, which, at[single], lapping=lapping)
-    for column, values in zip(columns, each, strict=True):
-        if len(values):
-            column[single] = values
-    length, holder = _tops(most, runs)
-    start[places], longest[places] = opening[runs[is_run]], length[is_run]
-    gain[places] = np.diff(series.covered[first + np.append(runs, len(loose))])[is_run]
-    if lapping:
-        latest[places] = np.maximum.reduceat(series.latest[first:last], runs)[is_run]
-    return _Elements(at, run, start, longest, latest, gain, first + holder[is_run])
+    # Where a bin has no more than one of them, hardly a block is short enough to stay whole.
+    coarsest = 0
+    while coarsest < len(series.levels) and high - low > _size(coarsest + 1) * len(bins.times):
+        coarsest += 1
+    parts: list[tuple[Any, ...]] = []
+    inner, loose = (low, low), _NONE
+    for level in range(coarsest, 0, -1):
+        size = _size(level)
+        outer = -(-low // size), high // size
+        items = _parts(outer, inner if level < coarsest else (outer[1], outer[1]), loose)
+        blocks = series.levels[level - 1]
+        opening, longest = blocks.opening[items], blocks.longest[items]
+        is_loose = blocks.opening.take(items + 1, mode="clip") - opening > _TIGHT * bins.width
+        is_loose[items == outer[1] - 1] = True
+        if lapping:
+            is_loose |= _long(longest, np.searchsorted(opening, bins.times), bins.width)
+        if len(keep):
+            is_loose |= np.isin(items, keep // size)
+        whole = np.flatnonzero(~is_loose)
+        at = items[whole]
+        latest = blocks.latest[at] if lapping else _NONE
+        gain = blocks.covered[at + 1] - blocks.covered[at]
+        levels = np.full(len(at), level, np.int8)
+        parts.append((at * size, levels, opening[whole], longest[whole], latest, gain))
+        inner, loose = (outer[0] * BLOCK, outer[1] * BLOCK), items[is_loose]
+    at = _parts(stretch, inner if coarsest else (high, high), loose)
+    parts.append((at, np.zeros(len(at), np.int8), *_single(series, which, at, lapping=lapping)))
+    if len(parts) == 1:
+        return _Elements(*parts[0])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return _Elements(*(column[order] if len(column) else column for column in columns))
+
+
+def _size(level: int) -> int:
+    return int(BLOCK**level)
+
+
+def _parts(outer: tuple[int, int], inner: tuple[int, int], loose: Ints) -> Ints:
+    """Return the numbers of `outer` outside of `inner`, and those that are parts of `loose`."""
+    within = (loose[:, None] * BLOCK + np.arange(BLOCK)).reshape(-1)
+    return np.concatenate([np.arange(outer[0], inner[0]), within, np.arange(inner[1], outer[1])])
+
+
+def _descend(series: Series, at: Ints, level: npt.NDArray[np.int8]) -> None:
+    """From the first event of blocks go to the longest in them."""
+    for above in range(int(level.max(initial=0)), 0, -1):
+        mine = np.flatnonzero(level >= above)
+        parts = at[mine, None] // _size(above - 1) + np.arange(BLOCK)
+        if above > 1:
+            length = series.levels[above - 2].longest[parts]
+        else:
+            length = series.ends(parts) - series.starts(parts)
+        at[mine] = parts[np.arange(len(parts)), length.argmax(axis=1)] * _size(above - 1)
 
 
 def _single(

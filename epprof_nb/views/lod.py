@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 _NONE: Ints = np.empty(0, np.int64)
+_PROBES = 16
 
 
 class Rects(NamedTuple):
@@ -188,13 +189,16 @@ def _search(value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, target: 
     ``value(positions, ranges)`` gives the values at positions of the ranges of these numbers.
     """
     low, high = low.copy(), high.copy()
-    active = np.flatnonzero(low < high)
-    while len(active):
-        middle = (low[active] + high[active]) >> 1
-        below = value(middle, active) < target[active]
-        low[active] = np.where(below, middle + 1, low[active])
-        high[active] = np.where(below, high[active], middle)
-        active = active[low[active] < high[active]]
+    # Many probes a step rather than one: steps cost more than probes.
+    steps = np.arange(_PROBES)
+    while len(active := np.flatnonzero(low < high)):
+        begin, end = low[active], high[active]
+        probes = begin[:, None] + (end - begin)[:, None] * steps // _PROBES
+        values = value(probes.reshape(-1), np.repeat(active, _PROBES)).reshape(probes.shape)
+        below = np.count_nonzero(values < target[active, None], axis=1)
+        first = np.arange(len(active))
+        low[active] = np.where(below > 0, probes[first, below - 1] + 1, begin)
+        high[active] = np.where(below < _PROBES, probes[first, np.minimum(below, _PROBES - 1)], end)
     return low
 
 

@@ -129,7 +129,7 @@ def pack(prepared: Prepared, *, most: int = _RECTANGLES) -> bytes:
 
 
 def pack_first(prepared: Prepared, width: float = _FIRST_WIDTH) -> bytes:
-    """Return what a live view shows first, not compressed: the skeleton and all of the time.
+    """Return what a live view shows first, plain: the skeleton and all of the time.
 
     The rest is asked for when the first picture stands.
     """
@@ -143,7 +143,7 @@ def pack_first(prepared: Prepared, width: float = _FIRST_WIDTH) -> bytes:
     head = skeleton(prepared)
     if given is not None:
         head["given"] = _given(prepared, given, columns)
-    return bundle({**head, **header}, columns)
+    return bundle({**head, **header}, columns, plain=True)
 
 
 def _given(prepared: Prepared, given: Standing, columns: Mapping[str, Ints]) -> dict[str, Any]:
@@ -154,15 +154,15 @@ def _given(prepared: Prepared, given: Standing, columns: Mapping[str, Ints]) -> 
 def pack_window(
     prepared: Prepared, window: Window, *, lit: Mapping[str, Ints] | None = None
 ) -> bytes:
-    """Return the rectangles of a window in the same layout, not compressed, no overview."""
+    """Return the rectangles of a window alone, plain."""
     header, columns = events(prepared, window, light=True, lit=lit)
-    return bundle(header, columns)
+    return bundle(header, columns, plain=True)
 
 
 def pack_counters(prepared: Prepared, window: tuple[int, int] | None = None) -> bytes:
-    """Return the columns of the counters alone, of all or of a window, not compressed."""
-    whole = window is None
-    return bundle({}, prepared.counters if whole else counters.columns(prepared, window))
+    """Return the columns of the counters alone, of all or of a window, plain."""
+    found = prepared.counters if window is None else counters.columns(prepared, window)
+    return bundle({}, found, plain=True)
 
 
 def to_base64(data: bytes) -> str:

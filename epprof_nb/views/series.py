@@ -16,6 +16,7 @@ import numpy.typing as npt
 from epprof_nb.analysis.lookup import pieces, ragged
 from epprof_nb.views.blocks import Blocks
 from epprof_nb.views.codes import occurrences
+from epprof_nb.views.levels import Level, levels
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[Any]
@@ -91,9 +92,17 @@ class Series:
     opening: Ints = field(init=False)
     longest: Ints = field(init=False)
     latest: Ints = field(init=False)
+    _levels: tuple[Level, ...] = field(init=False, default=())
 
     def __len__(self) -> int:
         return len(self.lane)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The blocks, the blocks of blocks, and so on until they are few."""
+        if not self._levels:
+            self._levels = levels(self)
+        return self._levels
 
     def starts(self, positions: Positions) -> Ints:
         """Start of the event at each position."""

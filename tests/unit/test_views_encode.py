@@ -18,10 +18,14 @@ def decode(data: bytes) -> tuple[dict, dict]:
     """The viewer's decoder, in Python."""
     (length,) = struct.unpack_from("<I", data)
     header = json.loads(data[4 : 4 + length])
-    columns = {}
+    columns, plain = {}, header.pop("plain", False)
     for name, (tag, offset, count, first) in header.pop("columns").items():
         dtype = np.dtype(DTYPES[tag])
         start = 4 + length + offset
+        if plain:
+            values = np.frombuffer(data, dtype, count, start).astype(np.int64)
+            columns[name] = values + (first or 0)
+            continue
         planes = np.frombuffer(data, np.uint8, count * dtype.itemsize, start)
         raw = np.ascontiguousarray(planes.reshape(dtype.itemsize, count).T)
         values = raw.view(dtype).reshape(-1).astype(np.int64)
@@ -42,9 +46,17 @@ def decode(data: bytes) -> tuple[dict, dict]:
     ],
 )
 def test_columns_come_back_exactly(values):
-    header, columns = decode(bundle({"a": 1}, {"x": np.array(values, np.int64)}))
-    assert header == {"a": 1}
-    assert columns["x"].tolist() == values
+    for plain in (False, True):
+        data = bundle({"a": 1}, {"x": np.array(values, np.int64)}, plain=plain)
+        header, columns = decode(data)
+        assert header == {"a": 1}
+        assert columns["x"].tolist() == values
+
+
+def test_plain_columns_count_from_their_least_value_where_that_is_shorter():
+    data = bundle({}, {"t": np.array([10**12, 10**12 + 65_535]), "s": np.array([7])}, plain=True)
+    entries = json.loads(data[4:-5])["columns"]
+    assert entries == {"t": ["u16", 0, 2, 10**12], "s": ["u8", 4, 1, None]}
 
 
 def test_times_take_little_room():

@@ -142,6 +142,34 @@ def test_what_is_kept_stays_by_itself_in_a_crowd(found, bins, rows):
     assert rects.members[np.isin(rects.event, keep)].tolist() == [1] * len(keep)
 
 
+@pytest.mark.parametrize("overlap", [0, 40, 5000])
+@pytest.mark.parametrize("bins", [1, 7, 300])
+def test_many_thousand_events_add_up_as_few_do(overlap, bins):
+    rng = np.random.default_rng(overlap + bins)
+    gaps = np.where(rng.random(60_000) < 0.001, 3000, rng.integers(0, 5, 60_000))
+    length = rng.integers(0, 30, 60_000)
+    start = np.cumsum(gaps + length) - length
+    end = start + length + np.where(rng.random(60_000) < 0.01, rng.integers(0, overlap + 1), 0)
+    code = (np.arange(60_000) >= 40_007).astype(np.uint8)
+    series = ordered(code, start, end, 2)
+    low, high = int(start[5_000]) + 1, int(start[55_000])
+    rects = lod.window(series, low, high, np.full(2, bins))
+    for i, begin in enumerate(rects.begin.tolist()):
+        members = series.order[begin : begin + rects.members[i]]
+        length = end[members] - start[members]
+        assert end[series.order[rects.event[i]]] - start[series.order[rects.event[i]]] == max(
+            length
+        )
+        assert rects.start[i] == start[members[0]]
+        assert rects.start[i] + rects.dur[i] == end[members].max()
+        assert len(members) == 1 or max(length) < (high - low) / bins or overlap
+        assert start[members[-1]] <= max(rects.start[i], low) + 1.5 * (high - low) / bins + 1
+    assert rects.members.sum() == np.count_nonzero((end >= low) & (start <= high)) or overlap
+    for s in range(2 if not overlap else 0):
+        mine = np.flatnonzero((code == s) & (end >= low) & (start <= high))
+        assert rects.cover[rects.series == s].sum() == (end - start)[mine].sum()
+
+
 def test_many_overlapping_clusters_are_placed_as_few_are():
     begin = np.repeat(np.arange(300) * 100, 3)
     start = begin + np.tile([0, 10, 30], 300)

@@ -1,4 +1,5 @@
-// The payload's layout (views/encode.py): uint32 header length, JSON header, columns in byte planes.
+// The payload's layout (views/encode.py): uint32 header length, JSON header, columns plain or in
+// byte planes.
 
 type Tag = "u8" | "i8" | "u16" | "i16" | "u32" | "i32" | "f64" | "i64";
 type Entry = [tag: Tag, offset: number, length: number, first: number | null];
@@ -20,6 +21,7 @@ export class Bundle<Header> {
   readonly header: Header;
   readonly #index: Record<string, Entry>;
   readonly #body: Uint8Array;
+  readonly #plain: boolean;
   readonly #ready = new Map<string, Float64Array | BigInt64Array>();
 
   constructor(bytes: Uint8Array) {
@@ -27,6 +29,7 @@ export class Bundle<Header> {
     const length = view.getUint32(0, true);
     const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
     this.#index = header.columns;
+    this.#plain = header.plain === true;
     this.#body = bytes.subarray(4 + length);
     this.header = header;
   }
@@ -41,10 +44,22 @@ export class Bundle<Header> {
     if (known) return known;
     const entry = this.#index[name];
     if (!entry) return undefined;
-    const values = decodeColumn(this.#body, entry);
+    const values = this.#plain ? plainColumn(this.#body, entry) : decodeColumn(this.#body, entry);
     this.#ready.set(name, values);
     return values;
   }
+}
+
+/** Values as they are, counted from the entry's last number where it has one. */
+function plainColumn(body: Uint8Array, entry: Entry): Float64Array | BigInt64Array {
+  const [tag, offset, length, base] = entry;
+  // A copy: a view would have to begin at a multiple of the values' width.
+  const raw = body.slice(offset, offset + length * BYTES[tag]);
+  const stored = new ARRAYS[tag](raw.buffer);
+  if (stored instanceof BigInt64Array || stored instanceof Float64Array) return stored;
+  const values = new Float64Array(stored);
+  if (base !== null) for (let i = 0; i < length; i++) values[i] += base;
+  return values;
 }
 
 function decodeColumn(body: Uint8Array, entry: Entry): Float64Array | BigInt64Array {
