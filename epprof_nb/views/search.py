@@ -73,8 +73,11 @@ def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
     return found
 
 
-def find(texts: Sequence[str], pattern: str) -> list[int]:
-    """Return which of `texts` the pattern is found in; ValueError as for `matching`."""
+def find(texts: Sequence[str], pattern: str, *, ignore_case: bool | None = None) -> list[int]:
+    """Return which of `texts` the pattern is found in; ValueError as for `matching`.
+
+    Where it is not said whether case matters, it does for a pattern with a capital letter.
+    """
     if not pattern:
         return []
     if len(pattern) > _PATTERN_CHARACTERS:
@@ -84,7 +87,8 @@ def find(texts: Sequence[str], pattern: str) -> list[int]:
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(f"Not a regular expression: {error}.") from error
     # A capital after a backslash is a class of characters, not a letter to be found.
-    ignore = not re.search(r"[A-Z]", re.sub(r"\\.", "", pattern))
+    capitals = re.search(r"[A-Z]", re.sub(r"\\.", "", pattern))
+    ignore = not capitals if ignore_case is None else ignore_case
     if re.fullmatch(r"[\w\s,:;<>=!@#%&'\"/-]*", pattern):
         plain = pattern.casefold() if ignore else pattern
         return [i for i, t in enumerate(texts) if plain in (t.casefold() if ignore else t)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from epprof_nb.analysis.breakdown import by_line, by_op
 from epprof_nb.analysis.kernels import by_kernel
 from epprof_nb.analysis.nodes import by_node, by_op_type
 from epprof_nb.analysis.streams import by_stream
+from epprof_nb.views.search import find
 from epprof_nb.views.units import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from epprof_nb.views.prepared import Prepared
 
@@ -111,11 +111,13 @@ def query(
     Returns
     -------
     table
-        As from `as_columns`, with ``found``: how many rows the pattern left.
+        As from `as_columns`, with ``found``: how many rows the pattern left, and ``note``: why it
+        was read as text only, or nothing.
     """
-    found = frame
+    found, note = frame, ""
     if pattern:
-        found = frame[matches(frame, pattern[:_PATTERN_CHARACTERS])]
+        kept, note = matches(frame, pattern[:_PATTERN_CHARACTERS])
+        found = frame[kept]
     if sort in found.columns:
         keys = found[sort]
         if isinstance(keys.dtype, pd.CategoricalDtype) or keys.dtype == object:
@@ -124,31 +126,39 @@ def query(
             ascending=not descending, kind="stable", na_position="last"
         )
         found = found.iloc[order.index.to_numpy()]
-    return {**as_columns(found, limit), "rows": len(frame), "found": len(found)}
+    return {**as_columns(found, limit), "rows": len(frame), "found": len(found), "note": note}
 
 
-def matches(frame: pd.DataFrame, pattern: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows have a text with `pattern` in it; see `query`."""
-    wanted = pattern.lower()
-    try:
-        expression = re.compile(pattern, re.IGNORECASE)
-    except re.error:
-        expression = None
+def matches(frame: pd.DataFrame, pattern: str) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], str]:
+    """Return which rows have a text with `pattern` in it, and a note; see `query`."""
+    # A name is looked at once, however many rows and columns have it; a missing one has the last
+    # place.
+    texts: dict[str, int] = {}
 
-    def fits(value: object) -> bool:
-        text = str(value)[:_CHARACTERS]
-        return wanted in text.lower() or bool(expression and expression.search(text))
+    def places(values: Iterable[Any]) -> list[int]:
+        return [
+            -1 if pd.isna(value) else texts.setdefault(str(value)[:_CHARACTERS], len(texts))
+            for value in values
+        ]
 
-    kept = np.zeros(len(frame), np.bool_)
+    of_columns = []
     for name in frame.columns:
         column = frame[name]
         if isinstance(column.dtype, pd.CategoricalDtype):
-            # A name is looked at once, however many rows have it.
-            of_name = np.array([*map(fits, column.cat.categories), False], np.bool_)
-            kept |= of_name[column.cat.codes.to_numpy()]
+            own = np.array([*places(column.cat.categories), -1], np.int64)
+            of_columns.append(own[column.cat.codes.to_numpy()])
         elif name == "source":
-            kept |= column.map(fits).to_numpy(np.bool_)
-    return kept
+            of_columns.append(np.array(places(column), np.int64))
+    wanted, note = pattern.lower(), ""
+    hits = np.array([*(wanted in text.lower() for text in texts), False], np.bool_)
+    try:
+        hits[find(list(texts), pattern, ignore_case=True)] = True
+    except ValueError as error:
+        note = f"{error} Looked for as text."
+    kept = np.zeros(len(frame), np.bool_)
+    for of_rows in of_columns:
+        kept |= hits[of_rows]
+    return kept, note
 
 
 def _plain(value: Any) -> str | float | int | None:  # noqa: ANN401 - whatever a frame holds

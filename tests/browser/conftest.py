@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.known import known_profile
+from tests.browser.known import PROFILES, known_profile
 from tests.browser.notebooks import in_lab, notebook
 from tests.browser.open_notebook import OpenNotebook
 from tests.browser.pixels import ready
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from epprof_nb.profiles import Profile
 
 
@@ -95,12 +97,31 @@ def _of_the_front_end(error) -> bool:
 
 
 @pytest.fixture(scope="session")
-def page_file(profile, tmp_path_factory) -> Path:
+def page_files(tmp_path_factory) -> Callable[[str], Path]:
+    """A function that gives the exported page of one of the known profiles."""
     from epprof_nb.views.page import write_html
 
-    path = tmp_path_factory.mktemp("page") / "profile.html"
-    write_html(profile, path)
-    return path
+    folder = tmp_path_factory.mktemp("pages")
+
+    def file(profile: str) -> Path:
+        path = folder / f"{profile}.html"
+        if not path.exists():
+            write_html(PROFILES[profile](), path)
+        return path
+
+    return file
+
+
+@pytest.fixture(scope="session")
+def page_file(page_files) -> Path:
+    """The exported page of the profile whose every time is known."""
+    return page_files("known")
+
+
+@pytest.fixture(scope="session")
+def loop_file(page_files) -> Path:
+    """The exported page of a training loop."""
+    return page_files("loop")
 
 
 @pytest.fixture(scope="package")
@@ -126,14 +147,18 @@ def in_jupyterlab(open_notebook):
 
 
 @pytest.fixture(params=["exported page", "JupyterLab"])
-def viewed(request):
-    """A page with the known profile's timeline, in each place where people look at one."""
+def shows(request):
+    """A function that shows a profile where people look at one, and gives the page."""
     if request.param == "JupyterLab":
-        return request.getfixturevalue("in_jupyterlab").show()
-    file = request.getfixturevalue("page_file")
-    page = request.getfixturevalue("opened")(file.as_uri())
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    return ready(page)
+        return request.getfixturevalue("in_jupyterlab").show
+    opened, files = (request.getfixturevalue(name) for name in ("opened", "page_files"))
+
+    def show(profile: str = "known"):
+        page = opened(files(profile).as_uri())
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        return ready(page)
+
+    return show
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A profile of which every time is known, so that what is drawn can be checked."""
+"""Profiles of which everything is known, so that what is drawn can be checked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from epprof_nb.profiles import Profile
 from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
 from epprof_nb.table import Names, Table
+from epprof_nb.testing import synthetic_profile
 
 MS = 1_000_000
 HOSTILE = "<script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">"
@@ -76,3 +77,11 @@ def known_profile() -> Profile:
     return Profile(
         {"ops": ops, "activities": activities, "api_calls": calls}, info, {"In[3]": SOURCE}
     )
+
+
+def training_loop() -> Profile:
+    """Three thousand activities of a training loop, its ops, lines and kernels."""
+    return synthetic_profile(activities=3000)
+
+
+PROFILES = {"known": known_profile, "loop": training_loop}

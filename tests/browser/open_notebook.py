@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tests.browser.notebooks import KNOWN
-
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 WAIT_MS = 60_000
+IMPORT = "from tests.browser.known import PROFILES"
 
 
 class OpenNotebook:
@@ -50,8 +49,13 @@ class OpenNotebook:
         ended = re.compile(rf"^(?!{re.escape(before)}$)\[\d+\]:$")
         expect(prompt).to_have_text(ended, timeout=WAIT_MS)
 
-    def show(self, source: str = f"{KNOWN}\nlive = known_profile().timeline().widget()") -> Page:
-        """Run the first cell, which shows a live view; the page, once the view is complete."""
+    def show(self, profile: str = "known") -> Page:
+        """Show the live view of one of `known.PROFILES`, in Python `live`; the page."""
+        view = "live = prof.timeline().widget()"
+        return self.show_by(f"{IMPORT}\nprof = PROFILES[{profile!r}]()\n{view}")
+
+    def show_by(self, source: str) -> Page:
+        """Run code in the first cell that shows a live view; the page with all of the view."""
         page = self.page
         page.mouse.move(2, 2)
         # Whatever a test left behind in the view before goes with it.

@@ -33,18 +33,18 @@ def _bytes_held(page) -> int:
 
 
 def test_running_a_cell_again_frees_what_its_view_held(in_jupyterlab):
-    page = in_jupyterlab.show(HELD)
+    page = in_jupyterlab.show_by(HELD)
     assert in_jupyterlab.told(FREED).endswith("[False]")
     once = _bytes_held(page)
     for _ in range(3):
-        in_jupyterlab.show(HELD)
+        in_jupyterlab.show_by(HELD)
     assert in_jupyterlab.told(FREED).endswith("[True, True, True, False]")
     assert page.locator(".epprof-live").count() == 1
     assert _bytes_held(page) < once + SOME
 
 
 def test_clearing_an_output_frees_its_view(in_jupyterlab):
-    page = in_jupyterlab.show(HELD)
+    page = in_jupyterlab.show_by(HELD)
     in_jupyterlab.run(1, "made.clear(); made.append(weakref.ref(live.prepared.profile))")
     shown = _bytes_held(page)
     in_jupyterlab.cell(0).locator(".jp-InputPrompt").click()
@@ -58,7 +58,7 @@ def test_clearing_an_output_frees_its_view(in_jupyterlab):
 
 
 def test_a_view_scrolled_out_of_sight_or_folded_lives_on(in_jupyterlab):
-    page = in_jupyterlab.show(HELD)
+    page = in_jupyterlab.show_by(HELD)
     view = page.locator(".epprof-live")
     in_jupyterlab.run(2, "for i in range(400): print(i)")
     page.locator(".jp-Notebook .jp-CodeCell").last.scroll_into_view_if_needed()

@@ -14,10 +14,11 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def page(viewed):
+def page(shows):
     """The known profile of 100 ms, its timeline focused."""
-    viewed.locator(".ep-timeline").focus()
-    return viewed
+    page = shows()
+    page.locator(".ep-timeline").focus()
+    return page
 
 
 def test_lanes_fold_and_unfold_by_pointer_and_all_by_key(page):

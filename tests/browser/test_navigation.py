@@ -12,10 +12,11 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def page(viewed):
+def page(shows):
     """The known profile of 100 ms, its timeline focused."""
-    viewed.locator(".ep-timeline").focus()
-    return viewed
+    page = shows()
+    page.locator(".ep-timeline").focus()
+    return page
 
 
 def test_the_wheel_zooms_at_the_pointer_and_pans_with_shift(page):

@@ -7,6 +7,7 @@ import pytest
 from tiny import activity, kernel, line, op, profile
 
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.views import search
 from epprof_nb.views.answers import answer
 from epprof_nb.views.prepared import Prepared
 from epprof_nb.views.tables import as_columns, offered, query, table
@@ -53,7 +54,26 @@ def test_a_query_sorts_and_filters_all_rows():
 
 def test_a_query_takes_what_is_no_regular_expression_as_text():
     frame = profile([op(1, "gemm<float>(int", 0, 1), op(2, "b", 0, 1)]).by_op()
-    assert values(query(frame, pattern="FLOAT>("), "name") == ["gemm<float>(int"]
+    found = query(frame, pattern="FLOAT>(")
+    assert values(found, "name") == ["gemm<float>(int"]
+    assert found["note"].startswith("Not a regular expression")
+    assert query(frame, pattern="f.oat")["note"] == ""
+
+
+def test_a_query_that_never_ends_is_taken_as_text(monkeypatch):
+    monkeypatch.setattr(search, "_SECONDS", 0.4)
+    frame = profile([op(1, "a" * 200 + "!", 0, 1), op(2, "(a+)+$", 0, 1)]).by_op()
+    found = query(frame, pattern="(a+)+$")
+    assert values(found, "name") == ["(a+)+$"]
+    assert "took more than" in found["note"]
+
+
+def test_a_query_looks_at_every_text_and_not_at_what_is_missing():
+    lines = [line(1, 1, 0, 1), line(2, 2, 1, 2), line(3, 1, 2, 3, cell="In[2]")]
+    frame = profile(lines, sources={"In[1]": "x = load()\ny = x"}).by_line()
+    assert values(query(frame, pattern=r"^x = l.*\)$"), "source") == ["x = load()"]
+    assert values(query(frame, pattern=r"^In\[2"), "line") == [1]
+    assert values(query(frame, pattern="^$|none|nan"), "line") == []
 
 
 def test_python_answers_for_a_table():

@@ -2,6 +2,7 @@
 
 import { isText } from "./columns.ts";
 import type { TableData } from "./model.ts";
+import { compile } from "./pattern.ts";
 import { order } from "./sort.ts";
 
 export interface Sort {
@@ -16,20 +17,35 @@ export interface Arranged {
   note: string;
 }
 
-/** Whether a text holds the pattern, as it is written or as a regular expression. */
-export function matcher(pattern: string): { fits: (text: string) => boolean; note: string } {
-  const wanted = pattern.toLowerCase();
-  try {
-    const expression = new RegExp(pattern, "iu");
-    return {
-      fits: (text) => text.toLowerCase().includes(wanted) || expression.test(text),
-      note: "",
-    };
-  } catch {
-    return {
-      fits: (text) => text.toLowerCase().includes(wanted),
-      note: "Not a regular expression: looked for as text.",
-    };
+/** Finds texts that hold the pattern, as it is written or as a regular expression. */
+export class Matcher {
+  /** Why the pattern is read as text only, as far as is known by now. */
+  note = "";
+  readonly #wanted: string;
+  readonly #test: ((text: string) => boolean) | undefined;
+
+  constructor(pattern: string) {
+    this.#wanted = pattern.toLowerCase();
+    try {
+      this.#test = compile(pattern, true);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  fits(text: string): boolean {
+    if (text.toLowerCase().includes(this.#wanted)) return true;
+    if (!this.#test || this.note) return false;
+    try {
+      return this.#test(text);
+    } catch (error) {
+      this.#refuse(error);
+      return false;
+    }
+  }
+
+  #refuse(error: unknown): void {
+    this.note = `${error instanceof Error ? error.message : error} Looked for as text.`;
   }
 }
 
@@ -38,10 +54,10 @@ export function arrange(table: TableData, sort: Sort, pattern: string): Arranged
   const length = table.columns[0]?.values.length ?? 0;
   const rows = key ? order(key.values, sort.descending) : [...Array(length).keys()];
   if (!pattern) return { rows, note: "" };
-  const { fits, note } = matcher(pattern);
+  const matcher = new Matcher(pattern);
   const texts = table.columns.filter(({ name }) => isText(name));
   const kept = rows.filter((i) =>
-    texts.some(({ values }) => values[i] !== null && fits(String(values[i]))),
+    texts.some(({ values }) => values[i] !== null && matcher.fits(String(values[i]))),
   );
-  return { rows: kept, note };
+  return { rows: kept, note: matcher.note };
 }

@@ -1,6 +1,6 @@
 // The tree of the breakdown as an icicle: from the session on top down to the kernels.
 
-import { matcher } from "./arrange.ts";
+import { Matcher } from "./arrange.ts";
 import { h } from "./dom.ts";
 import { count, percent, shorten } from "./format.ts";
 import { Frames } from "./frames.ts";
@@ -116,11 +116,12 @@ export class Icicle {
     this.#pattern = pattern;
     this.#found = null;
     if (pattern) {
-      const { fits, note } = matcher(pattern);
+      const matcher = new Matcher(pattern);
+      const fits = (text: string): boolean => matcher.fits(text);
       const { found, share } = this.tree.find(fits, this.#placed.values);
       this.#found = found;
       this.said(
-        [`${count(found.size)} found, ${percent(share)} of the whole`, note]
+        [`${count(found.size)} found, ${percent(share)} of the whole`, matcher.note]
           .filter(Boolean)
           .join(" · "),
       );

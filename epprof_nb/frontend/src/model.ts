@@ -22,8 +22,9 @@ export interface TableData {
   columns: { name: string; values: Cell[] }[];
   /** Rows of the whole table; those sent may be fewer. */
   rows: number;
-  /** Rows that the asked pattern left, where Python filtered. */
+  /** Rows that the asked pattern left, where Python filtered; and why it is read as text only. */
   found?: number;
+  note?: string;
 }
 
 export interface LineTotals {

@@ -8,10 +8,10 @@ const BUDGET_MS = 400;
 /**
  * The pattern as a test of names; case matters where it has a capital letter.
  *
- * Throws an Error with words for the reader. A browser cannot end a search that never ends, so
- * patterns that repeat what repeats are refused.
+ * Throws an Error with words for the reader, and so does the test once it has taken too long. A
+ * browser cannot end a search that never ends, so patterns that repeat what repeats are refused.
  */
-export function compile(pattern: string): (name: string) => boolean {
+export function compile(pattern: string, ignoreCase?: boolean): (name: string) => boolean {
   if (pattern.length > CHARACTERS) {
     throw new Error(`A pattern has at most ${CHARACTERS} characters.`);
   }
@@ -22,24 +22,22 @@ export function compile(pattern: string): (name: string) => boolean {
   const capitals = /[A-Z]/.test(pattern.replace(/\\./g, ""));
   let expression: RegExp;
   try {
-    expression = new RegExp(pattern, capitals ? "" : "i");
+    expression = new RegExp(pattern, (ignoreCase ?? !capitals) ? "i" : "");
   } catch {
     throw new Error("Not a regular expression.");
   }
-  return (name) => expression.test(name.slice(0, NAME_CHARACTERS));
+  const until = performance.now() + BUDGET_MS;
+  return (name) => {
+    if (performance.now() > until) throw new Error("The pattern takes too long: repeat less.");
+    return expression.test(name.slice(0, NAME_CHARACTERS));
+  };
 }
 
 /** Which of the names match, as one value a name; an Error where it takes too long. */
 export function matches(names: string[], pattern: string): Uint8Array {
-  const found = new Uint8Array(names.length);
-  if (!pattern) return found;
+  if (!pattern) return new Uint8Array(names.length);
   const test = compile(pattern);
-  const until = performance.now() + BUDGET_MS;
-  names.forEach((name, i) => {
-    found[i] = test(name) ? 1 : 0;
-    if (performance.now() > until) throw new Error("The pattern takes too long: repeat less.");
-  });
-  return found;
+  return Uint8Array.from(names, (name) => (test(name) ? 1 : 0));
 }
 
 /** Whether a repeated group holds repeats or alternatives, and how many repeats there are. */

@@ -21,6 +21,9 @@ export class SpanPanel {
     "aria-label": "The marked span",
     hidden: true,
   });
+  readonly #head = h("div", { class: "ep-span-head" });
+  /** What is known of the span before, until there is more to tell of this one. */
+  readonly #body = h("div", { class: "ep-span-body" });
   #span: Range | null = null;
   #asked = false;
 
@@ -28,41 +31,53 @@ export class SpanPanel {
     private readonly supply: Supply,
     private readonly word: string,
     private readonly actions: SpanActions,
-  ) {}
+  ) {
+    this.element.append(this.#head, this.#body);
+  }
 
   /** Shows the breakdown of a span; while answers are awaited only the latest span counts. */
   async show(span: Range | null): Promise<void> {
     this.#span = span;
     this.element.hidden = span === null;
-    if (!span || this.#asked) return;
+    if (!span) {
+      this.#body.replaceChildren();
+      return;
+    }
+    this.#name(span);
+    this.element.ariaBusy = "true";
+    if (this.#asked) return;
     this.#asked = true;
     try {
       const told = await this.supply.span(span);
       if (this.#span) this.#fill(told);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      this.element.replaceChildren(h("p", { class: "ep-warn" }, text));
+      this.#body.replaceChildren(h("p", { class: "ep-warn" }, text));
     } finally {
       this.#asked = false;
     }
     if (this.#span && this.#span !== span) await this.show(this.#span);
+    else this.element.ariaBusy = "false";
   }
 
-  #fill(told: SpanTold): void {
-    const length = Math.max(told.end - told.start, 1);
+  /** Says which span it is: that needs no answer. */
+  #name(span: Range): void {
     const button = (text: string, run: () => void): HTMLElement => {
       const one = h("button", { type: "button", class: "ep-link" }, text);
       one.addEventListener("click", run);
       return one;
     };
-    const head = h(
-      "div",
-      { class: "ep-span-head" },
-      h("strong", {}, duration(told.end - told.start)),
-      h("span", { class: "ep-faint" }, `from ${moment(told.start)} to ${moment(told.end)}`),
-      button("zoom in", () => this.actions.zoom({ start: told.start, end: told.end })),
+    const [start, end] = [Math.round(span.start), Math.round(span.end)];
+    this.#head.replaceChildren(
+      h("strong", {}, duration(end - start)),
+      h("span", { class: "ep-faint" }, `from ${moment(start)} to ${moment(end)}`),
+      button("zoom in", () => this.actions.zoom(span)),
       button("clear", () => this.actions.clear()),
     );
+  }
+
+  #fill(told: SpanTold): void {
+    const length = Math.max(told.end - told.start, 1);
     const numbers = h("dl", { class: "ep-span-numbers" });
     const add = (label: string, value: string): void =>
       numbers.append(h("div", {}, h("dt", {}, label), h("dd", {}, value)));
@@ -74,9 +89,9 @@ export class SpanPanel {
     if (told.kernels) add("kernels", count(told.kernels));
     if (told.copies) add("copies", `${count(told.copies)} (${size(told.bytes)})`);
     if (told.sets) add("sets", count(told.sets));
-    this.element.replaceChildren(head, numbers);
+    this.#body.replaceChildren(numbers);
     if (told.device_ns > 0) {
-      this.element.append(
+      this.#body.append(
         h(
           "div",
           { class: "ep-span-tables" },
@@ -84,11 +99,11 @@ export class SpanPanel {
           this.#table("by kernel and copy", "name", told.names, told.device_ns),
         ),
       );
-    } else this.element.append(h("p", { class: "ep-empty" }, "The device did nothing here."));
+    } else this.#body.append(h("p", { class: "ep-empty" }, "The device did nothing here."));
     if (told.approximate) {
       const text =
         "About: some rectangles of this page stand for several events. Times are clipped to the span.";
-      this.element.append(h("p", { class: "ep-note" }, text));
+      this.#body.append(h("p", { class: "ep-note" }, text));
     }
   }
 

@@ -1,6 +1,6 @@
 // The breakdown's tables: by op, kernel, line and so on, to be sorted, filtered and copied.
 
-import { arrange, matcher, type Sort } from "./arrange.ts";
+import { arrange, type Sort } from "./arrange.ts";
 import { type Column, fitting, label, lettersIn, subject, telling } from "./columns.ts";
 import { copy } from "./copy.ts";
 import { h } from "./dom.ts";
@@ -124,7 +124,7 @@ export class Tables {
     const { rows, note } =
       table.found === undefined
         ? arrange(table, sorted, pattern)
-        : { rows: [...Array(embedded(table)).keys()], note: matcher(pattern).note };
+        : { rows: [...Array(embedded(table)).keys()], note: table.note ?? "" };
     const chosen = this.#chosen.get(this.#by);
     const { columns, letters } = chosen
       ? {

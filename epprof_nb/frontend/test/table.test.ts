@@ -84,6 +84,12 @@ describe("filtering", () => {
     expect(rows).toEqual([0]);
     expect(note).toContain("Not a regular expression");
   });
+  test("takes as text what a browser might never end to look for", () => {
+    const long = { rows: 1, columns: [{ name: "name", values: [`${"a".repeat(200)}!`] }] };
+    const { rows, note } = arrange(long, { column: "name", descending: false }, "(a+)+$");
+    expect(rows).toEqual([]);
+    expect(note).toContain("Looked for as text");
+  });
 });
 
 describe("copying", () => {
