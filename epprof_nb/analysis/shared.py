@@ -12,6 +12,7 @@ from epprof_nb.analysis.attribute import Attribution, device_work, launch_delays
 from epprof_nb.analysis.intervals import Times, union
 from epprof_nb.analysis.lookup import distinct, pieces
 from epprof_nb.analysis.optree import OpTree
+from epprof_nb.once import once
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -39,7 +40,7 @@ class Shared:
         self._sums: dict[Attribution, dict[str, _Int]] = {}
         self._busy: dict[int | None, tuple[Times, Times]] = {}
 
-    @cached_property
+    @once
     def tree(self) -> OpTree:
         """The tree of the ops."""
         return OpTree(self._profile.tables["ops"])

@@ -25,13 +25,13 @@ class Blocks:
     Parameters
     ----------
     series
-        The series; `Series.first` and the length of `Series.order` must be right.
+        The series; its order must be right by the time it is finished, and its length at once.
     """
 
     def __init__(self, series: Series) -> None:
         self._series = series
         blocks = -(-len(series.order) // BLOCK)
-        self._opening, self._longest, self._gains = np.zeros((3, blocks), np.int64)
+        self._longest, self._gains = np.zeros((2, blocks), np.int64)
         self._low, self._high = _AFTER, _BEFORE
         # Of each series, the event before those that come next.
         self._started, self._ended = np.full((2, len(series)), _BEFORE)
@@ -59,13 +59,9 @@ class Blocks:
         count = (at + size - 1) // BLOCK - first + 1
         blocks = ragged(first, count)
         edges = blocks * BLOCK - np.repeat(at - cut[:-1], count)
-        begins = np.cumsum(count) - count
-        edges[begins] = cut[:-1]
-        # A block may have begun in another stretch, of its series or of the one before.
-        opens = np.ones(len(blocks), np.bool_)
-        opens[begins] = at % BLOCK == 0
-        self._opening[blocks[opens]] = start[edges[opens]]
+        edges[np.cumsum(count) - count] = cut[:-1]
         length = np.subtract(end, start, out=start)
+        # A block may have begun in another stretch, of its series or of the one before.
         np.maximum.at(self._longest, blocks, np.maximum.reduceat(length, edges))
         np.add.at(self._gains, blocks, np.add.reduceat(length, edges))
 
@@ -93,7 +89,8 @@ class Blocks:
     def finish(self) -> list[int]:
         """Hand the series its columns; return the series that are not in order."""
         series = self._series
-        series.opening, series.longest = self._opening, self._longest
+        series.opening = series.start[series.order[::BLOCK]]
+        series.longest = self._longest
         series.overlapping = self._overlapping
         series.span = (self._low, self._high) if len(series.order) else (0, 0)
         _count_once(series, self._gains)

@@ -55,14 +55,20 @@ class Codes:
             return cls(np.empty(0, np.uint8), [])
         if all((column[piece] == column[0]).all() for piece in pieces(len(column))):
             return cls(np.zeros(len(column), np.uint8), [int(column[0])])
-        low, high = int(column.min()), int(column.max())
+        # Most columns have few values close together: for these one pass over them is enough.
+        codes = np.empty(len(column), np.uint8)
+        bounds = []
+        for piece in pieces(len(column)):
+            mine = column[piece]
+            bounds.append((mine.min(), mine.max()))
+            codes[piece] = mine
+        low, high = int(min(bounds)[0]), int(max(most for _, most in bounds))
         if high - low >= _RANGE:
             return cls._of_far(column)
-        codes = np.empty(len(column), short(high - low))
-        # What is cut off of the numbers changes nothing about their differences.
-        base = np.array(low).astype(codes.dtype)
-        for piece in pieces(len(column)):
-            np.subtract(column[piece].astype(codes.dtype), base, out=codes[piece])
+        if high - low >= 256:
+            codes = column.astype(np.uint16)
+        # What was cut off of the numbers changes nothing about their differences.
+        codes -= np.array(low).astype(codes.dtype)
         values = _values(codes, high - low + 1)
         if len(values) == high - low + 1:
             return cls(codes, range(low, high + 1))

@@ -119,13 +119,13 @@ def device_names(info: Mapping[str, Any]) -> dict[int, str]:
     }
 
 
-def _thread_lanes(profile: Profile, lanes: list[Lane]) -> tuple[Codes, Codes]:
+def _thread_lanes(profile: Profile, calling: Codes, lanes: list[Lane]) -> tuple[Codes, Codes]:
     """Append the host's lanes; give the lane of each op and of each API call."""
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
     # Ops kept from an earlier profile, for what they captured, have no place on this clock.
     shown = ~ops.names("status").equals("earlier")
     cells = np.flatnonzero(ops.names("category").equals("cell") & shown)
-    op_thread, calling = Codes.of(ops["thread_id"]), Codes.of(calls["thread_id"])
+    op_thread = Codes.of(ops["thread_id"])
     if not shown.all():
         op_thread = Codes.combined(op_thread, Codes.of(shown.view(np.uint8))).named(
             lambda key: key[0] if key[1] else None
@@ -151,11 +151,14 @@ def _thread_lanes(profile: Profile, lanes: list[Lane]) -> tuple[Codes, Codes]:
     return op_thread.named(op_lanes.get), calling.named(call_lanes.get)
 
 
-def _stream_lanes(profile: Profile, lanes: list[Lane]) -> Codes:
+def _streams(activities: Table) -> Codes:
+    """Device, context and stream of each activity."""
+    names = ("device_id", "context_id", "stream_id")
+    return Codes.combined(*(Codes.of(activities[name]) for name in names))
+
+
+def _stream_lanes(profile: Profile, codes: Codes, lanes: list[Lane]) -> Codes:
     """Append a lane for each stream; give the lane of each activity."""
-    activities = profile.tables["activities"]
-    columns = [Codes.of(activities[name]) for name in ("device_id", "context_id", "stream_id")]
-    codes = Codes.combined(*columns)
     # By device, then stream.
     keys = sorted(codes.values, key=lambda key: (key[0], key[2], key[1]))
     names = device_names(profile.info)
@@ -180,13 +183,15 @@ def _stream_lanes(profile: Profile, lanes: list[Lane]) -> Codes:
 def build(profile: Profile, work: Work) -> Layout:
     """Lay out a whole profile, so that every window of it finds its events in the same place."""
     lanes: list[Lane] = []
-    op_lane, call_lane = _thread_lanes(profile, lanes)
-    stream_lane = _stream_lanes(profile, lanes)
+    tables = profile.tables
     # Waits are drawn on a line of their own at a lane's foot: they may overlap the work.
     foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(KINDS))]
-    tables = profile.tables
     # Most of the work is done in NumPy, which lets other threads run.
     with ThreadPoolExecutor(2) as pool:
+        streams = pool.submit(_streams, tables["activities"])
+        calling = Codes.of(tables["api_calls"]["thread_id"])
+        op_lane, call_lane = _thread_lanes(profile, calling, lanes)
+        stream_lane = _stream_lanes(profile, streams.result(), lanes)
         activities = pool.submit(_place, tables["activities"], stream_lane, Codes(work.kinds, foot))
         calls = pool.submit(_place, tables["api_calls"], call_lane, _FLAT)
         ops = _place(tables["ops"], op_lane, Codes.of(_levels(profile, work)))

@@ -60,14 +60,13 @@ class Prepared:
         return [low, max(high, low + 1)]
 
     def hurry(self) -> None:
-        """Compute what the first picture needs, on two threads."""
-        with ThreadPoolExecutor(1) as pool:
-            kinds = pool.submit(lambda: self.work.kinds)
-            _ = self.work.tree
-            kinds.result()
-            colours = pool.submit(lambda: self.work.time_until)
+        """Compute what the first picture needs, on several threads."""
+        work = self.work
+        with ThreadPoolExecutor(2) as pool:
+            kinds, time = (pool.submit(getattr, work, name) for name in ("kinds", "time_until"))
             _ = self.layout
-            colours.result()
+            kinds.result()
+            time.result()
 
     @cached_property
     def gaps(self) -> pd.DataFrame:

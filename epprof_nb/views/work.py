@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.lookup import pieces
 from epprof_nb.analysis.shared import Shared
+from epprof_nb.once import once
 
 if TYPE_CHECKING:
     from typing import Any
@@ -44,12 +45,12 @@ class Work:
         self._profile = profile
         self._shared = shared or Shared(profile)
 
-    @cached_property
+    @property
     def tree(self) -> OpTree:
         """The tree of the ops."""
         return self._shared.tree
 
-    @cached_property
+    @once
     def kinds(self) -> npt.NDArray[np.uint8]:
         """Code in `KINDS` of each activity's kind, uint8; 0 for a kind not known."""
         return kind_codes(self._profile)

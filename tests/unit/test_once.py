@@ -1,0 +1,58 @@
+"""What several threads ask for is computed by one of them."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
+
+import pytest
+
+from epprof_nb.once import once
+
+
+class Asked:
+    def __init__(self):
+        self.times = 0
+        self.together = Barrier(4)
+
+    @once
+    def value(self):
+        """What is asked for."""
+        self.times += 1
+        sleep(0.02)
+        return [self.other]
+
+    @once
+    def other(self):
+        return self.times
+
+
+def test_threads_that_ask_at_once_get_the_same_value():
+    asked = Asked()
+
+    def ask():
+        asked.together.wait()
+        return asked.value
+
+    with ThreadPoolExecutor(4) as pool:
+        found = [asking.result() for asking in [pool.submit(ask) for _ in range(4)]]
+    assert all(value is found[0] for value in found)
+    assert (asked.times, found[0]) == (1, [1])
+    assert Asked().value == [1]
+    assert Asked.value.__doc__ == "What is asked for."
+
+
+def test_what_fails_is_computed_again():
+    class Fails:
+        tries = 0
+
+        @once
+        def value(self):
+            self.tries += 1
+            if self.tries == 1:
+                raise ValueError("not yet")
+            return self.tries
+
+    fails = Fails()
+    with pytest.raises(ValueError, match="not yet"):
+        print(fails.value)
+    assert fails.value == 2
