@@ -68,9 +68,7 @@ class Choice:
         if self._wanted is not None:
             inside &= self._prepared.selections.of(self._wanted).selected.lit["act"]
         if self.span is not None:
-            marked = np.zeros(len(activities), np.bool_)
-            marked[self._prepared.moments.rows(*self.span)] = True
-            inside &= marked
+            inside &= self._prepared.moments.marked(*self.span)
         rows = np.flatnonzero(inside)
         # Only the chosen rows become a DataFrame: there may be millions of others.
         frame = activities.take(rows).to_frame()

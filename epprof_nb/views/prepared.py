@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from epprof_nb.analysis.idle import gaps
 from epprof_nb.analysis.shared import Shared
 from epprof_nb.views import counters, findings, layout, lines, summary, tables, work
+from epprof_nb.views.calls import Calls
 from epprof_nb.views.counted import Counted
 from epprof_nb.views.moments import Moments
 from epprof_nb.views.selections import Selections
 from epprof_nb.views.series import EARLIEST, LATEST
+from epprof_nb.views.sums import Adding, Sums
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,9 +116,19 @@ class Prepared:
         return self.breakdown("op")
 
     @cached_property
+    def calls(self) -> Calls:
+        """The API calls by correlation id."""
+        return Calls(self.profile.tables["api_calls"])
+
+    @cached_property
     def moments(self) -> Moments:
         """The activities by time."""
         return Moments(self.profile.tables["activities"])
+
+    @cached_property
+    def sums(self) -> list[Sums]:
+        """What each of the pieces of `moments` adds up to."""
+        return Adding(self).of_each(self.moments.pieces)
 
     @cached_property
     def device_work(self) -> npt.NDArray[np.bool_]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.analysis.lookup import pieces
 from epprof_nb.schema import MISSING
 from epprof_nb.views.describe import PREFIXES
 from epprof_nb.views.layout import MAX_ROWS
 from epprof_nb.views.lines import source_line
+from epprof_nb.views.passes import Some, among
 from epprof_nb.views.select import event_row
 from epprof_nb.views.units import shorten
 from epprof_nb.views.work import FIRST_WAIT
@@ -135,9 +137,8 @@ def _call_of(prepared: Prepared, row: int) -> int | None:
     correlation = int(tables["activities"]["correlation_id"][row])
     if correlation == MISSING:
         return None
-    # Of calls that share an id, as a runtime call and the driver call within, the first counts.
-    calls = np.flatnonzero(tables["api_calls"]["correlation_id"] == correlation)
-    return int(calls[0]) if len(calls) else None
+    call = int(prepared.calls.first(np.array([correlation]))[0])
+    return None if call < 0 else call
 
 
 def _delay(prepared: Prepared, row: int, call: int) -> int:
@@ -156,39 +157,31 @@ def _launched(
     activities = tables["activities"]
     if prefix == "act":
         return np.array([row]), 1
+    tree, inside = work.tree, np.empty(0, np.bool_)
+    correlation = MISSING
     if prefix == "api":
         correlation = int(tables["api_calls"]["correlation_id"][row])
         if correlation == MISSING:
             return np.empty(0, np.int64), 0
-        found = np.flatnonzero(activities["correlation_id"] == correlation)
     else:
-        tree = work.tree
         inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
-        found = np.flatnonzero(np.append(inside, np.False_)[work.activity_op])
-        # A wait is the host's: no work was launched.
-        found = found[work.kinds[found] < FIRST_WAIT]
-    total = len(found)
-    if total > FLOWS:
-        found = _some(found, activities["start_ns"][found], activities["end_ns"][found], window)
-    length = activities["end_ns"][found] - activities["start_ns"][found]
-    return found[np.argsort(-length, kind="stable")], total
-
-
-def _some(rows: Ints, start: Ints, end: Ints, window: tuple[float, float] | None) -> Ints:
-    """Return `FLOWS` of the rows: the longest, and others evenly over the window, then outside.
-
-    Evenly in the order of the table, in which the rows of each stream ascend in time as a rule.
-    """
-    near = np.ones(len(rows), np.bool_)
-    if window is not None:
-        near = (start <= window[1]) & (end >= window[0])
-    chosen = np.zeros(len(rows), np.bool_)
-    chosen[np.argmax(end - start)] = True
-    for part in (near, ~near):
-        left = np.flatnonzero(part & ~chosen)
-        take = min(FLOWS - int(chosen.sum()), len(left))
-        chosen[left[np.linspace(0, len(left) - 1, take).round().astype(np.int64)]] = True
-    return rows[chosen]
+        inside = np.append(inside, np.False_)  # row -1, no op
+    some = Some(FLOWS)
+    for piece in pieces(len(activities)):
+        if prefix == "api":
+            mine = activities["correlation_id"][piece] == correlation
+        else:
+            # A wait is the host's: no work was launched.
+            mine = inside[tree.rows(activities["op_id"][piece])]
+            mine &= work.kinds[piece] < FIRST_WAIT
+        if not mine.any():
+            continue
+        start, end = activities["start_ns"][piece], activities["end_ns"][piece]
+        near = None if window is None else (start <= window[1]) & (end >= window[0])
+        some.add(piece.start, end - start, mine, near)
+    rows = some.rows
+    length = activities["end_ns"][rows] - activities["start_ns"][rows]
+    return rows[np.argsort(-length, kind="stable")], some.total
 
 
 def _flows(
@@ -202,17 +195,13 @@ def _flows(
         return [[source, event(prepared, "act", a)] for a in activities.tolist()]
     ids = tables["activities"]["correlation_id"][activities]
     owners = prepared.work.tree.rows(tables["activities"]["op_id"][activities])
-    calls = tables["api_calls"]["correlation_id"]
-    near = np.flatnonzero(np.isin(calls, ids[ids != MISSING]))
-    first: dict[int, int] = {}
-    for call in near.tolist():
-        first.setdefault(int(calls[call]), call)
+    calls = prepared.calls.first(ids)
     flows = []
-    for activity, correlation, op in zip(
-        activities.tolist(), ids.tolist(), owners.tolist(), strict=True
+    for activity, call, op in zip(
+        activities.tolist(), calls.tolist(), owners.tolist(), strict=True
     ):
-        if correlation in first:
-            source = event(prepared, "api", first[correlation])
+        if call >= 0:
+            source = event(prepared, "api", call)
         elif op >= 0:
             source = event(prepared, "op", op)
         else:
@@ -230,12 +219,11 @@ def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
 
 
 def _same_name(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
-    codes = prepared.profile.tables[PREFIXES[prefix]].names("name").codes
-    mine = np.flatnonzero((codes == codes[row]) & prepared.layout.places()[prefix].drawn)
-    start = prepared.profile.tables[PREFIXES[prefix]]["start_ns"][mine]
-    if np.any(start[1:] < start[:-1]):
-        mine = mine[np.argsort(start, kind="stable")]
-    at = int(np.flatnonzero(mine == row)[0]) if row in mine else 0
-    before = event(prepared, prefix, int(mine[at - 1])) if at > 0 else None
-    after = event(prepared, prefix, int(mine[at + 1])) if at + 1 < len(mine) else None
-    return {"before": before, "after": after, "number": at + 1, "count": len(mine)}
+    table = prepared.profile.tables[PREFIXES[prefix]]
+    found = among(table.names("name").codes, prepared.layout.places()[prefix], row)
+    return {
+        "before": None if found.before is None else event(prepared, prefix, found.before),
+        "after": None if found.after is None else event(prepared, prefix, found.after),
+        "number": found.number,
+        "count": found.total,
+    }

@@ -5,20 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.analysis.breakdown import NO_OP
-from epprof_nb.analysis.intervals import union
-from epprof_nb.analysis.lookup import add_up
-from epprof_nb.schema import MISSING
 from epprof_nb.views.layout import device_names
-from epprof_nb.views.work import KERNEL, MEMCPY, MEMSET
+from epprof_nb.views.sums import Adding, ByName, joined
 
 if TYPE_CHECKING:
     from epprof_nb.table import Names
     from epprof_nb.views.prepared import Prepared
-
-Ints = npt.NDArray[np.int64]
 
 _NO_NAME = "(no name)"
 
@@ -55,54 +49,43 @@ def breakdown(prepared: Prepared, start_ns: int, end_ns: int, top: int = 12) -> 
             there are: by the op that launched, and by the name of the kernel, copy or set. Each
             adds up to ``device_ns``.
     """
-    profile, work = prepared.profile, prepared.work
-    activities = profile.tables["activities"]
-    rows = prepared.moments.rows(start_ns, end_ns)
-    rows = rows[prepared.device_work[rows]]
-    kinds = work.kinds[rows]
-    begin = np.maximum(activities["start_ns"][rows], start_ns)
-    end = np.minimum(activities["end_ns"][rows], end_ns)
-    spent = np.maximum(end - begin, 0)
-    copies = kinds == MEMCPY
-    names = activities.names("name")
-    op_names = profile.tables["ops"].names("name")
-    # Row -1, no op, is the last element: no name.
-    op_codes = np.append(op_names.codes, np.int32(MISSING))[work.activity_op[rows]]
+    profile, moments = prepared.profile, prepared.moments
+    pieces = [prepared.sums[n] for n in np.flatnonzero(moments.whole(start_ns, end_ns)).tolist()]
+    adding = Adding(prepared)
+    parts = [adding.of(rows, start_ns, end_ns) for rows in moments.parts(start_ns, end_ns)]
+    counts, ops, names = zip(adding.of(slice(0, 0)), *pieces, *parts, strict=True)
+    kernels, copies, sets, moved, spent = np.sum(counts, axis=0).tolist()
     return {
         "start": start_ns,
         "end": end_ns,
-        "devices": _busy(prepared, rows, begin, end),
-        "device_ns": int(spent.sum()),
-        "kernels": int((kinds == KERNEL).sum()),
-        "copies": int(copies.sum()),
-        "sets": int((kinds == MEMSET).sum()),
-        "bytes": int(np.maximum(activities["bytes"][rows[copies]], 0).sum()),
-        "ops": _table(op_codes, op_names, spent, NO_OP, top),
-        "names": _table(names.codes[rows], names, spent, _NO_NAME, top),
+        "devices": _busy(prepared, start_ns, end_ns),
+        "device_ns": spent,
+        "kernels": kernels,
+        "copies": copies,
+        "sets": sets,
+        "bytes": moved,
+        "ops": _table(joined(ops), profile.tables["ops"].names("name"), NO_OP, top),
+        "names": _table(joined(names), profile.tables["activities"].names("name"), _NO_NAME, top),
     }
 
 
-def _busy(prepared: Prepared, rows: Ints, begin: Ints, end: Ints) -> list[dict[str, Any]]:
-    profile = prepared.profile
-    on = profile.tables["activities"]["device_id"]
-    names = device_names(profile.info)
+def _busy(prepared: Prepared, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
+    names = device_names(prepared.profile.info)
     told = []
-    for device in (b.device_id for b in prepared.summary.busy):
-        mine = on[rows] == device
-        starts, ends = union(begin[mine], end[mine])
+    for device in sorted({lane.device for lane in prepared.layout.lanes if lane.device >= 0}):
+        starts, ends = prepared.shared.busy(device)
+        inside = slice(np.searchsorted(ends, start_ns, "right"), np.searchsorted(starts, end_ns))
+        begin, stop = np.maximum(starts[inside], start_ns), np.minimum(ends[inside], end_ns)
         name = names.get(device, f"device {device}")
-        told.append({"device": device, "name": name, "busy": int((ends - starts).sum())})
+        told.append({"device": device, "name": name, "busy": int((stop - begin).sum())})
     return told
 
 
-def _table(
-    codes: npt.NDArray[np.int32], names: Names, spent: Ints, missing: str, top: int
-) -> dict[str, Any]:
-    """Add up times by name, the longest first; code -1 counts as `missing`."""
-    text = [*names.categories, missing]
-    total = add_up(codes.astype(np.int64), spent, len(names.categories))
-    count = np.roll(np.bincount(codes + 1, minlength=len(text)), -1)
-    order = np.lexsort((-count, -total))
-    order = order[count[order] > 0]
-    rows = [[text[i], int(count[i]), int(total[i])] for i in order[:top]]
+def _table(sums: ByName, names: Names, missing: str, top: int) -> dict[str, Any]:
+    """Return the names that took the most time, and how many there are."""
+    order = np.lexsort((-sums.number, -sums.spent))
+    rows = [
+        [names.categories[code] if code >= 0 else missing, int(number), int(spent)]
+        for code, number, spent in zip(*(column[order[:top]] for column in sums), strict=True)
+    ]
     return {"rows": rows, "total": len(order)}

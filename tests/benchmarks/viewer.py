@@ -12,16 +12,21 @@ import shutil
 import statistics
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.events import Window, events
-from epprof_nb.views.pack import pack_first, pack_window
+from epprof_nb.views.pack import headline, pack_first, pack_window
 from epprof_nb.views.page import View
 from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.related import related
+from epprof_nb.views.span import breakdown
 from tests.benchmarks.frame_rate import ARGUMENTS, drag, report
 from tests.benchmarks.harness import header
 from tests.live_host import LiveHost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 WIDTH = 1200
 STEPS = 40
@@ -73,6 +78,30 @@ def in_python(prepared: Prepared) -> None:
     spread("answer in Python", took)
     spread("message", sizes, "kB")
     spread("rectangles", rectangles, "  ")
+
+
+def of_everything(prepared: Prepared) -> None:
+    """Print what it takes to ask about all of the profile at once."""
+    low, high = prepared.time_range
+    ops = prepared.profile.tables["ops"]
+    widest = int((ops["end_ns"] - ops["start_ns"]).argmax())
+    questions: dict[str, Callable[[], object]] = {
+        "an op's relations": lambda: related(prepared, "op", widest, (low, high)),
+        "a kernel's relations": lambda: related(prepared, "act", 0),
+        "a span over everything": lambda: breakdown(prepared, low, high),
+        "an op that holds everything, lit": lambda: (
+            prepared.selections.of({"what": "event", "prefix": "op", "row": widest}).lit
+        ),
+    }
+    for name, ask in questions.items():
+        told = []
+        for _ in range(2):
+            prepared.selections.give({})
+            began, cpu = time.perf_counter(), time.process_time()
+            ask()
+            took, used = time.perf_counter() - began, time.process_time() - cpu
+            told.append(f"{took * 1e3:9,.1f} ms   ({used * 1e3:,.0f} ms of processor)")
+        print(f"{name:34} {told[0]}   again {told[1]}")
 
 
 def wander(host: LiveHost, x: float, y: float) -> None:
@@ -163,6 +192,10 @@ def main() -> None:
             f"{len(data) / 1e3:,.0f} kB"
         )
     in_python(prepared)
+    began = time.perf_counter()
+    headline(prepared)
+    print(f"{'headline, counted once':34} {(time.perf_counter() - began) * 1e3:9,.1f} ms")
+    of_everything(prepared)
     held = memory() - before
     print(f"{'memory beside the tables':34} {held / 1e6:9,.0f} MB   ({held / tables:.2f} of them)")
     in_browser(prepared, given.seconds)

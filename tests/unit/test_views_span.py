@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from tiny import activity, kernel, op, profile
 
+from epprof_nb.analysis.lookup import pieces
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.views import moments
 from epprof_nb.views.moments import Moments
 from epprof_nb.views.prepared import Prepared
 from epprof_nb.views.span import breakdown
@@ -55,8 +58,10 @@ def small(request):
     return profile([op(i, f"op {i % 2}", 0, 4_000) for i in range(1, 4)], rows)
 
 
+@pytest.mark.parametrize("piece", [1, 8, 1_000])
 @pytest.mark.parametrize("span", [(0, 4_000), (500, 1_700), (1_000, 1_001), (2_000, 2_000)])
-def test_a_span_counts_what_lies_in_it_and_clips_its_time(small, span):
+def test_a_span_counts_what_lies_in_it_and_clips_its_time(small, span, piece, monkeypatch):
+    monkeypatch.setattr(moments, "pieces", partial(pieces, size=piece))
     told = breakdown(Prepared(small), *span, top=100)
     expected, names, launchers, busy = by_hand(small.activities, small.ops, *span)
     assert told["device_ns"] == expected["device_ns"]
@@ -106,7 +111,20 @@ def test_spans_side_by_side_add_up_to_the_whole():
     assert sum(part["devices"][0]["busy"] for part in parts) == whole["devices"][0]["busy"]
 
 
+@pytest.mark.parametrize("piece", [1, 7, 1_000])
+def test_rows_of_a_span_are_those_with_a_part_in_it(small, piece, monkeypatch):
+    monkeypatch.setattr(moments, "pieces", partial(pieces, size=piece))
+    table = small.tables["activities"]
+    found = Moments(table)
+    for low, high in ((0, 4_000), (700, 1_900), (1_000, 1_001), (5_000, 6_000)):
+        expected = [
+            first < high and (last > low or first >= low)
+            for first, last in zip(table["start_ns"], table["end_ns"], strict=True)
+        ]
+        assert found.marked(low, high).tolist() == expected
+
+
 def test_moments_find_long_events_that_began_far_before():
     rows = [kernel(0, 1_000), *(kernel(i, i + 1) for i in range(1, 900))]
-    found = Moments(profile([], rows).tables["activities"]).rows(950, 960)
-    assert found.tolist() == [0]
+    found = Moments(profile([], rows).tables["activities"]).marked(950, 960)
+    assert np.flatnonzero(found).tolist() == [0]
