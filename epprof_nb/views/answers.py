@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.views.prepared import Prepared
 
-_MARGIN = 0.5
 
 
 class Reply(NamedTuple):
@@ -38,15 +37,11 @@ def _headline(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
 
 
 def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    # Half a window more on both sides: a small pan needs no new answer to look right.
-    start, end = float(request["start"]), float(request["end"])
-    margin = (end - start) * _MARGIN
-    width = min(max(float(request["width"]), 100), 8000) * (1 + 2 * _MARGIN)
     lanes = request.get("lanes")
     window = Window(
-        math.floor(start - margin),
-        math.ceil(end + margin),
-        width,
+        math.floor(float(request["start"])),
+        math.ceil(float(request["end"])),
+        min(max(float(request["width"]), 100), 16_000),
         None if lanes is None else (int(lanes[0]), int(lanes[1])),
     )
     wanted = request.get("selection")

@@ -2,7 +2,7 @@
 
 import { firstAbove } from "./cull.ts";
 import type { Bundle } from "./decode.ts";
-import type { Range } from "./scale.ts";
+import { type Range, toTime } from "./scale.ts";
 
 /** Points of a counter at most, as views/counters.py has it. */
 export const POINTS = 4096;
@@ -46,8 +46,8 @@ function numbers(bundle: Bundle<object>, position: number, name: string): Float6
 }
 
 interface Curve {
-  t: ArrayLike<number>;
-  value: ArrayLike<number>;
+  t: Float64Array;
+  value: Float64Array;
 }
 
 /** The sum until `time`. */
@@ -76,6 +76,50 @@ export function rate(curve: Curve, { start, end }: Range): number {
 /** Share of the stretch for which the device was busy, 0 to 1. */
 export function utilisation(curve: Curve, stretch: Range): number {
   return Math.min(Math.max(rate(curve, stretch), 0), 1);
+}
+
+/** By how much the sum grows within each pixel of a window, a nanosecond. */
+export function rates({ t, value }: Curve, view: Range, width: number): Float64Array {
+  const found = new Float64Array(Math.ceil(width));
+  const last = t.length - 1;
+  if (last < 0) return found;
+  const pixel = (view.end - view.start) / width;
+  let before = until({ t, value }, view.start);
+  // Pixels and points ascend together: one walk instead of a search for each.
+  let at = Math.max(firstAbove(t, view.start, 0, t.length) - 1, 0);
+  for (let x = 0; x < found.length; x++) {
+    const time = toTime(x + 1, view, width);
+    while (at < last && t[at + 1] <= time) at++;
+    const step = at < last ? t[at + 1] - t[at] : 0;
+    const part = step > 0 ? (Math.max(time - t[at], 0) / step) * (value[at + 1] - value[at]) : 0;
+    const now = time <= t[0] ? 0 : value[at] + part;
+    found[x] = (now - before) / pixel;
+    before = now;
+  }
+  return found;
+}
+
+/** Least and most within each pixel of a window. */
+export function ranges(
+  { t, low, high }: Level,
+  view: Range,
+  width: number,
+): { least: Float64Array; most: Float64Array } {
+  const least = new Float64Array(Math.ceil(width));
+  const most = new Float64Array(Math.ceil(width));
+  let at = firstAbove(t, view.start, 0, t.length) - 1;
+  for (let x = 0; x < least.length; x++) {
+    const [start, end] = [toTime(x, view, width), toTime(x + 1, view, width)];
+    while (at + 1 < t.length && t[at + 1] <= start) at++;
+    let [lowest, highest] = at < 0 ? [0, 0] : [low[at], high[at]];
+    for (; at + 1 < t.length && t[at + 1] < end; at++) {
+      lowest = Math.min(lowest, low[at + 1]);
+      highest = Math.max(highest, high[at + 1]);
+    }
+    least[x] = lowest;
+    most[x] = highest;
+  }
+  return { least, most };
 }
 
 /** Least and most within the stretch. */

@@ -8,17 +8,20 @@ import { covered } from "./shapes.ts";
 
 /** Levels kept of a row: the one shown, and its neighbours in a zoom that goes to and fro. */
 const KEPT = 3;
+/** So many events a pixel are drawn as they are: there is not much to put together. */
+const FEW = 2;
 
 type Levels = Map<number, Stretch>;
 const whole = new WeakMap<Stretch, Levels>();
 const parts = new WeakMap<Uint8Array, WeakMap<Stretch, Levels>>();
 
 /**
- * The stretch as rectangles for a zoom of `pixel` ns a pixel; itself where none share a pixel.
+ * The stretch as rectangles for a zoom of `pixel` ns a pixel; itself where few share a pixel.
  *
  * `only` leaves out events whose value is 0.
  */
 export function level(slice: Stretch, pixel: number, only?: Uint8Array): Stretch {
+  if (!only && sparse(slice, pixel)) return slice;
   let owner = whole;
   if (only) {
     owner = parts.get(only) ?? new WeakMap();
@@ -34,6 +37,11 @@ export function level(slice: Stretch, pixel: number, only?: Uint8Array): Stretch
     known.set(octave, made);
   }
   return made;
+}
+
+function sparse({ set, first, end }: Stretch, pixel: number): boolean {
+  if (first >= end) return true;
+  return end - first <= (FEW * (set.reach[end - 1] - set.start[first])) / pixel;
 }
 
 /** Puts together what is thinner than `pixel` ns with the neighbours that start within as much. */

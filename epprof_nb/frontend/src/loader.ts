@@ -2,16 +2,19 @@
 // asked. One question is on its way and one waits, the latest; so Python never lags behind.
 
 import type { Events } from "./model.ts";
-import type { Range } from "./scale.ts";
+import { clamp, type Range } from "./scale.ts";
 import type { Supply } from "./supply.ts";
 
-/** Half a window more comes on both sides, as views/answers.py has it. */
-const MARGIN = 0.5;
+/** So much of a window more is asked for on both sides: a small move needs no answer. */
+const MARGIN = 0.25;
+/** A move that leaves less than this share of a window beside it asks before the rest is gone. */
+const SPARE = 0.08;
 /** Rectangles up to so much wider than a pixel still serve. */
 const BLUR = 1.5;
 const KEPT = 12;
 const RETRY_MS = 2000;
-const IDLE_MS = 250;
+/** How long nothing moves until something is fetched ahead; and between two such. */
+const IDLE_MS = 200;
 const SILENT = "no answer from Python: showing what is here";
 
 export interface Want {
@@ -21,6 +24,7 @@ export interface Want {
   lanes: [first: number, end: number] | null;
 }
 
+/** What was sent: `view` is all of it, the margins too. */
 interface Loaded extends Want {
   events: Events;
 }
@@ -28,8 +32,11 @@ interface Loaded extends Want {
 export class Loader {
   /** The last windows, the latest used first. */
   #kept: Loaded[] = [];
+  #first: Loaded | null = null;
   #wanted: Want | null = null;
   #asked: Want | null = null;
+  /** The window that was looked at last: what is fetched ahead lies around it. */
+  #shown: Want | null = null;
   #round = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
@@ -46,8 +53,8 @@ export class Loader {
 
   /** Notes events that are there already. */
   add(want: Want, events: Events): void {
-    this.#kept.unshift({ ...want, events });
-    this.#kept.length = Math.min(this.#kept.length, KEPT);
+    this.#first = { ...want, events };
+    this.#keep(this.#first, 0);
   }
 
   want(want: Want): void {
@@ -59,7 +66,8 @@ export class Loader {
         this.#kept = [found, ...this.#kept.filter((one) => one !== found)];
         this.loaded(found.events);
       }
-      this.#ahead(want);
+      if (ends(found, want, this.whole) && !this.#asked) void this.#ask(want, true);
+      else this.#ahead(want);
       return;
     }
     this.#wanted = want;
@@ -70,6 +78,7 @@ export class Loader {
   /** What was sent no longer serves: other events are lit now. */
   forget(): void {
     this.#kept = [];
+    this.#first = null;
     this.#round++;
     this.#asked = null;
   }
@@ -96,7 +105,7 @@ export class Loader {
     let events: Events | null = null;
     let trouble = "";
     try {
-      events = await this.supply.window(want);
+      events = await this.supply.window(wider(want, this.whole));
     } catch (error) {
       trouble = error instanceof Error ? error.message : String(error);
     }
@@ -105,38 +114,68 @@ export class Loader {
     this.say(trouble);
     this.#asked = null;
     if (events) {
-      const fresh = { ...want, events };
+      const fresh = { ...wider(want, this.whole), events };
       const useful = show && (!this.#wanted || this.#wanted === want || near(want, this.#wanted));
       // What was fetched ahead waits behind what is drawn.
-      this.#kept.splice(useful ? 0 : 1, 0, fresh);
-      this.#kept.length = Math.min(this.#kept.length, KEPT);
+      this.#keep(fresh, useful ? 0 : 1);
       if (useful) this.loaded(events);
     }
     const next = this.#wanted;
     this.#wanted = null;
     if (next && next !== want) this.want(next);
-    else if (show && events) this.#ahead(want);
+    else if (events) this.#ahead(show ? want : this.#shown);
   }
 
-  /** Asks for the next step into the window while nothing else is to be done. */
-  #ahead(want: Want): void {
-    const quarter = (want.view.end - want.view.start) / 4;
-    const view = { start: want.view.start + quarter, end: want.view.end - quarter };
-    const next = { ...want, view };
+  /** Keeps what was sent; of much the longest unused goes, though never the first picture. */
+  #keep(one: Loaded, at: number): void {
+    this.#kept.splice(at, 0, one);
+    if (this.#kept.length <= KEPT) return;
+    const last = this.#kept.length - 1;
+    this.#kept.splice(this.#kept[last] === this.#first ? last - 1 : last, 1);
+  }
+
+  /** Asks for where a next step may lead while nothing else is to be done. */
+  #ahead(want: Want | null): void {
     clearTimeout(this.#idle);
-    if (this.#kept.some((one) => serves(one, next, this.whole))) return;
+    this.#shown = want;
+    const next =
+      want &&
+      steps(want, this.whole).find(
+        (step) => !this.#kept.some((one) => serves(one, step, this.whole)),
+      );
+    if (!next) return;
     this.#idle = setTimeout(() => {
       if (!this.#asked) void this.#ask(next, false);
     }, IDLE_MS);
   }
 }
 
+/** The window with its margins. */
+function wider(want: Want, whole: Range): Want {
+  const length = want.view.end - want.view.start;
+  const start = Math.max(want.view.start - length * MARGIN, Math.min(whole.start, want.view.start));
+  const end = Math.min(want.view.end + length * MARGIN, Math.max(whole.end, want.view.end));
+  return { ...want, view: { start, end }, width: (want.width * (end - start)) / length };
+}
+
+/** Where the next steps may lead, the likeliest first: nearer, on either way along, further off. */
+function steps(want: Want, whole: Range): Want[] {
+  const { start, end } = want.view;
+  const half = (end - start) / 2;
+  const views = [
+    { start: start + half / 2, end: end - half / 2 },
+    { start: start + half, end: end + half },
+    { start: start - half, end: end - half },
+    { start: start - half, end: end + half },
+  ];
+  return views.map((view) => ({ ...want, view: clamp(view, whole) }));
+}
+
 /** Whether what was sent for one window serves for another. */
 export function serves(one: Loaded, want: Want, whole: Range): boolean {
-  const margin = (one.view.end - one.view.start) * MARGIN;
   const from = Math.max(want.view.start, whole.start);
   const to = Math.min(want.view.end, whole.end);
-  if (one.view.start - margin > from || one.view.end + margin < to) return false;
+  if (one.view.start > from || one.view.end < to) return false;
   if (one.lanes && (!want.lanes || want.lanes[0] < one.lanes[0] || want.lanes[1] > one.lanes[1])) {
     return false;
   }
@@ -144,6 +183,15 @@ export function serves(one: Loaded, want: Want, whole: Range): boolean {
   const has = (one.view.end - one.view.start) / one.width;
   const needs = (want.view.end - want.view.start) / want.width;
   return has <= needs * BLUR;
+}
+
+/** Whether what was sent reaches hardly further than the window, on a side where there is more. */
+function ends(one: Loaded, want: Want, whole: Range): boolean {
+  const spare = (want.view.end - want.view.start) * SPARE;
+  return (
+    (one.view.start > want.view.start - spare && one.view.start > whole.start) ||
+    (one.view.end < want.view.end + spare && one.view.end < whole.end)
+  );
 }
 
 /** Whether an answer that comes late still shows part of what is wanted now. */

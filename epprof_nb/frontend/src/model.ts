@@ -218,22 +218,39 @@ export class EventSet {
 
 /** The three tables of one bundle. */
 export class Events {
-  readonly op: EventSet;
-  readonly api: EventSet;
-  readonly act: EventSet;
   readonly shown: EventsHeader["shown"];
   /** All names that its columns refer to. */
   readonly names: string[];
   /** Which selection the sets' `lit` is of, in a window asked for with one. */
   litBy = "";
   #children: number[][] | undefined;
+  readonly #sets = new Map<Prefix, EventSet>();
 
-  constructor(bundle: Bundle<EventsHeader>) {
-    this.op = new EventSet("op", bundle);
-    this.api = new EventSet("api", bundle);
-    this.act = new EventSet("act", bundle);
+  constructor(private readonly bundle: Bundle<EventsHeader>) {
     this.shown = bundle.header.shown;
     this.names = bundle.header.names;
+  }
+
+  get op(): EventSet {
+    return this.#set("op");
+  }
+
+  get api(): EventSet {
+    return this.#set("api");
+  }
+
+  get act(): EventSet {
+    return this.#set("act");
+  }
+
+  /** Made when first asked for: what is fetched ahead may never be drawn. */
+  #set(prefix: Prefix): EventSet {
+    let set = this.#sets.get(prefix);
+    if (!set) {
+      set = new EventSet(prefix, this.bundle);
+      this.#sets.set(prefix, set);
+    }
+    return set;
   }
 
   sets(): EventSet[] {

@@ -232,7 +232,11 @@ export class Timeline {
   #use(events: Events): void {
     this.#events = events;
     this.chosen.use(events);
-    this.#relayout();
+    const { height, all } = this.#layout;
+    this.#layout.place(events);
+    // As a rule only what is in the rows has changed.
+    if (this.#layout.height !== height || this.#layout.all !== all) this.#fit();
+    this.draw();
   }
 
   /** Has what the window needs, where it is not there already. */
@@ -266,9 +270,13 @@ export class Timeline {
 
   #relayout(): void {
     this.#layout.place(this.#events);
+    this.#fit();
+    this.draw();
+  }
+
+  #fit(): void {
     this.#stage.setHeight(this.#layout.all, this.#layout.height);
     this.#resize();
-    this.draw();
   }
 
   #resize(): void {

@@ -4,7 +4,9 @@ import {
   extremes,
   type Level,
   level,
+  ranges,
   rate,
+  rates,
   type Sum,
   sum,
   type Track,
@@ -14,7 +16,7 @@ import type { Bundle } from "./decode.ts";
 import { count, percent, size } from "./format.ts";
 import { holds } from "./recount.ts";
 import type { Renderer } from "./renderer.ts";
-import { type Range, toTime } from "./scale.ts";
+import type { Range } from "./scale.ts";
 import type { Palette } from "./theme.ts";
 
 interface Curves {
@@ -69,14 +71,13 @@ export class Tracks {
     const { sums, levels } = this.#of(view);
     const curve = sums.get(position);
     if (curve && this.tracks[position].what === "busy") {
-      const shares = eachPixel(view, width, (stretch) => utilisation(curve, stretch));
+      const shares = rates(curve, view, width).map((share) => Math.min(Math.max(share, 0), 1));
       r.counter(shares, y, height, 1, palette.busy);
       return "";
     }
     const steps = levels.get(position);
     if (steps) {
-      const most = eachPixel(view, width, (stretch) => extremes(steps, stretch)[1]);
-      const least = eachPixel(view, width, (stretch) => extremes(steps, stretch)[0]);
+      const { least, most } = ranges(steps, view, width);
       const max = roundUp(most.reduce((a, b) => Math.max(a, b), 0));
       // What was always outstanding within a pixel is stronger than what was at times.
       r.counter(most, y, height, max, palette.api);
@@ -84,9 +85,9 @@ export class Tracks {
       return max > 0 ? `0–${count(max)}` : "";
     }
     if (!curve) return "";
-    const rates = eachPixel(view, width, (stretch) => rate(curve, stretch));
-    const max = roundUp(rates.reduce((a, b) => Math.max(a, b), 0) * 1e9);
-    r.counter(rates, y, height, max / 1e9, palette.kinds[2]);
+    const moved = rates(curve, view, width);
+    const max = roundUp(moved.reduce((a, b) => Math.max(a, b), 0) * 1e9);
+    r.counter(moved, y, height, max / 1e9, palette.kinds[2]);
     return max > 0 ? `0–${size(max).replace(/\.0+(?= )/, "")}/s` : "";
   }
 
@@ -109,13 +110,6 @@ export class Tracks {
     const moved = rate(all, before) * (before.end - before.start);
     return `${name}: copies ${size(rate(curve, stretch) * 1e9)}/s here, ${size(moved)} so far`;
   }
-}
-
-/** A value for the time of each pixel. */
-function eachPixel(view: Range, width: number, value: (stretch: Range) => number): Float64Array {
-  return Float64Array.from({ length: Math.ceil(width) }, (_, x) =>
-    value({ start: toTime(x, view, width), end: toTime(x + 1, view, width) }),
-  );
 }
 
 /** The next of 1, 2, 5, 10, 20, ...: a scale that stays while the view moves a little. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { extremes, rate, until, utilisation } from "../src/counters.ts";
+import { extremes, ranges, rate, rates, until, utilisation } from "../src/counters.ts";
 import { roundUp } from "../src/tracks.ts";
 
 const numbers = (...values: number[]): Float64Array => Float64Array.from(values);
@@ -20,8 +20,25 @@ describe("a sum", () => {
     expect(until(curve, 5)).toBe(0);
     expect(until(curve, 1e12)).toBe(20);
   });
+  test.each([
+    [0, 50, 10],
+    [12, 38, 7],
+    [35, 36, 4],
+    [-9, 5, 3],
+    [40, 90, 3],
+  ])("from %d to %d is read pixel by pixel as stretch by stretch", (start, end, width) => {
+    const found = rates(curve, { start, end }, width);
+    const pixel = (end - start) / width;
+    found.forEach((share, x) => {
+      const stretch = { start: start + x * pixel, end: start + (x + 1) * pixel };
+      expect(share).toBeCloseTo(rate(curve, stretch), 9);
+    });
+    expect(rates({ t: numbers(), value: numbers() }, { start, end }, width)).toEqual(
+      new Float64Array(width),
+    );
+  });
   test("of nothing is nothing", () => {
-    expect(rate({ t: [], value: [] }, { start: 0, end: 9 })).toBe(0);
+    expect(rate({ t: numbers(), value: numbers() }, { start: 0, end: 9 })).toBe(0);
     expect(rate(curve, { start: 9, end: 9 })).toBe(0);
   });
 });
@@ -39,6 +56,28 @@ describe("a level", () => {
     expect(extremes(steps, { start, end })).toEqual(expected);
   });
 });
+
+test.each([
+  [0, 50, 10],
+  [5, 33, 50],
+  [12, 21, 3],
+  [31, 90, 3],
+])(
+  "the levels from %d to %d are read pixel by pixel as stretch by stretch",
+  (start, end, width) => {
+    const steps = {
+      t: numbers(10, 20, 20.5, 30),
+      low: numbers(1, 0, 3, 0),
+      high: numbers(2, 5, 4, 0),
+    };
+    const { least, most } = ranges(steps, { start, end }, width);
+    const pixel = (end - start) / width;
+    for (let x = 0; x < width; x++) {
+      const stretch = { start: start + x * pixel, end: start + (x + 1) * pixel };
+      expect([least[x], most[x]]).toEqual(extremes(steps, stretch));
+    }
+  },
+);
 
 test.each([
   [0, 0],

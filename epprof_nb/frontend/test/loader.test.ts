@@ -47,7 +47,12 @@ describe("windows", () => {
     loader.want(want(700, 800));
     expect(asked.length).toBe(1);
     await answer(0, events());
-    expect(asked.map(({ view }) => view.start)).toEqual([0, 700]);
+    // With a quarter more on both sides, as far as there is more.
+    expect(asked.map(({ view }) => [view.start, view.end])).toEqual([
+      [0, 125],
+      [675, 825],
+    ]);
+    expect(asked.map(({ width }) => width)).toEqual([125, 150]);
   });
 
   test("that were sent are drawn again without asking", async () => {
@@ -62,14 +67,43 @@ describe("windows", () => {
     expect(drawn).toEqual([first, second, first]);
   });
 
-  test("reach half their length beyond their ends", async () => {
-    const { loader, asked, answer, events } = rig();
+  test("are asked for before the margin of the last is used up", async () => {
+    const { loader, asked, drawn, answer, events } = rig();
     loader.want(want(400, 500));
     await answer(0, events());
-    loader.want(want(350, 450));
+    loader.want(want(384, 484));
     expect(asked.length).toBe(1);
-    loader.want(want(340, 440));
-    expect(asked.length).toBe(2);
+    loader.want(want(380, 480));
+    expect(asked.map(({ view }) => view.start)).toEqual([375, 355]);
+    expect(drawn.length).toBe(1);
+    const next = events();
+    await answer(1, next);
+    expect(drawn[1]).toBe(next);
+  });
+
+  test("kept are a few, the first picture whatever came later", async () => {
+    const { loader, asked, drawn, answer, events } = rig();
+    const first = events();
+    loader.add(want(0, 1000), first);
+    for (let i = 0; i < 20; i++) {
+      loader.want(want(10 * i, 10 * i + 1));
+      await answer(i, events());
+    }
+    loader.want(want(0, 1000));
+    expect(drawn.at(-1)).toBe(first);
+    loader.want(want(190, 191));
+    expect(asked.length).toBe(20);
+    loader.want(want(10, 11));
+    expect(asked.length).toBe(21);
+  });
+
+  test("at the ends of everything need no margin", async () => {
+    const { loader, asked, answer, events } = rig();
+    loader.want(want(0, 100));
+    await answer(0, events());
+    loader.want(want(10, 110));
+    loader.want(want(0, 100));
+    expect(asked.length).toBe(1);
   });
 
   test("of which nothing was left out serve at any zoom", async () => {
@@ -90,20 +124,32 @@ describe("windows", () => {
     expect(asked.length).toBe(2);
   });
 
-  test("one step nearer are fetched when nothing else is to be done, and not drawn", async () => {
+  test("around are fetched when nothing else is to be done, and not drawn", async () => {
     const { loader, asked, drawn, answer, events } = rig();
-    loader.want(want(0, 400));
-    await answer(0, events());
-    await vi.advanceTimersByTimeAsync(1000);
+    loader.want(want(400, 600));
+    for (let i = 0; i < 6; i++) {
+      if (asked.length > i) await answer(i, events());
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+    // Nearer, later, earlier, and further off: then there is nothing left to fetch.
     expect(asked.map(({ view }) => [view.start, view.end])).toEqual([
-      [0, 400],
-      [100, 300],
+      [350, 650],
+      [425, 575],
+      [450, 750],
+      [250, 550],
+      [200, 800],
     ]);
-    await answer(1, events());
     expect(drawn.length).toBe(1);
-    loader.want(want(120, 300));
-    expect(asked.length).toBe(2);
-    expect(drawn.length).toBe(2);
+    for (const [start, end] of [
+      [460, 540],
+      [520, 720],
+      [300, 500],
+      [320, 700],
+    ]) {
+      loader.want(want(start, end));
+    }
+    expect(asked.length).toBe(5);
+    expect(drawn.length).toBe(5);
   });
 
   test("are forgotten when something else is lit", async () => {
@@ -138,7 +184,7 @@ describe("silence", () => {
     loader.want(want(0, 100));
     loader.want(want(500, 600));
     await vi.advanceTimersByTimeAsync(2100);
-    expect(asked[1].view.start).toBe(500);
+    expect(asked[1].view.start).toBe(475);
   });
 
   test("of a request that fails is told in Python's words", async () => {
