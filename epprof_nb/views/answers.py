@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from epprof_nb.views.prepared import Prepared
 
 
-
 class Reply(NamedTuple):
     """JSON and, where columns are sent, a buffer."""
 

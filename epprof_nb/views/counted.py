@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
+_PIECE = 1 << 16
+
 
 class Launches(NamedTuple):
-    """When launches were given and done, int64 ns: each in ascending order, so not in pairs."""
+    """How many launches are given and not done after each time at which that changes.
 
-    given: Ints
-    done: Ints
+    ``t`` ascends, int64 ns; ``level`` is int32.
+    """
+
+    t: Ints
+    level: npt.NDArray[np.int32]
 
 
 class Copies(NamedTuple):
@@ -54,6 +59,12 @@ class Counted:
     def busy(self) -> tuple[Ints, Ints]:
         """Starts and ends of the stretches in which the device was busy, int64 ns, ascending."""
         return self._shared.busy(self._device)
+
+    @cached_property
+    def busy_until(self) -> Ints:
+        """Time for which the device was busy before each of those stretches, int64 ns."""
+        starts, ends = self.busy
+        return np.concatenate(([0], np.cumsum(ends - starts)))
 
     @cached_property
     def copies(self) -> Copies:
@@ -93,4 +104,25 @@ class Counted:
         # Nearly in order as they are: a sort that merges runs is the fastest.
         given.sort(kind="stable")
         done.sort(kind="stable")
-        return Launches(*times(given, done))
+        return _launches(*times(given, done))
+
+
+def _launches(given: Ints, done: Ints) -> Launches:
+    """From when launches were given and done, each in ascending order, so not in pairs."""
+    t, level = np.empty(2 * len(given), np.int64), np.empty(2 * len(given), np.int32)
+    up = down = size = 0
+    while up < len(given):
+        bound = given[min(up + _PIECE, len(given)) - 1]
+        ups = slice(up, int(np.searchsorted(given, bound, "right")))
+        whole = ups.stop == len(given)
+        downs = slice(down, len(done) if whole else int(np.searchsorted(done, bound, "right")))
+        # The lowest bit tells which: one sort does for both.
+        events = np.concatenate([given[ups] * 2 + 1, done[downs] * 2])
+        events.sort(kind="stable")
+        at = events >> 1
+        last = np.flatnonzero(np.append(at[1:] != at[:-1], True))
+        here = slice(size, size + len(last))
+        t[here] = at[last]
+        level[here] = up - down + np.cumsum((events & 1) * 2 - 1)[last]
+        up, down, size = ups.stop, downs.stop, here.stop
+    return Launches(t[:size], level[:size])

@@ -28,8 +28,6 @@ Window: TypeAlias = tuple[int, int]
 
 POINTS = 4096
 """Points of a counter at most."""
-_CHUNK = 64
-"""Stretches that are counted at once: their events fit the processor's caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +55,12 @@ class Level:
     t
         int64, ns, ascending; the level is 0 before the first, and stays after the last.
     low, high
-        int64; equal where the level did not change within the stretch.
+        int32; equal where the level did not change within the stretch.
     """
 
     t: Ints
-    low: Ints
-    high: Ints
+    low: npt.NDArray[np.int32]
+    high: npt.NDArray[np.int32]
 
 
 def busy(counted: Counted, window: Window | None = None, points: int = POINTS) -> Sum:
@@ -72,18 +70,23 @@ def busy(counted: Counted, window: Window | None = None, points: int = POINTS) -
     In a window the sum begins with it.
     """
     starts, ends = counted.busy
+    inside = slice(0, len(starts))
     if window is not None:
-        low, high = window
-        inside = slice(np.searchsorted(ends, low, "right"), np.searchsorted(starts, high))
-        starts, ends = np.maximum(starts[inside], low), np.minimum(ends[inside], high)
-    t = np.stack([starts, ends], axis=1).reshape(-1)
-    length = np.stack([np.zeros_like(starts), ends - starts], axis=1).reshape(-1)
-    total = np.cumsum(length)
-    if len(t) > points:
-        steps = _equal_steps(int(t[0]), int(t[-1]), points)
-        total = np.rint(np.interp(steps, t, total)).astype(np.int64)
-        t = steps
-    return Sum(t, total)
+        begin = int(np.searchsorted(ends, window[0], "right"))
+        inside = slice(begin, int(np.searchsorted(starts, window[1])))
+    starts, ends = starts[inside], ends[inside]
+    if not len(starts):
+        return Sum(starts, ends)
+    low, high = window or (int(starts[0]), int(ends[-1]))
+    if 2 * len(starts) > points:
+        t = _equal_steps(max(int(starts[0]), low), min(int(ends[-1]), high), points)
+        at = np.maximum(np.searchsorted(starts, t, "right") - 1, 0)
+        total = counted.busy_until[inside.start + at] + np.minimum(t, ends[at]) - starts[at]
+        return Sum(t, total - total[0])
+    t = np.clip(np.stack([starts, ends], axis=1).reshape(-1), low, high)
+    length = np.diff(t, prepend=t[:1])
+    length[::2] = 0
+    return Sum(t, np.cumsum(length))
 
 
 def copied(counted: Counted, window: Window | None = None, points: int = POINTS) -> Sum:
@@ -138,56 +141,36 @@ def _moved(start: Ints, end: Ints, size: Ints, edges: Ints) -> Ints:
 
 def outstanding(counted: Counted, window: Window | None = None, points: int = POINTS) -> Level:
     """Return how many launches a device had been given and not yet finished; see `Counted`."""
-    given, done = counted.launches
-    if not len(given):
-        return _steps(given, done)
+    t, level = counted.launches
+    if not len(t):
+        return Level(t, level, level)
     # Without a window: until everything is done.
-    low_end, high_end = window or (int(given[0]) - 1, int(done[-1]) + 1)
-    inside = [slice(*np.searchsorted(a, (low_end, high_end), "right")) for a in (given, done)]
-    if sum(part.stop - part.start for part in inside) < points:
-        steps = _steps(given[inside[0]], done[inside[1]])
-        first = inside[0].start - inside[1].start
-        t, level = np.insert(steps.t, 0, low_end), np.insert(steps.low + first, 0, first)
+    low_end, high_end = window or (int(t[0]) - 1, int(t[-1]) + 1)
+    first, last = np.searchsorted(t, (low_end, high_end), "right").tolist()
+    if last - first < points:
+        held = level[first - 1] if first else 0
+        t, level = np.insert(t[first:last], 0, low_end), np.insert(level[first:last], 0, held)
         return Level(t, level, level)
     edges = _equal_steps(low_end, high_end, points)
-    # Events at an edge belong to the stretch that begins there.
-    ups, downs = np.searchsorted(given, edges), np.searchsorted(done, edges)
-    before = ups - downs
+    # What changes at an edge belongs to the stretch that begins there.
+    at = np.searchsorted(t, edges)
+    before = np.where(at > 0, level[at - 1], 0)
     low, high = before[:-1].copy(), before[:-1].copy()
-    for first in range(0, len(low), _CHUNK):
-        last = min(first + _CHUNK, len(low))
-        part = _steps(given[ups[first] : ups[last]], done[downs[first] : downs[last]])
-        if not len(part.t):
-            continue
-        level = part.low + before[first]
-        at = np.searchsorted(part.t, edges[first:last])
-        filled = np.flatnonzero(np.diff(np.append(at, len(level))))
-        low[first + filled] = np.minimum.reduceat(level, at[filled])
-        high[first + filled] = np.maximum.reduceat(level, at[filled])
-        # A stretch begins with the level that it inherits, unless a change is due at its edge.
-        inherits = np.ones(last - first, np.bool_)
-        inherits[filled] = part.t[at[filled]] != edges[first + filled]
-        held = first + np.flatnonzero(inherits)
-        low[held] = np.minimum(low[held], before[held])
-        high[held] = np.maximum(high[held], before[held])
+    filled = np.flatnonzero(np.diff(at))
+    begin, inside = at[filled], level[: at[-1]]
+    low[filled] = np.minimum.reduceat(inside, begin)
+    high[filled] = np.maximum.reduceat(inside, begin)
+    # A stretch begins with the level that it inherits, unless a change is due at its edge.
+    inherits = filled[t[begin] != edges[filled]]
+    low[inherits] = np.minimum(low[inherits], before[inherits])
+    high[inherits] = np.maximum(high[inherits], before[inherits])
     return Level(edges, np.append(low, before[-1]), np.append(high, before[-1]))
-
-
-def _steps(given: Ints, done: Ints) -> Level:
-    """Return the level after each time at which something was given or done."""
-    # The lowest bit tells which: one sort does for both.
-    events = np.concatenate([given * 2 + 1, done * 2])
-    events.sort(kind="stable")
-    t = events >> 1
-    level = np.cumsum((events & 1) * 2 - 1)
-    last = np.ones(len(t), np.bool_)
-    last[:-1] = t[1:] != t[:-1]
-    level = level[last]
-    return Level(t[last], level, level)
 
 
 def tracks(prepared: Prepared) -> list[dict[str, Any]]:
     """Return which counters there are, found at little cost.
+
+    They are kept as `epprof_nb.views.prepared.Prepared.tracks`.
 
     Returns
     -------
@@ -211,7 +194,7 @@ def tracks(prepared: Prepared) -> list[dict[str, Any]]:
 
 def columns(
     prepared: Prepared, window: Window | None = None, points: int = POINTS
-) -> dict[str, Ints]:
+) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of the counters that `tracks` lists.
 
     Parameters
@@ -229,8 +212,8 @@ def columns(
         ``counter.<position in tracks>.t`` (ns), and ``value`` (ns or bytes) of a sum, ``low`` and
         ``high`` of a level.
     """
-    found: dict[str, Ints] = {}
-    for position, track in enumerate(tracks(prepared)):
+    found: dict[str, npt.NDArray[Any]] = {}
+    for position, track in enumerate(prepared.tracks):
         key, of = f"counter.{position}", (prepared.counted(track["device"]), window, points)
         if track["what"] == "launches":
             level = outstanding(*of)

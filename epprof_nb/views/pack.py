@@ -52,7 +52,7 @@ def skeleton(prepared: Prepared) -> dict[str, Any]:
              "device": lane.device, "thread": lane.thread}
             for lane in prepared.layout.lanes
         ],
-        "counters": counters.tracks(prepared),
+        "counters": prepared.tracks,
         "breakdowns": offered(prepared),
     }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.idle import gaps
 from epprof_nb.analysis.shared import Shared
@@ -93,6 +93,11 @@ class Prepared:
     def counted(self, device: int) -> Counted:
         """What is counted of a device, in order of time."""
         return self._counted.setdefault(device, Counted(self.profile, device, self.shared))
+
+    @cached_property
+    def tracks(self) -> list[dict[str, Any]]:
+        """Which counters there are; see `epprof_nb.views.counters.tracks`."""
+        return counters.tracks(self)
 
     @cached_property
     def counters(self) -> dict[str, npt.NDArray[np.int64]]:
