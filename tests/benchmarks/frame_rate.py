@@ -1,7 +1,7 @@
-"""Frames a second of the timeline while it is dragged, in headless Chromium without a GPU.
+"""Frames a second of the timeline while it is dragged, in headless Chromium.
 
-The pointer moves before every frame, so that every frame is drawn anew; the browser gives 60 a
-second at most. Both renderers, on the same page.
+The pointer moves before every frame, so that every frame is drawn anew. Without a GPU the browser
+gives 60 a second at most; with ``--gpu`` as many as it can. Both renderers, on the same page.
 """
 
 from __future__ import annotations
@@ -20,6 +20,19 @@ from tests.benchmarks.harness import header
 WIDTH, HEIGHT = 1200, 400
 RENDERERS = ("canvas2d", "webgl")
 ARGUMENTS = ["--no-sandbox", "--enable-unsafe-swiftshader"]
+ON_GPU = [
+    "--no-sandbox",
+    "--use-angle=vulkan",
+    "--disable-vulkan-surface",
+    "--ignore-gpu-blocklist",
+    "--disable-frame-rate-limit",
+    "--disable-gpu-vsync",
+]
+_WEBGL_BY = """() => {
+  const gl = document.createElement("canvas").getContext("webgl2");
+  const info = gl?.getExtension("WEBGL_debug_renderer_info");
+  return gl ? gl.getParameter(info?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER) : "nothing";
+}"""
 
 # The mouse is pressed for good; its moves come from within the page, exactly one a frame.
 _DRAG = """(canvas, [x, y, seconds]) => new Promise((done) => {
@@ -64,6 +77,7 @@ def main() -> None:
     parser.add_argument("--activities", type=int, default=50_000)
     parser.add_argument("--zoom", type=int, default=2, help="times the W key is pressed before")
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--gpu", action="store_true", help="have a GPU draw, through Vulkan")
     given = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
@@ -72,8 +86,9 @@ def main() -> None:
         path = Path(folder) / "page.html"
         write_html(synthetic_profile(activities=given.activities), path)
         chromium = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=ARGUMENTS
+            executable_path=shutil.which("chromium"), args=ON_GPU if given.gpu else ARGUMENTS
         )
+        print(f"WebGL is drawn by {chromium.new_page().evaluate(_WEBGL_BY)}")
         for renderer in RENDERERS:
             page = chromium.new_page(viewport={"width": WIDTH + 160, "height": HEIGHT + 250})
             text = path.read_text()

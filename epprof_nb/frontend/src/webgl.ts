@@ -9,7 +9,7 @@ import { rgb } from "./theme.ts";
 import type { Device, User } from "./webgl_device.ts";
 import { pack, split, TEXTURE_WIDTH } from "./webgl_pack.ts";
 
-const CORNERS = 6;
+const CORNERS = 4;
 /** Frames after which what was not drawn is taken off the GPU; and sooner where there is much. */
 const IDLE_FRAMES = 120;
 const MANY_PARTS = 400;
@@ -120,7 +120,8 @@ export class WebglBars implements Bars, User {
       );
       gl.uniform2fv(uniforms.origin, split(frame.view.start - base));
       gl.bindTexture(gl.TEXTURE_2D, texture);
-      gl.drawArrays(gl.TRIANGLES, (first - merged.first) * CORNERS, (end - first) * CORNERS);
+      gl.uniform1i(uniforms.begin, first - merged.first);
+      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, CORNERS, end - first);
     }
   }
 

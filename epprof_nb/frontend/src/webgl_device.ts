@@ -4,7 +4,7 @@ import { contexts, type Holder } from "./webgl_contexts.ts";
 import { FRAGMENT, VERTEX } from "./webgl_shaders.ts";
 
 /** Kept this long after its last user left: scrolling on brings the next one. */
-const LINGER_MS = 2000;
+const LINGER_MS = 500;
 /** After so many losses contexts are not trusted any more. */
 const MOST_LOSSES = 3;
 
@@ -18,6 +18,7 @@ const UNIFORMS = [
   "edges",
   "hatches",
   "background",
+  "begin",
 ] as const;
 
 export interface User {

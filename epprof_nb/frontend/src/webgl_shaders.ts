@@ -1,6 +1,5 @@
-// The shaders. Six vertices are one event, whose columns the vertex shader reads from a texture:
-// as instances of four, each event would cost a draw of its own where WebGL2 is software. All
-// lengths are device pixels, y runs down.
+// The shaders. An event is an instance of four vertices; its columns lie in a texture, so that a
+// draw may begin with any event. All lengths are device pixels, y runs down.
 //
 // An event thinner than a pixel is widened up to one, but never into the next event; what it does
 // not cover of its widened self makes it fainter, unless it stands alone. Opacity is the sum of what
@@ -24,6 +23,7 @@ uniform vec2 shapes[6];   // y and height by kind
 uniform vec3 fills[6];
 uniform vec3 edges[6];
 uniform bool hatches;
+uniform int begin;        // the event that is the first instance
 flat out vec4 box;
 flat out vec3 fill;
 flat out vec3 edge;
@@ -33,7 +33,7 @@ flat out float edged;     // width of the edge
 flat out float tone;      // how much of the edge's colour there is all over
 
 void main() {
-  int texel = gl_VertexID / 6 * 2;
+  int texel = (begin + gl_InstanceID) * 2;
   ivec2 place = ivec2(texel % ${TEXTURE_WIDTH}, texel / ${TEXTURE_WIDTH});
   vec4 time = texelFetch(columns, place, 0);                // start hi, lo; end hi, lo (ns)
   vec4 rest = texelFetch(columns, place + ivec2(1, 0), 0);  // gaps (ns), share covered, kind
@@ -64,10 +64,9 @@ void main() {
   alpha = ${float(FAINTEST)} + ${float(1 - FAINTEST)} * share;
   hatched = hatches && kind == ${COPY} && x1 - x0 >= ${float(HATCHED_FROM)} * unit ? 1.0 : 0.0;
   // All pixels that the event touches.
-  int turn = gl_VertexID % 6;
   vec2 corner = vec2(
-    turn % 2 == 0 ? floor(box.x) : ceil(box.z),
-    turn < 2 || turn == 3 ? floor(box.y) : ceil(box.w));
+    gl_VertexID % 2 == 0 ? floor(box.x) : ceil(box.z),
+    gl_VertexID < 2 ? floor(box.y) : ceil(box.w));
   gl_Position = drawn
     ? vec4(corner.x / size.x * 2.0 - 1.0, 1.0 - corner.y / size.y * 2.0, 0.0, 1.0)
     : vec4(2.0, 2.0, 2.0, 1.0);

@@ -61,7 +61,7 @@ test("columns go to the GPU once, however many frames are drawn", () => {
   const drawn = rows();
   for (let i = 0; i < 50; i++) bars.draw(context, frame(i * 10, 1000 + i * 10), 1, drawn);
   expect(count("texSubImage2D")).toBe(2);
-  expect(count("drawArrays")).toBe(2 * 2 * 50);
+  expect(count("drawArraysInstanced")).toBe(2 * 2 * 50);
 });
 
 test("what is no longer drawn, and all at the end, is taken off the GPU", () => {
@@ -94,5 +94,5 @@ test("nothing is drawn with a context that is lost", () => {
   const bars = new WebglBars(one, () => undefined);
   fake.usable = false;
   expect(bars.draw(context, frame(0, 1000), 1, rows())).toBe(false);
-  expect(count("drawArrays")).toBe(0);
+  expect(count("drawArraysInstanced")).toBe(0);
 });
