@@ -1,4 +1,4 @@
-"""A property that is computed once, however many threads ask for it at the same time."""
+"""What is computed once, however many threads ask for it at the same time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,33 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
 _T = TypeVar("_T")
-_making = RLock()
+_K = TypeVar("_K", bound="Hashable")
+
+
+class Kept(Generic[_K, _T]):
+    """Values by key, each made when it is first asked for.
+
+    Threads that ask for a value while it is made wait for it; for others they do not.
+
+    Parameters
+    ----------
+    make
+        Makes the value of a key. What it raises reaches who asks, and nothing is kept.
+    """
+
+    def __init__(self, make: Callable[[_K], _T]) -> None:
+        self._make = make
+        self._values: dict[_K, _T] = {}
+        self._making: dict[_K, RLock] = {}
+
+    def __getitem__(self, key: _K) -> _T:
+        with self._making.setdefault(key, RLock()):
+            if key not in self._values:
+                self._values[key] = self._make(key)
+        return self._values[key]
 
 
 class once(Generic[_T]):  # noqa: N801 - used as a decorator, as `property` is
@@ -34,9 +57,7 @@ class once(Generic[_T]):  # noqa: N801 - used as a decorator, as `property` is
         if instance is None:
             return self
         values = instance.__dict__
-        with _making:
-            lock = values.setdefault(f"_making_{self._name}", RLock())
-        with lock:
+        with values.setdefault(f"_making_{self._name}", RLock()):
             if self._name not in values:
                 values[self._name] = self._compute(instance)
         found: _T = values[self._name]

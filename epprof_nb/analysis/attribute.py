@@ -77,7 +77,7 @@ def op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> npt.ND
 
 
 def launch_delays(
-    activities: Table, api_calls: Table
+    activities: Table, api_calls: Table, calls: RowIndex
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the time from the start of an activity's API call to its own start.
 
@@ -85,6 +85,8 @@ def launch_delays(
     ----------
     activities, api_calls
         Tables of schemas `epprof_nb.schema.ACTIVITIES` and `epprof_nb.schema.API_CALLS`.
+    calls
+        The API calls by correlation id.
 
     Returns
     -------
@@ -93,15 +95,14 @@ def launch_delays(
     known
         bool array: where the call was recorded.
     """
-    index = RowIndex(api_calls["correlation_id"])
     correlation, starts = activities["correlation_id"], activities["start_ns"]
     delays = np.zeros(len(activities), np.int64)
     known = np.zeros(len(activities), np.bool_)
     for piece in pieces(len(activities)):
-        calls = index.rows(correlation[piece])
-        found = np.flatnonzero(calls >= 0)
+        call = calls.rows(correlation[piece])
+        found = np.flatnonzero(call >= 0)
         known[piece][found] = True
         # Device times are interpolated: a kernel can seem to start slightly before its launch.
-        delay = starts[piece][found] - api_calls["start_ns"][calls[found]]
+        delay = starts[piece][found] - api_calls["start_ns"][call[found]]
         delays[piece][found] = np.maximum(delay, 0)
     return delays, known

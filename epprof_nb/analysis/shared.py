@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.attribute import Attribution, device_work, launch_delays, op_rows
 from epprof_nb.analysis.intervals import Times, union
-from epprof_nb.analysis.lookup import distinct, pieces
+from epprof_nb.analysis.lookup import RowIndex, distinct, pieces
 from epprof_nb.analysis.optree import OpTree
-from epprof_nb.once import once
+from epprof_nb.once import Kept, once
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -37,39 +36,47 @@ class Shared:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._sums: dict[Attribution, dict[str, _Int]] = {}
-        self._busy: dict[int | None, tuple[Times, Times]] = {}
+        self._sums: Kept[Attribution, dict[str, _Int]] = Kept(self._add_up)
+        self._busy = Kept(self._union)
 
     @once
     def tree(self) -> OpTree:
         """The tree of the ops."""
         return OpTree(self._profile.tables["ops"])
 
-    @cached_property
+    @once
     def work(self) -> npt.NDArray[np.bool_]:
         """Which activities are work of the device; bool, one an activity."""
         return device_work(self._profile.tables["activities"])
 
-    @cached_property
+    @once
+    def calls(self) -> RowIndex:
+        """The first API call of each correlation id."""
+        return RowIndex(self._profile.tables["api_calls"]["correlation_id"])
+
+    @once
     def delays(self) -> tuple[_Int, npt.NDArray[np.bool_]]:
         """Launch delays, and where they are known; see `launch_delays`."""
-        return launch_delays(self._profile.tables["activities"], self._profile.tables["api_calls"])
+        return launch_delays(
+            self._profile.tables["activities"], self._profile.tables["api_calls"], self.calls
+        )
 
     def busy(self, device_id: int | None = None) -> tuple[Times, Times]:
         """Return when a device worked; see `epprof_nb.analysis.idle.busy_intervals`."""
-        if device_id not in self._busy:
-            activities = self._profile.tables["activities"]
-            on = activities["device_id"]
-            if device_id is None:
-                each = [self.busy(device) for device in distinct(on)]
-                starts = [np.empty(0, np.int64), *(begin for begin, _ in each)]
-                ends = [np.empty(0, np.int64), *(end for _, end in each)]
-                self._busy[None] = union(np.concatenate(starts), np.concatenate(ends))
-            else:
-                work = self.work & (on == device_id)
-                found = union(activities["start_ns"][work], activities["end_ns"][work])
-                self._busy[device_id] = found
         return self._busy[device_id]
+
+    def _union(self, device_id: int | None) -> tuple[Times, Times]:
+        activities = self._profile.tables["activities"]
+        on = activities["device_id"]
+        if device_id is None:
+            each = [self.busy(device) for device in distinct(on)]
+            if len(each) == 1:
+                return each[0]
+            starts = [np.empty(0, np.int64), *(begin for begin, _ in each)]
+            ends = [np.empty(0, np.int64), *(end for _, end in each)]
+            return union(np.concatenate(starts), np.concatenate(ends))
+        work = self.work & (on == device_id)
+        return union(activities["start_ns"][work], activities["end_ns"][work])
 
     def op_sums(self, attribution: Attribution) -> dict[str, _Int]:
         """Add up the activities that count for each op itself.
@@ -85,8 +92,6 @@ class Shared:
             Name of a measure (`MEASURES`) to int64 array, shape ``(ops + 1,)``; the last value is
             that of the activities without an op.
         """
-        if attribution not in self._sums:
-            self._sums[attribution] = self._add_up(attribution)
         return self._sums[attribution]
 
     def _add_up(self, attribution: Attribution) -> dict[str, _Int]:

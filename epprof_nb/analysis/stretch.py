@@ -93,6 +93,8 @@ def stretch_of(info: dict[str, Any], session: int) -> float:
 
 def stretch_at(profile: Profile, op_id: int) -> float:
     """Return the stretch of the session whose event an op is; 1 for another op."""
+    if not profile.info.get("onnxruntime_stretch"):
+        return 1.0  # no session was measured, and ops may be millions
     ops = profile.tables["ops"]
     row = np.flatnonzero(ops["op_id"] == op_id)
     return stretch_of(profile.info, int(ops["session"][row[0]])) if len(row) else 1.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.id_lookup import find
+from epprof_nb.analysis.lookup import pieces
+from epprof_nb.once import once
 from epprof_nb.schema import MISSING
 from epprof_nb.views.series import times
 
@@ -55,18 +55,18 @@ class Counted:
     def __init__(self, profile: Profile, device: int, shared: Shared) -> None:
         self._profile, self._device, self._shared = profile, device, shared
 
-    @cached_property
+    @once
     def busy(self) -> tuple[Ints, Ints]:
         """Starts and ends of the stretches in which the device was busy, int64 ns, ascending."""
         return self._shared.busy(self._device)
 
-    @cached_property
+    @once
     def busy_until(self) -> Ints:
         """Time for which the device was busy before each of those stretches, int64 ns."""
         starts, ends = self.busy
         return np.concatenate(([0], np.cumsum(ends - starts)))
 
-    @cached_property
+    @once
     def copies(self) -> Copies:
         """What was copied; a copy that takes no time counts as one nanosecond."""
         activities = self._profile.tables["activities"]
@@ -78,7 +78,7 @@ class Counted:
         end = np.maximum(end, start + 1)
         return Copies(start, end, activities["bytes"][rows])
 
-    @cached_property
+    @once
     def launches(self) -> Launches:
         """What was launched.
 
@@ -87,20 +87,23 @@ class Counted:
         counts while it runs.
         """
         activities, calls = self._profile.tables["activities"], self._profile.tables["api_calls"]
-        rows = np.flatnonzero(self._shared.work & (activities["device_id"] == self._device))
-        start, correlation = activities["start_ns"][rows], activities["correlation_id"][rows]
-        end = np.maximum(activities["end_ns"][rows], start)
-        call = find(calls["correlation_id"], correlation)
-        call[correlation == MISSING] = -1
         none = np.iinfo(np.int64).min
         last = np.full(len(calls) + 1, none)
-        np.maximum.at(last, call, end)
+        begun, ended = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for piece in pieces(len(activities)):
+            mine = self._shared.work[piece] & (activities["device_id"][piece] == self._device)
+            start, end = activities["start_ns"][piece][mine], activities["end_ns"][piece][mine]
+            end = np.maximum(end, start)
+            call = self._shared.calls.rows(activities["correlation_id"][piece][mine])
+            np.maximum.at(last, call, end)
+            alone = call == MISSING
+            begun.append(start[alone])
+            ended.append(end[alone])
         launched = np.flatnonzero(last[:-1] != none)
-        alone = call == -1
+        last = last[launched]
         # No launch ends before it was given, whatever the clocks say.
-        given = np.minimum(calls["start_ns"][launched], last[launched])
-        given = np.concatenate([given, start[alone]])
-        done = np.concatenate([last[launched], end[alone]])
+        given = np.concatenate([np.minimum(calls["start_ns"][launched], last), *begun])
+        done = np.concatenate([last, *ended])
         # Nearly in order as they are: a sort that merges runs is the fastest.
         given.sort(kind="stable")
         done.sort(kind="stable")

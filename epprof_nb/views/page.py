@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.steps import steps
+from epprof_nb.views.ahead import ahead
 from epprof_nb.views.document import Tab, block, page
 from epprof_nb.views.pack import to_base64
 from epprof_nb.views.picture import as_png
@@ -75,12 +76,13 @@ class View:
         if prepared is None:
             prepared = Prepared(self.profile)
             prepared.selections.give(self._given)
-        png = as_png(prepared)
-        return {
-            "text/html": block(prepared, png, tab=self.opens, mark=mark),
-            "image/png": to_base64(png),
-            "text/plain": as_text(prepared),
-        }
+        with ahead(prepared):
+            png = as_png(prepared)
+            return {
+                "text/html": block(prepared, png, tab=self.opens, mark=mark),
+                "image/png": to_base64(png),
+                "text/plain": as_text(prepared),
+            }
 
     @property
     def opens(self) -> str:
@@ -113,7 +115,7 @@ class View:
 def write_html(profile: Profile, path: str | PathLike[str]) -> None:
     """Write the profile as one HTML page that needs neither kernel nor network."""
     prepared = Prepared(profile)
-    with steps(f"Writing {Path(path).name}", 4, " steps") as bar:
+    with steps(f"Writing {Path(path).name}", 4, " steps") as bar, ahead(prepared):
         for part in ("layout", "findings", "lines"):
             getattr(prepared, part)  # computed once, and kept
             bar.update()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.idle import gaps
+from epprof_nb.analysis.paths import by_path
 from epprof_nb.analysis.shared import Shared
+from epprof_nb.once import Kept, once
 from epprof_nb.views import counters, findings, layout, lines, summary, tables, work
-from epprof_nb.views.calls import Calls
 from epprof_nb.views.counted import Counted
 from epprof_nb.views.moments import Moments
 from epprof_nb.views.selections import Selections
@@ -35,25 +35,27 @@ class Prepared:
 
     def __init__(self, profile: Profile) -> None:
         self.profile: Profile = profile
-        self._breakdowns: dict[str, pd.DataFrame] = {}
-        self._counted: dict[int, Counted] = {}
+        self._breakdowns = Kept(self._break_down)
+        self._counted: Kept[int, Counted] = Kept(
+            lambda device: Counted(profile, device, self.shared)
+        )
 
-    @cached_property
+    @once
     def shared(self) -> Shared:
         """What the breakdowns and the summary are made from."""
         return Shared(self.profile)
 
-    @cached_property
+    @once
     def work(self) -> work.Work:
         """Device work under each op."""
         return work.Work(self.profile, self.shared)
 
-    @cached_property
+    @once
     def layout(self) -> layout.Layout:
         """Lanes, and each event's place in them."""
         return layout.build(self.profile, self.work)
 
-    @cached_property
+    @once
     def time_range(self) -> list[int]:
         """First and last nanosecond to show: the profile's length, and what sticks out of it."""
         spans = [place.series.span for place in self.layout.places().values()]
@@ -70,77 +72,78 @@ class Prepared:
             kinds.result()
             time.result()
 
-    @cached_property
+    @once
     def gaps(self) -> pd.DataFrame:
         """The idle stretches worth a word; see `epprof_nb.analysis.idle.gaps`."""
         return gaps(self.profile, summary.IDLE_GAP_NS, shared=self.shared)
 
-    @cached_property
+    @once
     def summary(self) -> summary.Summary:
         """The numbers of the summary line."""
         return summary.summarise(self.profile, shared=self.shared, gaps=self.gaps)
 
-    @cached_property
+    @once
     def findings(self) -> list[findings.Finding]:
         """What to change first."""
         return findings.findings(self)
 
-    @cached_property
+    @once
     def functions(self) -> list[lines.LineTotals]:
         """Device work of ops whose function stands in a file."""
         return lines.function_totals(self.profile, self.work)
 
     def counted(self, device: int) -> Counted:
         """What is counted of a device, in order of time."""
-        return self._counted.setdefault(device, Counted(self.profile, device, self.shared))
+        return self._counted[device]
 
-    @cached_property
+    @once
     def tracks(self) -> list[dict[str, Any]]:
         """Which counters there are; see `epprof_nb.views.counters.tracks`."""
         return counters.tracks(self)
 
-    @cached_property
+    @once
     def counters(self) -> dict[str, npt.NDArray[np.int64]]:
         """The columns of the counters."""
         return counters.columns(self)
 
-    @cached_property
+    @once
     def lines(self) -> list[lines.LineTotals]:
         """Device work at each line of the cells."""
         return lines.line_totals(self.profile, self.work)
 
     def breakdown(self, by: str) -> pd.DataFrame:
         """Return one of `epprof_nb.views.tables.BREAKDOWNS`, computed once; KeyError for others."""
-        if by not in self._breakdowns:
-            self._breakdowns[by] = tables.BREAKDOWNS[by](self.profile, shared=self.shared)
         return self._breakdowns[by]
+
+    def _break_down(self, by: str) -> pd.DataFrame:
+        return tables.BREAKDOWNS[by](self.profile, shared=self.shared)
+
+    @once
+    def paths(self) -> pd.DataFrame:
+        """The tree of the breakdowns."""
+        return by_path(self.profile, shared=self.shared)
 
     @property
     def by_op(self) -> pd.DataFrame:
         """The breakdown by op."""
         return self.breakdown("op")
 
-    @cached_property
-    def calls(self) -> Calls:
-        """The API calls by correlation id."""
-        return Calls(self.profile.tables["api_calls"])
-
-    @cached_property
+    @once
     def moments(self) -> Moments:
         """The activities by time."""
         return Moments(self.profile.tables["activities"])
 
-    @cached_property
+    @once
     def sums(self) -> list[Sums]:
         """What each of the pieces of `moments` adds up to."""
         return Adding(self).of_each(self.moments.pieces)
 
-    @cached_property
+    @once
     def device_work(self) -> npt.NDArray[np.bool_]:
         """Which activities keep a device busy."""
         return self.shared.work
 
-    @cached_property
+    @once
     def selections(self) -> Selections:
         """What is selected, and where it is."""
         return Selections(self)

@@ -137,7 +137,8 @@ def _call_of(prepared: Prepared, row: int) -> int | None:
     correlation = int(tables["activities"]["correlation_id"][row])
     if correlation == MISSING:
         return None
-    call = int(prepared.calls.first(np.array([correlation]))[0])
+    # Of calls that share an id, as a runtime call and the driver call within, the first counts.
+    call = int(prepared.shared.calls.rows(np.array([correlation]))[0])
     return None if call < 0 else call
 
 
@@ -195,7 +196,7 @@ def _flows(
         return [[source, event(prepared, "act", a)] for a in activities.tolist()]
     ids = tables["activities"]["correlation_id"][activities]
     owners = prepared.work.tree.rows(tables["activities"]["op_id"][activities])
-    calls = prepared.calls.first(ids)
+    calls = prepared.shared.calls.rows(ids)
     flows = []
     for activity, call, op in zip(
         activities.tolist(), calls.tolist(), owners.tolist(), strict=True

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.paths import by_path
 from epprof_nb.schema import MISSING
 from epprof_nb.views.units import shorten
 
@@ -40,7 +39,7 @@ def tree(prepared: Prepared, limit: int = NODES) -> dict[str, Any]:
         sums, and ``others``: how many paths a node stands for, 0 for a path itself.
         ``paths`` is how many there are.
     """
-    frame = by_path(prepared.profile, shared=prepared.shared)
+    frame = prepared.paths
     parent = frame["parent"].fillna(MISSING).to_numpy(np.int64)
     kept = _largest(frame, parent, limit)
     number = np.full(len(frame) + 1, MISSING, np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,12 +54,12 @@ class Work:
         """Code in `KINDS` of each activity's kind, uint8; 0 for a kind not known."""
         return kind_codes(self._profile)
 
-    @cached_property
+    @once
     def activity_op(self) -> npt.NDArray[np.integer[Any]]:
         """Row of the ``op_id`` of each activity, int32."""
         return self._owners("activities")
 
-    @cached_property
+    @once
     def call_op(self) -> npt.NDArray[np.integer[Any]]:
         """Row of the ``op_id`` of each API call, int32."""
         return self._owners("api_calls")
@@ -82,7 +81,7 @@ class Work:
         time -= self.time_until[:, self.tree.enter[ops]]
         return time
 
-    @cached_property
+    @once
     def launches(self) -> Ints:
         """Number of the kernels, copies and sets of each op and all below it, int64."""
         counts = np.zeros(len(self.tree) + 1, np.int64)
@@ -99,7 +98,7 @@ class Work:
             rows[piece] = self.tree.rows(ids[piece])
         return rows
 
-    @cached_property
+    @once
     def time_until(self) -> Ints:
         """Time by kind, as in `BUSY_KINDS`, of all ops before each number in preorder, int64."""
         activities = self._profile.tables["activities"]

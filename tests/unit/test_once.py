@@ -6,7 +6,7 @@ from time import sleep
 
 import pytest
 
-from epprof_nb.once import once
+from epprof_nb.once import Kept, once
 
 
 class Asked:
@@ -56,3 +56,18 @@ def test_what_fails_is_computed_again():
     with pytest.raises(ValueError, match="not yet"):
         print(fails.value)
     assert fails.value == 2
+
+
+def test_values_by_key_are_made_by_one_thread_each():
+    made = []
+
+    def make(key):
+        made.append(key)
+        sleep(0.02)
+        return [key]
+
+    kept = Kept(make)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(kept.__getitem__, [1, 1, 2, 1]))
+    assert sorted(made) == [1, 2]
+    assert [one is kept[key] for one, key in zip(found, [1, 1, 2, 1], strict=True)] == [True] * 4

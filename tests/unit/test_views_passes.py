@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import call, profile
 
 from epprof_nb.analysis.lookup import pieces
 from epprof_nb.views import passes
-from epprof_nb.views.calls import Calls
 from epprof_nb.views.layout import Placement
 from epprof_nb.views.passes import Some, among
 from epprof_nb.views.series import put_in_order
@@ -75,13 +73,3 @@ def test_some_of_many_are_spread_evenly():
     for first in (0, 1_000):
         some.add(first, np.full(1_000, 7), np.ones(1_000, np.bool_))
     assert np.diff(some.rows[1:]).tolist() == pytest.approx([666, 666, 666], abs=1)
-
-
-@given(st.lists(st.integers(-1, 9), max_size=12), st.lists(st.integers(-1, 11), max_size=6))
-def test_the_first_call_of_an_id_is_found_in_any_order(ids, asked):
-    for recorded in (ids, sorted(ids)):
-        calls = [call(i, i + 1, correlation_id=c) for i, c in enumerate(recorded)]
-        table = profile(api_calls=calls).tables["api_calls"]
-        found = Calls(table).first(np.array(asked, np.int64))
-        expected = [recorded.index(a) if a >= 0 and a in recorded else -1 for a in asked]
-        assert found.tolist() == expected
