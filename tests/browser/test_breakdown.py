@@ -84,6 +84,30 @@ def test_the_table_fits_and_numbers_touch_nothing(opened, loop_file, width):
     assert min(room) >= 4
 
 
+@pytest.mark.parametrize("width", [620, 1100, 1600])
+def test_names_take_the_room_there_is(opened, loop_file, width):
+    page = _open(opened(loop_file.as_uri(), width=width), "kernel")
+    names = page.locator(".ep-table-place td.ep-name").evaluate_all(
+        """(cells) => cells.map((cell) => {
+          const name = cell.querySelector("bdi");
+          const style = getComputedStyle(cell);
+          const room = cell.clientWidth - parseFloat(style.paddingLeft)
+            - parseFloat(style.paddingRight);
+          const text = name.textContent;
+          return [cell.title, text, room, name.offsetWidth, name.offsetWidth / text.length];
+        })"""
+    )
+    cut = [one for one in names if one[1] != one[0]]
+    assert cut
+    for title, text, room, used, letter in cut:
+        # No letter more would fit, and both ends are there.
+        assert used <= room + 1
+        assert used + letter > room - 1
+        head, tail = text.split("…")
+        assert title.startswith(head)
+        assert title.endswith(tail)
+
+
 def test_filtering_by_text_and_expression(page):
     page.fill(".ep-tools input", "^(mlp|attention)$")
     _await_rows(page, 2)
@@ -188,7 +212,7 @@ def test_a_view_opens_on_the_table_asked_for(opened, tmp_path, by):
     page = opened(path.as_uri())
     page.wait_for_selector(f"[data-by={by}][aria-pressed=true]")
     assert page.locator("[data-tab=breakdown][aria-selected=true]").count() == 1
-    shown = page.locator(".ep-icicle canvas" if by == "tree" else "th[data-column=grid]")
+    shown = page.locator(".ep-icicle canvas" if by == "tree" else "th[data-column=launch_delay_ns]")
     assert shown.is_visible()
 
 

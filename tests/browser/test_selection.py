@@ -176,6 +176,26 @@ def test_search_lights_counts_and_steps(page):
     assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
 
 
+@pytest.mark.parametrize("wide", [1100, 560])
+def test_the_search_covers_nothing(opened, page_file, wide):
+    page = ready(opened(page_file.as_uri(), width=wide))
+    page.locator(".ep-timeline").focus()
+    page.keyboard.press("/")
+    search = page.locator(".ep-search").bounding_box()
+    assert search["x"] + search["width"] <= wide
+    for other in (".ep-timeline", ".ep-tabs", ".ep-legend", ".ep-header"):
+        box = page.locator(other).bounding_box()
+        apart = (
+            box["x"] >= search["x"] + search["width"]
+            or search["x"] >= box["x"] + box["width"]
+            or box["y"] >= search["y"] + search["height"]
+            or search["y"] >= box["y"] + box["height"]
+        )
+        assert apart, other
+    page.click("[role=tab][data-tab=source]")
+    assert not page.locator(".ep-search").is_visible()
+
+
 @pytest.mark.parametrize(
     ("pattern", "told"), [("(", "Not a regular"), ("a" * 401, "400"), ("nothing here", "none")]
 )

@@ -72,6 +72,8 @@ const PADDING = 17;
 const BAR = 76;
 const LEAST_NAME = 150;
 const MOST_NAME = 90;
+/** Columns that rank lower are shown only where names are whole. */
+const BEFORE_NAMES = 15;
 
 export function label(name: string, by?: string): string {
   // An op's own duration is time on the host: beside device times that must be said.
@@ -143,13 +145,20 @@ export function fitting(columns: Column[], by: string, rows: number[], width: nu
     ]),
   );
   const wanted = need.get(main) ?? 0;
-  let left = width - Math.min(wanted, Math.max(LEAST_NAME, width * 0.3));
+  const least = Math.min(wanted, Math.max(LEAST_NAME, width * 0.3));
+  let left = width - least;
+  let whole = false;
   const kept = new Set([main]);
   const byRank = columns
     .filter(({ name }) => name !== main)
     .sort((a, b) => (SPECS[a.name]?.rank ?? 99) - (SPECS[b.name]?.rank ?? 99));
   for (const { name } of byRank) {
     const more = need.get(name) ?? 0;
+    if (!whole && (SPECS[name]?.rank ?? 99) > BEFORE_NAMES) {
+      // What is left is seldom looked for: whole names come first.
+      left -= wanted - least;
+      whole = true;
+    }
     // Nothing less important takes the place of what had no room.
     if (more > left) break;
     left -= more;

@@ -1,7 +1,8 @@
 // How a name is cut to the room there is, so that it can still be told from others.
 
-/** Fewer letters or figures would be crumbs; of a cut that others share, this many would be. */
+/** Fewer letters or figures would be crumbs: of one end, of both, of a cut that others share. */
 const LEAST = 3;
+const LEAST_BOTH = 6;
 const LEAST_SHARED = 12;
 /** With less room than for so many letters, both ends of a statement would be crumbs. */
 const SHORT = 16;
@@ -58,7 +59,9 @@ function fitting(
     const head = text.slice(0, kept).replace(/[\s.(]+$/, "");
     const tail = text.slice(text.length - (keep - kept));
     const part = `${head}…${tail}`;
-    if (measure(part) <= room) return letters(part) >= LEAST ? { head, tail, text: part } : null;
+    if (measure(part) > room) continue;
+    const least = head && tail ? LEAST_BOTH : LEAST;
+    return letters(part) >= least ? { head, tail, text: part } : null;
   }
   return null;
 }

@@ -12,6 +12,8 @@ const GROUP = "Select";
 export interface Linked {
   /** Details and the span's breakdown, to be placed below the timeline. */
   panel: HTMLElement;
+  /** The search, closed until it is asked for; to be placed where it covers nothing. */
+  search: HTMLElement;
   span: SpanMark;
 }
 
@@ -40,7 +42,6 @@ export function link(timeline: Timeline): Linked {
     () => viewport.view.start,
     () => timeline.element.focus(),
   );
-  timeline.element.append(search.element);
   timeline.keys.add(
     {
       keys: ["/", "ctrl+f"],
@@ -76,7 +77,8 @@ export function link(timeline: Timeline): Linked {
   });
   const { given } = overview;
   if (given) void chosen.want({ what: "rows" }, rowsLabel(given.count, given.sent));
-  return { panel: h("div", { class: "ep-below" }, chosen.panel, told.element), span };
+  const panel = h("div", { class: "ep-below" }, chosen.panel, told.element);
+  return { panel, search: search.element, span };
 }
 
 function rowsLabel(count: number, sent: number): string {

@@ -9,7 +9,7 @@ import { count, shorten } from "./format.ts";
 import type { Cell, TableData } from "./model.ts";
 import { wantedOf } from "./rows.ts";
 import type { Supply } from "./supply.ts";
-import { tableOf } from "./tableview.ts";
+import { tableOf, widenNames } from "./tableview.ts";
 
 export const NAMES: Record<string, string> = { op_type: "op type", node: "ORT node" };
 
@@ -134,13 +134,13 @@ export class Tables {
       : fitting(all, this.#by, rows, this.#width || 1000);
     this.#shown = { columns, rows };
     const content = { by: this.#by, columns, all, rows, sort: sorted, letters };
-    this.#place.replaceChildren(
-      tableOf(content, {
-        sort: (sort) => void this.#resort(sort),
-        choose: (row) => this.choose(this.#by, this.#record(table, row)),
-        code: (row) => void this.#code(this.#record(table, row)),
-      }),
-    );
+    const shown = tableOf(content, {
+      sort: (sort) => void this.#resort(sort),
+      choose: (row) => this.choose(this.#by, this.#record(table, row)),
+      code: (row) => void this.#code(this.#record(table, row)),
+    });
+    this.#place.replaceChildren(shown);
+    widenNames(shown);
     this.#say(table, rows.length, note);
   }
 

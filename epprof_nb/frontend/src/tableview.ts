@@ -63,6 +63,23 @@ export function tableOf(content: TableContent, act: TableActions): HTMLTableElem
   return h("table", {}, h("thead", {}, head), body);
 }
 
+/** Names that were cut take all the room that the numbers leave, as it turned out on the page. */
+export function widenNames(table: HTMLTableElement): void {
+  const names = [...table.querySelectorAll<HTMLElement>("td.ep-name > bdi")];
+  const cut = names.filter((name) => name.textContent?.includes("…"));
+  const cell = cut[0]?.parentElement;
+  if (!cell) return;
+  cell.style.width = "100%";
+  const letter = cut[0].offsetWidth / (cut[0].textContent?.length ?? 1);
+  const { paddingLeft, paddingRight } = getComputedStyle(cell);
+  const room = cell.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
+  if (!(letter > 0)) return;
+  for (const name of cut) {
+    const whole = name.parentElement?.title ?? "";
+    name.textContent = shorten(whole, Math.floor(room / letter));
+  }
+}
+
 function walk(row: HTMLElement, event: KeyboardEvent): void {
   const to = {
     ArrowDown: row.nextElementSibling,

@@ -69,7 +69,7 @@ export function mount(
 
   const id = `ep${++viewers}-`;
   const tabs = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
-  const colours = legend();
+  const beside = h("div", { class: "ep-beside" }, linked.search, legend());
   const panels: Record<Tab, HTMLElement> = {
     timeline: h("section", {}, timeline.element, linked.panel),
     breakdown: h("section", {}, breakdown.element),
@@ -118,7 +118,7 @@ export function mount(
       button.tabIndex = active ? 0 : -1;
     }
     for (const name of TABS) panels[name].hidden = name !== tab;
-    colours.hidden = tab !== "timeline";
+    beside.hidden = tab !== "timeline";
     if (tab === "breakdown") breakdown.open();
     if (tab === "source" && !panels.source.hasChildNodes()) void openSource();
   }
@@ -147,7 +147,7 @@ export function mount(
   root.classList.add("ep-viewer");
   root.replaceChildren(
     head,
-    h("div", { class: "ep-tab-bar" }, tabs, colours),
+    h("div", { class: "ep-tab-bar" }, tabs, beside),
     ...TABS.map((tab) => panels[tab]),
   );
   const [tab, by] = options.tab.split(":");

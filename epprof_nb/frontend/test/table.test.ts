@@ -57,6 +57,8 @@ describe("columns", () => {
       return columns.map(({ name }) => name);
     };
     expect(names(2000)).toEqual(["name", "share", "device_ns", "count", "max_ns", "grid"]);
+    // What is seldom looked for is left out where names would be cut for it.
+    expect(names(900)).toEqual(["name", "share", "device_ns", "count"]);
     expect(names(360)).toEqual(["name", "share", "device_ns"]);
     expect(names(100)).toEqual(["name"]);
   });
