@@ -111,13 +111,23 @@ def _stretched(info: dict[str, Any]) -> Iterator[str]:
     all_sessions = info["onnxruntime_stretch"]
     told = [each for each in all_sessions if each.get("stretch", 1) >= STRETCHED]
     told.sort(key=lambda each: -each["runs"] * (each["profiled_ns"] - each["unprofiled_ns"]))
-    for each in told[:_MOST_NAMED]:
+    if told:
+        worst, *others = told
+        which = _named(info, worst)
+        if others:
+            more = [
+                f"session {each['session']} {three_digits(each['stretch'])}x"
+                for each in others[:_MOST_NAMED]
+            ]
+            if len(others) > _MOST_NAMED:
+                more.append(f"{len(others) - _MOST_NAMED} more")
+            which += f", and {plural(len(others), 'other')} ({', '.join(more)})"
         yield (
-            f"{_named(info, each)}: being profiled stretched its runs "
-            f"{three_digits(each['stretch'])}x ({duration(each['unprofiled_ns'])} -> "
-            f"{duration(each['profiled_ns'])}, medians), mostly by ONNX Runtime's own noting of "
-            "each node. Device times are to be trusted; host times and the gaps between device "
-            "work are stretched."
+            f"{which}: being profiled stretched its runs "
+            f"{three_digits(worst['stretch'])}x ({duration(worst['unprofiled_ns'])} -> "
+            f"{duration(worst['profiled_ns'])}, medians). This is mostly ONNX Runtime's own "
+            "noting of each node: device times are to be trusted; host times and the gaps between "
+            "device work are stretched."
         )
     unknown = [each for each in all_sessions if not each["compared"]]
     if unknown:

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from epprof_nb.views.page import write_html
+from tests.browser.known import known_profile
 from tests.browser.pixels import (
     COPY,
     KERNEL,
@@ -293,3 +295,22 @@ def test_a_frame_that_may_run_no_scripts_shows_its_summary(opened, profile, tmp_
     plain = opened(path.as_uri()).frame_locator("iframe").locator(".plain")
     plain.wait_for()
     assert "100 ms wall" in plain.text_content()
+
+
+def test_several_notes_are_one_line_that_opens(opened, tmp_path):
+    long = "This happened. " + "It is explained at length. " * 9
+    profile = known_profile()
+    profile.info["notes"] = [long, "<b>Second</b> note.", "Third note."]
+    path = tmp_path / "notes.html"
+    write_html(profile, path)
+    page = opened(path.as_uri())
+    line = page.locator(".ep-header summary")
+    assert line.inner_text() == "This happened. · 2 more"
+    assert line.bounding_box()["height"] < 30
+    second = page.get_by_text("<b>Second</b> note.")
+    assert not second.is_visible()
+    line.focus()
+    page.keyboard.press("Enter")
+    assert second.is_visible()
+    assert line.inner_text() == "notes"
+    assert page.locator(".ep-notes p").first.inner_text() == long.strip()

@@ -2,6 +2,7 @@
 
 import { h, withCode } from "./dom.ts";
 import type { Count, Finding, Overview } from "./model.ts";
+import { notes } from "./notes.ts";
 
 export function header(
   overview: Overview,
@@ -55,7 +56,7 @@ export function header(
     }
     block.append(list);
   }
-  for (const note of summary.notes) block.append(h("p", { class: "ep-note" }, note));
+  block.append(...notes(summary.notes));
   return block;
 }
 
