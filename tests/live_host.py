@@ -60,6 +60,7 @@ _HOST = """async ({ bundle, state, first }) => {
         type: content.type, drawing: painted - came, python: reply.seconds * 1000,
         channel: came - sent - reply.seconds * 1000,
         bytes: buffers[0] ? buffers[0].byteLength : 0,
+        processor: reply.processor * 1000,
         asked: [content.start, content.end], view: [Number(start), Number(end)],
       });
     },
@@ -118,9 +119,9 @@ class LiveHost:
         self.asked.append(content)
         if self.silent or not answers(content.get("type")):
             return None
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.thread_time()
         reply = answer(self._prepared, content)
-        seconds = time.perf_counter() - began
+        seconds, processor = time.perf_counter() - began, time.thread_time() - cpu
         told = {**reply.content, "type": content["type"], "request": content.get("request")}
         data = None if reply.data is None else base64.b64encode(reply.data).decode()
-        return {"content": told, "data": data, "seconds": seconds}
+        return {"content": told, "data": data, "seconds": seconds, "processor": processor}

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.views.blocks import BLOCK
+from epprof_nb.views.levels import FAN, parts, size
 
 if TYPE_CHECKING:
     from epprof_nb.views.series import Series
@@ -59,7 +60,7 @@ class _Elements(NamedTuple):
     at
         Position of the first event of each.
     level
-        How coarse each is: 0 for a single event, 1 for a block, 2 for a block of blocks.
+        How coarse each is; see `epprof_nb.views.levels`.
     start, longest, latest, gain
         Start of the first event, greatest length, latest end, and time covered, ns. Only where
         events overlap there is a ``latest``.
@@ -119,58 +120,54 @@ def _elements(
     lapping = bool(series.overlapping[which])
     # Where a bin has no more than one of them, hardly a block is short enough to stay whole.
     coarsest = 0
-    while coarsest < len(series.levels) and high - low > _size(coarsest + 1) * len(bins.times):
+    while coarsest < len(series.levels) and high - low > size(coarsest + 1) * len(bins.times):
         coarsest += 1
-    parts: list[tuple[Any, ...]] = []
-    inner, loose = (low, low), _NONE
+    found: list[tuple[Any, ...]] = []
+    # Numbers of the level's blocks that those of the level above do not stand for.
+    top = size(coarsest)
+    items = np.arange(-(-low // top), high // top)
     for level in range(coarsest, 0, -1):
-        size = _size(level)
-        outer = -(-low // size), high // size
-        items = _parts(outer, inner if level < coarsest else (outer[1], outer[1]), loose)
-        blocks = series.levels[level - 1]
+        blocks, each, last = series.levels[level - 1], size(level), high // size(level)
         opening, longest = blocks.opening[items], blocks.longest[items]
         is_loose = blocks.opening.take(items + 1, mode="clip") - opening > _TIGHT * bins.width
-        is_loose[items == outer[1] - 1] = True
+        is_loose[items == last - 1] = True
         if lapping:
             is_loose |= _long(longest, np.searchsorted(opening, bins.times), bins.width)
         if len(keep):
-            is_loose |= np.isin(items, keep // size)
+            is_loose |= np.isin(items, keep // each)
         whole = np.flatnonzero(~is_loose)
         at = items[whole]
         latest = blocks.latest[at] if lapping else _NONE
         gain = blocks.covered[at + 1] - blocks.covered[at]
-        levels = np.full(len(at), level, np.int8)
-        parts.append((at * size, levels, opening[whole], longest[whole], latest, gain))
-        inner, loose = (outer[0] * BLOCK, outer[1] * BLOCK), items[is_loose]
-    at = _parts(stretch, inner if coarsest else (high, high), loose)
-    parts.append((at, np.zeros(len(at), np.int8), *_single(series, which, at, lapping=lapping)))
-    if len(parts) == 1:
-        return _Elements(*parts[0])
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = np.argsort(columns[0], kind="stable")
-    return _Elements(*(column[order] if len(column) else column for column in columns))
+        coarse = np.full(len(at), level, np.int8)
+        found.append((at * each, coarse, opening[whole], longest[whole], latest, gain))
+        items = _below(level, stretch, items[is_loose])
+    columns = items, np.zeros(len(items), np.int8), *_single(series, which, items, lapping=lapping)
+    if not found:
+        return _Elements(*columns)
+    joined = [np.concatenate(column) for column in zip(*found, columns, strict=True)]
+    order = np.argsort(joined[0], kind="stable")
+    return _Elements(*(column[order] if len(column) else column for column in joined))
 
 
-def _size(level: int) -> int:
-    return int(BLOCK**level)
-
-
-def _parts(outer: tuple[int, int], inner: tuple[int, int], loose: Ints) -> Ints:
-    """Return the numbers of `outer` outside of `inner`, and those that are parts of `loose`."""
-    within = (loose[:, None] * BLOCK + np.arange(BLOCK)).reshape(-1)
-    return np.concatenate([np.arange(outer[0], inner[0]), within, np.arange(inner[1], outer[1])])
+def _below(level: int, stretch: tuple[int, int], loose: Ints) -> Ints:
+    """Return what of the level below `loose` consists of, and what no block of `level` reaches."""
+    low, high = stretch
+    above, each, fan = size(level), size(level - 1), parts(level)
+    head = np.arange(-(-low // each), -(-low // above) * fan)
+    tail = np.arange(high // above * fan, high // each)
+    return np.concatenate([head, (loose[:, None] * fan + np.arange(fan)).reshape(-1), tail])
 
 
 def _descend(series: Series, at: Ints, level: npt.NDArray[np.int8]) -> None:
     """From the first event of blocks go to the longest in them."""
-    for above in range(int(level.max(initial=0)), 0, -1):
+    for above in range(int(level.max(initial=0)), 1, -1):
         mine = np.flatnonzero(level >= above)
-        parts = at[mine, None] // _size(above - 1) + np.arange(BLOCK)
-        if above > 1:
-            length = series.levels[above - 2].longest[parts]
-        else:
-            length = series.ends(parts) - series.starts(parts)
-        at[mine] = parts[np.arange(len(parts)), length.argmax(axis=1)] * _size(above - 1)
+        inside = at[mine, None] // size(above - 1) + np.arange(FAN)
+        top = series.levels[above - 2].longest[inside].argmax(axis=1)
+        at[mine] = inside[np.arange(len(inside)), top] * size(above - 1)
+    mine = np.flatnonzero(level)
+    at[mine] = series.holders(at[mine] // BLOCK)
 
 
 def _single(

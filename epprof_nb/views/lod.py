@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.lookup import pieces, ragged
 from epprof_nb.views.bins import Bins, Groups, binned
+from epprof_nb.views.blocks import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,15 +62,17 @@ def reaching(series: Series, start_ns: int, end_ns: int) -> tuple[Ints, Ints]:
     overlap, some that ended before may be among them.
     """
     low, high = series.first[:-1], series.first[1:]
+    begin = _at(series, lambda at, _: series.ends(at), low, high, start_ns)
+    lapping = np.flatnonzero(series.overlapping)
+    if len(lapping):
 
-    def reach(at: Ints, which: Ints) -> Ints:
-        ends = series.ends(at)
-        lapping = np.flatnonzero(series.overlapping[which])
-        ends[lapping] = series.reach[series.reach_at[which[lapping]] + at[lapping]]
-        return ends
+        def reach(at: Ints, which: Ints) -> Ints:
+            latest: Ints = series.reach[series.reach_at[lapping[which]] + at]
+            return latest
 
-    begin = _search(reach, low, high, np.full(len(low), start_ns))
-    return begin, _search(_starts(series), begin, high, np.full(len(low), end_ns + 1))
+        target = np.full(len(lapping), start_ns)
+        begin[lapping] = _search(reach, low[lapping], high[lapping], target)
+    return begin, _at(series, lambda at, _: series.starts(at), begin, high, end_ns + 1)
 
 
 def resolution(counts: Ints, bins: npt.NDArray[np.float64], most: int) -> Ints:
@@ -179,8 +182,16 @@ def holding(rects: Rects, at: Ints) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _starts(series: Series) -> Callable[[Ints, Ints], Ints]:
-    return lambda at, _: series.starts(at)
+def _at(
+    series: Series, value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, time: int
+) -> Ints:
+    """First position of each range [low, high) whose start, or end, is not before a time."""
+    target = np.full(len(low), time)
+    first, last = -(-low // BLOCK), -(-high // BLOCK)
+    # Nothing in the blocks before the one that the time falls in reaches so far.
+    block = _search(lambda at, _: series.opening[at], first, last, target)
+    begin, end = np.maximum((block - 1) * BLOCK, low), np.minimum(block * BLOCK, high)
+    return _search(value, begin, end, target)
 
 
 def _search(value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, target: Ints) -> Ints:

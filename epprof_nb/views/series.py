@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.lookup import pieces, ragged
-from epprof_nb.views.blocks import Blocks
+from epprof_nb.views.blocks import BLOCK, Blocks
 from epprof_nb.views.codes import occurrences
 from epprof_nb.views.levels import Level, levels
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[Any]
 
+_UNKNOWN = 255
 _PIECE = 1 << 15
 _FEW = 12
 """So few series are found one by one faster than by a sort."""
@@ -91,13 +92,14 @@ class Series:
     longest: Ints = field(init=False)
     latest: Ints = field(init=False)
     _levels: tuple[Level, ...] = field(init=False, default=())
+    _holders: npt.NDArray[np.uint8] | None = field(init=False, default=None)
 
     def __len__(self) -> int:
         return len(self.lane)
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The blocks, the blocks of blocks, and so on until they are few."""
+        """The blocks, and the blocks of blocks; see `epprof_nb.views.levels`."""
         if not self._levels:
             self._levels = levels(self)
         return self._levels
@@ -112,6 +114,18 @@ class Series:
         rows = self.order[positions]
         values: Ints = np.maximum(self.end[rows], self.start[rows])
         return values
+
+    def holders(self, blocks: Ints) -> Ints:
+        """Position of the longest event of each block; noted, for the next time it is asked for."""
+        if self._holders is None:
+            self._holders = np.full(len(self.opening), _UNKNOWN, np.uint8)
+        found = self._holders[blocks]
+        new = np.flatnonzero(found == _UNKNOWN)
+        if len(new):
+            rows = self.order[blocks[new, None] * BLOCK + np.arange(BLOCK)]
+            found[new] = (self.end[rows] - self.start[rows]).argmax(axis=1)
+            self._holders[blocks[new]] = found[new]
+        return blocks * BLOCK + found
 
     def between(self, low: int, high: int) -> tuple[Ints, Ints]:
         """Starts and ends at the positions from `low` up to `high`."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.events import Window, events
-from epprof_nb.views.pack import headline, pack_first, pack_window
+from epprof_nb.views.pack import headline, pack_counters, pack_first, pack_window
 from epprof_nb.views.page import View
 from epprof_nb.views.prepared import Prepared
 from epprof_nb.views.related import related
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 WIDTH = 1200
 STEPS = 40
+MARGIN = 0.25
+"""What is asked for beside the window, as loader.ts has it."""
 DEPTHS = 5
 
 
@@ -65,17 +67,24 @@ def tour(low: int, high: int) -> list[tuple[int, int]]:
 
 def in_python(prepared: Prepared) -> None:
     """Print what answers take in Python alone, and how large they are."""
-    took, sizes, rectangles = [], [], []
+    took, used, strips, sizes, rectangles = [], [], [], [], []
+    pack_counters(prepared)
     for low, high in tour(*prepared.time_range):
-        margin = (high - low) // 2
-        window = Window(low - margin, high + margin, 2.0 * WIDTH)
-        began = time.perf_counter()
+        margin = int((high - low) * MARGIN)
+        window = Window(low - margin, high + margin, WIDTH * (1 + 2 * MARGIN))
+        began, cpu = time.perf_counter(), time.thread_time()
         data = pack_window(prepared, window)
         took.append((time.perf_counter() - began) * 1e3)
+        used.append((time.thread_time() - cpu) * 1e3)
+        began = time.perf_counter()
+        pack_counters(prepared, (2 * low - high, 2 * high - low))
+        strips.append((time.perf_counter() - began) * 1e3)
         sizes.append(len(data) / 1e3)
         header_, _ = events(prepared, window, light=True)
         rectangles.append(float(sum(sent for sent, _ in header_["shown"].values())))
     spread("answer in Python", took)
+    spread("  of the processor", used)
+    spread("  its strips, after it", strips)
     spread("message", sizes, "kB")
     spread("rectangles", rectangles, "  ")
 
@@ -158,6 +167,7 @@ def in_browser(prepared: Prepared, seconds: float) -> None:
         stamps = [stamp for stamp in host.stamps() if looked_at(stamp)]
         spread("request to painted", [stamp["python"] + stamp["drawing"] for stamp in stamps])
         spread("  in Python", [stamp["python"] for stamp in stamps])
+        spread("    of the processor", [stamp["processor"] for stamp in stamps])
         spread("  in the browser", [stamp["drawing"] for stamp in stamps])
         spread("  (bridge, not counted)", [stamp["channel"] for stamp in stamps])
         spread("  message", [stamp["bytes"] / 1e3 for stamp in stamps], "kB")
