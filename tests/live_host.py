@@ -98,7 +98,7 @@ class LiveHost:
         """Mount the viewer; return the milliseconds until its first picture stood."""
         first = base64.b64encode(pack_first(self._prepared)).decode() if with_first else ""
         bundle = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
-        state = {"mark": "host", "tab": "timeline"}
+        state = {"mark": "host", "place": "", "tab": "timeline"}
         return float(self.page.evaluate(_HOST, {"bundle": bundle, "state": state, "first": first}))
 
     def close(self) -> None:

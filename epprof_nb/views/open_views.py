@@ -64,7 +64,11 @@ class OpenViews:
         return iter([view for view, _ in self._views])
 
     def add(self, view: LiveView, execution: Execution) -> None:
-        """Take in a view that an execution shows; the oldest may have to go for it."""
+        """Take in a view that an execution shows; the oldest may have to go for it.
+
+        A view that was shown before goes with the output that it is in now.
+        """
+        self.remove(view)
         self._views.append((view, execution))
         while len(self._views) > MOST:
             self._views[0][0].close()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import uuid
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -47,13 +48,15 @@ class LiveView(anywidget.AnyWidget):
     tab
         The view it opens on.
     mark
-        The mark of the static view whose place it takes.
+        Names the view; the static page whose place it takes has a mark of its own each time the
+        view is shown.
     select
         Rows to light from the start, see `LiveView.select`.
     """
 
     _esm = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
     mark = traitlets.Unicode().tag(sync=True)
+    place = traitlets.Unicode().tag(sync=True)
     tab = traitlets.Unicode("timeline").tag(sync=True)
     first = traitlets.Bytes().tag(sync=True)
 
@@ -68,6 +71,8 @@ class LiveView(anywidget.AnyWidget):
         # until the cell has ended.
         super().__init__(mark=mark, tab=tab, first=pack_first(self.prepared))
         self._brought_by: EmptiedDisplay | None = None
+        self._page: Callable[..., dict[str, Any]] | None = None
+        self._shown_in = 0
         self.on_msg(self._answer)
 
     @property
@@ -113,7 +118,37 @@ class LiveView(anywidget.AnyWidget):
         # The profile is the user's; everything that hangs on it is the view's.
         self.prepared = Prepared(Profile())
         self._choice = Choice(self.prepared)
+        self._page = None
         _open.remove(self)
+
+    def show(self, page: Callable[..., dict[str, Any]]) -> None:
+        """Display the live view, then the static page that is saved and whose place it takes.
+
+        Parameters
+        ----------
+        page
+            ``page(mark=...)`` returns the MIME bundle of the page.
+        """
+        shell = _shell()
+        self.place = uuid.uuid4().hex
+        if self.bring(EmptiedDisplay(shell.display_pub)):
+            _before_next_cell(self.empty_display)
+            # A kernel sends from a thread of its own, which what follows would keep from its
+            # turn; a flush waits until everything before it is sent.
+            sys.stdout.flush()
+        shell.display_pub.publish(page(mark=self.place), {})
+        self._page = page
+        self._shown_in = shell.execution_count
+        _open.add(self, Execution.current(shell))
+
+    def _ipython_display_(self) -> None:
+        """Show the view here, and no longer where it was; in the cell that shows it, nothing."""
+        shell = _shell()
+        if self._page is None:
+            closed = "This live view is closed; .timeline().widget() of its profile opens another."
+            shell.display_pub.publish({"text/plain": closed}, {})
+        elif self._shown_in != shell.execution_count:
+            self.show(self._page)
 
     def bring(self, display: EmptiedDisplay) -> bool:
         """Show the widget in `display`, where there can be widgets; return whether there can."""
@@ -149,18 +184,10 @@ class LiveView(anywidget.AnyWidget):
 
 
 def show(view: View) -> LiveView:
-    """Display the live view, then the static page that is saved and whose place it takes."""
+    """Display a view with Python behind it."""
     live = LiveView(view.profile, tab=view.opens, mark=uuid.uuid4().hex, select=view.select)
-    shell = _shell()
-    publisher = shell.display_pub
-    if live.bring(EmptiedDisplay(publisher)):
-        _before_next_cell(live.empty_display)
-        # A kernel sends from a thread of its own, which what follows would keep from its turn;
-        # a flush waits until everything before it is sent.
-        sys.stdout.flush()
-    publisher.publish(view.mimebundle(mark=live.mark, prepared=live.prepared), {})
-    _open.add(live, Execution.current(shell))
-    shell.events.register("pre_run_cell", _close_replaced)
+    live.show(partial(view.mimebundle, prepared=live.prepared))
+    _shell().events.register("pre_run_cell", _close_replaced)
     return live
 
 

@@ -74,3 +74,19 @@ def test_a_view_scrolled_out_of_sight_or_folded_lives_on(in_jupyterlab):
     page.locator("[role=tab][data-tab=source]").click()
     page.locator(".ep-source").wait_for(timeout=WAIT_MS)  # Python answers
     assert in_jupyterlab.told("len(live.selection)") == "60000"
+
+
+def test_a_view_shown_anew_leaves_where_it_was(in_jupyterlab):
+    page = in_jupyterlab.show_by(HELD)
+    in_jupyterlab.run(2, "live")
+    view = in_jupyterlab.cell(2).locator(".epprof-live")
+    view.locator(".ep-timeline[data-start]").wait_for(timeout=WAIT_MS)
+    view.locator(".ep-summary .ep-count").first.wait_for(timeout=WAIT_MS)
+    expect(in_jupyterlab.cell(0).locator(".epprof-live")).to_have_count(0)
+    expect(in_jupyterlab.cell(0).locator("iframe.epprof-frame")).to_be_visible()
+    view.locator("[role=tab][data-tab=source]").click()
+    view.locator(".ep-source").wait_for(timeout=WAIT_MS)  # Python answers
+    expect(view.locator(".ep-silent")).to_have_text("")
+    in_jupyterlab.run(2, "None")
+    expect(page.locator(".epprof-live")).to_have_count(0)
+    assert in_jupyterlab.told("len(live.selection)") == "0"

@@ -105,3 +105,45 @@ def test_a_view_whose_output_was_cleared_closes():
     live._answer(live, {"type": "closed"}, [])
     assert list(widget._open) == []
     assert len(live.selection) == 0
+
+
+@pytest.fixture
+def displayed(shell, monkeypatch):
+    """The MIME bundles that are displayed, without updates."""
+    bundles = []
+
+    def publish(data, *_, update=False, **__):
+        if not update:
+            bundles.append(data)
+
+    monkeypatch.setattr(shell.display_pub, "publish", publish)
+    return bundles
+
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def test_a_view_at_the_end_of_its_own_cell_is_shown_once(shell, displayed):
+    shell.user_ns["show"] = synthetic_profile(activities=100).timeline().widget
+    shell.run_cell("w = show()\nw").raise_error()
+    assert [WIDGET in data for data in displayed] == [True, False]
+
+
+def test_a_view_shown_in_a_later_cell_goes_there(shell, executes, displayed):
+    shell.user_ns["show"] = synthetic_profile(activities=100).timeline().widget
+    executes("one", "w = show()")
+    shell.execution_count += 1
+    executes("two", "w")
+    live = shell.user_ns["w"]
+    assert [WIDGET in data for data in displayed] == [True, False, True, False]
+    first, second = displayed[1]["text/html"], displayed[3]["text/html"]
+    assert live.place in second
+    assert live.place not in first
+    executes("one")  # it is not there any more
+    assert list(widget._open) == [live]
+    executes("two")
+    assert list(widget._open) == []
+    displayed.clear()
+    shell.execution_count += 1
+    executes("three", "w")
+    assert "This live view is closed" in displayed[0]["text/plain"]

@@ -53,6 +53,7 @@ def test_the_widget_is_sent_before_the_static_page_is_made(monkeypatch):
     shell = SimpleNamespace(
         display_pub=SimpleNamespace(publish=publish),
         events=SimpleNamespace(register=lambda *_: None),
+        execution_count=1,
     )
     monkeypatch.setattr(widget, "_shell", lambda: shell)
     monkeypatch.setattr("sys.stdout", Screen())

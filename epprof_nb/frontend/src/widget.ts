@@ -4,7 +4,7 @@
 // in place of the frame there, and Python empties the widget's own output. So what is saved never
 // holds a widget, whose model would be gone when the notebook is opened again. When Python closes
 // the view, the frame takes its place again. When the static output is cleared, the viewer goes with
-// it, and Python is told.
+// it, and Python is told. Shown anew elsewhere, it leaves where it was.
 
 import { Bundle } from "./decode.ts";
 import { h } from "./dom.ts";
@@ -24,6 +24,8 @@ const SILENT =
   "Python does not answer: it is busy, or its kernel has ended. What is shown stays as it is.";
 /** Conversations by mark. What listens in `render` would go with the view: these stay. */
 const talks = new Map<string, Talk>();
+/** What takes a view off the screen, by mark. */
+const shown = new Map<string, () => void>();
 
 function initialize(model: Model): () => void {
   const mark = String(model.get("mark"));
@@ -42,6 +44,8 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   host.attachShadow({ mode: "open" }).append(h("style", {}, VIEWER_CSS), root);
   el.append(host);
   const overview = new Bundle<Overview>(await firstBytes(model, talking));
+  const target = String(model.get("place"));
+  shown.get(mark)?.();
   const viewer = mount(root, overview, new Live(talking), {
     tab: String(model.get("tab")),
     maxHeight: MAX_HEIGHT,
@@ -54,13 +58,18 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   const unfollow = followTheme((theme) => viewer.setTheme(theme));
   let state: "here" | "moved" | "closed" = "here";
   let leave = (): void => {};
-  const close = (): void => {
+  const vanish = (): void => {
     if (state === "closed") return;
     state = "closed";
     unfollow();
     viewer.destroy();
     host.remove();
     leave();
+    shown.delete(mark);
+  };
+  shown.set(mark, vanish);
+  const close = (): void => {
+    vanish();
     talking.end();
   };
   const end = (): void => {
@@ -72,7 +81,7 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   const move = (): void => {
     if (state !== "here") return;
     const place = [...document.querySelectorAll("[data-epprof-mount]")]
-      .filter((element) => element.getAttribute("data-epprof-mount") === mark)
+      .filter((element) => element.getAttribute("data-epprof-mount") === target)
       .at(-1);
     if (place) {
       state = "moved";
