@@ -145,9 +145,10 @@ def _next(starts: Times, which: npt.NDArray[np.bool_], times: Times) -> Times:
         after = np.searchsorted(times, start, "right") - 1
         near = np.flatnonzero(after >= 0)
         near = near[start[near] < earliest[after[near]]]
-        # Of several assignments to one place the last one stays: the earliest start.
-        near = near[np.argsort(start[near], kind="stable")][::-1]
-        earliest[after[near]], found[after[near]] = start[near], rows[near]
+        np.minimum.at(earliest, after[near], start[near])
+        # Of several assignments to one place the last one stays: the first row.
+        near = near[start[near] == earliest[after[near]]][::-1]
+        found[after[near]] = rows[near]
     place = np.where(found >= 0, np.arange(len(times)), len(times))
     place = np.minimum.accumulate(place[::-1])[::-1]
     return np.append(found, last)[place]

@@ -7,8 +7,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.lookup import pieces
-
 Times: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -31,25 +29,15 @@ def union(starts: Times, ends: Times) -> tuple[Times, Times]:
         starts, ends = starts[real], ends[real]
     if not len(starts):
         return starts, ends
-    # As activities are recorded, they are in order as a rule.
-    disorder = (starts[1:] < starts[:-1]).any()
-    order = np.argsort(starts, kind="stable") if disorder else None
-    opened: list[Times] = []
-    closed: list[Times] = []
-    reached = starts.min()
-    for piece in pieces(len(starts)):
-        rows = piece if order is None else order[piece]
-        start, reach = starts[rows], np.maximum.accumulate(ends[rows])
-        np.maximum(reach, reached, out=reach)
-        before = np.concatenate(([reached], reach[:-1]))
-        opens = start > before
-        opens[0] |= not opened
-        at = np.flatnonzero(opens)
-        opened.append(start[at])
-        closed.append(before[at])
-        reached = reach[-1]
-    # Before the first interval nothing was open.
-    return np.concatenate(opened), np.concatenate([*closed, [reached]])[1:]
+    # As many have ended as have started where nothing is open: which end is whose does not matter.
+    starts, ends = _ascending(starts), _ascending(ends)
+    opens = np.flatnonzero(starts[1:] > ends[:-1]) + 1
+    return starts[np.append(0, opens)], ends[np.append(opens, len(ends)) - 1]
+
+
+def _ascending(times: Times) -> Times:
+    """Return the times in order, as they are as a rule."""
+    return np.sort(times) if (times[1:] < times[:-1]).any() else times
 
 
 def complement(starts: Times, ends: Times, begin: int, end: int) -> tuple[Times, Times]:

@@ -205,7 +205,8 @@ def distinct(values: npt.NDArray[np.int64]) -> list[int]:
     """Return the different values, ascending: fast where there are few."""
     found: set[int] = set()
     for piece in pieces(len(values)):
-        found.update(pd.unique(values[piece]).tolist())
+        mine = values[piece]
+        found.update((mine[:1] if (mine == mine[0]).all() else pd.unique(mine)).tolist())
     return sorted(found)
 
 

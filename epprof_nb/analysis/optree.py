@@ -42,13 +42,14 @@ class OpTree:
         int64 array, shape ``(n,)``: ops above each op.
     """
 
-    __slots__ = ("_index", "_ops", "depth", "enter", "leave", "parent")
+    __slots__ = ("_in_order", "_index", "_ops", "depth", "enter", "leave", "parent")
 
     def __init__(self, ops: Table) -> None:
         self._ops = ops
         self._index = RowIndex(ops["op_id"])
         parent = self._index.rows(ops["parent_op_id"])
         found = _as_they_are(parent)
+        self._in_order = found is not None
         if found is None:
             parent = _without_cycles(parent)
             found = _preorder(parent)
@@ -68,10 +69,16 @@ class OpTree:
 
     def subtree_sum(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return, for each op, the sum of `values` (int64, one an op) over it and all below it."""
-        ordered = np.empty_like(values)
-        ordered[self.enter] = values
-        running = np.concatenate(([0], np.cumsum(ordered)))
-        totals: npt.NDArray[np.int64] = running[self.leave] - running[self.enter]
+        running = np.zeros(len(values) + 1, np.int64)
+        if self._in_order:
+            np.cumsum(values, out=running[1:])
+            totals = running[self.leave]
+            totals -= running[:-1]
+            return totals
+        running[self.enter + 1] = values
+        np.cumsum(running, out=running)
+        totals = running[self.leave]
+        totals -= running[self.enter]
         return totals
 
     def outermost(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

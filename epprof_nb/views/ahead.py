@@ -1,13 +1,14 @@
-"""The tables of a page are computed on threads while its picture is drawn."""
+"""What will be asked of a large profile is computed on threads, ahead of the question."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from epprof_nb.views.prepared import Prepared
 
@@ -16,24 +17,37 @@ MANY = 100_000
 
 
 @contextmanager
-def ahead(prepared: Prepared) -> Iterator[None]:
-    """Compute what a page needs of a large profile, beside what is done meanwhile.
+def ahead(prepared: Prepared, *parts: Callable[[], object]) -> Iterator[None]:
+    """Compute parts of a large profile on threads, beside what is done meanwhile.
 
     Whatever is asked for before it is ready is waited for, and what fails fails for who asks.
+
+    Parameters
+    ----------
+    prepared
+        The profile.
+    parts
+        What will be asked for, in the order in which it is wanted.
     """
     if len(prepared.profile.tables["activities"]) < MANY:
         yield
         return
     pool = ThreadPoolExecutor(2)
-    # In the order in which they are wanted.
-    pool.submit(lambda: prepared.by_op)
-    pool.submit(lambda: prepared.findings)
-    pool.submit(lambda: prepared.counters)
-    for by in ("kernel", "stream", "line"):
-        pool.submit(prepared.breakdown, by)
-    pool.submit(lambda: prepared.lines)
-    pool.submit(lambda: prepared.paths)
+    for part in parts:
+        pool.submit(part)
     try:
         yield
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def for_page(prepared: Prepared) -> AbstractContextManager[None]:
+    """Compute ahead what a page needs."""
+    return ahead(
+        prepared,
+        lambda: prepared.by_op,
+        lambda: prepared.findings,
+        lambda: prepared.counters,
+        *(partial(prepared.breakdown, by) for by in ("kernel", "stream", "line")),
+        lambda: prepared.paths,
+    )

@@ -12,7 +12,7 @@ from epprof_nb.analysis.stretch import STRETCHED, stretch_at, stretch_of
 from epprof_nb.views.lines import source_line
 from epprof_nb.views.summary import device_word, wall_of
 from epprof_nb.views.units import duration, percent, plural, shorten, size, three_digits
-from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, durations
+from epprof_nb.views.work import KERNEL, MEMCPY, busy_time
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -106,7 +106,7 @@ def _pageable_copies(profile: Profile, work: Work, busy_ns: int) -> list[Finding
         | activities.names("dst_kind").equals("pageable")
     )
     rows = np.flatnonzero(pageable)
-    time = durations(profile)[rows]
+    time = np.maximum(activities["end_ns"][rows] - activities["start_ns"][rows], 0)
     total = int(time.sum())
     if total < _COPY_SHARE * busy_ns:
         return []
@@ -128,13 +128,14 @@ def _launch_bound(prepared: Prepared, wall_ns: int) -> list[Finding]:
     kernels = np.flatnonzero(prepared.work.kinds == KERNEL)
     if len(kernels) < _MANY_KERNELS:
         return []
-    length = activities["end_ns"][kernels]
-    high = int(length.max())
-    length -= (start := activities["start_ns"][kernels])
-    low, median = int(start.min()), float(np.median(length, overwrite_input=True))
+    start, end = activities["start_ns"][kernels], activities["end_ns"][kernels]
+    low, high = int(start.min()), int(end.max())
     starts, ends = prepared.shared.busy()
     inside = float((ends - starts).sum()) / max(high - low, 1)
-    if median > _SHORT_KERNEL_NS or inside > _LAUNCH_BOUND_BUSY:
+    if inside > _LAUNCH_BOUND_BUSY:
+        return []
+    median = float(np.median(np.subtract(end, start, out=end), overwrite_input=True))
+    if median > _SHORT_KERNEL_NS:
         return []
     text = (
         f"{plural(len(kernels), 'kernel')} of {duration(median)} (median) leave the "
@@ -178,7 +179,7 @@ def _fallbacks(prepared: Prepared, wall_ns: int) -> list[Finding]:
 def findings(prepared: Prepared, *, limit: int = 2) -> list[Finding]:
     """Return the `limit` findings with the most time to be won; none is better than a weak one."""
     profile, work = prepared.profile, prepared.work
-    busy_ns = int(durations(profile)[np.isin(work.kinds, BUSY_KINDS)].sum())
+    busy_ns = busy_time(profile, work.kinds)
     wall_ns = wall_of(profile)
     # Times of an overflown clock can add up to less than nothing.
     if busy_ns <= 0:

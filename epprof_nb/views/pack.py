@@ -7,6 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.views import counters
+from epprof_nb.views.ahead import ahead
 from epprof_nb.views.encode import bundle
 from epprof_nb.views.events import Window, events
 from epprof_nb.views.source import source
@@ -59,7 +60,8 @@ def skeleton(prepared: Prepared) -> dict[str, Any]:
 
 def headline(prepared: Prepared) -> dict[str, Any]:
     """Summary, findings and idle gaps, as the skeleton has room for them."""
-    summary = prepared.summary
+    with ahead(prepared, lambda: prepared.lines):
+        summary, found = prepared.summary, prepared.findings
     return {
         "summary": {
             "wall": duration(summary.wall_ns),
@@ -79,7 +81,7 @@ def headline(prepared: Prepared) -> dict[str, Any]:
             "notes": _notes(prepared.profile),
         },
         "findings": [
-            {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in prepared.findings
+            {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in found
         ],
         "gaps": [list(gap) for gap in summary.longest_gaps],
     }  # fmt: skip

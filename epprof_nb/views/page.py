@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.steps import steps
-from epprof_nb.views.ahead import ahead
+from epprof_nb.views.ahead import for_page
 from epprof_nb.views.document import Tab, block, page
 from epprof_nb.views.pack import to_base64
 from epprof_nb.views.picture import as_png
@@ -76,7 +76,7 @@ class View:
         if prepared is None:
             prepared = Prepared(self.profile)
             prepared.selections.give(self._given)
-        with ahead(prepared):
+        with for_page(prepared):
             png = as_png(prepared)
             return {
                 "text/html": block(prepared, png, tab=self.opens, mark=mark),
@@ -115,7 +115,7 @@ class View:
 def write_html(profile: Profile, path: str | PathLike[str]) -> None:
     """Write the profile as one HTML page that needs neither kernel nor network."""
     prepared = Prepared(profile)
-    with steps(f"Writing {Path(path).name}", 4, " steps") as bar, ahead(prepared):
+    with steps(f"Writing {Path(path).name}", 4, " steps") as bar, for_page(prepared):
         for part in ("layout", "findings", "lines"):
             getattr(prepared, part)  # computed once, and kept
             bar.update()

@@ -132,8 +132,12 @@ def kind_codes(profile: Profile) -> npt.NDArray[np.uint8]:
     return codes
 
 
-def durations(profile: Profile) -> Ints:
-    """Return the length of each activity, ns; 0 for one that ends before it starts."""
+def busy_time(profile: Profile, kinds: npt.NDArray[np.uint8]) -> int:
+    """Return the time of all kernels, copies and sets, ns; `kinds` are those of `kind_codes`."""
     activities = profile.tables["activities"]
-    lengths: Ints = np.maximum(activities["end_ns"] - activities["start_ns"], 0)
-    return lengths
+    total = 0
+    for piece in pieces(len(activities)):
+        length = activities["end_ns"][piece] - activities["start_ns"][piece]
+        of_busy = (kinds[piece] >= BUSY_KINDS[0]) & (kinds[piece] <= BUSY_KINDS[-1])
+        total += int(np.maximum(length, 0, out=length).sum(where=of_busy))
+    return total

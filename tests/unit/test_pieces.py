@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis import attribute, idle, intervals, kernels, lookup, shared, streams
+from epprof_nb.analysis import attribute, idle, kernels, lookup, shared, streams
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views import lines
@@ -30,7 +30,7 @@ def test_tables_are_the_same_whatever_the_size_of_the_pieces(monkeypatch, size):
         made.sources,
     )
     whole = tables(profile)
-    for module in (attribute, idle, intervals, kernels, lines, lookup, shared, streams):
+    for module in (attribute, idle, kernels, lines, lookup, shared, streams):
         monkeypatch.setattr(module, "pieces", partial(lookup.pieces, size=size))
     for found, expected in zip(tables(profile), whole, strict=True):
         pd.testing.assert_frame_equal(found, expected, check_exact=True)
