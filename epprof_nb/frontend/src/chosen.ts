@@ -55,6 +55,7 @@ export class Chosen {
   /** What many events are called, and where in them one stands. */
   #many: { label: string; step: Step; exact: string | undefined } | null = null;
   #events: Events;
+  readonly #note = h("p", { class: "ep-note" });
 
   constructor(
     private readonly first: Events,
@@ -260,12 +261,13 @@ export class Chosen {
   }
 
   #hint(): void {
+    const whole = this.#events === this.first ? "" : "Drawn is every event of this window.";
+    const note = shownNote(this.#events, this.supply.live) || whole;
+    // Said once, to screen readers as well, however many windows it is true of.
+    if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
+    this.#note.textContent = note;
     this.panel.replaceChildren(h("p", { class: "ep-faint" }, HINT));
-    const note = shownNote(this.#events, this.supply.live);
-    if (note) this.panel.append(h("p", { class: "ep-note" }, note));
-    else if (this.#events !== this.first) {
-      this.panel.append(h("p", { class: "ep-note" }, "Drawn is every event of this window."));
-    }
+    if (note) this.panel.append(this.#note);
   }
 }
 

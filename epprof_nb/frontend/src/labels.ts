@@ -16,6 +16,8 @@ export interface LabelActions {
 }
 
 interface Label {
+  /** What it shows: nothing is written anew for the same row. */
+  row: PlacedLane | null;
   element: HTMLElement;
   name: HTMLElement;
   scale: HTMLElement;
@@ -41,6 +43,8 @@ export class Labels {
     "aria-valuemax": WIDEST,
     "aria-valuenow": USUAL,
   });
+  /** Where the parts were placed last. */
+  #place = "";
   /** Key of the row whose label Tab reaches. */
   #current = "";
 
@@ -63,10 +67,14 @@ export class Labels {
 
   /** Shows the labels of the rows in view; `top` is where the sticky ones begin. */
   show(sticky: PlacedLane[], lanes: PlacedLane[], top: number, head: number, scroll: number): void {
-    this.corner.style.height = `${top}px`;
-    this.#sticky.style.top = `${top}px`;
-    this.#clip.style.top = `${head}px`;
-    this.#lanes.style.transform = `translateY(${-scroll}px)`;
+    const place = `${top} ${head} ${scroll}`;
+    if (place !== this.#place) {
+      this.#place = place;
+      this.corner.style.height = `${top}px`;
+      this.#sticky.style.top = `${top}px`;
+      this.#clip.style.top = `${head}px`;
+      this.#lanes.style.transform = `translateY(${-scroll}px)`;
+    }
     const kept = new Set<string>();
     for (const [rows, part] of [
       [sticky, this.#sticky],
@@ -97,6 +105,8 @@ export class Labels {
   #label(row: PlacedLane): Label {
     const { key, folded, pinned } = row;
     const label = this.#labels.get(key) ?? this.#make(row);
+    if (label.row === row) return label;
+    label.row = row;
     const { element, name, pin } = label;
     element.style.top = `${row.y}px`;
     element.style.height = `${Math.max(row.height, 12)}px`;
@@ -131,7 +141,7 @@ export class Labels {
       scale,
       pin,
     );
-    const label = { element, name, scale, pin };
+    const label = { row: null, element, name, scale, pin };
     this.#labels.set(key, label);
     return label;
   }

@@ -35,8 +35,8 @@ export class Loader {
   #first: Loaded | null = null;
   #wanted: Want | null = null;
   #asked: Want | null = null;
-  /** The window that was looked at last: what is fetched ahead lies around it. */
-  #shown: Want | null = null;
+  /** What is looked at now. */
+  #now: Want | null = null;
   #round = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
@@ -59,6 +59,7 @@ export class Loader {
 
   want(want: Want): void {
     clearTimeout(this.#idle);
+    this.#now = want;
     const found = this.#kept.find((one) => serves(one, want, this.whole));
     if (found) {
       this.#wanted = null;
@@ -67,7 +68,7 @@ export class Loader {
         this.loaded(found.events);
       }
       if (ends(found, want, this.whole) && !this.#asked) void this.#ask(want, true);
-      else this.#ahead(want);
+      else this.#ahead();
       return;
     }
     this.#wanted = want;
@@ -115,7 +116,7 @@ export class Loader {
     this.#asked = null;
     if (events) {
       const fresh = { ...wider(want, this.whole), events };
-      const useful = show && (!this.#wanted || this.#wanted === want || near(want, this.#wanted));
+      const useful = show && this.#useful(fresh);
       // What was fetched ahead waits behind what is drawn.
       this.#keep(fresh, useful ? 0 : 1);
       if (useful) this.loaded(events);
@@ -123,7 +124,14 @@ export class Loader {
     const next = this.#wanted;
     this.#wanted = null;
     if (next && next !== want) this.want(next);
-    else if (events) this.#ahead(show ? want : this.#shown);
+    else if (events) this.#ahead();
+  }
+
+  /** Whether an answer shows what is looked at now, or some of it where nothing here shows all. */
+  #useful(fresh: Loaded): boolean {
+    const now = this.#now;
+    if (!now || serves(fresh, now, this.whole)) return true;
+    return near(fresh, now) && !this.#kept.some((one) => serves(one, now, this.whole));
   }
 
   /** Keeps what was sent; of much the longest unused goes, though never the first picture. */
@@ -135,12 +143,11 @@ export class Loader {
   }
 
   /** Asks for where a next step may lead while nothing else is to be done. */
-  #ahead(want: Want | null): void {
+  #ahead(): void {
     clearTimeout(this.#idle);
-    this.#shown = want;
     const next =
-      want &&
-      steps(want, this.whole).find(
+      this.#now &&
+      steps(this.#now, this.whole).find(
         (step) => !this.#kept.some((one) => serves(one, step, this.whole)),
       );
     if (!next) return;
@@ -194,7 +201,6 @@ function ends(one: Loaded, want: Want, whole: Range): boolean {
   );
 }
 
-/** Whether an answer that comes late still shows part of what is wanted now. */
 function near(one: Want, now: Want): boolean {
   return one.view.start < now.view.end && one.view.end > now.view.start;
 }

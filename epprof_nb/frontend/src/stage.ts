@@ -8,20 +8,22 @@ export class Stage {
   readonly #content: HTMLElement;
   /** What scrolls; its scroll bar is the lanes'. */
   readonly scroller: HTMLElement;
+  /** How far it has scrolled, pixels. */
+  scrolled = 0;
 
   constructor(private readonly labels: HTMLElement) {
     this.#stage = h("div", { class: "ep-stage" }, labels, this.canvas);
     this.#content = h("div", { class: "ep-content" }, this.#stage);
     this.scroller = h("div", { class: "ep-scroller" }, this.#content);
+    // Noted rather than read when needed: reading makes the browser lay out what has changed.
+    this.scroller.addEventListener("scroll", () => {
+      this.scrolled = this.scroller.scrollTop;
+    });
   }
 
   /** Pixels left for the canvas beside the labels; none while nothing is shown. */
   get width(): number {
     return this.#stage.clientWidth - this.labels.offsetWidth;
-  }
-
-  get scrolled(): number {
-    return this.scroller.scrollTop;
   }
 
   /** `all` pixels of content, of which `height` are in view. */

@@ -97,6 +97,22 @@ describe("windows", () => {
     expect(asked.length).toBe(21);
   });
 
+  test("that come late are not drawn over what shows all that is looked at by then", async () => {
+    const { loader, asked, drawn, answer, events } = rig();
+    loader.add(want(0, 1000), events());
+    loader.want(want(300, 600));
+    loader.want(want(0, 1000));
+    await answer(0, events());
+    expect(drawn).toEqual([]);
+    loader.want(want(310, 610));
+    expect([asked.length, drawn.length]).toEqual([1, 1]);
+    // Of what nothing shows yet, a part is better than none.
+    loader.want(want(700, 720));
+    loader.want(want(703, 733));
+    await answer(1, events());
+    expect([asked.length, drawn.length]).toEqual([3, 2]);
+  });
+
   test("at the ends of everything need no margin", async () => {
     const { loader, asked, answer, events } = rig();
     loader.want(want(0, 100));
