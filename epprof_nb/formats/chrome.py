@@ -1,7 +1,7 @@
 """Chrome trace JSON, which Perfetto and ``chrome://tracing`` open.
 
 Threads of the host are tracks with the ops and, in them, the API calls; streams are tracks of a
-device's own process; an arrow leads from an API call to each of its activities.
+device's own process, with its counters; an arrow leads from an API call to each of its activities.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.lookup import RowIndex, group
 from epprof_nb.formats.atomic import replacing
+from epprof_nb.formats.chrome_counters import counters
 from epprof_nb.schema import MISSING
 from epprof_nb.steps import steps
 
@@ -58,8 +59,8 @@ def to_chrome(profile: Profile, path: str | os.PathLike[str]) -> None:
     lines = len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
     with replacing(path) as file, steps(f"Writing {Path(path).name}", lines, " events") as bar:
         file.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
-        # The first event is the name of the host's process: there is always one.
-        file.write(next(events).encode())
+        # At least the name of the host's process.
+        file.write(",\n".join(_head(profile, tracks)).encode())
         while batch := list(islice(events, _BATCH)):
             file.write((",\n" + ",\n".join(batch)).encode())
             bar.update(len(batch))
@@ -101,6 +102,9 @@ class _Tracks:
                 label = name if lane == 0 else f"{name}, overlapping ({lane + 1})"
                 self.labels[int(self.process[first[one]]), thread + lane] = label
             thread += int(lanes.max()) + 1
+        # To viewers, the thread with its process's id is the main one, which comes first.
+        self.thread += self.thread >= self.process
+        self.labels = {(p, t + (t >= p)): label for (p, t), label in self.labels.items()}
 
 
 def _lanes(starts: _Int, ends: _Int) -> _Int:
@@ -116,8 +120,12 @@ def _lanes(starts: _Int, ends: _Int) -> _Int:
     return lanes
 
 
-def _events(profile: Profile, tracks: _Tracks) -> Iterator[str]:
+def _head(profile: Profile, tracks: _Tracks) -> Iterator[str]:
     yield from _track_names(profile, tracks)
+    yield from counters(profile, _DEVICES)
+
+
+def _events(profile: Profile, tracks: _Tracks) -> Iterator[str]:
     yield from _ops(profile.tables["ops"])
     yield from _calls(profile.tables["api_calls"])
     yield from _activities(profile.tables["activities"], tracks)
@@ -144,11 +152,18 @@ def _track_names(profile: Profile, tracks: _Tracks) -> Iterator[str]:
     threads = np.unique(
         np.concatenate([profile.tables[name]["thread_id"] for name in ("ops", "api_calls")])
     )
-    for thread in threads.tolist():
-        yield event("thread_name", _HOST, thread, name=f"thread {thread}")
+    ops = profile.tables["ops"]
+    cells = ops["thread_id"][ops.names("category").equals("cell")]
+    main = int(cells[0]) if len(cells) else None
+    for thread in sorted(threads.tolist(), key=lambda thread: (thread != main, thread)):
+        name = "main thread" if thread == main else f"thread {thread}"
+        yield event("thread_name", _HOST, thread, name=name)
+        yield event("thread_sort_index", _HOST, thread, sort_index=int(thread != main))
 
 
 def _ops(ops: Table) -> Iterator[str]:
+    # Ops of an earlier profile, here for what they captured, have no place on this clock.
+    ops = ops.take(np.flatnonzero(~ops.names("status").equals("earlier")))
     name, kind = _Quoted(ops.names("name")), _Quoted(ops.names("op_type"))
     args = _Arguments(ops.names("args"))
     nested = (ops["count"] <= 1) & (ops["suspended_ns"] == 0)

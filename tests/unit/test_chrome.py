@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from tiny import activity, call, kernel, line, op, profile
 
+from epprof_nb.analysis.shared import Shared
 from epprof_nb.formats.chrome import to_chrome
 from epprof_nb.testing import synthetic_profile
 
@@ -63,6 +64,61 @@ def test_host_threads_and_streams_are_tracks(events_of):
         "memcpy": ("device 1: unknown", "stream 13"),
         "synchronization": ("device 0: H200", "waits of thread 1"),
     }
+
+
+def test_no_track_but_a_main_thread_has_its_process_s_id(events_of):
+    many = profile(activities=[kernel(0, 10, stream_id=i) for i in range(6)])
+    named = {e["args"]["name"]: e for e in events_of(many) if e["name"] == "thread_name"}
+    assert sorted(named) == [f"stream {i}" for i in range(6)]
+    assert all(e["tid"] != e["pid"] for e in named.values())
+    assert len({e["tid"] for e in named.values()}) == 6
+
+
+def test_the_cell_s_thread_comes_first(events_of):
+    two = profile(
+        ops=[op(1, "cell", 0, 90, thread_id=8, category="cell"), op(2, "f", 0, 9, thread_id=3)]
+    )
+    events = events_of(two)
+    assert tracks(events)[1] == {(1, 8): "main thread", (1, 3): "thread 3"}
+    order = {e["tid"]: e["args"]["sort_index"] for e in events if e["name"] == "thread_sort_index"}
+    assert order[8] < order[3]
+
+
+def test_ops_of_an_earlier_profile_are_left_out(events_of):
+    both = profile(ops=[op(1, "now", 5, 9), op(2, "before", 0, 9, status="earlier")])
+    assert {e["name"] for e in events_of(both) if e["ph"] in "Xb"} == {"now"}
+
+
+def test_counters_tell_how_busy_a_device_was_and_what_was_outstanding(events_of):
+    some = profile(
+        activities=[
+            kernel(500_000, 1_500_000, correlation_id=1),
+            kernel(1_500_000, 2_000_000, correlation_id=2),
+            activity("synchronization", 0, 2_000_000, 1, thread_id=1),
+            kernel(1_000_000, 2_000_000, device_id=1),
+        ],
+        api_calls=[call(0, 10, correlation_id=1), call(100_000, 100_010, correlation_id=2)],
+    )
+    counted = {}
+    for event in events_of(some):
+        if event["ph"] == "C":
+            (value,) = event["args"].values()
+            counted.setdefault((event["pid"], event["name"]), []).append((event["ts"], value))
+    assert set(counted) == {(pid, name) for pid in (3, 4) for name in ("busy", "outstanding")}
+    # To a two-thousandth of the profile: 1 us.
+    assert counted[3, "busy"] == [(0, 0), (500, 100), (2_000, 0)]
+    assert counted[3, "outstanding"] == [(0, 1), (100, 2), (1_500, 1), (2_000, 0)]
+    assert counted[4, "busy"] == [(0, 0), (1_000, 100), (2_000, 0)]
+    assert counted[4, "outstanding"] == [(0, 0), (1_000, 1), (2_000, 0)]
+
+
+def test_the_counters_busy_time_is_the_profile_s(events_of):
+    made_up = synthetic_profile(20_000, seed=4)
+    events = [e for e in events_of(made_up) if e["ph"] == "C" and e["name"] == "busy"]
+    lasts = [after["ts"] - before["ts"] for before, after in pairwise(events)]
+    told = sum(last * e["args"]["%"] / 100 for last, e in zip(lasts, events, strict=False))
+    starts, ends = Shared(made_up).busy(0)
+    assert told == pytest.approx(float((ends - starts).sum()) / 1000, rel=1e-3)
 
 
 def test_times_are_microseconds_to_the_nanosecond(events_of):
