@@ -176,6 +176,27 @@ def test_search_lights_counts_and_steps(page):
     assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
 
 
+def test_brackets_go_along_the_flows(page):
+    leaf = page.locator(".ep-panel .ep-chain > *").last
+
+    def press(key: str) -> str:
+        page.keyboard.press(key)
+        page.wait_for_timeout(400)
+        return leaf.inner_text()
+
+    click(page, 37, lane_y(page, "stream 7"))
+    kernel = leaf.inner_text()
+    assert "gemm" in kernel
+    assert press("[") == "cuLaunchKernel"
+    assert press("]") == kernel
+    assert press("[") == "cuLaunchKernel"
+    # Up the stack of ops, as far as it goes, and down to the longest that all of it launched.
+    chain = [press("[") for _ in range(4)]
+    assert "script" in chain[0]
+    assert chain[1:] == ["y = step(x)", "In[3]", "In[3]"]
+    assert press("]") == kernel
+
+
 @pytest.mark.parametrize("wide", [1100, 560])
 def test_the_search_covers_nothing(opened, page_file, wide):
     page = ready(opened(page_file.as_uri(), width=wide))

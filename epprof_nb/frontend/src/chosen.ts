@@ -46,8 +46,8 @@ export class Chosen {
   readonly panel = h("div", { class: "ep-panel", "aria-live": "polite" });
   #wanted: Wanted | null = null;
   #at: Ref | null = null;
-  /** Whether more flows lead from it than were sent: others are wanted elsewhere. */
-  #partly = false;
+  /** What it has to do with others, when that is known. */
+  #related: Related | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #extent: Range | null = null;
   #span: Range | null = null;
@@ -91,7 +91,9 @@ export class Chosen {
     if (!this.#wanted) this.#hint();
     clearTimeout(this.#timer);
     const at = this.#at;
-    if (at && this.#partly) this.#timer = setTimeout(() => void this.#reflow(at), PAUSE_MS);
+    const more = this.#related && this.#related.flows.length < this.#related.launched;
+    if (at && more && this.supply.live)
+      this.#timer = setTimeout(() => void this.#reflow(at), PAUSE_MS);
   }
 
   /** Chooses what was clicked; null clears. */
@@ -162,6 +164,22 @@ export class Chosen {
     return step;
   }
 
+  /** The next of what is lit, or the one before; of one event, what it launched, or its launch. */
+  go(by: 1 | -1): void {
+    if (this.#many) void this.walk(by);
+    else this.#follow(by);
+  }
+
+  #follow(by: 1 | -1): void {
+    const [at, related] = [this.#at, this.#related];
+    if (!at || !related) return;
+    const other = (ref: Ref): boolean => !sameRef(ref, at);
+    const { chain, call, flows } = related;
+    const to =
+      by < 0 ? (call ?? chain.filter(other).at(-1)) : flows.map(([, ref]) => ref).find(other);
+    if (to) this.choose(to);
+  }
+
   /** Tells of a span that was marked, for Python. */
   mark(span: Range | null): void {
     this.#span = span;
@@ -193,6 +211,7 @@ export class Chosen {
 
   async #describe(at: Ref): Promise<void> {
     const many = this.#manyBar();
+    this.#related = null;
     this.panel.replaceChildren(...many, heading(at));
     try {
       const [fields, related] = await Promise.all([
@@ -226,9 +245,9 @@ export class Chosen {
     }
   }
 
-  #flow({ flows, launched }: Related): void {
-    this.#partly = this.supply.live && flows.length < launched;
-    this.stage.flows(flows);
+  #flow(related: Related): void {
+    this.#related = related;
+    this.stage.flows(related.flows);
   }
 
   #tellMany(): void {

@@ -67,8 +67,18 @@ export function link(timeline: Timeline): Linked {
         return true;
       },
     },
-    { keys: ["]"], help: "Next of what is lit", group: GROUP, run: () => void chosen.walk(1) },
-    { keys: ["["], help: "Previous of what is lit", group: GROUP, run: () => void chosen.walk(-1) },
+    {
+      keys: ["]"],
+      help: "Next of what is lit; of one event, what it launched",
+      group: GROUP,
+      run: () => chosen.go(1),
+    },
+    {
+      keys: ["["],
+      help: "Previous of what is lit; of one event, what launched it",
+      group: GROUP,
+      run: () => chosen.go(-1),
+    },
   );
 
   supply.onSelect((wanted) => {
