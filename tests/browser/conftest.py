@@ -134,7 +134,8 @@ def open_notebook(browser, lab):
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     path = notebook(folder, "gestures.ipynb", *[""] * 8)
-    yield OpenNotebook(in_lab(lambda address: page.goto(address) and page, lab, path), errors)
+    page = in_lab(lambda address: page.goto(address) and page, lab, path)
+    yield OpenNotebook(page, path, errors)
     context.close()
 
 

@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Locator, Page
 
 WAIT_MS = 60_000
@@ -19,12 +21,15 @@ class OpenNotebook:
     ----------
     page
         The browser's page. Its locators reach into a live view, whose styles are apart.
+    path
+        The notebook's file, in the folder where its kernel runs.
     errors
         Errors of the page.
     """
 
-    def __init__(self, page: Page, errors: list[str]) -> None:
+    def __init__(self, page: Page, path: Path, errors: list[str]) -> None:
         self.page = page
+        self.path = path
         self.errors = errors
 
     def cell(self, number: int) -> Locator:
@@ -35,17 +40,21 @@ class OpenNotebook:
         """What stands under a cell, as text."""
         return self.cell(number).locator(".jp-OutputArea-output").first.inner_text()
 
+    def start(self, number: int, source: str) -> None:
+        """Write a cell and have it run."""
+        keyboard = self.page.keyboard
+        self.cell(number).locator(".cm-content").click()
+        keyboard.press("Control+a")
+        keyboard.insert_text(source)
+        keyboard.press("Control+Enter")
+
     def run(self, number: int, source: str) -> None:
         """Write a cell and run it; back when it has ended."""
         from playwright.sync_api import expect
 
-        keyboard, cell = self.page.keyboard, self.cell(number)
-        prompt = cell.locator(".jp-InputPrompt")
+        prompt = self.cell(number).locator(".jp-InputPrompt")
         before = prompt.inner_text()
-        cell.locator(".cm-content").click()
-        keyboard.press("Control+a")
-        keyboard.insert_text(source)
-        keyboard.press("Control+Enter")
+        self.start(number, source)
         ended = re.compile(rf"^(?!{re.escape(before)}$)\[\d+\]:$")
         expect(prompt).to_have_text(ended, timeout=WAIT_MS)
 
