@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epprof_nb.views.page import View
-from tests.browser.pixels import ready
+from tests.browser.pixels import canvas, click, lane_y, ready, x_at
 
 pytestmark = pytest.mark.browser
 
@@ -108,16 +108,65 @@ def test_of_two_timelines_only_the_focused_one_takes_keys(opened, profile, tmp_p
     assert _window(second) not in (whole[1], zoomed)
 
 
+def _tree(page):
+    page.click("[role=tab][data-tab=breakdown]")
+    page.click("[data-by=tree]")
+    page.click(".ep-tree summary")
+    page.locator("[role=treegrid] tbody tr").first.wait_for()
+
+
+def _search(page):
+    page.locator(".ep-timeline").press("/")
+    page.keyboard.type("gemm|DtoH")
+    page.keyboard.press("Enter")
+    page.locator(".ep-leaf").wait_for()
+
+
+def _details(page):
+    click(page, 37, lane_y(page, "stream 7"))
+    page.locator(".ep-group dl").first.wait_for()
+    box = canvas(page).bounding_box()
+    page.mouse.move(box["x"] + x_at(page, 20), box["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(box["x"] + x_at(page, 60), box["y"] + 8, steps=3)
+    page.mouse.up()
+    page.locator(".ep-span-tables").wait_for()
+
+
+STATES = {
+    "timeline": lambda page: page.click("[role=tab][data-tab=timeline]"),
+    "breakdown": lambda page: page.click("[role=tab][data-tab=breakdown]"),
+    "source": lambda page: page.click("[role=tab][data-tab=source]"),
+    "tree": _tree,
+    "help": lambda page: page.locator(".ep-timeline").press("?"),
+    "search": _search,
+    "details": _details,
+}
+
+
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("tab", ["timeline", "breakdown", "source"])
-def test_axe_finds_nothing_serious(opened, page_file, tab, theme):
+def test_axe_finds_nothing_serious(opened, page_file, state, theme):
+    page = ready(opened(page_file.as_uri(), theme=theme))
+    STATES[state](page)
+    _serious_faults_are_none(page)
+
+
+def test_axe_finds_nothing_serious_in_jupyterlab(in_jupyterlab):
+    page = in_jupyterlab.show()
+    for state in STATES.values():
+        page.click("[role=tab][data-tab=timeline]")
+        state(page)
+        _serious_faults_are_none(page)
+        page.keyboard.press("Escape")
+
+
+def _serious_faults_are_none(page) -> None:
     if not AXE.exists():
         pytest.skip("needs axe-core: run npm install in epprof_nb/frontend")
-    page = ready(opened(page_file.as_uri(), theme=theme))
-    page.click(f"[role=tab][data-tab={tab}]")
     page.wait_for_timeout(200)
     page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run('#epprof')")
+    found = page.evaluate("axe.run(document.querySelector('#epprof, .epprof-output'))")
     serious = [
         (one["id"], [node["html"][:200] for node in one["nodes"]])
         for one in found["violations"]

@@ -155,3 +155,34 @@ def test_a_closed_view_lets_go_of_what_it_held(host):
     page.wait_for_timeout(400)
     assert page.evaluate("window.drawn") == drawn
     assert len(host.asked) == asked
+
+
+def test_a_closed_tree_lets_go_of_what_it_held(host):
+    page = host.page
+    host.show()
+    page.click("[role=tab][data-tab=breakdown]")
+    page.click("[data-by=tree]")
+    canvas = page.locator(".ep-icicle canvas")
+    canvas.click(position={"x": 40, "y": 10})
+    page.wait_for_timeout(500)
+    held, stage = canvas.element_handle(), page.locator(".ep-icicle-stage").element_handle()
+    # From here on, whoever asks for a frame is counted.
+    page.evaluate(
+        """() => {
+          window.drawn = 0;
+          const ask = window.requestAnimationFrame.bind(window);
+          window.requestAnimationFrame = (run) => { window.drawn++; return ask(run); };
+        }"""
+    )
+    stage.evaluate("e => e.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown' }))")
+    assert page.evaluate("window.drawn") > 0  # as long as it is open
+    host.close()
+    page.wait_for_timeout(300)
+    assert held.evaluate("e => [e.isConnected, e.width, e.height]") == [False, 0, 0]
+    asked, drawn = len(host.asked), page.evaluate("window.drawn")
+    page.set_viewport_size({"width": 700, "height": 500})
+    page.emulate_media(contrast="more", color_scheme="dark")
+    stage.evaluate("e => e.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown' }))")
+    page.wait_for_timeout(400)
+    assert page.evaluate("window.drawn") == drawn
+    assert len(host.asked) == asked

@@ -1,4 +1,4 @@
-"""The static page in a browser: what is drawn, and what the reader can do."""
+"""A view in a browser: what is drawn, and what the reader can do."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import pytest
 
 from epprof_nb.views.page import write_html
 from tests.browser.known import known_profile
+from tests.browser.moving import focused
 from tests.browser.pixels import (
     COPY,
     KERNEL,
     RENDERERS,
     RULER,
+    canvas,
     click,
     lane_y,
     pixel,
@@ -22,6 +24,7 @@ from tests.browser.pixels import (
 )
 
 pytestmark = pytest.mark.browser
+expect = pytest.importorskip("playwright.sync_api").expect
 
 
 @pytest.fixture(params=RENDERERS)
@@ -49,15 +52,14 @@ def test_bars_stand_where_their_times_say(opened, drawn_file):
     assert pixel(page, x_at(page, 71), RULER + 4) == background
 
 
-def test_names_from_traces_stay_text(opened, page_file):
-    page = ready(opened(page_file.as_uri()))
+def test_names_from_traces_stay_text(shows):
+    page = shows()
     for tab in ("breakdown", "source", "timeline"):
         page.click(f"[role=tab][data-tab={tab}]")
     click(page, 25, lane_y(page, "stream 7"))
     assert "<script>" in page.text_content(".ep-panel")
     assert page.title() != "hacked"
-    assert page.locator("#epprof script, #epprof img").count() == 0
-    assert page.locator("#epprof b").count() == 0
+    assert page.locator(".ep-viewer script, .ep-viewer img, .ep-viewer b").count() == 0
 
 
 def test_the_page_forbids_and_needs_no_network(opened, page_file):
@@ -72,7 +74,14 @@ def test_the_page_forbids_and_needs_no_network(opened, page_file):
 
 
 def test_clicking_an_op_lights_what_it_launched(opened, drawn_file):
-    page = ready(opened(drawn_file.as_uri()))
+    _an_op_lights_what_it_launched(ready(opened(drawn_file.as_uri())))
+
+
+def test_clicking_an_op_lights_what_it_launched_in_jupyterlab(in_jupyterlab):
+    _an_op_lights_what_it_launched(in_jupyterlab.show())
+
+
+def _an_op_lights_what_it_launched(page):
     stream, copies = lane_y(page, "stream 7"), lane_y(page, "stream 13")
     click(page, 15, lane_y(page, "main thread") + 17 * 2)
     assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
@@ -83,8 +92,8 @@ def test_clicking_an_op_lights_what_it_launched(opened, drawn_file):
     assert COPY in {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
 
 
-def test_clicking_a_kernel_shows_its_ops_and_fields(opened, page_file):
-    page = ready(opened(page_file.as_uri()))
+def test_clicking_a_kernel_shows_its_ops_and_fields(shows):
+    page = shows()
     click(page, 37, lane_y(page, "stream 7"))
     chain = page.locator(".ep-chain").text_content()
     assert chain.index("In[3]") < chain.index("y = step(x)") < chain.index("gemm")
@@ -95,13 +104,13 @@ def test_clicking_a_kernel_shows_its_ops_and_fields(opened, page_file):
     assert page.locator(".ep-chain [aria-current]").text_content() == "y = step(x)"
 
 
-def test_hovering_tells_the_fields(opened, page_file):
-    page = ready(opened(page_file.as_uri()))
-    page.hover("canvas", position={"x": x_at(page, 7), "y": lane_y(page, "stream 13")})
+def test_hovering_tells_the_fields(shows):
+    page = shows()
+    canvas(page).hover(position={"x": x_at(page, 7), "y": lane_y(page, "stream 13")})
     tip = page.locator(".ep-tip")
+    expect(tip).to_contain_text("4.00 MB")
     assert tip.is_visible()
-    assert "4.00 MB" in tip.text_content()
-    page.hover("canvas", position={"x": x_at(page, 35), "y": RULER + 10})
+    canvas(page).hover(position={"x": x_at(page, 35), "y": RULER + 10})
     assert "busy 100.0 %" in tip.text_content()
 
 
@@ -152,20 +161,20 @@ def test_dragging_pans(opened, drawn_file):
     assert after[20:] == before[:-20]
 
 
-def test_a_finding_leads_to_its_place(opened, page_file):
-    page = ready(opened(page_file.as_uri()))
+def test_a_finding_leads_to_its_place(shows):
+    page = shows()
     finding = page.locator(".ep-finding").first
     assert re.search(r"Line 2|idle", finding.text_content())
-    before = page.evaluate("document.querySelector('canvas').toDataURL()")
+    before = canvas(page).evaluate("e => e.toDataURL()")
     page.click("[role=tab][data-tab=source]")
     finding.click()
     page.wait_for_timeout(400)
     assert page.locator("[data-tab=timeline][aria-selected=true]").count() == 1
-    assert page.evaluate("document.querySelector('canvas').toDataURL()") != before
+    assert canvas(page).evaluate("e => e.toDataURL()") != before
 
 
-def test_api_calls_unfold(opened, page_file):
-    page = ready(opened(page_file.as_uri()))
+def test_api_calls_unfold(shows):
+    page = shows()
     before = page.locator(".ep-scroller").bounding_box()["height"]
     button = page.locator(".ep-label-api .ep-fold")
     assert button.get_attribute("aria-expanded") == "false"
@@ -174,8 +183,8 @@ def test_api_calls_unfold(opened, page_file):
     assert page.locator(".ep-scroller").bounding_box()["height"] > before
 
 
-def test_columns_sort(opened, page_file):
-    page = ready(opened(page_file.as_uri()))
+def test_columns_sort(shows):
+    page = shows()
     page.click("[role=tab][data-tab=breakdown]")
     page.click("[data-by=kernel]")
 
@@ -197,11 +206,11 @@ def test_columns_sort(opened, page_file):
     assert any("y = step(x)" in name for name in column("name"))
 
 
-def test_source_shows_heat_and_kernels(opened, page_file):
-    page = ready(opened(page_file.as_uri()))
+def test_source_shows_heat_and_kernels(shows):
+    page = shows()
     page.click("[role=tab][data-tab=source]")
     rows = page.locator(".ep-source tbody tr")
-    assert rows.count() == 3
+    expect(rows).to_have_count(3)
     assert "30.0 ms" in rows.nth(1).text_content()
     heat = page.locator(".ep-heat").evaluate_all(
         "all => all.map(e => +e.style.getPropertyValue('--heat'))"
@@ -216,6 +225,22 @@ def test_source_shows_heat_and_kernels(opened, page_file):
     assert "DtoH" in kernels.text_content()
 
 
+@pytest.mark.parametrize(
+    ("contrast", "kernel", "copy"),
+    [("more", (0, 69, 124), (201, 122, 0)), ("no-preference", KERNEL, COPY)],
+)
+def test_high_contrast_is_followed_while_the_view_is_open(shows, contrast, kernel, copy):
+    page = shows()
+    other = "no-preference" if contrast == "more" else "more"
+    for asked in (other, contrast):
+        page.emulate_media(contrast=asked)
+        page.wait_for_timeout(150)
+    assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) == kernel
+    copies = {pixel(page, x_at(page, 84) + dx, lane_y(page, "stream 13") + 4) for dx in range(8)}
+    assert copy in copies
+    page.emulate_media(contrast="no-preference")
+
+
 def test_dark_theme_follows_the_system(opened, drawn_file):
     page = ready(opened(drawn_file.as_uri(), theme="dark"))
     assert (
@@ -225,12 +250,12 @@ def test_dark_theme_follows_the_system(opened, drawn_file):
     assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) == (86, 180, 233)
 
 
-def test_tabs_work_by_keyboard(opened, page_file):
-    page = ready(opened(page_file.as_uri()))
+def test_tabs_work_by_keyboard(shows):
+    page = shows()
     page.locator("[role=tab][data-tab=timeline]").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator("[data-tab=breakdown][aria-selected=true]").count() == 1
-    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    outline = focused(page, "e => getComputedStyle(e).outlineStyle")
     assert outline == "solid"
 
 
@@ -242,7 +267,7 @@ def test_of_many_events_each_frame_shows_its_window(opened, tmp_path):
     write_html(synthetic_profile(activities=200_000), path)
     page = ready(opened(path.as_uri()))
     assert "200,000 activities by" in page.text_content(".ep-panel")
-    whole = page.evaluate("document.querySelector('canvas').toDataURL()")
+    whole = canvas(page).evaluate("e => e.toDataURL()")
     page.mouse.move(0, 0)
     page.locator(".ep-timeline").focus()
 
@@ -255,12 +280,12 @@ def test_of_many_events_each_frame_shows_its_window(opened, tmp_path):
         page.keyboard.press("w")
     page.wait_for_timeout(600)
     assert shown() < wide / 4
-    assert page.evaluate("document.querySelector('canvas').toDataURL()") != whole
+    assert canvas(page).evaluate("e => e.toDataURL()") != whole
     page.keyboard.press("0")
     page.wait_for_timeout(600)
     # The way back leads to the very picture that there was, pixel by pixel.
     assert shown() == wide
-    assert page.evaluate("document.querySelector('canvas').toDataURL()") == whole
+    assert canvas(page).evaluate("e => e.toDataURL()") == whole
 
 
 def test_a_sanitiser_leaves_the_fallback(opened, profile, tmp_path):

@@ -30,12 +30,10 @@ export interface Actions {
   show(ref: Ref): void;
 }
 
-export function tooltip(at: Hit): HTMLElement[] {
+export function tooltip(at: Hit, fields = fieldsOf(at.set, at.event)): HTMLElement[] {
   const ref = refOf(at);
   const members = membersOf(at.set, at.event);
-  const told = groups(ref, fieldsOf(at.set, at.event), null, members).flatMap(
-    ({ fields }) => fields,
-  );
+  const told = groups(ref, fields, null, members).flatMap(({ fields }) => fields);
   const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NOTHING, 240));
   const list = h(
     "dl",

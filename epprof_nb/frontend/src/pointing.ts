@@ -6,9 +6,13 @@ import { type Hit, hit } from "./hit.ts";
 import type { Gestures } from "./interact.ts";
 import type { Overlays, PointerAt, Zone } from "./overlay.ts";
 import type { Range } from "./scale.ts";
+import type { Fields } from "./supply.ts";
 import { Tip } from "./tip.ts";
 import type { Viewport } from "./viewport.ts";
+import { type Ref, refOf } from "./wanted.ts";
 
+/** How long the pointer rests on an event before more is asked about it. */
+const REST_MS = 90;
 /** Half the stretch whose counts the tooltip tells, pixels. */
 const AROUND = 2;
 
@@ -20,11 +24,16 @@ export interface Pointed {
   select(hit: Hit | null): void;
   /** What a counter says about a stretch. */
   tell(counter: number, stretch: Range): string;
+  /** Asks for what is not here of an event; undefined where all is here. */
+  readonly describe: ((event: Ref) => Promise<Fields>) | undefined;
 }
 
 export class Pointing implements Gestures {
   readonly tip = new Tip();
   #last: PointerAt | null = null;
+  #resting: ReturnType<typeof setTimeout> | undefined;
+  /** What was told of the event that the pointer is or was on. */
+  #told: { hit: Hit; fields: Fields } | null = null;
 
   constructor(
     private readonly root: HTMLElement,
@@ -93,21 +102,45 @@ export class Pointing implements Gestures {
     const content = overlays.first((overlay) => overlay.hover?.(at)) ?? this.#tell(at);
     if (content) this.tip.show(content, at.clientX, at.clientY, this.root);
     else this.tip.hide();
+    clearTimeout(this.#resting);
+    const { hit } = at;
+    if (!hit || same(hit, this.#told?.hit)) return;
+    this.#resting = setTimeout(() => void this.#ask(hit), REST_MS);
   }
 
   leave(): void {
+    clearTimeout(this.#resting);
     this.#last = null;
     this.tip.hide();
   }
 
+  /** Has more told of the event under the pointer, and shows it if that still is there. */
+  async #ask(hit: Hit): Promise<void> {
+    try {
+      const fields = await this.on.describe?.(refOf(hit));
+      const at = this.#last;
+      if (!fields || !at?.hit || !same(at.hit, hit)) return;
+      this.#told = { hit, fields };
+      this.hover(at);
+    } catch {
+      // The tooltip says what is here.
+    }
+  }
+
   #tell(at: PointerAt): (Node | string)[] | null {
-    if (at.hit) return tooltip(at.hit);
+    if (at.hit) {
+      return tooltip(at.hit, same(at.hit, this.#told?.hit) ? this.#told?.fields : undefined);
+    }
     const { geometry } = this.on;
     const counter = geometry.rowAt(at.y)?.counter ?? null;
     if (counter === null || at.zone === "ruler") return null;
     const stretch = { start: geometry.time(at.x - AROUND), end: geometry.time(at.x + AROUND) };
     return [this.on.tell(counter, stretch)];
   }
+}
+
+function same(a: Hit, b: Hit | undefined): boolean {
+  return a.set === b?.set && a.event === b.event;
 }
 
 export function extentOf({ set, event }: Hit): Range {

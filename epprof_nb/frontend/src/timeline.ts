@@ -265,6 +265,7 @@ export class Timeline {
       scroll: (pixels) => this.scroll(pixels),
       select: (hit) => this.chosen.select(hit),
       tell: (counter, stretch) => this.#tracks.tell(counter, stretch, this.viewport.whole),
+      describe: this.supply.live ? (event) => this.supply.describe(event) : undefined,
     });
   }
 
