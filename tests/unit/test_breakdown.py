@@ -1,53 +1,15 @@
 """Breakdowns: known answers on tiny profiles, and sums that always add up."""
 
-from functools import partial
-
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import activity, call, kernel, line, op, profile
+from tiny import activity, call, kernel, line, nested, op, profile, rows
 
-from epprof_nb.analysis import lookup, optree
 from epprof_nb.analysis.attribute import device_work
-from epprof_nb.analysis.breakdown import NO_LINE, NO_OP, by_line, by_op
+from epprof_nb.analysis.breakdown import NO_OP, by_line, by_op
 from epprof_nb.analysis.kernels import by_kernel
-from epprof_nb.analysis.lookup import RowIndex
-from epprof_nb.analysis.optree import OpTree
 from epprof_nb.testing import synthetic_profile
-
-
-def rows(frame, key="name"):
-    """The frame as {key: row}; each key occurs once."""
-    records = frame.to_dict("records")
-    found = {record[key]: record for record in records}
-    assert len(found) == len(records)
-    return found
-
-
-def nested():
-    """A cell with a loop of two rounds; in it a statement with a range."""
-    return profile(
-        ops=[
-            op(1, "In[1]", 0, 1000, op_type="cell"),
-            line(2, 1, 0, 900, 1),
-            line(3, 2, 10, 110, 2),
-            op(4, "attention", 20, 80, 3),
-            line(5, 2, 210, 310, 2),
-            op(6, "attention", 220, 280, 5),
-        ],
-        activities=[
-            kernel(30, 60, 4, correlation_id=1),
-            kernel(240, 280, 6, correlation_id=2),
-            activity("memcpy", 300, 310, 5, bytes=1024),
-            activity("memset", 320, 325, 2, bytes=64),
-            activity("synchronization", 0, 900, 2),
-            kernel(400, 407),
-        ],
-        api_calls=[call(20, 22, correlation_id=1), call(220, 222, correlation_id=2)],
-        sources={"In[1]": "for batch in batches:\n    y = model(batch)\n"},
-    )
 
 
 def test_by_op_counts_an_op_and_all_below_it():
@@ -211,56 +173,6 @@ def test_a_graph_launch_is_work_only_where_its_nodes_are_not_recorded():
     assert rows(by_op(launches))["a"]["device_ns"] == 30 + 25
 
 
-def test_by_line_gives_work_of_ranges_to_their_statement():
-    frame = by_line(nested())
-    found = rows(frame.iloc[:-1], "line")
-    assert found[2]["self_device_ns"] == found[2]["device_ns"] == 80
-    assert found[1]["self_device_ns"] == 5
-    assert found[1]["device_ns"] == 85
-    assert found[2]["self_host_ns"] == 200
-    assert found[1]["self_host_ns"] == 700
-    assert [found[1][n] for n in ("count", "kernels", "memcpys", "bytes")] == [1, 2, 1, 1088]
-    assert frame["self_device_ns"].sum() == 92
-
-
-def test_by_line_follows_the_source_and_quotes_it():
-    frame = by_line(nested())
-    assert frame["line"].tolist()[:-1] == [1, 2]
-    assert frame["source"].tolist() == ["for batch in batches:", "y = model(batch)", NO_LINE]
-    assert pd.isna(frame["cell"].iloc[-1])
-
-
-def test_the_cell_itself_is_no_line():
-    cell = op(1, "In[1]", 0, 9, op_type="cell", cell="In[1]", line=1)
-    assert by_line(profile([cell, line(2, 1, 0, 5, 1)]))["host_ns"].tolist() == [5]
-
-
-def test_by_line_falls_back_to_the_statements_name():
-    frame = by_line(profile([line(1, 7, 0, 1)], sources={"In[1]": "one line\n"}))
-    assert frame["source"].tolist() == ["line 7"]
-
-
-def test_by_line_counts_lines_as_python_does():
-    frame = by_line(profile([line(1, 2, 0, 1)], sources={"In[1]": 'a = "\x0c"\r\nb = 2'}))
-    assert frame["source"].tolist() == ["b = 2"]
-
-
-def test_by_line_keeps_cells_apart():
-    two = profile(
-        [line(1, 1, 0, 50, cell="In[9]"), line(2, 1, 10, 40, 1, cell="In[2]")],
-        [kernel(0, 9, 2), kernel(9, 10, 1)],
-    )
-    found = rows(by_line(two), "cell")
-    assert list(found) == ["In[9]", "In[2]"]
-    assert found["In[9]"]["self_device_ns"] == 1
-    assert found["In[9]"]["device_ns"] == 10
-
-
-def test_statements_on_other_threads_do_not_lower_a_lines_own_host_time():
-    threads = profile([line(1, 1, 0, 50), line(2, 2, 10, 40, 1, thread_id=2)])
-    assert by_line(threads)["self_host_ns"].tolist() == [50, 30]
-
-
 def test_by_kernel_summarises_durations():
     durations = [1] * 10 + [5] * 9 + [100]
     grids = [(1, 1, 1)] * 8 + [(2, 3, 4)] * 12
@@ -309,6 +221,8 @@ trees = st.lists(
     ),
     max_size=12,
 )
+
+
 work = st.lists(
     st.tuples(
         st.sampled_from(["kernel", "memcpy", "memset", "synchronization"]),
@@ -340,90 +254,6 @@ def test_own_device_time_always_adds_up(tree, launched, attribution):
         assert (frame["self_device_ns"] <= frame["device_ns"]).all()
         assert (frame["device_ns"] <= everything).all()
         assert (frame["self_host_ns"] >= 0).all()
-
-
-def naive_tree(parents):
-    """Ancestors of each row, itself first; a row on a cycle is a root."""
-    known = {i: p if 0 <= p < len(parents) else None for i, p in enumerate(parents)}
-    for i in list(known):
-        seen, at = [], known[i]
-        while at is not None and at not in seen:
-            seen.append(at)
-            at = parents[at] if 0 <= parents[at] < len(parents) else None
-        if i in seen:
-            known[i] = None
-    chains = []
-    for i in range(len(parents)):
-        chain = [i]
-        while known[chain[-1]] is not None:
-            chain.append(known[chain[-1]])
-        chains.append(chain)
-    return chains
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(-1, 15), max_size=16), st.data())
-def test_tree_agrees_with_walking_up_the_parents(parents, data):
-    n = len(parents)
-    tree = OpTree(profile([op(i, "x", 0, 1, p) for i, p in enumerate(parents)]).tables["ops"])
-    chains = naive_tree(parents)
-    values = data.draw(st.lists(st.integers(0, 99), min_size=n, max_size=n))
-    sums = [sum(values[j] for j in range(n) if i in chains[j]) for i in range(n)]
-    assert tree.subtree_sum(np.array(values, np.int64)).tolist() == sums
-    marked = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
-    nearest = [next((j for j in chain if marked[j]), -1) for chain in chains]
-    assert tree.nearest(np.array(marked, bool)).tolist() == nearest
-    groups = data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n))
-    outer = [
-        groups[i] >= 0 and all(groups[j] != groups[i] for j in chain[1:])
-        for i, chain in enumerate(chains)
-    ]
-    assert tree.outermost(np.array(groups, np.int64)).tolist() == outer
-
-
-@pytest.mark.parametrize("size", [3, 1000])
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 9), max_size=30), st.integers(0, 5), st.integers(-1, 29))
-def test_ops_in_the_order_of_their_starts_keep_it_in_the_tree(size, closed, first_id, wrong):
-    parents, stack = [], []
-    for row, levels in enumerate(closed):
-        # So many ops close before the next one opens.
-        del stack[max(len(stack) - max(levels - 3, 0), 0) :]
-        parents.append(stack[-1] if stack else -1)
-        stack.append(row)
-    if 0 <= wrong < len(parents):
-        parents[wrong] = wrong // 2 - 1  # as a rule no preorder any more
-    ops = [op(i + first_id, "x", 0, 1, p + first_id if p >= 0 else -1)
-           for i, p in enumerate(parents)]  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optree, "pieces", partial(lookup.pieces, size=size))
-        patch.setattr(lookup, "pieces", partial(lookup.pieces, size=size))
-        tree = OpTree(profile(ops).tables["ops"])
-    chains = naive_tree(parents)
-    assert tree.depth.tolist() == [len(chain) - 1 for chain in chains]
-    below = [sum(i in chain for chain in chains) for i in range(len(parents))]
-    assert (tree.leave - tree.enter).tolist() == below
-    for row, chain in enumerate(chains):
-        for above in chain:
-            assert tree.enter[above] <= tree.enter[row] < tree.leave[above]
-    if wrong < 0:
-        assert tree.enter.tolist() == list(range(len(parents)))
-
-
-def test_a_tree_as_deep_as_it_is_large_is_summed_at_once():
-    n = 50_000
-    ops = profile([op(i, "x", 0, 1, i - 1) for i in range(n)]).tables["ops"]
-    assert OpTree(ops).subtree_sum(np.ones(n, np.int64)).tolist() == list(range(n, 0, -1))
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.integers(-3, 20) | st.integers(-(2**63), 2**63 - 1), max_size=20),
-    st.lists(st.integers(-3, 20) | st.integers(-(2**63), 2**63 - 1), max_size=20),
-)
-def test_index_finds_the_first_row_of_an_id(ids, wanted):
-    found = RowIndex(np.array(ids, np.int64)).rows(np.array(wanted + ids, np.int64))
-    assert found.tolist() == [ids.index(i) if i in ids and i != -1 else -1 for i in wanted + ids]
 
 
 def test_a_large_profile_adds_up():

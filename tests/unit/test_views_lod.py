@@ -99,7 +99,7 @@ def test_of_the_whole_the_cover_is_the_union_even_where_events_overlap(found):
     start = np.array([s for _, s, _ in found], np.int64)
     end = np.maximum(start + np.array([d for _, _, d in found], np.int64), start)
     series = ordered(code, start, end)
-    rects = lod.window(series, -1000, 1000, np.full(3, 7))
+    rects = lod.window(series, -1000, max(end, default=0) + 1, np.full(3, 7))
     for s in range(3):
         mine = np.flatnonzero(np.array(code, int) == s)
         assert rects.members[rects.series == s].sum() == len(mine)

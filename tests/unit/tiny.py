@@ -59,3 +59,35 @@ def profile(ops=(), activities=(), api_calls=(), *, info=None, sources=None):
         "api_calls": table(API_CALLS, api_calls),
     }
     return Profile(tables, info, sources)
+
+
+def nested():
+    """A cell with a loop of two rounds; in it a statement with a range."""
+    return profile(
+        ops=[
+            op(1, "In[1]", 0, 1000, op_type="cell"),
+            line(2, 1, 0, 900, 1),
+            line(3, 2, 10, 110, 2),
+            op(4, "attention", 20, 80, 3),
+            line(5, 2, 210, 310, 2),
+            op(6, "attention", 220, 280, 5),
+        ],
+        activities=[
+            kernel(30, 60, 4, correlation_id=1),
+            kernel(240, 280, 6, correlation_id=2),
+            activity("memcpy", 300, 310, 5, bytes=1024),
+            activity("memset", 320, 325, 2, bytes=64),
+            activity("synchronization", 0, 900, 2),
+            kernel(400, 407),
+        ],
+        api_calls=[call(20, 22, correlation_id=1), call(220, 222, correlation_id=2)],
+        sources={"In[1]": "for batch in batches:\n    y = model(batch)\n"},
+    )
+
+
+def rows(frame, key="name"):
+    """The frame as {key: row}; each key occurs once."""
+    records = frame.to_dict("records")
+    found = {record[key]: record for record in records}
+    assert len(found) == len(records)
+    return found

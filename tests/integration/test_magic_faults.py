@@ -1,0 +1,201 @@
+"""%%gpuprofile when something fails: the cell, the marking, the session, the magic's unloading."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import time
+
+import pytest
+from marked_lines import lines
+
+from epprof_nb import magic_cell, session
+from epprof_nb.magic import load_ipython_extension, unload_ipython_extension
+
+
+def test_an_error_keeps_its_traceback_and_the_profile(run, shell, shown, capsys):
+    result = run("%%gpuprofile prof\nx = 1\ndef f(a):\n    b = a\n    return b / 0\n\nf(x)\nz = 1")
+    out = capsys.readouterr().out
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+    assert "Cell In[1], line 7" in out
+    assert "Cell In[1], line 5, in f(a)" in out
+    assert "epprof_nb/" not in out
+    frames = inspect.getinnerframes(result.error_in_exec.__traceback__)
+    assert [f.lineno for f in frames][-2:] == [7, 5]
+    prof = shell.user_ns["prof"]
+    assert prof.info["error"] == "ZeroDivisionError"
+    assert lines(prof)[-2:] == [(4, "b = a"), (5, "return b / 0")]
+    assert shown == [prof]
+    assert "z" not in shell.user_ns
+
+
+def test_the_profile_ends_with_the_error(run, shell, monkeypatch):
+    """What IPython does to show a traceback is no part of the profile."""
+    showtraceback = shell.showtraceback
+    monkeypatch.setattr(shell, "showtraceback", lambda *a, **k: time.sleep(1) or showtraceback())
+    for body in ("1 / 0", "x = 1 / 0"):
+        run(f"%%gpuprofile -q prof\n{body}")
+        assert shell.user_ns["prof"].info["wall_ns"] < 900_000_000
+        assert shell.user_ns["prof"].info["error"] == "ZeroDivisionError"
+
+
+def test_the_traceback_shows_the_magic_as_it_was_written(run, capsys):
+    run("%%gpuprofile -q prof\n1 / 0")
+    out = capsys.readouterr().out
+    assert "1 # %%gpuprofile -q prof" in out
+    assert "__epprof" not in out
+
+
+def test_lines_above_the_magic_count(run, shell, capsys):
+    run("\n\n%%gpuprofile prof\nx = 1\nx / 0")
+    assert "Cell In[1], line 5" in capsys.readouterr().out
+    assert lines(shell.user_ns["prof"]) == [(4, "x = 1"), (5, "x / 0")]
+
+
+def test_a_syntax_error_is_shown_as_ever(run, shell, shown, capsys):
+    result = run("%%gpuprofile prof\nx = 1\ny = = 2")
+    assert isinstance(result.error_before_exec, SyntaxError)
+    assert result.error_before_exec.lineno == 3
+    assert "Cell In[1], line 3" in capsys.readouterr().out
+    assert "x" not in shell.user_ns
+    assert shown == []
+
+
+@pytest.mark.parametrize(
+    "code", ["return 1", "break", "for i in x:\n    yield i", "x = 1\nreturn x"]
+)
+@pytest.mark.parametrize("options", ["", " --repeat 2", " --warmup 1"])
+def test_what_does_not_compile_says_so(run, code, options):
+    plain = run(code)
+    profiled = run(f"%%gpuprofile -q{options}\n{code}")
+    for name in ("error_before_exec", "error_in_exec"):
+        errors = getattr(plain, name), getattr(profiled, name)
+        assert repr(errors[0]) == repr(errors[1]) or errors[0].msg == errors[1].msg
+    assert not profiled.success
+
+
+def test_keyboard_interrupt(run, shell, shown, capsys):
+    result = run(
+        "%%gpuprofile prof\nimport os, signal, time\nx = 1\n"
+        "os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\ny = 1"
+    )
+    assert isinstance(result.error_in_exec, KeyboardInterrupt)
+    assert "KeyboardInterrupt" in capsys.readouterr().out
+    assert (shell.user_ns["x"], "y" in shell.user_ns) == (1, False)
+    assert shell.user_ns["prof"].info["error"] == "KeyboardInterrupt"
+    assert len(shown) == 1
+
+
+def test_an_error_in_a_repeat_is_the_cells_error(run, shell):
+    result = run("n = 0\n")
+    result = run("%%gpuprofile -q prof -r 5\nn += 1\nif n == 3:\n    raise KeyError(n)")
+    assert isinstance(result.error_in_exec, KeyError)
+    assert shell.user_ns["n"] == 3
+    assert shell.user_ns["prof"].info["error"] == "KeyError"
+
+
+def test_an_error_in_a_warm_up_ends_the_cell(run, shell, shown):
+    result = run("%%gpuprofile prof -w 1\n1 / 0")
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+    assert shown == []
+    assert "prof" not in shell.user_ns
+
+
+def test_too_many_blocks_run_unmarked(run, shell, capsys):
+    depth = 20
+    body = "".join(f"{' ' * i}for i{i} in [{i}]:\n" for i in range(depth))
+    source = f"def f():\n{''.join(f' {line}' for line in body.splitlines(keepends=True))}"
+    source += f"{' ' * (depth + 1)}return i0\nf()"
+    if not run(source).success:
+        pytest.skip("this Python does not allow the plain code either")
+    result = run(f"%%gpuprofile -q prof\n{source}")
+    assert result.result == 0
+
+
+def test_a_terminal_waits_for_the_rest_of_the_cell(shell):
+    check = shell.input_transformer_manager.check_complete
+    assert check("%%gpuprofile prof")[0] == "incomplete"
+    assert check("%%gpuprofile prof\nx = 1\n\n")[0] == "complete"
+
+
+def test_failure_to_mark_loses_nothing(run, shell, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise RuntimeError("bug")
+
+    monkeypatch.setattr(magic_cell, "instrument", fail)
+    result = run("%%gpuprofile -q prof\nx = 1\nx")
+    assert result.result == 1
+    assert "could not be marked as ops (RuntimeError: bug)" in capsys.readouterr().err
+    assert lines(shell.user_ns["prof"]) == []
+
+
+def test_failure_to_start_loses_nothing(run, shell, shown, monkeypatch, capsys):
+    def fail(*_, **__):
+        raise RuntimeError("no driver")
+
+    monkeypatch.setattr(session, "start", fail)
+    result = run("%%gpuprofile prof -w 1 -r 2\nx = 1\nx")
+    assert result.success
+    assert result.result == 1
+    said = capsys.readouterr().err
+    assert "could not be started (RuntimeError: no driver)" in said
+    assert "prof" not in shell.user_ns
+    assert shown == []
+
+
+def test_failure_to_stop_loses_nothing(run, shell, shown, monkeypatch, capsys):
+    started = []
+    start = session.start
+
+    class Broken:
+        def __init__(self, inner):
+            self.inner = inner
+            self.abort = inner.abort
+
+        def stop(self, **_):
+            raise RuntimeError("broken")
+
+    def spy(*args, **kwargs):
+        started.append(start(*args, **kwargs))
+        return Broken(started[-1])
+
+    monkeypatch.setattr(session, "start", spy)
+    result = run("%%gpuprofile prof\nx = 1\nx")
+    assert result.result == 1
+    assert "could not be finished (RuntimeError: broken)" in capsys.readouterr().err
+    monkeypatch.setattr(session, "start", start)
+    run("%%gpuprofile prof\nx = 2")
+    assert lines(shell.user_ns["prof"]) == [(2, "x = 2")]
+
+
+def test_functions_of_a_profiled_cell_work_after_unloading(run, shell, shown):
+    run("%%gpuprofile -q\ndef f(x):\n    y = x\n    return y\ndef g():\n    yield 1")
+    unload_ipython_extension(shell)
+    assert run("f(3), list(g())").result == (3, [1])
+    assert not hasattr(builtins, "__epprof_begin__")
+    result = run("%%gpuprofile prof\nx = 1")
+    assert not result.success
+    assert shown == []
+    assert "GpuProfile" not in [type(c).__name__ for c in shell.configurables]
+    load_ipython_extension(shell)
+    assert run("%%gpuprofile prof\nf(4)").result == 4
+    assert (3, "y = x") not in lines(shell.user_ns["prof"])[:1]
+
+
+def test_loading_twice_is_harmless(run, shell, shown):
+    load_ipython_extension(shell)
+    run("%%gpuprofile prof\nx = 1")
+    assert len(shown) == 1
+    unload_ipython_extension(shell)
+    unload_ipython_extension(shell)
+    assert not run("%%gpuprofile prof\nx = 1").success
+
+
+def test_unloading_inside_a_profiled_cell_ends_the_profile(run, shell, shown):
+    result = run(
+        "%%gpuprofile prof\nfrom epprof_nb.magic import unload_ipython_extension as unload\n"
+        "unload(get_ipython())\nx = 1"
+    )
+    assert shell.user_ns["x"] == 1
+    assert result.success
+    assert len(shown) == 1

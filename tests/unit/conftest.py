@@ -1,0 +1,45 @@
+"""Streams of the host device, and a saved profile."""
+
+from __future__ import annotations
+
+import pytest
+from saved_profiles import some
+
+from epprof_nb import host
+from epprof_nb.formats.epprof import save
+from epprof_nb.options import Options
+from epprof_nb.recorders.host import HostRecorder
+
+
+@pytest.fixture
+def quiet_device():
+    """Nothing runs on the host device any more when the next test begins."""
+    yield
+    host.synchronize()
+
+
+@pytest.fixture
+def stream():
+    made = host.Stream()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def recorder():
+    made = HostRecorder()
+    made.start(Options())
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.epprof"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "run.epprof"
+    save(some(), path)
+    return path.read_bytes()

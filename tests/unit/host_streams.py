@@ -1,0 +1,16 @@
+"""What tests of the host device share."""
+
+from __future__ import annotations
+
+import time
+
+
+def fail(*_):
+    raise ValueError("this kernel fails")
+
+
+def wait_until(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.005)
+    return condition()

@@ -1,0 +1,234 @@
+"""The profile file: what was changed, forged or written by another version."""
+
+import hashlib
+import io
+import json
+import zipfile
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from saved_profiles import assert_same, some
+
+from epprof_nb.errors import ProfileFileError
+from epprof_nb.formats import epprof
+from epprof_nb.formats.epprof import load
+
+
+class Forged:
+    """A saved file taken apart, to be changed and put together again with valid checksums."""
+
+    def __init__(self, saved):
+        with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+            self.members = {name: archive.read(name) for name in archive.namelist()}
+        self.manifest = json.loads(self.members.pop("manifest.json"))
+        self.method = zipfile.ZIP_STORED
+
+    def change(self, table, **columns):
+        frame = pq.read_table(pa.BufferReader(self.members[f"{table}.parquet"]))
+        for name, values in columns.items():
+            frame = frame.drop_columns(name) if name in frame.column_names else frame
+            frame = frame if values is None else frame.append_column(name, values)
+        sink = io.BytesIO()
+        pq.write_table(frame, sink, compression="zstd")
+        self.put(table, sink.getvalue())
+
+    def put(self, table, data):
+        self.members[f"{table}.parquet"] = data
+        self.manifest["tables"][table]["sha256"] = hashlib.sha256(data).hexdigest()
+
+    def write(self, path):
+        with zipfile.ZipFile(path, "w", self.method) as archive:
+            for name, data in self.members.items():
+                archive.writestr(name, data)
+            archive.writestr("manifest.json", json.dumps(self.manifest))
+
+
+@pytest.fixture
+def forged(saved):
+    return Forged(saved)
+
+
+def refused(forged, path, message, **options):
+    forged.write(path)
+    with pytest.raises(ProfileFileError, match=message):
+        load(path, **options)
+
+
+def test_a_file_put_together_again_unchanged_is_accepted(forged, path):
+    forged.write(path)
+    assert_same(load(path), some())
+
+
+def test_a_newer_major_version_asks_for_an_upgrade(forged, path):
+    forged.manifest["version"] = [epprof.VERSION[0] + 1, 0]
+    refused(forged, path, "pip install --upgrade epprof-nb")
+
+
+def test_what_a_newer_minor_version_added_is_left_out_with_a_note(forged, path):
+    forged.manifest["version"][1] += 1
+    forged.change("ops", invention=pa.array([1, 2, 3]))
+    forged.members["power.parquet"] = b"whatever"
+    forged.write(path)
+    loaded = load(path)
+    assert [note for note in loaded.info["notes"] if "ops.invention" in note]
+    assert [note for note in loaded.info["notes"] if "power.parquet" in note]
+    assert loaded.info["notes"][0] == "a note"
+    pd.testing.assert_frame_equal(loaded.ops, some().ops)
+
+
+def test_what_an_older_minor_version_lacked_is_filled(forged, path, monkeypatch):
+    forged.change("ops", suspended_ns=None, provider=None, end_line=None)
+    del forged.members["overhead.parquet"], forged.manifest["tables"]["overhead"]
+    monkeypatch.setattr(epprof, "VERSION", (1, 1))
+    forged.write(path)
+    loaded = load(path)
+    assert_same(loaded, some())
+
+
+def test_a_column_that_is_missing_without_reason_is_refused(forged, path):
+    forged.change("ops", suspended_ns=None)
+    refused(forged, path, "lacks the column suspended_ns")
+
+
+def test_a_table_that_is_missing_without_reason_is_refused(forged, path):
+    del forged.members["graphs.parquet"]
+    refused(forged, path, "graphs is missing")
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("start_ns", pa.array([0.5, 1, 2])),
+        ("start_ns", pa.array([1, 2, 3], pa.int32())),
+        ("line", pa.array(["1", "2", "3"])),
+        ("name", pa.array(["plain", "strings", "swell"])),
+        ("args", pa.array([{"a": 1}, None, None])),
+    ],
+)
+def test_columns_of_another_type_are_refused(forged, path, column, values):
+    forged.change("ops", **{column: values})
+    refused(forged, path, f"ops.{column} holds")
+
+
+def text(*values):
+    return pa.array(values).dictionary_encode()
+
+
+def test_times_must_not_be_missing(forged, path):
+    forged.change("ops", start_ns=pa.array([1, None, 3]))
+    refused(forged, path, "start_ns lacks values")
+
+
+@pytest.mark.parametrize("value", ["[1]", "{", "[" * 100_000, "1" * 5000, "null"])
+def test_arguments_must_be_json_objects(forged, path, value):
+    forged.change("ops", args=text(value, None, None))
+    refused(forged, path, "could not be loaded")
+
+
+def test_a_name_that_is_listed_twice_becomes_one(forged, path):
+    twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int32()), ["a", "a"])
+    forged.change("ops", name=twice)
+    forged.write(path)
+    shown = load(path).ops["name"]
+    assert shown.tolist()[:2] == ["a", "a"]
+    assert list(shown.cat.categories) == ["a"]
+
+
+def test_other_row_counts_than_stated_are_refused(forged, path):
+    forged.manifest["tables"]["ops"]["rows"] = 4
+    refused(forged, path, "has 3 rows instead of 4")
+
+
+def test_a_changed_table_is_noticed(forged, path):
+    forged.members["ops.parquet"] = forged.members["activities.parquet"]
+    refused(forged, path, "ops is not as it was written")
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(forged, path):
+    forged.manifest["tables"]["ops"]["rows"] = 10**9
+    refused(forged, path, "become")
+
+
+def test_a_bomb_in_the_texts_is_refused_before_it_is_unpacked(forged, path):
+    forged.change("ops", name=text("a" * 100_000_000, "b", "c"))
+    assert len(forged.members["ops.parquet"]) < 30_000
+    refused(forged, path, "would need more than")
+
+
+def test_a_limit_of_memory_may_be_set(forged, path):
+    refused(forged, path, "limit of 100", max_bytes=100)
+
+
+@pytest.mark.parametrize("name", ["../evil.parquet", "/etc/passwd", "evil.py", "ops.parquet/x"])
+def test_members_with_other_names_are_refused(forged, path, name):
+    forged.manifest["version"][1] += 1
+    forged.members[name] = b"x"
+    refused(forged, path, "something unknown")
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_unknown_table_of_this_version_is_refused(forged, path):
+    forged.members["power.parquet"] = b"x"
+    refused(forged, path, "something unknown")
+
+
+def test_too_many_members_are_refused(forged, path):
+    forged.manifest["version"][1] += 1
+    forged.members |= {f"t{'_' * i}.parquet": b"" for i in range(60)}
+    refused(forged, path, "too many members")
+
+
+def test_compressed_members_are_refused(forged, path):
+    forged.method = zipfile.ZIP_DEFLATED
+    refused(forged, path, "is compressed")
+
+
+def test_a_member_that_is_there_twice_is_refused(forged, path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", "{}")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("manifest.json", "{}")
+    with pytest.raises(ProfileFileError, match="twice"):
+        load(path)
+
+
+def test_another_zip_archive_is_named_as_such(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("ops.parquet", b"")
+    with pytest.raises(ProfileFileError, match=r"without manifest\.json"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "zip"},
+        {"version": "1.0"},
+        {"version": [1]},
+        {"version": ["1", "0"]},
+        {"tables": []},
+        {"tables": {"ops": {"rows": -1, "sha256": ""}}},
+        {"tables": {"ops": {"rows": "3", "sha256": ""}}},
+        {"info": []},
+        {"info": {"wall_ns": "soon"}},
+        {"info": {"wall_ns": 2**63}},
+        {"info": {"notes": "none"}},
+        {"info": {"devices": {}}},
+        {"sources": {"In[1]": 5}},
+        {"sources": None},
+    ],
+    ids=str,
+)
+def test_a_manifest_of_the_wrong_shape_is_refused(forged, path, change):
+    forged.manifest |= change
+    refused(forged, path, "could not be loaded")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b"[" * 100_000])
+def test_a_manifest_that_is_no_object_is_refused(path, content):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", content)
+    with pytest.raises(ProfileFileError, match="could not be loaded"):
+        load(path)

@@ -1,0 +1,77 @@
+"""Statements as rows of the table: their texts, lines and cells."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+
+from epprof_nb import _native
+from epprof_nb.cell import instrument
+from epprof_nb.statements import TEXT_LIMIT, Cell, shorten, statement, statements_table
+
+
+def test_table_and_texts():
+    source = "x = 1\nif x:\n    y = f(\n        x,\n        2)\n\ndef f(a):\n    return a\n"
+    cell = Cell("", source)
+    tree = ast.parse(source)
+    marks = [
+        node.value.args[0].value
+        for node in ast.walk(ast.Module(instrument(tree.body, cell), []))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+        and node.value.func.id == "__epprof_line__"
+    ]
+    cell.name = "In[7]"  # known only once it runs
+    keys = np.array([*sorted(marks), 2**31], np.uint32)
+    table = statements_table(keys)
+    assert table.cell.to_list() == ["In[7]"] * 5 + [None]
+    assert table.line.tolist() == [1, 2, 3, 7, 8, -1]
+    assert table.end_line.tolist() == [1, 5, 5, 8, 8, -1]
+    assert table.text.to_list() == [
+        "x = 1", "if x:", "y = f( x, 2)", "def f(a):", "return a", None
+    ]  # fmt: skip
+    found = statement(int(keys[0]))
+    assert found is not None
+    assert found.text == "x = 1"
+    assert statement(2**31) is None
+    assert len(statements_table(np.array([], np.uint32)).text) == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("ü = 'é'; ß = 1", ["ü = 'é'", "ß = 1"]),
+        ("x = " + "+".join(["1"] * 100), None),
+        ("x = [\n" + "1,\n" * 50 + "]", ["x = [ … ]"]),
+        ("async def f(): return 1", ["async def f(): return 1", "return 1"]),
+    ],
+)
+def test_text_of_a_statement(source, text):
+    cell = Cell("In[1]", source)
+    before = _native.add_statements(b"", b"")
+    instrument(ast.parse(source).body, cell)
+    after = _native.add_statements(b"", b"")
+    texts = [statement(key).text for key in range(before, after)]
+    assert all(len(t) <= TEXT_LIMIT for t in texts)
+    if text is not None:
+        assert texts == text
+
+
+def test_shorten_cuts_the_middle():
+    assert shorten("short") == "short"
+    long = "a" * 70 + "b" * 70
+    assert len(shorten(long)) == TEXT_LIMIT
+    assert shorten(long)[0] == "a"
+    assert shorten(long)[-1] == "b"
+
+
+def test_first_line_shifts_lines():
+    source = "%%time\n%%gpuprofile p\nx = 1"
+    tree = ast.parse("begin()\nx = 1")
+    before = _native.add_statements(b"", b"")
+    instrument(tree.body[1:], Cell("In[1]", source), first_line=1)
+    found = statement(before)
+    assert (found.line, found.text) == (3, "x = 1")
