@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.known import PROFILES, known_profile
-from tests.browser.notebooks import in_lab, notebook
+from tests.browser.notebooks import in_lab, in_notebook7, notebook
 from tests.browser.open_notebook import OpenNotebook
 from tests.browser.pixels import ready
 
@@ -162,6 +162,14 @@ def shows(request):
     return show
 
 
+@pytest.fixture
+def page(shows):
+    """The known profile of 100 ms, its timeline focused."""
+    page = shows()
+    page.locator(".ep-timeline").focus()
+    return page
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
     """A JupyterLab on this machine alone: (address, folder of notebooks)."""
@@ -176,6 +184,16 @@ def notebook7(tmp_path_factory):
     pytest.importorskip("notebook")
     with _server("notebook", tmp_path_factory.mktemp("notebook")) as served:
         yield served
+
+
+@pytest.fixture(params=["JupyterLab", "Notebook 7"])
+def front_end(request, opened):
+    """The folder of a front end's notebooks, and a function that opens one of them."""
+    name, open_in = {"JupyterLab": ("lab", in_lab), "Notebook 7": ("notebook7", in_notebook7)}[
+        request.param
+    ]
+    served = request.getfixturevalue(name)
+    return served[1], lambda path: open_in(opened, served, path)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Views in a real JupyterLab: run, look, save, open again."""
+"""Views in a real JupyterLab: themes, progress, a kernel that goes, several views."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tests.browser.notebooks import (
     ask,
     in_lab,
     kernel_of,
-    no_error,
     no_widget,
     notebook,
     run_all,
@@ -19,26 +18,6 @@ from tests.browser.notebooks import (
 )
 
 pytestmark = pytest.mark.browser
-
-
-def test_a_static_view_is_shown_saved_and_shown_again(opened, lab):
-    _, folder = lab
-    path = notebook(folder, "static.ipynb", STATIC)
-    page = in_lab(opened, lab, path)
-    run_all(page)
-    frame = page.frame_locator("iframe.epprof-frame")
-    frame.locator(".ep-timeline canvas").wait_for(timeout=60_000)
-    assert page.locator(".epprof-fallback").is_hidden()
-    # The frame took the height it asked for: nothing to scroll inside.
-    page.wait_for_timeout(500)
-    inner = frame.locator("html").evaluate("e => [e.scrollHeight, window.innerHeight]")
-    assert inner[0] <= inner[1] + 1
-    outputs = save(page, path, bool)
-    assert set(outputs[0]["data"]) == {"text/html", "image/png", "text/plain"}
-
-    page.reload()
-    frame.locator(".ep-timeline canvas").wait_for(timeout=90_000)
-    no_error(page)
 
 
 def test_the_theme_of_the_notebook_reaches_the_frame(opened, lab):
@@ -53,34 +32,6 @@ def test_the_theme_of_the_notebook_reaches_the_frame(opened, lab):
     page.evaluate("document.body.setAttribute('data-jp-theme-light', 'false')")
     page.wait_for_timeout(300)
     assert viewer.get_attribute("data-theme") == "dark"
-
-
-def test_a_live_view_takes_the_static_ones_place_and_is_never_saved(opened, lab):
-    _, folder = lab
-    path = notebook(folder, "live.ipynb", LIVE, "print(len(live.selection), 'rows')")
-    page = in_lab(opened, lab, path)
-    run_all(page)
-    viewer = page.locator(".epprof-output .ep-live")
-    viewer.wait_for(timeout=60_000)
-    assert page.locator("iframe.epprof-frame").count() == 0
-
-    save(page, path, no_widget)
-    # The notebook disposed of the widget's own view by now: the moved viewer lives on.
-    page.wait_for_timeout(500)
-    assert viewer.is_visible()
-    box = viewer.locator("canvas").bounding_box()
-    label = viewer.locator(".ep-label:has-text('main thread')").bounding_box()
-    page.mouse.click(box["x"] + box["width"] * 0.15, label["y"] + 17 * 2 + 8)
-    viewer.locator(".ep-chain").wait_for()
-    page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=1")
-    page.keyboard.press("Shift+Enter")
-    page.wait_for_selector("text=2 rows", timeout=20_000)
-
-    save(page, path, no_widget)
-    page.reload()
-    frame = page.frame_locator("iframe.epprof-frame")
-    frame.locator(".ep-timeline canvas").wait_for(timeout=90_000)
-    no_error(page)
 
 
 def test_a_live_view_loads_what_was_thinned_out(opened, lab):

@@ -13,14 +13,6 @@ from tests.browser.moving import WHOLE, at, drag, focused, labels, middle, near,
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def page(shows):
-    """The known profile of 100 ms, its timeline focused."""
-    page = shows()
-    page.locator(".ep-timeline").focus()
-    return page
-
-
 def test_lanes_fold_and_unfold_by_pointer_and_all_by_key(page):
     assert {"outstanding", "copies", "API calls"} <= set(labels(page))
     page.click(".ep-label-busy .ep-fold")

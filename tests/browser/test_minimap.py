@@ -10,14 +10,6 @@ from tests.browser.moving import drag, focused, near, window
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def page(shows):
-    """The known profile of 100 ms, its timeline focused."""
-    page = shows()
-    page.locator(".ep-timeline").focus()
-    return page
-
-
 def test_the_minimap_moves_and_resizes_the_window(page):
     handle, strip = page.locator(".ep-window"), page.locator(".ep-minimap").bounding_box()
     y = strip["y"] + strip["height"] / 2

@@ -11,14 +11,6 @@ from tests.browser.pixels import canvas
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def page(shows):
-    """The known profile of 100 ms, its timeline focused."""
-    page = shows()
-    page.locator(".ep-timeline").focus()
-    return page
-
-
 def test_the_wheel_zooms_at_the_pointer_and_pans_with_shift(page):
     page.mouse.move(*at(page, 25, 200))
     page.mouse.wheel(0, -400)
