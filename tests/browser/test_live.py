@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.prepared import Prepared
+from tests.browser.pixels import lane_y, pixel, width
 from tests.live_host import LiveHost
 
 pytestmark = pytest.mark.browser
@@ -88,6 +90,34 @@ def test_silence_is_told_and_what_is_drawn_stays(host):
     _press(page, "d", 2)
     status.wait_for(state="hidden", timeout=8000)
     assert page.locator(".ep-timeline canvas").last.screenshot() != colours
+
+
+VEIL = (238, 241, 244)
+
+
+def _veiled(page) -> list[bool]:
+    """Whether the left edge, the middle and the right edge of a lane are veiled."""
+    y, wide = lane_y(page, "stream 13"), width(page)
+    return [
+        bool(np.abs(np.subtract(pixel(page, x, y), VEIL)).max() <= 1)
+        for x in (3, wide / 2, wide - 4)
+    ]
+
+
+def test_what_was_not_sent_yet_is_veiled_not_empty(host):
+    page = host.page
+    host.show()
+    _shown(page)
+    _press(page, "w", 10)
+    page.wait_for_timeout(900)
+    assert _veiled(page) == [False, False, False]
+    host.silent = True
+    _press(page, "d", 30)
+    page.wait_for_timeout(400)
+    assert _veiled(page) == [True, True, True]
+    _press(page, "0")  # the first picture is there
+    page.wait_for_timeout(400)
+    assert _veiled(page) == [False, False, False]
 
 
 def test_a_selection_survives_the_loading_of_windows(host):

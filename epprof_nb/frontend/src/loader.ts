@@ -47,7 +47,7 @@ export class Loader {
   constructor(
     private readonly supply: Supply,
     private readonly whole: Range,
-    private readonly loaded: (events: Events) => void,
+    private readonly loaded: (events: Events, sent: Range) => void,
     private readonly say: (text: string) => void,
   ) {}
 
@@ -65,7 +65,7 @@ export class Loader {
       this.#wanted = null;
       if (found !== this.#kept[0]) {
         this.#kept = [found, ...this.#kept.filter((one) => one !== found)];
-        this.loaded(found.events);
+        this.loaded(found.events, found.view);
       }
       if (ends(found, want, this.whole) && !this.#asked) void this.#ask(want, true);
       else this.#ahead();
@@ -119,7 +119,7 @@ export class Loader {
       const useful = show && this.#useful(fresh);
       // What was fetched ahead waits behind what is drawn.
       this.#keep(fresh, useful ? 0 : 1);
-      if (useful) this.loaded(events);
+      if (useful) this.loaded(events, fresh.view);
     }
     const next = this.#wanted;
     this.#wanted = null;

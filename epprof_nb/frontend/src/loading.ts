@@ -3,6 +3,7 @@
 import type { Geometry } from "./geometry.ts";
 import { Loader } from "./loader.ts";
 import type { Events, Overview } from "./model.ts";
+import type { Range } from "./scale.ts";
 import type { Supply } from "./supply.ts";
 
 /** Of more lanes only those in view are asked for at full resolution. */
@@ -17,7 +18,7 @@ export class Loading {
     private readonly overview: Overview,
     supply: Supply,
     first: Events,
-    { use, say }: { use(events: Events): void; say(text: string): void },
+    { use, say }: { use(events: Events, sent: Range): void; say(text: string): void },
   ) {
     if (!supply.live) return;
     const whole = { start: overview.range[0], end: overview.range[1] };

@@ -150,6 +150,13 @@ export function span(
   const wide = Math.max(right - left, 1);
   const top = Math.min(y0, y1);
   const height = Math.abs(y1 - y0);
+  if (style === "missing") {
+    c.fillStyle = palette.line;
+    c.globalAlpha = 0.6;
+    c.fillRect(left, top, wide, height);
+    c.globalAlpha = 1;
+    return;
+  }
   c.fillStyle = palette.accent;
   c.globalAlpha = style === "measure" ? 0.08 : 0.13;
   c.fillRect(left, top, wide, height);

@@ -56,7 +56,7 @@ export interface Frame {
 export type Place = [time: number, y: number];
 
 /** What a stretch of time is marked for. */
-export type SpanStyle = "selected" | "measure" | "zoom";
+export type SpanStyle = "selected" | "measure" | "zoom" | "missing";
 
 export type RendererName = "webgl" | "canvas2d";
 

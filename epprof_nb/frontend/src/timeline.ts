@@ -17,6 +17,7 @@ import { Layout } from "./layout.ts";
 import { Loading } from "./loading.ts";
 import { Measure } from "./measure.ts";
 import { MINIMAP, Minimap } from "./minimap.ts";
+import { Missing } from "./missing.ts";
 import type { Events, Overview } from "./model.ts";
 import { GESTURES, moves } from "./moves.ts";
 import { type Overlay, Overlays } from "./overlay.ts";
@@ -58,6 +59,7 @@ export class Timeline {
   readonly #status = new Status();
   readonly #renderer: Renderer;
   readonly #overlays = new Overlays();
+  readonly #missing: Missing;
   readonly #loading: Loading;
   readonly #frames = new Frames(() => this.#drawNow());
   readonly #ended = new AbortController();
@@ -73,6 +75,8 @@ export class Timeline {
   ) {
     this.#events = first;
     this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
+    this.#missing = new Missing(this.viewport.whole);
+    this.add(this.#missing);
     const flows = new Flows(() => this.draw());
     this.add(flows);
     this.chosen = new Chosen(first, supply, {
@@ -87,7 +91,7 @@ export class Timeline {
       view: () => this.viewport.view,
     });
     this.#loading = new Loading(overview, supply, first, {
-      use: (more) => this.#use(more),
+      use: (more, sent) => this.#use(more, sent),
       say: (text) => this.#status.say(text),
     });
     this.arrangement = new Arrangement(overview.lanes, () => this.#relayout());
@@ -229,8 +233,9 @@ export class Timeline {
     this.element.remove();
   }
 
-  #use(events: Events): void {
+  #use(events: Events, sent: Range): void {
     this.#events = events;
+    this.#missing.sent = sent;
     this.chosen.use(events);
     const { height, all } = this.#layout;
     this.#layout.place(events);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Loader, type Want } from "../src/loader.ts";
 import type { Events } from "../src/model.ts";
+import type { Range } from "../src/scale.ts";
 import type { Supply } from "../src/supply.ts";
 
 const whole = { start: 0, end: 1000 };
@@ -15,11 +16,15 @@ function rig(thinned = true) {
       answers.push((one) => (one instanceof Error ? reject(one) : resolve(one)));
     });
   const drawn: Events[] = [];
+  const shown: Range[] = [];
   const said: string[] = [];
   const loader = new Loader(
     { window } as unknown as Supply,
     whole,
-    (events) => drawn.push(events),
+    (events, sent) => {
+      drawn.push(events);
+      shown.push(sent);
+    },
     (text) => said.push(text),
   );
   const events = (): Events => ({ thinned }) as Events;
@@ -27,7 +32,7 @@ function rig(thinned = true) {
     answers[i](events);
     await vi.advanceTimersByTimeAsync(0);
   };
-  return { loader, asked, drawn, said, events, answer };
+  return { loader, asked, drawn, shown, said, events, answer };
 }
 
 const want = (start: number, end: number, lanes: Want["lanes"] = null): Want => ({
@@ -41,12 +46,14 @@ afterEach(() => vi.useRealTimers());
 
 describe("windows", () => {
   test("are asked for one at a time, and of those that wait only the last", async () => {
-    const { loader, asked, answer, events } = rig();
+    const { loader, asked, shown, answer, events } = rig();
     loader.want(want(0, 100));
     loader.want(want(300, 400));
     loader.want(want(700, 800));
     expect(asked.length).toBe(1);
     await answer(0, events());
+    await answer(1, events());
+    expect(shown.at(-1)).toEqual({ start: 675, end: 825 });
     // With a quarter more on both sides, as far as there is more.
     expect(asked.map(({ view }) => [view.start, view.end])).toEqual([
       [0, 125],
