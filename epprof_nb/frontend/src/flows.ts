@@ -1,10 +1,10 @@
 // Flow lines: from the API calls or ops that launched to what ran on the device.
 
-import { thinned } from "./bundle.ts";
 import type { Geometry } from "./geometry.ts";
 import type { PlacedLane } from "./lanes.ts";
 import type { Overlay } from "./overlay.ts";
 import type { Place, Renderer } from "./renderer.ts";
+import { thinned } from "./ribbons.ts";
 import type { Ref } from "./wanted.ts";
 
 /** Lines that are drawn at most: more could not be told apart. */

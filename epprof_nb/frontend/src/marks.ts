@@ -1,7 +1,7 @@
 // What is drawn besides events: ruler, strips, flow lines, marked stretches.
 
-import { bundled } from "./bundle.ts";
 import type { Frame, Place, SpanStyle } from "./renderer.ts";
+import { bundled } from "./ribbons.ts";
 import { toPixel } from "./scale.ts";
 
 type Context = CanvasRenderingContext2D;

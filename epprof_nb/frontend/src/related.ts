@@ -1,9 +1,9 @@
 // What one event has to do with others, as far as the page embeds it; Python's views/related.py
 // answers the same for a live view.
 
-import { thinned } from "./bundle.ts";
 import type { Hit } from "./hit.ts";
 import type { EventSet, Events, Overview, Slice } from "./model.ts";
+import { thinned } from "./ribbons.ts";
 import { membersOf, type Ref, type Related, refOf } from "./wanted.ts";
 
 const FIRST_WAIT = 4;
