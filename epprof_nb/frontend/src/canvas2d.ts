@@ -16,6 +16,8 @@ import {
   HATCHED_FROM,
   KINDS,
   shape,
+  TONES,
+  tones,
 } from "./shapes.ts";
 import type { Palette } from "./theme.ts";
 
@@ -29,13 +31,13 @@ export class Canvas2dBars implements Bars {
     const pixel = (view.end - view.start) / width;
     const pixels = Math.round(width * ratio);
     for (const row of rows) {
-      const tones = row.band.look === "op";
-      rects(level(row.slice, pixel), view, pixels, ratio, this.#rects, tones);
+      const toned = row.band.look === "op";
+      rects(level(row.slice, pixel), view, pixels, ratio, this.#rects, toned);
       this.#paint(context, frame, ratio, row, lit ? DIMMED : 1);
       if (!lit) continue;
       // What is lit is put together apart, so that a dim neighbour never swallows it.
       const bright = level(row.slice, pixel, lit[row.slice.set.prefix]);
-      rects(bright, view, pixels, ratio, this.#rects, tones);
+      rects(bright, view, pixels, ratio, this.#rects, toned);
       this.#paint(context, frame, ratio, row, 1);
     }
     context.globalAlpha = 1;
@@ -53,14 +55,22 @@ export class Canvas2dBars implements Bars {
     { band }: Row,
     dim: number,
   ): void {
-    const { length, shared, kinds, x, width, alpha, kind } = this.#rects;
+    const { length, shared, kinds, x, width, alpha, tone, kind } = this.#rects;
     // One colour after the other: setting it anew for each rectangle costs more than drawing it.
     for (const now of KINDS) {
       if (!(kinds & (1 << now))) continue;
       const { y, height } = shape(band, now);
-      c.fillStyle = fill(band, palette, now);
+      const own = fill(band, palette, now);
+      const colours = tones(own, palette.edges[now]);
+      let last = 0;
+      c.fillStyle = own;
       for (let i = 0; i < length; i++) {
         if (kind[i] !== now) continue;
+        const step = tone[i] * TONES;
+        if (step !== last) {
+          c.fillStyle = colours[step];
+          last = step;
+        }
         c.globalAlpha = dim * alpha[i];
         const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
         c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
@@ -80,17 +90,11 @@ export class Canvas2dBars implements Bars {
     now: Kind,
     dim: number,
   ): void {
-    const { length, shared, x, width, alpha, tone, kind } = this.#rects;
+    const { shared, x, width, alpha, kind } = this.#rects;
     c.fillStyle = palette.edges[now];
-    for (let i = 0; i < length; i++) {
-      if (kind[i] !== now) continue;
-      const wide = width[i] / ratio;
-      if (tone[i] > 0) {
-        c.globalAlpha = dim * alpha[i] * tone[i];
-        c.fillRect(x[i] / ratio, y, wide, height);
-      }
-      const edge = i < shared ? EDGE.width * edged(wide) : 0;
-      if (edge === 0) continue;
+    for (let i = 0; i < shared; i++) {
+      const edge = EDGE.width * edged(width[i] / ratio);
+      if (kind[i] !== now || edge === 0) continue;
       c.globalAlpha = dim * alpha[i];
       c.fillRect(x[i] / ratio, y, edge, height);
     }

@@ -2,7 +2,7 @@
 
 import type { Kind } from "./model.ts";
 import type { Band } from "./renderer.ts";
-import type { Palette } from "./theme.ts";
+import { type Palette, rgb } from "./theme.ts";
 
 /** Height and offset of each kind within its row, as shares: kinds differ in shape, not only hue. */
 const SHAPES: Record<Kind, [top: number, height: number]> = {
@@ -45,7 +45,27 @@ export function edged(wide: number): number {
 export function toned(wide: number, before: number, after: number): number {
   const { least, most, far } = TONE;
   const apart = Math.min(Math.max(before, 0), far) + Math.min(Math.max(after, 0), far);
-  return (1 - edged(wide)) * (least + ((most - least) * apart) / (2 * far));
+  const tone = (1 - edged(wide)) * (least + ((most - least) * apart) / (2 * far));
+  // In steps: neighbours that differ by less are drawn as one.
+  return Math.round(tone * TONES) / TONES;
+}
+
+/** Steps between an op's own colour and its edge's. */
+export const TONES = 8;
+const known = new Map<string, string[]>();
+
+/** An op's colour by steps of its tone. */
+export function tones(fill: string, edge: string): string[] {
+  let all = known.get(fill + edge);
+  if (!all) {
+    const [from, to] = [rgb(fill), rgb(edge)];
+    all = Array.from({ length: TONES + 1 }, (_, step) => {
+      const mixed = from.map((a, i) => Math.round(255 * (a + ((to[i] - a) * step) / TONES)));
+      return `rgb(${mixed})`;
+    });
+    known.set(fill + edge, all);
+  }
+  return all;
 }
 
 /** Opacity where events cover only a share of a rectangle: idle stays visible at any zoom. */
