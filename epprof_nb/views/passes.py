@@ -43,21 +43,19 @@ class Some:
 
         Those that are `near` come before others; None for all.
         """
-        rows = np.flatnonzero(which)
-        if not len(rows):
+        if not len(which):
             return
-        self.total += len(rows)
-        lengths = np.maximum(length[rows], 0)
-        if lengths.max() > self._length:
-            at = lengths.argmax()
-            self._longest, self._length = int(rows[at]) + first, int(lengths[at])
-        rows += first
-        if near is None:
-            self._near.append(_short(rows))
-        else:
-            close = near[rows - first]
-            self._near.append(_short(rows[close]))
-            self._far.append(_short(rows[~close]))
+        length = np.where(which, np.maximum(length, 0), -1)
+        at = int(length.argmax())
+        if length[at] > self._length:
+            self._longest, self._length = at + first, int(length[at])
+        parts = [(self._near, which)]
+        if near is not None:
+            parts = [(self._near, which & near), (self._far, which & ~near)]
+        for found, mask in parts:
+            rows = np.flatnonzero(mask) + first
+            self.total += len(rows)
+            found.append(_short(rows))
 
     @property
     def rows(self) -> Ints:
@@ -66,17 +64,30 @@ class Some:
         Those spread evenly are so in the order of the table, in which the rows of each stream
         ascend in time as a rule.
         """
-        near, far = np.concatenate(self._near), np.concatenate(self._far)
         if self.total <= self._most:
-            return np.sort(np.concatenate([near, far])).astype(np.int64)
-        chosen = [np.array([self._longest])]
-        left = self._most - 1
-        for part in (near, far):
-            others = part[part != self._longest]
-            take = min(left, len(others))
-            chosen.append(others[np.linspace(0, len(others) - 1, take).round().astype(np.int64)])
-            left -= take
-        return np.sort(np.concatenate(chosen)).astype(np.int64)
+            return np.sort(np.concatenate(self._near + self._far)).astype(np.int64)
+        chosen = [self._longest]
+        for found in (self._near, self._far):
+            chosen += _spread(found, self._longest, self._most - len(chosen))
+        return np.sort(chosen)
+
+
+def _spread(parts: list[Positions], without: int, most: int) -> list[int]:
+    """Return rows at even steps through ascending parts, which are not put together for it."""
+    ends = np.cumsum([len(part) for part in parts])
+    begins = ends - [len(part) for part in parts]
+    places = [int(np.searchsorted(part, without)) for part in parts]
+    left_out = [
+        int(begin) + place
+        for part, begin, place in zip(parts, begins, places, strict=True)
+        if place < len(part) and part[place] == without
+    ]
+    others = int(ends[-1]) - len(left_out)
+    ranks = np.linspace(0, others - 1, min(most, others)).round().astype(np.int64)
+    for place in left_out:
+        ranks[ranks >= place] += 1
+    within = np.searchsorted(ends, ranks, "right")
+    return [int(parts[k][rank - begins[k]]) for k, rank in zip(within, ranks, strict=True)]
 
 
 def _short(rows: Ints) -> Positions:

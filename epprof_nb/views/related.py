@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -167,6 +168,8 @@ def _launched(
     else:
         inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
         inside = np.append(inside, np.False_)  # row -1, no op
+    # Comparing integers with fractions would make fractions of them all.
+    first, last = (0, 0) if window is None else (math.ceil(window[0]), math.floor(window[1]))
     some = Some(FLOWS)
     for piece in pieces(len(activities)):
         if prefix == "api":
@@ -178,7 +181,7 @@ def _launched(
         if not mine.any():
             continue
         start, end = activities["start_ns"][piece], activities["end_ns"][piece]
-        near = None if window is None else (start <= window[1]) & (end >= window[0])
+        near = None if window is None else (start <= last) & (end >= first)
         some.add(piece.start, end - start, mine, near)
     rows = some.rows
     length = activities["end_ns"][rows] - activities["start_ns"][rows]
