@@ -9,14 +9,15 @@ const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, "..", "views", "static");
 await mkdir(out, { recursive: true });
 
-/** Comments and indents of the shaders are for their readers: within strings, nothing else drops them. */
+/** What of the shaders is for readers alone: within strings, nothing else drops it. */
 const shaders = {
   name: "shaders",
   setup({ onLoad }) {
     onLoad({ filter: /webgl_shaders\.ts$/ }, async ({ path }) => {
       const text = await readFile(path, "utf8");
       const lines = text.split("\n").map((line) => line.replace(/\/\/.*/, "").trim());
-      return { contents: lines.filter(Boolean).join("\n"), loader: "ts" };
+      const tight = lines.join("\n").replace(/ *([=+*/,;(){}<>?:]) */g, "$1");
+      return { contents: tight.replace(/(^|[;{},])\n+/g, "$1"), loader: "ts" };
     });
   },
 };
