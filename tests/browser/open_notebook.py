@@ -42,8 +42,11 @@ class OpenNotebook:
 
     def start(self, number: int, source: str) -> None:
         """Write a cell and have it run."""
-        keyboard = self.page.keyboard
-        self.cell(number).locator(".cm-content").click()
+        from playwright.sync_api import expect
+
+        keyboard, text = self.page.keyboard, self.cell(number).locator(".cm-content")
+        text.click()
+        expect(text).to_be_focused()
         keyboard.press("Control+a")
         keyboard.insert_text(source)
         keyboard.press("Control+Enter")
