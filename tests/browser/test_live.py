@@ -62,13 +62,8 @@ def test_zooming_in_brings_single_events_and_going_back_asks_nothing(host):
     _press(page, "0")
     page.wait_for_timeout(900)
     assert "60,000 activities" in page.text_content(".ep-panel")
-    # Only what is fetched ahead may be new: the whole was there from the start.
-    whole = [w for w in _windows(host)[asked:] if w["end"] - w["start"] > 0.9 * _length(host)]
-    assert whole == []
-
-
-def _length(host) -> float:
-    return host._prepared.profile.wall_ns
+    # On its way it may ask for what it passes, with margins; the whole was there from the start.
+    assert [w for w in _windows(host)[asked:] if w["width"] <= width(page) + 1] == []
 
 
 def test_silence_is_told_and_what_is_drawn_stays(host):
