@@ -79,7 +79,7 @@ def test_a_view_scrolled_out_of_sight_or_folded_lives_on(in_jupyterlab):
 def test_a_view_shown_anew_leaves_where_it_was(in_jupyterlab):
     page = in_jupyterlab.show_by(HELD)
     in_jupyterlab.run(2, "live")
-    view = in_jupyterlab.cell(2).locator(".epprof-live")
+    view = in_jupyterlab.cell(2).locator(".epprof-output .epprof-live")
     view.locator(".ep-timeline[data-start]").wait_for(timeout=WAIT_MS)
     view.locator(".ep-summary .ep-count").first.wait_for(timeout=WAIT_MS)
     expect(in_jupyterlab.cell(0).locator(".epprof-live")).to_have_count(0)

@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 VERSIONS = ("1.25.0", "1.28.0", "1.31.1")
@@ -78,8 +79,12 @@ def check_too_old() -> str:
 
 
 def main() -> int:
-    failed = {v: why for v in sys.argv[1:] or VERSIONS if (why := check(v))}
-    if not sys.argv[1:] and (why := check_too_old()):
+    versions = sys.argv[1:] or VERSIONS
+    # Much of it is waiting, for downloads and for runs: two releases at a time.
+    with ThreadPoolExecutor(2) as pool:
+        too_old = None if sys.argv[1:] else pool.submit(check_too_old)
+        failed = {v: why for v, why in zip(versions, pool.map(check, versions), strict=True) if why}
+    if too_old and (why := too_old.result()):
         failed[TOO_OLD] = why
     for version, why in failed.items():
         print(f"\n== onnxruntime {version} ==\n{why}")
