@@ -84,6 +84,9 @@ def test_a_view_shown_anew_leaves_where_it_was(in_jupyterlab):
     view.locator(".ep-summary .ep-count").first.wait_for(timeout=WAIT_MS)
     expect(in_jupyterlab.cell(0).locator(".epprof-live")).to_have_count(0)
     expect(in_jupyterlab.cell(0).locator("iframe.epprof-frame")).to_be_visible()
+    # At the edge of the window the notebook scrolls while one clicks.
+    view.evaluate("e => e.scrollIntoView({ block: 'start' })")
+    page.wait_for_timeout(500)
     view.locator("[role=tab][data-tab=source]").click()
     view.locator(".ep-source").wait_for(timeout=WAIT_MS)  # Python answers
     expect(view.locator(".ep-silent")).to_have_text("")
