@@ -151,7 +151,8 @@ def window(
 
 def _each(series: Series, low: Ints, high: Ints) -> Rects:
     """Return every event of the stretches [low, high), one for each series."""
-    at, which = _ragged(low, high)
+    size = np.maximum(high - low, 0)
+    at, which = ragged(low, size), np.repeat(np.arange(len(low)), size)
     start, latest = series.starts(at), series.ends(at)
     cover = latest - start
     lapping = np.flatnonzero(series.overlapping[which])
@@ -211,9 +212,3 @@ def _search(value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, target: 
         low[active] = np.where(below > 0, probes[first, below - 1] + 1, begin)
         high[active] = np.where(below < _PROBES, probes[first, np.minimum(below, _PROBES - 1)], end)
     return low
-
-
-def _ragged(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """All numbers of the ranges [begin, end) one after another, and the range of each."""
-    size = np.maximum(end - begin, 0)
-    return ragged(begin, size), np.repeat(np.arange(len(begin)), size)
