@@ -10,15 +10,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:
     from epprof_nb import host, onnxruntime, testing
-    from epprof_nb.formats.epprof import load
-    from epprof_nb.magic import load_ipython_extension, unload_ipython_extension
-    from epprof_nb.ops import op
-    from epprof_nb.profiles import Profile
-    from epprof_nb.session import profile
+    from epprof_nb.instrument.ranges import op
+    from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
+    from epprof_nb.profiles import Profile, load, profile
 
 __all__ = [
     "Profile",
@@ -36,11 +32,11 @@ __all__ = [
 # costs nothing that is not used, pandas and IPython least of all.
 _HOMES = {
     "Profile": "epprof_nb.profiles",
-    "load": "epprof_nb.formats.epprof",
-    "load_ipython_extension": "epprof_nb.magic",
-    "op": "epprof_nb.ops",
-    "profile": "epprof_nb.session",
-    "unload_ipython_extension": "epprof_nb.magic",
+    "load": "epprof_nb.profiles",
+    "load_ipython_extension": "epprof_nb.notebook.magic",
+    "op": "epprof_nb.instrument.ranges",
+    "profile": "epprof_nb.profiles",
+    "unload_ipython_extension": "epprof_nb.notebook.magic",
 }
 
 
@@ -49,6 +45,10 @@ def __getattr__(name: str) -> object:
         return import_module(f"epprof_nb.{name}")
     if name == "_native":
         return _import_native()
+    if name == "__version__":
+        from epprof_nb.core.version import package_version
+
+        return package_version()
     if name not in _HOMES:
         raise AttributeError(f"module 'epprof_nb' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
@@ -68,4 +68,4 @@ def _import_native() -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

@@ -152,7 +152,7 @@ def cupti_graph_nodes() -> dict[str, bytes]:
 def cupti_state() -> dict[str, int]: ...
 def cupti_callback_name(domain: int, cbid: int, /) -> str | None: ...
 def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
-    """Decode one raw activity buffer by a packed layout (see `epprof_nb.abi.cupti`)."""
+    """Decode one raw activity buffer by a packed layout of `recorders.cupti.layouts`."""
 
 # -- ONNX Runtime's observer
 def ort_runtime() -> str:

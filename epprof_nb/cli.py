@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from epprof_nb import __version__
-from epprof_nb.errors import EpprofError
+from epprof_nb.core.errors import EpprofError
+from epprof_nb.core.version import package_version
 
 
 @click.group()
-@click.version_option(__version__, prog_name="epprof")
+@click.version_option(package_version(), prog_name="epprof")
 def main() -> None:
     """Profile GPU work from notebooks; these commands help around it."""
 
@@ -27,9 +27,9 @@ def main() -> None:
 )
 def demo(report: Path) -> None:
     """Profile a small training loop, print its ops, write an HTML report."""
-    from epprof_nb.demo import run
-    from epprof_nb.views.prepared import Prepared
-    from epprof_nb.views.text import as_text
+    from epprof_nb.commands.demo import run
+    from epprof_nb.views.renderers.text import as_text
+    from epprof_nb.views.view_model import Prepared
 
     prof, where = run()
     click.echo(as_text(Prepared(prof)))
@@ -43,7 +43,7 @@ def demo(report: Path) -> None:
 @main.command()
 def doctor() -> None:
     """Say what is found and usable here, each finding with its remedy."""
-    from epprof_nb.doctor import run
+    from epprof_nb.commands.doctor import run
 
     sys.exit(run())
 
@@ -64,8 +64,8 @@ def doctor() -> None:
 )
 def report(file: Path, output: Path | None, redact: str) -> None:
     """Write a saved profile (.epprof) as one self-contained HTML page."""
-    from epprof_nb.formats.epprof import load
-    from epprof_nb.redact import parts_of
+    from epprof_nb.profiles import load
+    from epprof_nb.redaction.profile import parts_of
 
     target = output or file.with_suffix(".html")
     named = [part.strip() for part in redact.split(",") if part.strip()]

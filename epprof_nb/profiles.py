@@ -1,93 +1,47 @@
-"""Profile: the tables of one profiled stretch, and the doors to analyses, views and files."""
+"""Profile: what users work with, and `profile` and `load`, which make one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from epprof_nb.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEAD
-from epprof_nb.table import Table
+from epprof_nb.capture import session
+from epprof_nb.core.options import Options
+from epprof_nb.data.profile_data import ProfileData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from os import PathLike
+    from types import TracebackType
 
     import pandas as pd
 
-    from epprof_nb.plots.figures import Figures
-    from epprof_nb.views.page import View
+    from epprof_nb.capture.session import Session
+    from epprof_nb.views.plots.figures import Figures
+    from epprof_nb.views.view import View
 
-_SCHEMAS = {s.name: s for s in (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD)}
 
-
-class Profile:
-    """One profiled stretch of work.
+class Profile(ProfileData):
+    """Tables of one profiling session, with the analyses, views and files made from them.
 
     Parameters
     ----------
     tables
         Table name to `Table`; tables left out are empty.
     info
-        What was recorded, on what, and what was lost; JSON-serialisable. See `Profile.info`.
+        What was recorded, on which devices, and what was dropped; JSON-serialisable.
     sources
         Cell name (as ``In[3]``) to the cell's source text.
 
     Notes
     -----
-    The tables are columns (NumPy arrays); a DataFrame is built when it is asked for, anew each
-    time, so changing it does not change the profile.
+    The tables are columns (NumPy arrays). Each access builds a new DataFrame, so changing it does
+    not change the profile.
     """
 
-    def __init__(
-        self,
-        tables: Mapping[str, Table] | None = None,
-        info: Mapping[str, Any] | None = None,
-        sources: Mapping[str, str] | None = None,
-    ) -> None:
-        given = dict(tables or {})
-        unknown = set(given) - set(_SCHEMAS)
-        if unknown:
-            raise ValueError(f"a profile has no table {sorted(unknown)}")
-        self.tables: dict[str, Table] = {
-            name: given[name] if name in given else Table(schema)
-            for name, schema in _SCHEMAS.items()
-        }
-        self.info: dict[str, Any] = dict(info or {})
-        self.sources: dict[str, str] = dict(sources or {})
-
-    @property
-    def ops(self) -> pd.DataFrame:
-        """One row an op; see `epprof_nb.schema.OPS`."""
-        return self.tables["ops"].to_frame()
-
-    @property
-    def activities(self) -> pd.DataFrame:
-        """One row an activity of a device; see `epprof_nb.schema.ACTIVITIES`."""
-        return self.tables["activities"].to_frame()
-
-    @property
-    def api_calls(self) -> pd.DataFrame:
-        """One row an API call; see `epprof_nb.schema.API_CALLS`."""
-        return self.tables["api_calls"].to_frame()
-
-    @property
-    def graphs(self) -> pd.DataFrame:
-        """One row a CUDA graph launched; see `epprof_nb.schema.GRAPHS`."""
-        return self.tables["graphs"].to_frame()
-
-    @property
-    def memory(self) -> pd.DataFrame:
-        """One row an allocation or release, where recorded; see `epprof_nb.schema.MEMORY`."""
-        return self.tables["memory"].to_frame()
-
-    @property
-    def overhead(self) -> pd.DataFrame:
-        """One row a stretch of CUPTI's own overhead, where recorded."""
-        return self.tables["overhead"].to_frame()
-
-    @property
-    def wall_ns(self) -> int:
-        """Length of the profile on the host's clock, nanoseconds."""
-        return int(self.info.get("wall_ns", 0))
+    @classmethod
+    def from_data(cls, data: ProfileData) -> Self:
+        """Wrap `data`; the tables are shared, not copied."""
+        return cls(data.tables, data.info, data.sources)
 
     def by_op(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """One row an op name: device time in total and self, counts, bytes, host time, delay.
@@ -98,49 +52,49 @@ class Profile:
             ``"launch"`` counts an activity for the op that launched it (a graph's replay for the
             op that replayed); ``"capture"`` counts a graph's nodes for the op that captured them.
         """
-        from epprof_nb.analysis.breakdown import by_op
+        from epprof_nb.analysis.by_op import by_op
 
         return by_op(self, attribution=attribution)
 
     def by_kernel(self) -> pd.DataFrame:
         """One row a kernel name: launches and device time."""
-        from epprof_nb.analysis.kernels import by_kernel
+        from epprof_nb.analysis.by_kernel import by_kernel
 
         return by_kernel(self)
 
     def by_stream(self) -> pd.DataFrame:
         """One row a stream of a device: busy time, what ran on it, bytes, launch delay."""
-        from epprof_nb.analysis.streams import by_stream
+        from epprof_nb.analysis.by_stream import by_stream
 
         return by_stream(self)
 
     def by_line(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """One row a line of a profiled cell: device time, launches, copies, host time."""
-        from epprof_nb.analysis.breakdown import by_line
+        from epprof_nb.analysis.by_op import by_line
 
         return by_line(self, attribution=attribution)
 
     def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """A tree as a table: one row a path from the session through cells and ops to kernels."""
-        from epprof_nb.analysis.paths import by_path
+        from epprof_nb.analysis.by_path import by_path
 
         return by_path(self, attribution=attribution)
 
     def by_node(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """One row a node of an ONNX Runtime session: host time, device time, copies."""
-        from epprof_nb.analysis.nodes import by_node
+        from epprof_nb.analysis.by_node import by_node
 
         return by_node(self, attribution=attribution)
 
     def by_op_type(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """One row an ONNX operator and execution provider."""
-        from epprof_nb.analysis.nodes import by_op_type
+        from epprof_nb.analysis.by_node import by_op_type
 
         return by_op_type(self, attribution=attribution)
 
     def by_run(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """One row a run of an ONNX Runtime session."""
-        from epprof_nb.analysis.nodes import by_run
+        from epprof_nb.analysis.by_node import by_run
 
         return by_run(self, attribution=attribution)
 
@@ -163,7 +117,7 @@ class Profile:
         >>> kernels = prof.activities[prof.activities["kind"] == "kernel"]  # doctest: +SKIP
         >>> prof.timeline(select=kernels.nlargest(10, "duration_ns"))  # doctest: +SKIP
         """
-        from epprof_nb.views.page import View
+        from epprof_nb.views.view import View
 
         return View(self, tab="timeline", select=select)
 
@@ -189,13 +143,13 @@ class Profile:
         ValueError
             For another `by`.
         """
-        from epprof_nb.views.page import View
+        from epprof_nb.views.view import View
 
         return View(self, tab="breakdown", by=by)
 
     def lines(self) -> View:
         """The profile's view, opened on the source with device time at each line."""
-        from epprof_nb.views.page import View
+        from epprof_nb.views.view import View
 
         return View(self, tab="source")
 
@@ -206,21 +160,22 @@ class Profile:
         ----------
         redact
             What to leave out: ``"source"``, ``"paths"``, ``"hosts"``, ``"shapes"``, several of
-            them, or True for all; see `epprof_nb.redact.redacted`.
+            them, or True for all; see `epprof_nb.redaction.profile.redacted`.
 
         Raises
         ------
         ValueError
             For a part that does not exist.
         """
-        from epprof_nb.redact import redacted
+        from epprof_nb.redaction.profile import redacted
 
-        return redacted(self, redact)
+        copy = redacted(self, redact)
+        return self if copy is self else Profile.from_data(copy)
 
     @property
     def plot(self) -> Figures:
         """Matplotlib figures for papers: timeline, breakdown, utilisation, kernels, gaps."""
-        from epprof_nb.plots.figures import Figures
+        from epprof_nb.views.plots.figures import Figures
 
         return Figures(self)
 
@@ -242,7 +197,7 @@ class Profile:
 
         `redact` names what is left out of the file; see `redacted`.
         """
-        from epprof_nb.formats.chrome import to_chrome
+        from epprof_nb.exporters.chrome_trace import to_chrome
 
         to_chrome(self.redacted(redact), path)
 
@@ -253,16 +208,105 @@ class Profile:
 
         `redact` names what is left out of the page; see `redacted`.
         """
-        from epprof_nb.views.page import write_html
+        from epprof_nb.views.view import write_html
 
         write_html(self.redacted(redact), path)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        from epprof_nb.views.page import View
+        from epprof_nb.views.view import View
 
         return View(self).mimebundle()
 
     def __repr__(self) -> str:
-        from epprof_nb.views.summary import summary_line
+        from epprof_nb.analysis.summary import summary_line
 
         return summary_line(self)
+
+
+class profile:  # noqa: N801 - used as a function, like contextlib's own
+    """Profile the body of a ``with`` statement.
+
+    Parameters
+    ----------
+    detail, max_records, time_limit_s
+        See `epprof_nb.core.options.Options`.
+
+    Yields
+    ------
+    Profile
+        Empty until the body has ended; then it holds what the body did, also when it raised.
+
+    Examples
+    --------
+    >>> import epprof_nb
+    >>> with epprof_nb.profile() as prof:
+    ...     with epprof_nb.op("work"):
+    ...         pass
+    >>> prof.ops["name"].tolist()
+    ['work']
+    """
+
+    def __init__(
+        self,
+        *,
+        detail: str = "default",
+        max_records: int = 5_000_000,
+        time_limit_s: float | None = None,
+    ) -> None:
+        self._options = Options(detail, max_records, time_limit_s)
+        self._open: list[tuple[Session, Profile]] = []
+
+    def __enter__(self) -> Profile:
+        result = Profile()
+        self._open.append((session.start(self._options), result))
+        return result
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        opened, result = self._open.pop()
+        try:
+            finished = opened.stop(error=None if kind is None else kind.__name__)
+        except BaseException:
+            opened.abort()
+            raise
+        result.tables, result.info = finished.tables, finished.info
+        result.sources = finished.sources
+
+    def __call__(self, *_: object) -> Self:
+        """Say that this is no decorator."""
+        raise TypeError(
+            "profile() is a context manager: write `with epprof_nb.profile() as prof:`. To name "
+            'a function as an op, decorate it with @epprof_nb.op("name").'
+        )
+
+
+def load(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
+    """Read a profile from an ``.epprof`` file, which may come from an untrusted source.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    max_bytes
+        Most bytes of memory that its tables may take.
+
+    Returns
+    -------
+    Profile
+        The profile. Tables and columns that a newer minor version of the format added are left
+        out, and ``profile.info["notes"]`` lists them.
+
+    Raises
+    ------
+    ProfileFileError
+        If the file is not an ``.epprof`` file, is damaged, is too large or needs a newer version.
+    OSError
+        If it cannot be opened.
+    """
+    from epprof_nb.formats import epprof
+
+    return Profile.from_data(epprof.read(path, max_bytes=max_bytes))

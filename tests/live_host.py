@@ -8,13 +8,13 @@ import time
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.views.answers import answer, answers
-from epprof_nb.views.pack import pack_first
+from epprof_nb.views.widget.requests import answer, answers
+from epprof_nb.views.wire.payload import pack_first
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from epprof_nb.views.prepared import Prepared
+    from epprof_nb.views.view_model import Prepared
 
 _PAGE = """<!doctype html><meta charset="utf-8"><body style="margin:8px"><div id="cell"></div>"""
 

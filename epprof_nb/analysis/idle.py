@@ -8,22 +8,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from epprof_nb.analysis.frames import categorical, optional
-from epprof_nb.analysis.intervals import Times, complement
-from epprof_nb.analysis.lookup import distinct, pieces
-from epprof_nb.analysis.shared import Shared
-from epprof_nb.schema import MISSING
-from epprof_nb.table import Names
+from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.index import Shared
+from epprof_nb.arrays.groups import distinct, pieces
+from epprof_nb.arrays.intervals import Times, complement
+from epprof_nb.data.schema import MISSING
+from epprof_nb.data.table import Names
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.optree import OpTree
-    from epprof_nb.profiles import Profile
-    from epprof_nb.table import Table
+    from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
 
 _POSITION = pd.CategoricalDtype(pd.Index(["before", "between", "after"], dtype=object))
 
 
-def busy_intervals(profile: Profile, device_id: int | None = None) -> tuple[Times, Times]:
+def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[Times, Times]:
     """Return when a device ran kernels, copies or sets.
 
     Parameters
@@ -41,7 +41,7 @@ def busy_intervals(profile: Profile, device_id: int | None = None) -> tuple[Time
     return Shared(profile).busy(device_id)
 
 
-def busy_ns(profile: Profile, device_id: int | None = None) -> int:
+def busy_ns(profile: ProfileData, device_id: int | None = None) -> int:
     """Return the time in which a device (None: any device) was busy, nanoseconds.
 
     Times that activities share count once, so it never exceeds the time from the first to the
@@ -52,7 +52,7 @@ def busy_ns(profile: Profile, device_id: int | None = None) -> int:
 
 
 def gaps(
-    profile: Profile, min_ns: int = 1_000_000, *, shared: Shared | None = None
+    profile: ProfileData, min_ns: int = 1_000_000, *, shared: Shared | None = None
 ) -> pd.DataFrame:
     """Return the stretches in which a device that did work had nothing to do.
 
@@ -109,7 +109,7 @@ def gaps(
     )
 
 
-def _of_device(profile: Profile, shared: Shared, device: int, min_ns: int) -> Times:
+def _of_device(profile: ProfileData, shared: Shared, device: int, min_ns: int) -> Times:
     """Return start, end, position and nearest launched activity of a device's idle stretches.
 
     The result is an array of shape ``(4, stretches)``.
@@ -154,7 +154,7 @@ def _next(starts: Times, which: npt.NDArray[np.bool_], times: Times) -> Times:
     return np.append(found, last)[place]
 
 
-def _host_op(profile: Profile, tree: OpTree, launched: Times, times: Times) -> Times:
+def _host_op(profile: ProfileData, tree: OpTree, launched: Times, times: Times) -> Times:
     """Return the row of the op that the host was in at each time; `MISSING` for none.
 
     ``launched`` is, for each time, the activity whose launching thread is asked.

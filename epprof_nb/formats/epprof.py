@@ -24,18 +24,15 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from epprof_nb.errors import ProfileFileError
+from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.schema import TABLES
 from epprof_nb.formats import parquet
-from epprof_nb.formats.atomic import replacing
-from epprof_nb.profiles import Profile
-from epprof_nb.schema import TABLES
-from epprof_nb.steps import steps
+from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.util.progress_bar import steps
 
 FORMAT = "epprof"
 VERSION = (1, 0)
-MAX_BYTES = 16 * 2**30
-"""Bytes that the tables of a file may need in memory, by default."""
-
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
@@ -69,7 +66,7 @@ _DAMAGE = (
 )
 
 
-def save(profile: Profile, path: str | os.PathLike[str]) -> None:
+def save(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     """Write a profile to one ``.epprof`` file, all or nothing.
 
     Parameters
@@ -106,7 +103,7 @@ def save(profile: Profile, path: str | os.PathLike[str]) -> None:
         _add(archive, _MANIFEST, json.dumps(manifest, default=_plain).encode())
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Profile:
+def read(path: str | os.PathLike[str], *, max_bytes: int) -> ProfileData:
     """Read a profile from an ``.epprof`` file; the file may come from anywhere.
 
     Parameters
@@ -139,7 +136,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Profile
             raise _damaged(path, f"{error}" or type(error).__name__) from error
 
 
-def _read(file: IO[bytes], path: Path, max_bytes: int) -> Profile:
+def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     if file.read(4) != b"PK\3\4":
@@ -196,7 +193,7 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> Profile:
     info = manifest["info"]
     if notes:
         info["notes"] = [*info.get("notes", []), *notes]
-    return Profile(tables, info, manifest["sources"])
+    return ProfileData(tables, info, manifest["sources"])
 
 
 def _check_directory(file: IO[bytes], path: Path, size: int) -> None:

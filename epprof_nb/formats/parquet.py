@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from epprof_nb.schema import MISSING, Column, Kind, TableSchema
-from epprof_nb.table import STORAGE, Names, Table
+from epprof_nb.data.schema import MISSING, Column, Kind, TableSchema
+from epprof_nb.data.table import STORAGE, Names, Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb import _native
-from epprof_nb.schema import MISSING
+from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
-from epprof_nb.errors import EpprofError
+from epprof_nb.core.errors import EpprofError
 from epprof_nb.host._log import LOG, Activity
 
 if TYPE_CHECKING:

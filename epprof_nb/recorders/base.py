@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from epprof_nb.schema import ACTIVITIES, MEMORY, OVERHEAD
-from epprof_nb.table import Table
+from epprof_nb.data.schema import ACTIVITIES, MEMORY, OVERHEAD
+from epprof_nb.data.table import Table
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from epprof_nb.options import Options
+    from epprof_nb.core.options import Options
 
 
 @dataclass(slots=True)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
+from epprof_nb.data.table import Names, Table
 from epprof_nb.host._log import LOG
 from epprof_nb.host._queue import finish, in_worker
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
 from epprof_nb.recorders.base import Recorded
-from epprof_nb.schema import ACTIVITIES, MEMORY, TableSchema
-from epprof_nb.table import Names, Table
 
 if TYPE_CHECKING:
-    from epprof_nb.options import Options
+    from epprof_nb.core.options import Options
 
 
 class HostRecorder:

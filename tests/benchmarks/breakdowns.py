@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.tree import tree
+from epprof_nb.views.queries.icicle import tree
+from epprof_nb.views.view_model import Prepared
 from tests.benchmarks.harness import header
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.page import write_html
+from epprof_nb.views.view import write_html
 from tests.benchmarks.harness import header
 
 WIDTH, HEIGHT = 1200, 400

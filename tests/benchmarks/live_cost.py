@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import epprof_nb
-from epprof_nb import host, live, session
+from epprof_nb import host
+from epprof_nb.capture import session
+from epprof_nb.notebook import live_progress
 from tests.benchmarks.harness import header, paired, show
 
 if TYPE_CHECKING:
@@ -25,13 +27,13 @@ class Screen:
 
     def __init__(self) -> None:
         self.shown = 0
-        self._notebook = live.NotebookScreen(self)
+        self._notebook = live_progress.NotebookScreen(self)
 
     def publish(self, *_: object, **__: object) -> None:
         """Take the place of IPython's publisher."""
         self.shown += 1
 
-    def show(self, progress: live.Progress) -> None:
+    def show(self, progress: live_progress.Progress) -> None:
         """Format the progress."""
         self._notebook.show(progress)
 
@@ -82,7 +84,7 @@ def main() -> None:
     def profiled(*, with_progress: bool) -> float:
         begun = session.start()
         screen = Screen()
-        progress = live.LiveProgress(begun, screen) if with_progress else None
+        progress = live_progress.LiveProgress(begun, screen) if with_progress else None
         seconds = work(count)
         if progress is not None:
             progress.stop()

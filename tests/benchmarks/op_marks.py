@@ -15,9 +15,9 @@ from typing import Self
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.cell import MARKERS, instrument
-from epprof_nb.recorders.cupti import packed_layout
-from epprof_nb.statements import Cell
+from epprof_nb.instrument.cell import MARKERS, instrument
+from epprof_nb.instrument.statements import Cell
+from epprof_nb.recorders.cupti.recorder import packed_layout
 from tests.benchmarks.harness import header, paired, show
 from tests.benchmarks.synthetic_records import API_VERSION, kernel_records
 

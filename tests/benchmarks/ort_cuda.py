@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime as ort
 
 import epprof_nb
-from epprof_nb.ort import runs as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 from tests.benchmarks.harness import header, paired, show
 from tests.ort import models
 from tests.ort.cuda import bound

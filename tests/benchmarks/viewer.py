@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.analysis.by_range import breakdown
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.events import Window, events
-from epprof_nb.views.pack import headline, pack_counters, pack_first, pack_window
-from epprof_nb.views.page import View
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.related import related
-from epprof_nb.views.span import breakdown
+from epprof_nb.views.queries.related import related
+from epprof_nb.views.queries.window import Window, events
+from epprof_nb.views.view import View
+from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.wire.payload import headline, pack_counters, pack_first, pack_window
 from tests.benchmarks.frame_rate import ARGUMENTS, drag, report
 from tests.benchmarks.harness import header
 from tests.live_host import LiveHost

@@ -76,7 +76,7 @@ def opened(browser):
 def shown(opened, tmp_path):
     """A function that opens a profile's page, drawn by the renderer that is named."""
 
-    from epprof_nb.views.page import write_html
+    from epprof_nb.views.view import write_html
     from tests.browser.pixels import drawn_by, ready, with_renderer
 
     def show(profile: Profile, renderer: str, **options):
@@ -99,7 +99,7 @@ def _of_the_front_end(error) -> bool:
 @pytest.fixture(scope="session")
 def page_files(tmp_path_factory) -> Callable[[str], Path]:
     """A function that gives the exported page of one of the known profiles."""
-    from epprof_nb.views.page import write_html
+    from epprof_nb.views.view import write_html
 
     folder = tmp_path_factory.mktemp("pages")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
+from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
-from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
 
 MS = 1_000_000

@@ -7,7 +7,7 @@ import urllib.request
 
 KNOWN = "from tests.browser.known import known_profile"
 STATIC = f"""{KNOWN}
-from epprof_nb.views.page import View
+from epprof_nb.views.view import View
 View(known_profile())"""
 LIVE = STATIC.replace("View(known_profile())", "live = View(known_profile()).widget()")
 

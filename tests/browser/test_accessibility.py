@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epprof_nb.views.page import View
+from epprof_nb.views.view import View
 from tests.browser.pixels import canvas, click, lane_y, ready, x_at
 
 pytestmark = pytest.mark.browser

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.page import write_html
+from epprof_nb.views.view import write_html
 from tests.browser.moving import focused
 
 pytestmark = pytest.mark.browser
@@ -203,8 +203,8 @@ def test_rows_are_walked_by_arrows_and_chosen_by_enter(page):
 
 @pytest.mark.parametrize("by", ["kernel", "tree"])
 def test_a_view_opens_on_the_table_asked_for(opened, tmp_path, by):
-    from epprof_nb.views.document import page as document
-    from epprof_nb.views.prepared import Prepared
+    from epprof_nb.views.renderers.html import page as document
+    from epprof_nb.views.view_model import Prepared
 
     view = synthetic_profile(activities=300).breakdown(by)
     path = tmp_path / "page.html"
@@ -217,9 +217,9 @@ def test_a_view_opens_on_the_table_asked_for(opened, tmp_path, by):
 
 
 def test_a_name_of_nothing_is_said_to_be_none(opened, tmp_path):
+    from epprof_nb.data.schema import OPS
+    from epprof_nb.data.table import Names, Table
     from epprof_nb.profiles import Profile
-    from epprof_nb.schema import OPS
-    from epprof_nb.table import Names, Table
 
     columns = {
         "op_id": np.array([1]),

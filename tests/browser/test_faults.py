@@ -7,10 +7,10 @@ import io
 import numpy as np
 import pytest
 
+from epprof_nb.data.schema import ACTIVITIES
+from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES
-from epprof_nb.table import Names, Table
-from epprof_nb.views.page import write_html
+from epprof_nb.views.view import write_html
 
 pytestmark = pytest.mark.browser
 

@@ -38,7 +38,7 @@ def test_a_live_view_loads_what_was_thinned_out(opened, lab):
     _, folder = lab
     source = (
         "from epprof_nb.testing import synthetic_profile\n"
-        "from epprof_nb.views.page import View\n"
+        "from epprof_nb.views.view import View\n"
         "live = View(synthetic_profile(activities=150_000)).widget()"
     )
     path = notebook(folder, "large.ipynb", source)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
-from epprof_nb.table import Table
-from epprof_nb.views.page import write_html
+from epprof_nb.views.view import write_html
 from tests.browser.moving import WHOLE, at, drag, focused, labels, middle, near, stage_box, window
 
 pytestmark = pytest.mark.browser

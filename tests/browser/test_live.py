@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.view_model import Prepared
 from tests.browser.pixels import lane_y, pixel, width
 from tests.live_host import LiveHost
 

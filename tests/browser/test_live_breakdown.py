@@ -12,9 +12,9 @@ pytestmark = pytest.mark.browser
 MANY = """
 import numpy as np
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import OPS
-from epprof_nb.table import Names, Table
-from epprof_nb.views.page import View
+from epprof_nb.data.schema import OPS
+from epprof_nb.data.table import Names, Table
+from epprof_nb.views.view import View
 
 n, one = 900, np.ones(900, np.int64)
 start, length = np.arange(n) * 1000, 990 - np.arange(n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epprof_nb.views.page import write_html
+from epprof_nb.views.view import write_html
 from tests.browser.moving import MS, WHOLE, at, drag, focused, middle, near, stage_box, window
 from tests.browser.pixels import canvas
 
@@ -29,7 +29,7 @@ def test_the_wheel_zooms_at_the_pointer_and_pans_with_shift(page):
 
 
 def test_a_wheel_belongs_to_the_page_around_until_the_timeline_has_the_focus(opened, profile):
-    from epprof_nb.views.page import View
+    from epprof_nb.views.view import View
 
     html = View(profile).mimebundle()["text/html"]
     page = opened("about:blank")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.data.schema import OPS
+from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import OPS
-from epprof_nb.table import Names, Table
 from tests.browser.pixels import RENDERERS, lane_y, pixel, x_at
 
 pytestmark = pytest.mark.browser

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from epprof_nb.views.page import write_html
+from epprof_nb.views.view import write_html
 from tests.browser.known import known_profile
 from tests.browser.moving import focused
 from tests.browser.pixels import (
@@ -263,7 +263,7 @@ def test_tabs_work_by_keyboard(shows):
 
 def test_of_many_events_each_frame_shows_its_window(opened, tmp_path):
     from epprof_nb.testing import synthetic_profile
-    from epprof_nb.views.page import write_html
+    from epprof_nb.views.view import write_html
 
     path = tmp_path / "large.html"
     write_html(synthetic_profile(activities=200_000), path)
@@ -291,7 +291,7 @@ def test_of_many_events_each_frame_shows_its_window(opened, tmp_path):
 
 
 def test_a_sanitiser_leaves_the_fallback(opened, profile, tmp_path):
-    from epprof_nb.views.page import View
+    from epprof_nb.views.view import View
 
     html = View(profile).mimebundle()["text/html"]
     both = tmp_path / "notebook.html"
@@ -313,7 +313,7 @@ def test_a_sanitiser_leaves_the_fallback(opened, profile, tmp_path):
 
 
 def test_a_frame_that_may_run_no_scripts_shows_its_summary(opened, profile, tmp_path):
-    from epprof_nb.views.page import View
+    from epprof_nb.views.view import View
 
     # A frame inherits the policy of the page around it.
     policy = '<meta http-equiv="Content-Security-Policy" content="script-src \'none\'">'

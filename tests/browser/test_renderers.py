@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES, OPS
-from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.page import View, write_html
+from epprof_nb.views.view import View, write_html
 from tests.browser.notebooks import LIVE, in_lab, notebook, run_all
 from tests.browser.pixels import (
     COPY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.page import View, write_html
+from epprof_nb.views.view import View, write_html
 from tests.browser.pixels import COPY, KERNEL, click, lane_y, pixel, ready, x_at
 
 pytestmark = pytest.mark.browser
@@ -286,9 +286,9 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     frame = profile.activities
     rows = frame[frame["kind"] == "memcpy"].sort_values("start_ns", ascending=False)
     path = tmp_path / "selected.html"
-    from epprof_nb.views.document import page as whole
-    from epprof_nb.views.prepared import Prepared
-    from epprof_nb.views.select_frame import rows_of_frame
+    from epprof_nb.views.queries.frame_rows import rows_of_frame
+    from epprof_nb.views.renderers.html import page as whole
+    from epprof_nb.views.view_model import Prepared
 
     prepared = Prepared(profile)
     prepared.selections.give(dict([rows_of_frame(profile, rows)]))

@@ -190,10 +190,10 @@ def test_records_beyond_the_limit_are_counted_not_hidden():
 
 
 def test_shown_and_lost_add_up_when_cupti_runs_out_of_buffers(monkeypatch):
-    from epprof_nb.recorders import cupti
+    from epprof_nb.recorders.cupti import recorder
 
-    monkeypatch.setattr(cupti, "BUFFER_BYTES", 8192)
-    monkeypatch.setattr(cupti, "BUFFERS", 1)
+    monkeypatch.setattr(recorder, "BUFFER_BYTES", 8192)
+    monkeypatch.setattr(recorder, "BUFFERS", 1)
     with epprof_nb.profile() as prof:
         for _ in range(5000):
             launch("flood", 1)

@@ -7,8 +7,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from epprof_nb import magic_run
-from epprof_nb.magic import load_ipython_extension, unload_ipython_extension
+from epprof_nb.notebook import cell_run
+from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def shell():
 def shown(monkeypatch):
     """What was shown under the cells."""
     shown = []
-    monkeypatch.setattr(magic_run, "display", shown.append)
+    monkeypatch.setattr(cell_run, "display", shown.append)
     return shown
 
 

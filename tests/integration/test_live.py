@@ -12,8 +12,11 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 import epprof_nb
-from epprof_nb import host, live, session
-from epprof_nb.tally import Progress, Tally
+from epprof_nb import host
+from epprof_nb.capture import session
+from epprof_nb.capture.running_totals import Progress, Tally
+from epprof_nb.core.options import Options
+from epprof_nb.notebook import live_progress
 
 WORK = """\
 import numpy as np, epprof_nb
@@ -44,9 +47,9 @@ class Screen:
 
 @pytest.fixture
 def screen(monkeypatch, shell):
-    monkeypatch.setattr(live, "_INTERVAL_S", 0.02)
+    monkeypatch.setattr(live_progress, "_INTERVAL_S", 0.02)
     screen = Screen()
-    monkeypatch.setattr(live, "screen_of", lambda shell: screen)
+    monkeypatch.setattr(live_progress, "screen_of", lambda shell: screen)
     shell.user_ns["screen"] = screen
     return screen
 
@@ -153,7 +156,7 @@ def test_looking_loses_nothing_of_the_profile():
 
 
 def test_looking_bounds_the_whole_recording_not_each_part():
-    begun = session.start(epprof_nb.options.Options(max_records=50))
+    begun = session.start(Options(max_records=50))
     x = host.empty((8,), np.float32)
     for _ in range(4):
         for _ in range(20):
@@ -167,9 +170,9 @@ def test_looking_bounds_the_whole_recording_not_each_part():
 
 def test_a_terminal_shows_one_line_and_clears_it(monkeypatch):
     written = io.StringIO()
-    monkeypatch.setattr(live.sys, "stderr", written)
+    monkeypatch.setattr(live_progress.sys, "stderr", written)
     monkeypatch.setenv("COLUMNS", "60")
-    terminal = live.TerminalScreen()
+    terminal = live_progress.TerminalScreen()
     for seconds in (1, 2):
         terminal.show(
             Progress(seconds * 10**9, "GPU", 0.614, 4212, 36, 1_200_000_000, 4212.0,
@@ -185,7 +188,7 @@ def test_a_terminal_shows_one_line_and_clears_it(monkeypatch):
 
 
 def test_a_log_gets_no_progress(run, shell, monkeypatch, capsys):
-    assert live.screen_of(shell) is None  # pytest's stderr is no terminal
+    assert live_progress.screen_of(shell) is None  # pytest's stderr is no terminal
     assert run(f"%%gpuprofile --live\n{WORK}").success
     assert capsys.readouterr().err == ""
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from marked_lines import lines
 
-from epprof_nb import session
+from epprof_nb.capture import session
 
 
 def test_variables_last_expression_and_profile(run, shell, shown):

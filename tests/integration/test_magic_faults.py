@@ -9,8 +9,9 @@ import time
 import pytest
 from marked_lines import lines
 
-from epprof_nb import magic_cell, session
-from epprof_nb.magic import load_ipython_extension, unload_ipython_extension
+from epprof_nb.capture import session
+from epprof_nb.notebook import cell_transform
+from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
 
 
 def test_an_error_keeps_its_traceback_and_the_profile(run, shell, shown, capsys):
@@ -122,7 +123,7 @@ def test_failure_to_mark_loses_nothing(run, shell, monkeypatch, capsys):
     def fail(*_, **__):
         raise RuntimeError("bug")
 
-    monkeypatch.setattr(magic_cell, "instrument", fail)
+    monkeypatch.setattr(cell_transform, "instrument", fail)
     result = run("%%gpuprofile -q prof\nx = 1\nx")
     assert result.result == 1
     assert "could not be marked as ops (RuntimeError: bug)" in capsys.readouterr().err
@@ -193,7 +194,8 @@ def test_loading_twice_is_harmless(run, shell, shown):
 
 def test_unloading_inside_a_profiled_cell_ends_the_profile(run, shell, shown):
     result = run(
-        "%%gpuprofile prof\nfrom epprof_nb.magic import unload_ipython_extension as unload\n"
+        "%%gpuprofile prof\n"
+        "from epprof_nb.notebook.magic import unload_ipython_extension as unload\n"
         "unload(get_ipython())\nx = 1"
     )
     assert shell.user_ns["x"] == 1

@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views import widget
-from epprof_nb.views.open_views import MOST
+from epprof_nb.views.widget import widget
+from epprof_nb.views.widget.registry import MOST
 
 
 @pytest.fixture(autouse=True)

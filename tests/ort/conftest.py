@@ -27,7 +27,7 @@ def x():
 
 @pytest.fixture(autouse=True)
 def nothing_left_open():
-    from epprof_nb.capture import service
+    from epprof_nb.capture.service import service
 
     yield
     assert service.consumers == 0

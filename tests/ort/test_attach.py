@@ -11,8 +11,8 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.errors import CaptureError
-from epprof_nb.ort import attach as ort_attach
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.onnxruntime import attach as ort_attach
 from tests.ort import models
 from tests.ort.rows import nodes
 
@@ -336,7 +336,7 @@ print("end")
 def test_threads_may_make_the_first_sessions_at_once():
     code = """
 import threading, epprof_nb, onnxruntime as ort
-from epprof_nb.ort import runs as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 from tests.ort import models
 epprof_nb.onnxruntime.install()
 made = []

@@ -10,10 +10,10 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.ort import device_events as ort_device_events
-from epprof_nb.ort import runs as ort_runs
-from epprof_nb.schema import ACTIVITIES, OPS
-from epprof_nb.table import Names, Table
+from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.data.table import Names, Table
+from epprof_nb.onnxruntime import json_profile as ort_device_events
+from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 from tests.ort import models
 
 HOSTILE = 'void k<"a">(\\ \n\t größe </script>)'
@@ -66,7 +66,7 @@ def test_a_recorded_session_ends_its_recording(installed, x, tmp_path, monkeypat
     options.profile_file_prefix = str(tmp_path / "whole")
     session = installed.InferenceSession(models.chain(), options)
     session.run(None, {"x": x})
-    from epprof_nb.capture import service
+    from epprof_nb.capture.service import service
 
     assert service.consumers == 1
     with epprof_nb.profile() as prof:

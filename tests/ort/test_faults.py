@@ -13,8 +13,8 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.ort import attach as ort_attach
-from epprof_nb.ort import runs as ort_runs
+from epprof_nb.onnxruntime import attach as ort_attach
+from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 from tests.ort import models
 from tests.ort.rows import nested_in_time, nodes, runs
 

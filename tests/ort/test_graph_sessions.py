@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import epprof_nb
-from epprof_nb.ort import graphs as ort_graphs
-from epprof_nb.ort import runs as ort_runs
+from epprof_nb.onnxruntime import cuda_graphs as ort_graphs
+from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 from tests.ort import models
 from tests.ort.rows import nodes
 

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 import epprof_nb
-from epprof_nb.ort import device_events as ort_device_events
-from epprof_nb.ort import run_files as ort_run_files
-from epprof_nb.schema import MISSING
+from epprof_nb.data.schema import MISSING
+from epprof_nb.onnxruntime import json_profile as ort_device_events
+from epprof_nb.onnxruntime import run_profile_files as ort_run_files
 from tests.ort import models
 
 

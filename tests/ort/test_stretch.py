@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.ort import pace as ort_pace
-from epprof_nb.views.units import three_digits
+from epprof_nb.recorders.onnxruntime import unprofiled_runs as ort_pace
+from epprof_nb.util.format import three_digits
 from tests.ort import models
 from tests.ort.rows import runs
 

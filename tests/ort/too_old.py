@@ -8,8 +8,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.errors import CaptureError
-from epprof_nb.ort import attach as ort_attach
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.onnxruntime import attach as ort_attach
 from tests.ort import models
 
 

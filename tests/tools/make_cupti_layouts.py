@@ -1,4 +1,4 @@
-"""Write ``epprof_nb/abi/cupti_layouts.json`` from the headers in NVIDIA's CUPTI wheels.
+"""Write ``epprof_nb/recorders/cupti/layouts.json`` from the headers in NVIDIA's CUPTI wheels.
 
 Every published wheel is asked: it is downloaded with pip, its headers are unpacked, and a
 small C program compiled against them prints the facts (sizes, offsets, enumerator values).
@@ -23,7 +23,7 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-OUTPUT = Path(__file__).parents[2] / "epprof_nb" / "abi" / "cupti_layouts.json"
+OUTPUT = Path(__file__).parents[2] / "epprof_nb" / "recorders" / "cupti" / "layouts.json"
 
 CUDA_12 = """
 12.0.90 12.0.146 12.1.62 12.1.105 12.2.60 12.2.131 12.2.142 12.3.52 12.3.101 12.4.99 12.4.127

@@ -6,8 +6,8 @@ import pytest
 from saved_profiles import some
 
 from epprof_nb import host
+from epprof_nb.core.options import Options
 from epprof_nb.formats.epprof import save
-from epprof_nb.options import Options
 from epprof_nb.recorders.host import HostRecorder
 
 

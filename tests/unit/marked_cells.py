@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from recorded_ops import drained, recording
 
-from epprof_nb.cell import install_markers, instrument
-from epprof_nb.statements import Cell
+from epprof_nb.instrument.cell import install_markers, instrument
+from epprof_nb.instrument.statements import Cell
 
 if TYPE_CHECKING:
     from types import SimpleNamespace

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from epprof_nb import _native, ops, suspend  # noqa: F401 - ops installs what the core calls
+from epprof_nb import _native
+from epprof_nb.instrument import ranges, suspension  # noqa: F401 - ops installs what the core calls
 
 _KINDS = {"op_id": "u8", "parent_op_id": "u8", "name_id": "u4", "count": "u4", "meta": "u4",
           "suspended_ns": "i8", "duration_ns": "i8", "start_ns": "i8", "end_ns": "i8",
@@ -25,7 +26,7 @@ def recording():
         yield
     finally:
         _native.set_recording(ops=False, launches=False)
-        suspend.disable()
+        suspension.disable()
         _native.drain_ops(_native.now_ns(), open_too=False)
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.schema import TABLES
+from epprof_nb.data.schema import TABLES
 
 
 def some():

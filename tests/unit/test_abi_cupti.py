@@ -25,14 +25,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from epprof_nb.abi import cupti
-from epprof_nb.abi.cupti import NATIVE_CALLBACKS, NATIVE_RECORDS, OPTIONAL_FIELDS, layout_for
+from epprof_nb.recorders.cupti import layouts
+from epprof_nb.recorders.cupti.layouts import (
+    NATIVE_CALLBACKS,
+    NATIVE_RECORDS,
+    OPTIONAL_FIELDS,
+    layout_for,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-VERSIONS = tuple(cupti.CUDA_RELEASES)
+VERSIONS = tuple(layouts.CUDA_RELEASES)
 #: Left out of the arm64 wheels' headers up to CUDA 13.0.
 NOT_ON_ARM = "CUPTI_ACTIVITY_KIND_CONFIDENTIAL_COMPUTE_ROTATION"
 
@@ -88,7 +93,7 @@ def test_unknown_version_gets_the_nearest_lower_layout(asked: int, given: int) -
 
 @pytest.mark.parametrize("version", [-1, 0, 17])
 def test_versions_before_cuda_12_are_refused(version: int) -> None:
-    with pytest.raises(cupti.UnsupportedCuptiError) as caught:
+    with pytest.raises(layouts.UnsupportedCuptiError) as caught:
         layout_for(version)
     told = str(caught.value)
     assert f"API version {version}," in told
@@ -149,28 +154,28 @@ def test_kernel_struct_by_version() -> None:
 
 
 def test_names() -> None:
-    assert cupti.MEMCPY_KINDS[1] == "HtoD"
-    assert cupti.MEMCPY_KINDS[10] == "PtoP"
-    assert cupti.MEMORY_KINDS[2] == "pinned"
-    assert cupti.SYNCHRONIZATION_TYPES[3] == "stream_synchronize"
-    assert cupti.OVERHEAD_KINDS[1 << 16] == "cupti_buffer_flush"
-    assert cupti.MEMORY_OPERATIONS[2] == "release"
-    assert cupti.RESOURCE_CALLBACKS[20] == "graphnode_cloned"
-    assert cupti.ACTIVITY_ATTRIBUTES[23] == "enable_cig_mode"
-    assert cupti.RESULTS[39] == "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
-    assert cupti.RECORD_KINDS["kernel"] == (3, 10)
-    assert cupti.ENUMERATORS["CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"] == 10
-    assert list(cupti.RECORD_KINDS) == [record for record, _ in NATIVE_RECORDS]
+    assert layouts.MEMCPY_KINDS[1] == "HtoD"
+    assert layouts.MEMCPY_KINDS[10] == "PtoP"
+    assert layouts.MEMORY_KINDS[2] == "pinned"
+    assert layouts.SYNCHRONIZATION_TYPES[3] == "stream_synchronize"
+    assert layouts.OVERHEAD_KINDS[1 << 16] == "cupti_buffer_flush"
+    assert layouts.MEMORY_OPERATIONS[2] == "release"
+    assert layouts.RESOURCE_CALLBACKS[20] == "graphnode_cloned"
+    assert layouts.ACTIVITY_ATTRIBUTES[23] == "enable_cig_mode"
+    assert layouts.RESULTS[39] == "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+    assert layouts.RECORD_KINDS["kernel"] == (3, 10)
+    assert layouts.ENUMERATORS["CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"] == 10
+    assert list(layouts.RECORD_KINDS) == [record for record, _ in NATIVE_RECORDS]
 
 
 def test_enumerators_never_changed_their_value() -> None:
-    assert cupti._TABLES["enum_changed"] == {}
+    assert layouts._TABLES["enum_changed"] == {}
 
 
 def test_every_wheel_is_in_the_table() -> None:
-    known = [(entry["wheel"], entry["version"]) for entry in cupti._TABLES["provenance"]]
+    known = [(entry["wheel"], entry["version"]) for entry in layouts._TABLES["provenance"]]
     assert known == list(generator().WHEELS)
-    assert {entry["api_version"] for entry in cupti._TABLES["provenance"]} == set(VERSIONS)
+    assert {entry["api_version"] for entry in layouts._TABLES["provenance"]} == set(VERSIONS)
 
 
 # --- the headers --------------------------------------------------------------------------
@@ -226,8 +231,8 @@ def assertions(version: int) -> str:
                 f"__builtin_types_compatible_p(__typeof__({member}), {ctype}), "
                 f'"{name}.{path}");'
             )
-    since, removed = cupti._TABLES["enum_since"], cupti._TABLES["enum_removed"]
-    for name, value in cupti.ENUMERATORS.items():
+    since, removed = layouts._TABLES["enum_since"], layouts._TABLES["enum_removed"]
+    for name, value in layouts.ENUMERATORS.items():
         if name == NOT_ON_ARM and platform.machine() != "x86_64":
             continue
         if since.get(name, 0) <= version < removed.get(name, sys.maxsize):

@@ -1,6 +1,6 @@
 """The slots in the native core are those of ONNX Runtime's public headers.
 
-The facts are in ``epprof_nb/abi/ort_slots.json``. Where ``EPPROF_ORT_HEADERS`` names a directory
+The facts are in ``tests/data/ort_slots.json``. Where ``EPPROF_ORT_HEADERS`` names a directory
 with ``onnxruntime_c_api.h`` and ``onnxruntime_ep_c_api.h`` (no wheel brings them), they are
 checked against those too; on released wheels, tests/ort/run_matrix.py exercises every slot.
 """
@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-FACTS = json.loads((files("epprof_nb") / "abi" / "ort_slots.json").read_text())
+FACTS = json.loads((Path(__file__).parents[1] / "data" / "ort_slots.json").read_text())
 NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native" / "ort_abi.h"
 HEADERS = os.environ.get("EPPROF_ORT_HEADERS")
 

@@ -3,7 +3,7 @@
 import pandas as pd
 from tiny import kernel, line, nested, op, profile, rows
 
-from epprof_nb.analysis.breakdown import NO_LINE, by_line
+from epprof_nb.analysis.by_op import NO_LINE, by_line
 
 
 def test_by_line_gives_work_of_ranges_to_their_statement():

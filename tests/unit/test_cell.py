@@ -14,8 +14,8 @@ from marked_cells import marked, record, run
 from recorded_ops import drained, recording
 
 from epprof_nb import _native
-from epprof_nb.cell import MARKERS, install_markers, instrument
-from epprof_nb.statements import Cell
+from epprof_nb.instrument.cell import MARKERS, install_markers, instrument
+from epprof_nb.instrument.statements import Cell
 
 
 @pytest.mark.parametrize("source", CORPUS.values(), ids=CORPUS.keys())

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.shared import Shared
-from epprof_nb.formats.chrome import to_chrome
+from epprof_nb.analysis.index import Shared
+from epprof_nb.exporters.chrome_trace import to_chrome
 from epprof_nb.testing import synthetic_profile
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.clock import Calibration, Probe, pair_with_epoch
+from epprof_nb.core.clock import Calibration, Probe, pair_with_epoch
 
 
 def probe(ours: int, theirs: int, width: int = 400) -> Probe:

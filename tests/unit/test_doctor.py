@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from epprof_nb import doctor, gpu_state
-from epprof_nb.doctor import Check
-from epprof_nb.recorders import libcupti
-from epprof_nb.recorders.libcupti import CuptiNotFoundError, Found, Surroundings
+from epprof_nb.commands import doctor
+from epprof_nb.commands.doctor import Check
+from epprof_nb.recorders import nvml
+from epprof_nb.recorders.cupti import library
+from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Found, Surroundings
 
 H200 = {
     "driver_version": "580.159.04",
@@ -25,7 +26,7 @@ def machine(monkeypatch):
     """Make a machine: its GPU state, distributions, and what the process holds."""
 
     def make(gpu=None, installed=None, around=None, found=None):
-        monkeypatch.setattr(gpu_state, "snapshot", lambda: gpu or {})
+        monkeypatch.setattr(nvml, "snapshot", lambda: gpu or {})
         monkeypatch.setattr(doctor, "distribution_version", (installed or {}).get)
         current = around or Surroundings(version_of=(installed or {}).get)
         monkeypatch.setattr(Surroundings, "current", classmethod(lambda cls: current))
@@ -35,7 +36,7 @@ def machine(monkeypatch):
                 raise CuptiNotFoundError("Nothing recorded: none. Install it with: pip x.")
             return found
 
-        monkeypatch.setattr(libcupti, "find", find)
+        monkeypatch.setattr(library, "find", find)
 
     make()
     return make
@@ -171,11 +172,11 @@ def test_another_profiler_in_the_environment_is_told(monkeypatch, name, value):
 
 
 def test_another_profiler_in_the_process_is_told(monkeypatch):
-    monkeypatch.setattr(libcupti, "mapped_files", lambda: ("/opt/libcuda-injection.so",))
+    monkeypatch.setattr(library, "mapped_files", lambda: ("/opt/libcuda-injection.so",))
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libjemalloc.so.2")
     check = doctor._other_profilers()
     assert check.found == "libcuda-injection.so is loaded"
-    monkeypatch.setattr(libcupti, "mapped_files", lambda: ())
+    monkeypatch.setattr(library, "mapped_files", lambda: ())
     assert doctor._other_profilers().status == "ok"
     torch = SimpleNamespace(autograd=SimpleNamespace(_profiler_enabled=lambda: True))
     monkeypatch.setitem(sys.modules, "torch", torch)

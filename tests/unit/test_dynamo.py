@@ -9,8 +9,8 @@ import textwrap
 
 import pytest
 
-from epprof_nb.cell import MARKERS, install_markers, instrument
-from epprof_nb.statements import Cell
+from epprof_nb.instrument.cell import MARKERS, install_markers, instrument
+from epprof_nb.instrument.statements import Cell
 
 DYNAMO = """
 substituted = []
@@ -43,7 +43,7 @@ def test_told_whenever_it_is_imported(tmp_path, first, module):
     code = f"""
         import sys
         {first}
-        from epprof_nb.cell import MARKERS, install_markers
+        from epprof_nb.instrument.cell import MARKERS, install_markers
         install_markers({{}})
         install_markers({{}})
         import torch._dynamo as d
@@ -58,7 +58,7 @@ def test_told_whenever_it_is_imported(tmp_path, first, module):
 def test_torch_is_not_imported_for_it(tmp_path):
     code = """
         import sys
-        from epprof_nb.cell import install_markers
+        from epprof_nb.instrument.cell import install_markers
         install_markers({})
         print("torch" in sys.modules)
         """

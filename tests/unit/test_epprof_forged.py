@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from saved_profiles import assert_same, some
 
-from epprof_nb.errors import ProfileFileError
+from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.formats import epprof
-from epprof_nb.formats.epprof import load
+from epprof_nb.profiles import load
 
 
 class Forged:

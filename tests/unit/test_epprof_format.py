@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from saved_profiles import assert_same, some
 
-from epprof_nb.errors import EpprofError, ProfileFileError
+from epprof_nb.core.errors import EpprofError, ProfileFileError
+from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.data.table import Names, Table
 from epprof_nb.formats import epprof
-from epprof_nb.formats.epprof import load, save
-from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES, OPS
-from epprof_nb.table import Names, Table
+from epprof_nb.formats.epprof import save
+from epprof_nb.profiles import Profile, load
 from epprof_nb.testing import synthetic_profile
 
 

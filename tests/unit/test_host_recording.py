@@ -10,8 +10,8 @@ import pytest
 from host_streams import fail, wait_until
 
 from epprof_nb import host
+from epprof_nb.core.options import Options
 from epprof_nb.host._log import Activity, Log
-from epprof_nb.options import Options
 from epprof_nb.recorders.host import HostRecorder
 
 pytestmark = pytest.mark.usefixtures("quiet_device")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.idle import busy_intervals, busy_ns, gaps
-from epprof_nb.analysis.intervals import complement, union
+from epprof_nb.arrays.intervals import complement, union
 from epprof_nb.testing import synthetic_profile
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=12)

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from epprof_nb.errors import CaptureError
-from epprof_nb.recorders import libcupti
-from epprof_nb.recorders.libcupti import CuptiNotFoundError, Surroundings, find, find_driver
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.recorders.cupti import library
+from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Surroundings, find, find_driver
 
 SONAME = b"\x7fELF....\0libcupti.so.%d\0...."
 
@@ -145,7 +145,7 @@ def test_a_broken_link_or_an_unreadable_file_is_no_library(tree):
     tree("env/lib/libcupti.so.txt")
     with pytest.raises(CuptiNotFoundError):
         find(around(tree))
-    assert libcupti.major_of(tree.root / "libcupti.so.2025.1") == 0
+    assert library.major_of(tree.root / "libcupti.so.2025.1") == 0
 
 
 def test_the_wrong_version_is_refused_and_named(tree):
@@ -188,19 +188,19 @@ def test_mapped_files_are_read_from_the_process(tmp_path, monkeypatch):
         "7f02-7f03 rw-p 00000000 00:00 0 \n"
         "7ffe-7fff rw-p 00000000 00:00 0     [stack]\n"
     )
-    monkeypatch.setattr(libcupti, "_MAPS", maps)
-    assert libcupti.mapped_files() == ("/opt/with space/libcupti.so.12",)
-    monkeypatch.setattr(libcupti, "_MAPS", tmp_path / "none")
-    assert libcupti.mapped_files() == ()
+    monkeypatch.setattr(library, "_MAPS", maps)
+    assert library.mapped_files() == ("/opt/with space/libcupti.so.12",)
+    monkeypatch.setattr(library, "_MAPS", tmp_path / "none")
+    assert library.mapped_files() == ()
 
 
 def test_the_search_loads_and_imports_nothing():
     code = (
-        "import sys; from epprof_nb.recorders import libcupti\n"
-        "before = set(libcupti.mapped_files()); modules = set(sys.modules)\n"
-        "try: libcupti.find()\n"
-        "except libcupti.CuptiNotFoundError: pass\n"
-        "new = set(libcupti.mapped_files()) - before\n"
+        "import sys; from epprof_nb.recorders.cupti import library\n"
+        "before = set(library.mapped_files()); modules = set(sys.modules)\n"
+        "try: library.find()\n"
+        "except library.CuptiNotFoundError: pass\n"
+        "new = set(library.mapped_files()) - before\n"
         "assert not [name for name in new if 'cu' in name.split('/')[-1]], new\n"
         "assert not {'torch', 'cupy'} & (set(sys.modules) - modules)\n"
     )

@@ -6,7 +6,7 @@ from time import sleep
 
 import pytest
 
-from epprof_nb.once import Kept, once
+from epprof_nb.util.cached import Kept, once
 
 
 class Asked:

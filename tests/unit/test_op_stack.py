@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb import _native, op_rows
-from epprof_nb.capture import Batch
+from epprof_nb import _native
+from epprof_nb.capture import op_log
+from epprof_nb.capture.service import Batch
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def recording():
 def taken(*batches):
     """The op rows of what was recorded since the last call, by name."""
     raw = _native.drain_ops(_native.now_ns(), open_too=True)
-    table, lost = op_rows.ops_table([*batches, Batch(raw, {}, [], 0)])
+    table, lost = op_log.ops_table([*batches, Batch(raw, {}, [], 0)])
     return table.to_frame(), lost
 
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import op, profile
 
-from epprof_nb.analysis import lookup, optree
-from epprof_nb.analysis.lookup import RowIndex
-from epprof_nb.analysis.optree import OpTree
+from epprof_nb.analysis import op_tree
+from epprof_nb.analysis.op_tree import OpTree
+from epprof_nb.arrays import groups
+from epprof_nb.arrays.groups import RowIndex
 
 
 def naive_tree(parents):
@@ -67,8 +68,8 @@ def test_ops_in_the_order_of_their_starts_keep_it_in_the_tree(size, closed, firs
     ops = [op(i + first_id, "x", 0, 1, p + first_id if p >= 0 else -1)
            for i, p in enumerate(parents)]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optree, "pieces", partial(lookup.pieces, size=size))
-        patch.setattr(lookup, "pieces", partial(lookup.pieces, size=size))
+        patch.setattr(op_tree, "pieces", partial(groups.pieces, size=size))
+        patch.setattr(groups, "pieces", partial(groups.pieces, size=size))
         tree = OpTree(profile(ops).tables["ops"])
     chains = naive_tree(parents)
     assert tree.depth.tolist() == [len(chain) - 1 for chain in chains]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from epprof_nb.ort import info as ort_info
-from epprof_nb.schema import ACTIVITIES, OPS
+from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.recorders.onnxruntime import info as ort_info
 from tests.unit.tiny import kernel, op, table
 
 

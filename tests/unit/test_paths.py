@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from tiny import activity, kernel, line, op, profile
 
-from epprof_nb.analysis.paths import DEEPEST, by_path
+from epprof_nb.analysis.by_path import DEEPEST, by_path
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.tree import tree
+from epprof_nb.views.queries.icicle import tree
+from epprof_nb.views.view_model import Prepared
 
 
 def nested():

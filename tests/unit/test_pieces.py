@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis import attribute, idle, kernels, lookup, shared, streams
+from epprof_nb.analysis import attribution, by_kernel, by_stream, idle, index, line_totals
+from epprof_nb.arrays import groups
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views import lines
-from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.view_model import Prepared
 
 
 def tables(profile):
@@ -30,13 +30,13 @@ def test_tables_are_the_same_whatever_the_size_of_the_pieces(monkeypatch, size):
         made.sources,
     )
     whole = tables(profile)
-    for module in (attribute, idle, kernels, lines, lookup, shared, streams):
-        monkeypatch.setattr(module, "pieces", partial(lookup.pieces, size=size))
+    for module in (attribution, idle, by_kernel, line_totals, groups, index, by_stream):
+        monkeypatch.setattr(module, "pieces", partial(groups.pieces, size=size))
     for found, expected in zip(tables(profile), whole, strict=True):
         pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
 def test_different_values_of_a_group_are_counted_whatever_their_range():
-    groups, values = np.array([0, 0, 1, 0, 1]), np.array([4, 4, -1, 7, 2**40])
-    assert lookup.different(groups, values, 3).tolist() == [2, 1, 0]
-    assert lookup.different(groups[:4], values[:4], 2).tolist() == [2, 0]
+    of, values = np.array([0, 0, 1, 0, 1]), np.array([4, 4, -1, 7, 2**40])
+    assert groups.different(of, values, 3).tolist() == [2, 1, 0]
+    assert groups.different(of[:4], values[:4], 2).tolist() == [2, 0]

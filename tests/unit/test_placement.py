@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from epprof_nb.analysis.nodes import by_node
-from epprof_nb.views.findings import findings
-from epprof_nb.views.prepared import Prepared
+from epprof_nb.analysis.by_node import by_node
+from epprof_nb.analysis.findings import findings
+from epprof_nb.views.view_model import Prepared
 from tests.unit.tiny import activity, kernel, op, profile
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 import epprof_nb
 from epprof_nb.cli import main
-from epprof_nb.redact import PARTS, redacted
-from epprof_nb.redact_text import Filter
-from epprof_nb.schema import TABLES
+from epprof_nb.data.schema import TABLES
+from epprof_nb.redaction.profile import PARTS, redacted
+from epprof_nb.redaction.text import Filter
 from tests.unit import tiny
 
 MS = 1_000_000
@@ -169,18 +169,18 @@ def test_an_empty_profile_can_be_redacted(tmp_path):
 
 
 def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
-    from epprof_nb import redact_text
+    from epprof_nb.redaction import text
 
     monkeypatch.setattr(socket, "gethostname", lambda: "calc7")
-    monkeypatch.setattr(redact_text.getpass, "getuser", lambda: "grace")
-    redact_text._own_names.cache_clear()
+    monkeypatch.setattr(text.getpass, "getuser", lambda: "grace")
+    text._own_names.cache_clear()
     try:
-        text = Filter(paths=False, hosts=True, shapes=False)
-        assert text("rank 3 on calc7, by Grace; calc71 stays") == (
+        redact = Filter(paths=False, hosts=True, shapes=False)
+        assert redact("rank 3 on calc7, by Grace; calc71 stays") == (
             "rank 3 on (host), by (user); calc71 stays"
         )
     finally:
-        redact_text._own_names.cache_clear()
+        text._own_names.cache_clear()
 
 
 @pytest.mark.parametrize(

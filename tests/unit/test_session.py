@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb import _native, host, session
-from epprof_nb.capture import service
-from epprof_nb.errors import CaptureError
-from epprof_nb.options import Options
+from epprof_nb import _native, host
+from epprof_nb.capture import session
+from epprof_nb.capture.service import service
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.core.options import Options
 
 
 @pytest.fixture(autouse=True)
@@ -310,7 +311,8 @@ def test_rows_of_every_table_are_in_the_order_of_their_starts():
 def test_a_session_left_open_lets_the_process_end(ending):
     code = f"""
 import epprof_nb
-from epprof_nb import host, session
+from epprof_nb import host
+from epprof_nb.capture import session
 left = session.start()
 with epprof_nb.op("open"):
     host.launch(lambda a: a.fill(1), host.empty((16,)))
@@ -340,7 +342,7 @@ def test_changing_a_frame_does_not_change_the_profile():
 
 
 def test_a_recorder_that_cannot_start_is_told_and_costs_nothing_else(monkeypatch):
-    from epprof_nb import capture
+    from epprof_nb.capture import service
     from epprof_nb.recorders.host import HostRecorder
 
     class Broken:
@@ -349,7 +351,7 @@ def test_a_recorder_that_cannot_start_is_told_and_costs_nothing_else(monkeypatch
         def start(self, options):
             raise CaptureError("CUPTI is held by nsys.")
 
-    monkeypatch.setattr(capture, "_recorders", lambda: (Broken(), HostRecorder()))
+    monkeypatch.setattr(service, "_recorders", lambda: (Broken(), HostRecorder()))
     with epprof_nb.profile() as prof, epprof_nb.op("goes on"):
         work("k")
     assert kernels(prof) == ["k"]

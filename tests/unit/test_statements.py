@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from epprof_nb import _native
-from epprof_nb.cell import instrument
-from epprof_nb.statements import TEXT_LIMIT, Cell, shorten, statement, statements_table
+from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.statements import TEXT_LIMIT, Cell, shorten, statement, statements_table
 
 
 def test_table_and_texts():

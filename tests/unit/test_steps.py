@@ -10,8 +10,8 @@ import time
 import pytest
 
 import epprof_nb
-from epprof_nb import steps
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.util import progress_bar
 
 
 class Terminal(io.StringIO):
@@ -26,7 +26,7 @@ def terminal(monkeypatch):
     @contextlib.contextmanager
     def used():
         with monkeypatch.context() as patch:
-            patch.setattr(steps.sys, "stderr", terminal := Terminal())
+            patch.setattr(progress_bar.sys, "stderr", terminal := Terminal())
             yield terminal
 
     return used
@@ -41,7 +41,7 @@ def _everything(tmp_path):
 
 
 def test_a_long_export_tells_how_far_it_is_and_clears_its_line(terminal, tmp_path, monkeypatch):
-    monkeypatch.setattr(steps, "_DELAY_S", 0)
+    monkeypatch.setattr(progress_bar, "_DELAY_S", 0)
     with terminal() as screen:
         _everything(tmp_path)
     written = screen.getvalue()
@@ -55,22 +55,22 @@ def test_a_long_export_tells_how_far_it_is_and_clears_its_line(terminal, tmp_pat
 
 
 def test_what_is_quick_shows_nothing(terminal, tmp_path):
-    with terminal() as screen, steps.steps("Quick", 10) as bar:
+    with terminal() as screen, progress_bar.steps("Quick", 10) as bar:
         bar.update(10)
     assert screen.getvalue().strip() == ""
 
 
 def test_the_whole_is_reached(terminal, tmp_path, monkeypatch):
     bars = []
-    real = steps.steps
+    real = progress_bar.steps
 
     def kept(*args):
         bars.append(real(*args))
         return bars[-1]
 
-    for module in ("formats.epprof", "formats.chrome", "views.page"):
+    for module in ("formats.epprof", "exporters.chrome_trace", "views.view"):
         monkeypatch.setattr(f"epprof_nb.{module}.steps", kept)
-    monkeypatch.setattr(steps, "_DELAY_S", 0)
+    monkeypatch.setattr(progress_bar, "_DELAY_S", 0)
     with terminal():
         _everything(tmp_path)
     assert len(bars) == 4
@@ -80,9 +80,9 @@ def test_the_whole_is_reached(terminal, tmp_path, monkeypatch):
 
 def test_a_log_gets_nothing(monkeypatch, tmp_path):
     log = io.StringIO()
-    monkeypatch.setattr(steps.sys, "stderr", log)
-    monkeypatch.setattr(steps, "_DELAY_S", 0)
-    with steps.steps("Logged", 3) as bar:
+    monkeypatch.setattr(progress_bar.sys, "stderr", log)
+    monkeypatch.setattr(progress_bar, "_DELAY_S", 0)
+    with progress_bar.steps("Logged", 3) as bar:
         for _ in range(3):
             bar.update()
             time.sleep(0.15)
@@ -97,8 +97,8 @@ def test_a_notebook_shows_one_display_and_empties_it(monkeypatch, tmp_path):
         def publish(self, data, metadata, *, transient, update):
             shown.append((data, transient["display_id"], update))
 
-    monkeypatch.setattr(steps, "_DELAY_S", 0)
-    monkeypatch.setattr(steps, "_screen", lambda: steps._NotebookLine(Publisher()))
+    monkeypatch.setattr(progress_bar, "_DELAY_S", 0)
+    monkeypatch.setattr(progress_bar, "_screen", lambda: progress_bar._NotebookLine(Publisher()))
     synthetic_profile(activities=2_000).save(tmp_path / "run.epprof")
     assert "Writing run.epprof" in shown[0][0]["text/plain"]
     assert "\r" not in shown[0][0]["text/plain"]

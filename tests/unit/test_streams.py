@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, op, profile
 
-from epprof_nb.analysis.spread import Spread
+from epprof_nb.arrays.percentiles import Spread
 from epprof_nb.testing import synthetic_profile
 
 

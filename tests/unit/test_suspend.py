@@ -10,8 +10,9 @@ import threading
 import pytest
 from recorded_ops import drained, recording, stack
 
-from epprof_nb import _native, suspend
-from epprof_nb.ops import op
+from epprof_nb import _native
+from epprof_nb.instrument import suspension
+from epprof_nb.instrument.ranges import op
 
 MS = 1_000_000
 
@@ -278,7 +279,7 @@ class TestMonitoring:
         with recording():
             it = numbers(2)
             next(it)
-            assert suspend.TOOL_NAME in [sys.monitoring.get_tool(i) for i in range(6)]
+            assert suspension.TOOL_NAME in [sys.monitoring.get_tool(i) for i in range(6)]
         assert [sys.monitoring.get_tool(i) for i in range(6)] == before
 
     def test_no_free_tool_is_said_and_harms_nothing(self):

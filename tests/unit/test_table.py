@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epprof_nb.schema import ACTIVITIES, API_CALLS, MISSING, OPS, TABLES
-from epprof_nb.table import Names, Table, concat
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS, TABLES
+from epprof_nb.data.table import Names, Table, concat
 
 NAMES = st.lists(st.none() | st.text(max_size=3), max_size=12)
 

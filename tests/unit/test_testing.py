@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epprof_nb.schema import MISSING
+from epprof_nb.data.schema import MISSING
 from epprof_nb.testing import synthetic_profile
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views import ahead
-from epprof_nb.views.page import View
-from epprof_nb.views.prepared import Prepared
+from epprof_nb.views import prefetch
+from epprof_nb.views.view import View
+from epprof_nb.views.view_model import Prepared
 
 
 @pytest.fixture(scope="module")
@@ -15,13 +15,13 @@ def made():
 
 def test_a_page_is_the_same_with_and_without_threads(made, monkeypatch):
     alone = View(made).mimebundle(mark="m")
-    monkeypatch.setattr(ahead, "MANY", 0)
+    monkeypatch.setattr(prefetch, "MANY", 0)
     for _ in range(3):
         assert View(made).mimebundle(mark="m") == alone
 
 
 def test_what_fails_ahead_fails_where_it_is_asked_for(made, monkeypatch):
-    monkeypatch.setattr(ahead, "MANY", 0)
+    monkeypatch.setattr(prefetch, "MANY", 0)
 
     def broken(*_):
         raise ValueError("no table")

@@ -6,8 +6,8 @@ import pytest
 import tiny
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.answers import answer, answers
-from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.widget.requests import answer, answers
 
 
 def test_an_event_is_described_by_the_fields_of_its_row():

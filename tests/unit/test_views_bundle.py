@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from test_views_encode import decode
 
+from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES, OPS
-from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.document import block, page
-from epprof_nb.views.events import Window, events
-from epprof_nb.views.pack import pack, pack_window
-from epprof_nb.views.page import View, write_html
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.select import select
+from epprof_nb.views.queries.selection import select
+from epprof_nb.views.queries.window import Window, events
+from epprof_nb.views.renderers.html import block, page
+from epprof_nb.views.view import View, write_html
+from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.wire.payload import pack, pack_window
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
 

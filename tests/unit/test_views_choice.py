@@ -10,10 +10,10 @@ import pytest
 from test_views_encode import decode
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.choice import Choice
-from epprof_nb.views.pack import pack
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.select_frame import rows_of_frame
+from epprof_nb.views.queries.frame_rows import rows_of_frame
+from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.widget.selection_state import Choice
+from epprof_nb.views.wire.payload import pack
 
 
 def same(frame, expected):

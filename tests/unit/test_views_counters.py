@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.analysis.counters import busy, columns, copied, outstanding, tracks
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
+from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES, API_CALLS, OPS
-from epprof_nb.table import Names, Table
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.counters import busy, columns, copied, outstanding, tracks
-from epprof_nb.views.prepared import Prepared
+from epprof_nb.views.view_model import Prepared
 
 
 def _profile(rows, calls=()) -> Profile:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.lookup import pieces
-from epprof_nb.views import passes
-from epprof_nb.views.layout import Placement
-from epprof_nb.views.passes import Some, among
-from epprof_nb.views.series import put_in_order
+from epprof_nb.arrays.groups import pieces
+from epprof_nb.views.queries import scan
+from epprof_nb.views.queries.scan import Some, among
+from epprof_nb.views.timeline.lanes import Placement
+from epprof_nb.views.timeline.rows import put_in_order
 
 events = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 8)), min_size=1, max_size=40
@@ -34,7 +34,7 @@ def test_an_event_among_those_of_its_name(piece, found, data):
     same = sorted((start[other], other) for other in shown if names[other] == names[row])
     at = same.index((start[row], row))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passes, "pieces", partial(pieces, size=piece))
+        patch.setattr(scan, "pieces", partial(pieces, size=piece))
         told = among(names, Placement(code.astype(np.uint8), series), row)
     assert (told.number, told.total) == (at + 1, len(same))
     assert told.before == (same[at - 1][1] if at else None)

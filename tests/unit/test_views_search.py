@@ -8,10 +8,10 @@ import pytest
 from tiny import call, kernel, op, profile
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views import search
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.search import find, matching
-from epprof_nb.views.walk import Walk
+from epprof_nb.views.queries import search
+from epprof_nb.views.queries.event_order import Walk
+from epprof_nb.views.queries.search import find, matching
+from epprof_nb.views.view_model import Prepared
 
 
 @pytest.fixture(scope="module")

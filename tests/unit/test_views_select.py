@@ -8,10 +8,10 @@ import pytest
 from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.related import FLOWS, related
-from epprof_nb.views.select import select
-from epprof_nb.views.select_frame import rows_of_frame
+from epprof_nb.views.queries.frame_rows import rows_of_frame
+from epprof_nb.views.queries.related import FLOWS, related
+from epprof_nb.views.queries.selection import select
+from epprof_nb.views.view_model import Prepared
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.views import series as series_module
-from epprof_nb.views.blocks import BLOCK
-from epprof_nb.views.series import put_in_order
+from epprof_nb.views.timeline import rows as series_module
+from epprof_nb.views.timeline.mipmap import BLOCK
+from epprof_nb.views.timeline.rows import put_in_order
 
 SERIES = 5
 

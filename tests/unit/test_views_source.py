@@ -8,11 +8,11 @@ import pytest
 from tiny import activity, kernel, line, op, profile
 
 import epprof_nb
-from epprof_nb import op_sources
+from epprof_nb.instrument import range_sources
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.highlight import highlight
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.source import source
+from epprof_nb.views.queries.source import source
+from epprof_nb.views.queries.syntax import highlight
+from epprof_nb.views.view_model import Prepared
 
 MODULE = """import epprof_nb
 
@@ -184,9 +184,9 @@ def test_redacting_the_source_leaves_no_text_of_a_function(module):
 
 
 def test_decorating_what_has_no_code_is_fine():
-    op_sources.remember("built in", len)
-    op_sources.remember("class method", classmethod(run))
-    assert op_sources.of_ops(profile([op(1, "built in", 0, 1)]).tables["ops"]) == ({}, {})
+    range_sources.remember("built in", len)
+    range_sources.remember("class method", classmethod(run))
+    assert range_sources.of_ops(profile([op(1, "built in", 0, 1)]).tables["ops"]) == ({}, {})
 
 
 def test_totals_do_not_depend_on_the_order_of_the_ops():

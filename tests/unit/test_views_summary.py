@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.analysis.findings import findings
+from epprof_nb.analysis.summary import summarise, summary_line
+from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES, OPS
-from epprof_nb.table import Names, Table
-from epprof_nb.views.findings import findings
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.summary import summarise, summary_line
-from epprof_nb.views.units import duration, percent, plural, shorten, size
+from epprof_nb.util.format import duration, percent, plural, shorten, size
+from epprof_nb.views.view_model import Prepared
 
 MS = 1_000_000
 CUDA = [{"device_id": 0, "name": "H", "kind": "cuda"}]

@@ -7,10 +7,10 @@ import pytest
 from tiny import activity, kernel, line, op, profile
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views import search
-from epprof_nb.views.answers import answer
-from epprof_nb.views.prepared import Prepared
-from epprof_nb.views.tables import as_columns, offered, query, table
+from epprof_nb.views.queries import search
+from epprof_nb.views.queries.tables import as_columns, offered, query, table
+from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.widget.requests import answer
 
 
 def many(n=900):

@@ -15,7 +15,7 @@ pytest.importorskip("anywidget")
 
 
 def test_closing_a_view_frees_what_was_computed_of_the_profile():
-    from epprof_nb.views.widget import LiveView
+    from epprof_nb.views.widget.widget import LiveView
 
     live = LiveView(synthetic_profile(activities=2000), tab="timeline", mark="m")
     series = weakref.ref(live.prepared.layout.activities.code)
@@ -28,7 +28,7 @@ def test_closing_a_view_frees_what_was_computed_of_the_profile():
 
 
 def test_the_first_picture_comes_with_the_widget():
-    from epprof_nb.views.widget import LiveView
+    from epprof_nb.views.widget.widget import LiveView
 
     live = LiveView(synthetic_profile(activities=2000), tab="timeline", mark="m")
     assert len(live.first) > 1000
@@ -38,8 +38,8 @@ def test_the_first_picture_comes_with_the_widget():
 
 
 def test_the_widget_is_sent_before_the_static_page_is_made(monkeypatch):
-    from epprof_nb.views import widget
-    from epprof_nb.views.page import View
+    from epprof_nb.views.view import View
+    from epprof_nb.views.widget import widget
 
     happened = []
 

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
+from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from epprof_nb.schema import ACTIVITIES, API_CALLS, MISSING, OPS
-from epprof_nb.table import Names, Table
 
 
 def op(op_id, name, start, end, parent=MISSING, **more):

@@ -1,0 +1,199 @@
+"""Where time went along each path from the session down to the kernels: a tree, as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from epprof_nb.analysis.attribution import Attribution, op_rows
+from epprof_nb.analysis.by_op import NO_OP
+from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.index import Shared
+from epprof_nb.arrays.groups import add_up, group
+from epprof_nb.data.schema import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
+
+_Int = npt.NDArray[np.int64]
+
+DEEPEST = 48
+"""Ops below this many others are put together with the last of these."""
+_SESSION = 0
+
+
+def by_path(
+    profile: ProfileData, *, attribution: Attribution = "launch", shared: Shared | None = None
+) -> pd.DataFrame:
+    """Return the device and host time along each path of ops, down to the kernels.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    attribution
+        Which op an activity counts for; see `epprof_nb.analysis.attribution.op_rows`.
+    shared
+        What the profile's tables share; made anew where left out.
+
+    Returns
+    -------
+    frame
+        A tree: one row a path of names, parents before their children. Executions of one path
+        are one row; the same op below another one is another row. The last step of a path may
+        be a kernel's, copy's or set's name. Index ``node`` (int64).
+
+        ==============  ========  =============================================================
+        parent          Int64     the row above; missing for the session, which is row 0
+        depth           int64     steps from the session
+        level           category  session, cell, line, range, run, node, ...; for what the device
+                                  did: kernel, memcpy, memset, graph_launch
+        name            category  the op's or activity's name; ``"(no op)"`` holds activities
+                                  without one
+        op_type         category  the ONNX operator of a node; for other ops as the level
+        cell, line      category, where a statement stands; missing for others
+                        Int64
+        count           int64     executions of an op; how many activities
+        device_ns       int64     device time of all below it
+        self_device_ns  int64     device time that it launched itself; of an activity, all of it
+        host_ns         int64     host time of an op; of the session, of the outermost ops
+        kernels         int64     kernels of all below it
+        bytes           int64     bytes copied and set by all below it
+        ==============  ========  =============================================================
+
+    Raises
+    ------
+    ValueError
+        For an unknown `attribution`.
+    """
+    ops, activities = profile.tables["ops"], profile.tables["activities"]
+    shared = shared or Shared(profile)
+    tree = shared.tree
+    paths = _Paths(ops, tree)
+    work = np.flatnonzero(shared.work)
+    rows = op_rows(activities, tree, attribution)[work]
+    owner = np.append(paths.of_op, paths.no_op)[rows]
+    kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
+    leaf, example = group(owner, kinds.codes, names.codes)
+    inner, leaves = len(paths.parent), len(example)
+    parent = np.append(paths.parent, owner[example])
+    depth = np.append(paths.depth, paths.depth[owner[example]] + 1)
+
+    def of_leaves(values: _Int) -> _Int:
+        return np.append(np.zeros(inner, np.int64), add_up(leaf, values, leaves)[:-1])
+
+    def of_ops(values: _Int) -> _Int:
+        # An op of an earlier profile is here for the graph that it captured: it did not run.
+        counts = (tree.depth < DEEPEST) & ~ops.names("status").equals("earlier")
+        ran = np.where(counts, values, 0)
+        return np.append(add_up(paths.of_op, ran, inner)[:-1], np.zeros(leaves, np.int64))
+
+    durations = activities["duration_ns"][work]
+    one = np.ones(len(work), np.int64)
+    count = of_ops(ops["count"]) + of_leaves(one)
+    host = of_ops(ops["duration_ns"])
+    host[_SESSION] = host[parent == _SESSION].sum()
+    count[_SESSION] = 1
+    launched = add_up(owner, durations, inner)[:-1]
+    example_op = np.where(paths.row >= 0, paths.row, 0)
+    columns = {
+        "depth": depth,
+        "count": count,
+        "device_ns": _sum_up(of_leaves(durations), parent, depth),
+        "self_device_ns": np.append(launched, of_leaves(durations)[inner:]),
+        "host_ns": host,
+        "kernels": _sum_up(of_leaves(kinds.equals("kernel").astype(np.int64)), parent, depth),
+        "bytes": _sum_up(of_leaves(np.maximum(activities["bytes"][work], 0)), parent, depth),
+    }
+    # What neither ran nor launched anything is no path: ops of earlier profiles, mostly.
+    kept = np.flatnonzero(_sum_up(count, parent, depth) > 0)
+    number = np.full(len(parent) + 1, MISSING, np.int64)
+    number[kept] = np.arange(len(kept))
+
+    def texts(of_op: list[str | None], of_leaf: list[str | None]) -> pd.Categorical:
+        return categorical(np.array([*of_op, *of_leaf], object)[kept].tolist())
+
+    def of_example(column: str) -> list[str | None]:
+        if not len(ops):
+            return [None] * inner
+        values = ops.names(column).take(example_op).to_list()
+        return [v if row >= 0 else None for v, row in zip(values, paths.row, strict=True)]
+
+    none: list[str | None] = [None] * leaves
+    types = of_example("op_type")
+    nodes = [category == "node" for category in of_example("category")]
+    levels = ["node" if node else kind for node, kind in zip(nodes, types, strict=True)]
+    line = ops["line"][example_op] if len(ops) else np.zeros(inner, np.int64)
+    line = np.append(np.where(paths.row >= 0, line, MISSING), np.full(leaves, MISSING))
+    op_names = of_example("name")
+    levels[_SESSION] = op_names[_SESSION] = "session"
+    levels[paths.no_op], op_names[paths.no_op] = "none", NO_OP
+    return pd.DataFrame(
+        {
+            "parent": optional(number[parent[kept]]),
+            "depth": columns.pop("depth")[kept],
+            "level": texts(levels, kinds.take(example).to_list()),
+            "name": texts(op_names, names.take(example).to_list()),
+            "op_type": texts(types, none),
+            "cell": texts(of_example("cell"), none),
+            "line": optional(line[kept]),
+            **{name: values[kept] for name, values in columns.items()},
+        },
+        index=pd.RangeIndex(len(kept), name="node"),
+    )
+
+
+class _Paths:
+    """The paths of the ops: nodes in order of depth, the first of them the session.
+
+    Attributes
+    ----------
+    of_op
+        int64 array, one an op: its node.
+    parent, depth, row
+        int64 arrays, one a node: the node above (`MISSING` for the session), steps from the
+        session, and the first op of the path (`MISSING` for nodes that are no op's).
+    no_op
+        The node of activities without an op, the last one.
+    """
+
+    def __init__(self, ops: Table, tree: OpTree) -> None:
+        columns = [ops.names(name).codes for name in ("name", "op_type", "cell")]
+        columns.append(ops["line"])
+        depth = tree.depth
+        # The last place is that of the op above a root: none, so the session.
+        of_op = np.full(len(ops) + 1, _SESSION, np.int64)
+        parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))
+        known = 1
+        for level in range(min(int(depth.max(initial=-1)) + 1, DEEPEST)):
+            here = np.flatnonzero(depth == level)
+            above = of_op[tree.parent[here]]
+            groups, first = group(above, *(column[here] for column in columns))
+            of_op[here] = known + groups
+            parents.append(above[first])
+            rows.append(here[first])
+            depths.append(np.full(len(first), level + 1))
+            known += len(first)
+        parents.append(np.array([_SESSION]))
+        rows.append(np.array([MISSING]))
+        depths.append(np.array([1]))
+        deeper = np.flatnonzero(depth >= DEEPEST)
+        of_op[deeper] = of_op[tree.nearest(depth < DEEPEST)[deeper]]
+        self.of_op = of_op[:-1]
+        self.parent, self.row = np.concatenate(parents), np.concatenate(rows)
+        self.depth = np.concatenate(depths)
+        self.no_op = known
+
+
+def _sum_up(values: _Int, parent: _Int, depth: _Int) -> _Int:
+    """Return the sums of `values` over each node and all below it."""
+    sums = values.copy()
+    for level in range(int(depth.max(initial=0)), 0, -1):
+        here = np.flatnonzero(depth == level)
+        np.add.at(sums, parent[here], sums[here])
+    return sums

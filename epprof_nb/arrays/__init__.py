@@ -1,0 +1,1 @@
+"""NumPy helpers that know nothing of profiles."""

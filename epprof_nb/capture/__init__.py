@@ -1,0 +1,1 @@
+"""The capture service, its sessions, and the correlation of what they recorded."""

@@ -1,0 +1,1 @@
+"""Errors, options, the clock and the columns of the native core."""

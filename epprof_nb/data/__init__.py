@@ -1,0 +1,1 @@
+"""The tables of a profile: schema, columns and `ProfileData`."""

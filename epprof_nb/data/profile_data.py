@@ -1,0 +1,86 @@
+"""ProfileData: the tables, info and sources of one profiling session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEAD
+from epprof_nb.data.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+_SCHEMAS = {s.name: s for s in (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD)}
+
+
+class ProfileData:
+    """One profiled stretch of work.
+
+    Parameters
+    ----------
+    tables
+        Table name to `Table`; tables left out are empty.
+    info
+        What was recorded, on what, and what was lost; JSON-serialisable. See `Profile.info`.
+    sources
+        Cell name (as ``In[3]``) to the cell's source text.
+
+    Notes
+    -----
+    The tables are columns (NumPy arrays); a DataFrame is built when it is asked for, anew each
+    time, so changing it does not change the profile.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table] | None = None,
+        info: Mapping[str, Any] | None = None,
+        sources: Mapping[str, str] | None = None,
+    ) -> None:
+        given = dict(tables or {})
+        unknown = set(given) - set(_SCHEMAS)
+        if unknown:
+            raise ValueError(f"a profile has no table {sorted(unknown)}")
+        self.tables: dict[str, Table] = {
+            name: given[name] if name in given else Table(schema)
+            for name, schema in _SCHEMAS.items()
+        }
+        self.info: dict[str, Any] = dict(info or {})
+        self.sources: dict[str, str] = dict(sources or {})
+
+    @property
+    def ops(self) -> pd.DataFrame:
+        """One row an op; see `epprof_nb.data.schema.OPS`."""
+        return self.tables["ops"].to_frame()
+
+    @property
+    def activities(self) -> pd.DataFrame:
+        """One row an activity of a device; see `epprof_nb.data.schema.ACTIVITIES`."""
+        return self.tables["activities"].to_frame()
+
+    @property
+    def api_calls(self) -> pd.DataFrame:
+        """One row an API call; see `epprof_nb.data.schema.API_CALLS`."""
+        return self.tables["api_calls"].to_frame()
+
+    @property
+    def graphs(self) -> pd.DataFrame:
+        """One row a CUDA graph launched; see `epprof_nb.data.schema.GRAPHS`."""
+        return self.tables["graphs"].to_frame()
+
+    @property
+    def memory(self) -> pd.DataFrame:
+        """One row an allocation or release, where recorded; see `epprof_nb.data.schema.MEMORY`."""
+        return self.tables["memory"].to_frame()
+
+    @property
+    def overhead(self) -> pd.DataFrame:
+        """One row a stretch of CUPTI's own overhead, where recorded."""
+        return self.tables["overhead"].to_frame()
+
+    @property
+    def wall_ns(self) -> int:
+        """Length of the profile on the host's clock, nanoseconds."""
+        return int(self.info.get("wall_ns", 0))

@@ -1,0 +1,1 @@
+"""Statements of cells and named ranges as ops."""

@@ -1,0 +1,81 @@
+"""The source of functions that ``@epprof_nb.op`` was put on: where it stands, and its text."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import threading
+import tokenize
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epprof_nb.data.table import Table
+
+_FUNCTIONS = 40
+_LINES = 300
+_LINE_CHARACTERS = 400
+_FILE_BYTES = 4_000_000
+
+_lock = threading.Lock()
+_places: dict[str, tuple[str, int]] = {}
+"""Op name to file and first line of the function that was decorated last."""
+
+
+def remember(name: str, function: object) -> None:
+    """Note where a function stands that runs inside the range `name`."""
+    code = getattr(inspect.unwrap(function), "__code__", None)  # type: ignore[arg-type]
+    if code is not None:
+        with _lock:
+            _places[name] = (code.co_filename, code.co_firstlineno)
+
+
+def of_ops(ops: Table) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return where the functions of a profile's ranges stand, and their text.
+
+    Parameters
+    ----------
+    ops
+        A table of schema `epprof_nb.data.schema.OPS`.
+
+    Returns
+    -------
+    places
+        Op name to ``{"file", "line"}``, the function's first line; only functions of files that
+        can be read, forty at most. Functions of cells are shown with their cell.
+    sources
+        File name to text: the functions of `places` where they stand, all else left blank.
+    """
+    with _lock:
+        known = dict(_places)
+    ranges = ops.names("name").take(ops.names("op_type").equals("range"))
+    names = [name for name in ranges.compact().categories if name in known][:_FUNCTIONS]
+    places: dict[str, dict[str, Any]] = {}
+    files: dict[str, dict[int, str]] = {}
+    for name in names:
+        file, first = known[name]
+        block = _block(file, first)
+        if not block:
+            continue
+        places[name] = {"file": file, "line": first}
+        files.setdefault(file, {}).update(enumerate(block, first))
+    sources = {
+        file: "\n".join(lines.get(number, "") for number in range(1, max(lines) + 1))
+        for file, lines in files.items()
+    }
+    return places, sources
+
+
+def _block(file: str, first: int) -> list[str]:
+    """Return the lines of the function that begins at line `first`; none where not readable."""
+    try:
+        path = Path(file)
+        if not path.is_file() or path.stat().st_size > _FILE_BYTES:
+            return []
+        linecache.checkcache(file)
+        lines = linecache.getlines(file)[first - 1 :]
+        block = inspect.getblock(lines[: _LINES * 4])[:_LINES]
+    except (OSError, ValueError, SyntaxError, tokenize.TokenError):
+        # Not there, or no longer the file that was imported.
+        return []
+    return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]

@@ -1,0 +1,79 @@
+"""``torch.compile`` passes over the markers of `epprof_nb.instrument.cell`.
+
+TorchDynamo cannot trace a call into C that it does not know: a model defined in a profiled cell
+would not be compiled at all, and ``fullgraph=True`` would raise. So it is told that a marker does
+nothing. Importing it takes seconds; it is told when something else imports it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import ModuleType
+
+    Marker = Callable[[int], None]
+
+_DYNAMO = "torch._dynamo"
+_lock = threading.Lock()
+_told = False
+
+
+def tell(markers: Iterable[Marker]) -> None:
+    """Have TorchDynamo skip the markers, now or when it is imported; once a process."""
+    global _told  # noqa: PLW0603 - the state is the process's
+    with _lock:
+        if _told:
+            return
+        _told = True
+    dynamo = sys.modules.get(_DYNAMO)
+    if dynamo is None:
+        sys.meta_path.insert(0, _AfterImport([*markers]))
+    else:
+        _substitute(dynamo, markers)
+
+
+def _substitute(dynamo: ModuleType, markers: Iterable[Marker]) -> None:
+    # Missing before torch 2.6.
+    substitute = getattr(dynamo, "substitute_in_graph", None)
+    if substitute is not None:
+        for marker in markers:
+            substitute(marker, skip_signature_check=True)(_nothing)
+
+
+def _nothing(key: int) -> None:
+    """Do what a marker does inside a compiled graph."""
+
+
+class _AfterImport:
+    """Finds ``torch._dynamo`` once, as Python would, and acts when it has been imported."""
+
+    def __init__(self, markers: Sequence[Marker]) -> None:
+        self.markers = markers
+        self.loader: Any = None
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != _DYNAMO:
+            return None
+        sys.meta_path.remove(self)
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            self.loader, spec.loader = spec.loader, self  # type: ignore[assignment]
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self.loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self.loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        _substitute(module, self.markers)

@@ -1,0 +1,1 @@
+"""The magics and what they show in a notebook."""

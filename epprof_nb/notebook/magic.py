@@ -1,0 +1,291 @@
+"""``%%gpuprofile`` and ``%gpuprofile``, and what loads them into IPython."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+
+from epprof_nb import onnxruntime
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.instrument.cell import MARKERS, install_markers
+from epprof_nb.instrument.statements import Cell
+from epprof_nb.notebook import cell_transform
+from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
+from epprof_nb.notebook.cell_run import MagicRun, note
+from epprof_nb.notebook.settings import GpuProfile
+from epprof_nb.notebook.shell import cached, cell_name, compiler_flags, execute, show_first_line
+from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from IPython.core.interactiveshell import (
+        ExecutionInfo,
+        ExecutionResult,
+        InteractiveShell,
+    )
+
+    from epprof_nb.profiles import Profile
+
+
+@magics_class
+class ProfileMagics(Magics):
+    """The magics, the transformers and the event handlers of one shell."""
+
+    shell: Any
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell=shell)
+        self.settings = GpuProfile(parent=shell)
+        self.runs: list[MagicRun] = []  # a profiled cell may run another
+        self.infos: list[ExecutionInfo] = []  # of the cells that run now
+        self.planned: MagicRun | UsageError | None = None
+        self.value: object = None  # of a cell's last expression, on its way to IPython
+
+    @with_arguments
+    @line_cell_magic
+    def gpuprofile(self, line: str, cell: str | None = None) -> object:
+        """Profile a cell on the GPU: which line launched what, and where the GPU waited.
+
+        ::
+
+            %%gpuprofile [options] [name]
+            code
+
+            %gpuprofile [options] statement
+
+        The code runs as it would without the magic. The profile appears under the cell and is
+        assigned to `name`. Defaults of the options: ``%config GpuProfile``.
+        """
+        if cell is None:
+            request, source = parse_line(self.gpuprofile, line, self.settings)
+            return self._run_directly(request, source)
+        request = parse(self.gpuprofile, line, self.settings)
+        return self._run_directly(request, cell, magic=f"%%gpuprofile {line}")
+
+    # -- loading and unloading
+
+    def hooks(self) -> dict[str, Callable[..., Any]]:
+        """Return what the code of a transformed cell calls, by name."""
+        return {
+            cell_transform.BEGIN: self._begin,
+            cell_transform.START: self._start,
+            cell_transform.WARM_UP: self._warm_up,
+            cell_transform.REPEAT: self._repeat,
+            cell_transform.END: self._end,
+            cell_transform.FAIL: self._fail,
+            cell_transform.VALUE: self._value,
+        }
+
+    def handlers(self) -> dict[str, Callable[..., None]]:
+        """Return the handlers of IPython's events, by name."""
+        return {
+            "pre_run_cell": self._pre_run_cell,
+            "post_execute": self._post_execute,
+            "post_run_cell": self._post_run_cell,
+        }
+
+    def install(self) -> None:
+        """Make the magics, transformers, handlers and settings act in the shell."""
+        shell = self.shell
+        shell.register_magics(self)
+        shell.configurables.append(self.settings)
+        shell.input_transformers_cleanup.insert(0, cell_transform.transform_input)
+        shell.ast_transformers.append(self)
+        for event, handler in self.handlers().items():
+            shell.events.register(event, handler)
+        self._install_names()
+
+    def uninstall(self) -> None:
+        """Undo `install`; a profile in progress ends.
+
+        The markers stay: functions defined in profiled cells call them. They do nothing then.
+        """
+        shell = self.shell
+        if not self.runs:  # else the cell that runs now still calls them
+            for name in self.hooks():
+                vars(builtins).pop(name, None)
+        while self.runs:
+            self.runs.pop().finish()
+        for event, handler in self.handlers().items():
+            shell.events.unregister(event, handler)
+        shell.ast_transformers.remove(self)
+        shell.input_transformers_cleanup.remove(cell_transform.transform_input)
+        shell.configurables.remove(self.settings)
+        for kind in ("line", "cell"):
+            shell.magics_manager.magics[kind].pop("gpuprofile", None)
+
+    # -- the cell's way through IPython
+
+    def visit(self, module: ast.Module) -> ast.Module:
+        """Put the hooks and markers into a profiled cell (an AST transformer of IPython)."""
+        options = cell_transform.begin_options(module)
+        if options is None:
+            return module
+        self._install_names()
+        try:
+            request = parse(self.gpuprofile, self.shell.var_expand(options, depth=0), self.settings)
+            if not module.body[1:]:
+                raise UsageError(  # noqa: TRY301 - the magic line itself will raise it
+                    "%%gpuprofile has nothing to profile. Put the code below it in the same cell."
+                )
+        except UsageError as error:
+            self.planned = error
+            return module
+        info = self.infos[-1] if self.infos else None
+        source: str = info.raw_cell if info is not None else ast.unparse(module)  # type: ignore[assignment]
+        cell = Cell("", source)  # named when it starts
+        self.planned = MagicRun(request, cell, self._assign, info=info)
+        body = self._assembled(
+            module.body[1:], request, cell, first_line=cell_transform.magic_line(source, options)
+        )
+        module.body = [module.body[0], *body]
+        return module
+
+    def _assembled(
+        self, body: list[ast.stmt], request: Request, cell: Cell, *, first_line: int = 0
+    ) -> list[ast.stmt]:
+        nodes, warning = cell_transform.assemble(
+            body,
+            request,
+            cell,
+            first_line=first_line,
+            flags=compiler_flags(self.shell),
+            shows_last=self.shell.ast_node_interactivity in ("last", "last_expr_or_assign"),
+        )
+        if warning:
+            note(warning)
+        return nodes
+
+    def _install_names(self) -> None:
+        # Each time: a %reset takes them away. Hidden from %who, as IPython's own names are.
+        install_markers(self.shell.user_ns)
+        self.shell.user_ns_hidden.update(MARKERS)
+        # Into builtins, where a %reset in the cell itself does not reach.
+        vars(builtins).update(self.hooks())
+
+    def _assign(self, name: str, profile: Profile) -> None:
+        self.shell.push({name: profile})
+
+    def _begin(self, options: str) -> None:
+        planned, self.planned = self.planned, None
+        if isinstance(planned, UsageError):
+            raise planned
+        if planned is None:
+            raise UsageError(
+                f"%%gpuprofile {options} cannot work inside this magic, which does not let "
+                "IPython run the cell. Make %%gpuprofile the first line of the cell."
+            )
+        self.runs.append(planned)
+        # Tracebacks show the lines around: let them show the magic's as the user wrote it.
+        filename = sys._getframe(1).f_code.co_filename  # noqa: SLF001
+        show_first_line(filename, f"# %%gpuprofile {options}")
+
+    def _start(self) -> None:
+        run = self.runs[-1]
+        run.cell.name = cell_name(self.shell)
+        run.start()
+
+    def _warm_up(self) -> bool:
+        return self.runs[-1].warm_up()
+
+    def _repeat(self) -> bool:
+        return bool(self.runs) and self.runs[-1].repeat()
+
+    def _end(self, value: object = None) -> None:
+        if self.runs:
+            self.runs[-1].stop()
+        self.value = value
+
+    def _fail(self) -> None:
+        if self.runs:
+            self.runs[-1].stop(sys.exception())
+
+    def _value(self) -> object:
+        value, self.value = self.value, None
+        return value
+
+    def _pre_run_cell(self, info: ExecutionInfo) -> None:
+        self.infos.append(info)
+
+    def _post_execute(self) -> None:
+        # A silent cell has no other event.
+        if self.runs and self.runs[-1].info is None and not self.runs[-1].direct:
+            self.runs.pop().finish()
+
+    def _post_run_cell(self, result: ExecutionResult | None) -> None:
+        ended = None
+        for i in range(len(self.infos) - 1, -1, -1):
+            # IPython makes a new info for a cell that was interrupted.
+            if result is None or getattr(result.info, "raw_cell", None) == self.infos[i].raw_cell:
+                ended = self.infos[i]
+                del self.infos[i:]
+                break
+        error = None if result is None else result.error_before_exec or result.error_in_exec
+        while ended and self.runs and not self.runs[-1].direct and self.runs[-1].info is ended:
+            self.runs.pop().finish(error)
+
+    # -- the magics called as functions
+
+    def _run_directly(self, request: Request, source: str, *, magic: str | None = None) -> object:
+        """Run code from inside the magic; the value of its last expression is returned.
+
+        `magic` is the line above the code in its cell, if it stands in one: lines count from it.
+        """
+        shell = self.shell
+        above = 0
+        if magic is not None:
+            above = 1 + len(re.match(r"(\s*\n)?", source)[0].splitlines())  # type: ignore[index]
+        transformed = "\n" * above + shell.transform_cell(source)
+        whole = source if magic is None else f"{magic}\n{source}"
+        filename = cached(shell, transformed, whole)
+        module = shell.transform_ast(shell.compile.ast_parse(transformed, filename=filename))
+        if not module.body:
+            raise UsageError("%%gpuprofile has nothing to profile. Put code below it.")
+        run = MagicRun(request, Cell("", whole), self._assign, direct=True)
+        nodes = self._assembled(module.body, request, run.cell)
+        self._install_names()
+        self.runs.append(run)
+        error: BaseException | None = None
+        try:
+            *nodes, last = nodes
+            for node in nodes:
+                execute(shell, node, filename)
+            if isinstance(last, ast.Expr):
+                return execute(shell, ast.Expression(last.value), filename)
+            execute(shell, last, filename)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self.runs.remove(run)
+            run.finish(error)
+        return None
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Load ``%%gpuprofile`` into IPython (``%load_ext epprof_nb``)."""
+    if _loaded(shell) is None:
+        ProfileMagics(shell).install()
+    try:
+        onnxruntime.install()
+    except CaptureError as error:
+        ort_runs.refuse(str(error))  # told in the profiles; the magics work without it
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Take ``%%gpuprofile`` out of IPython again."""
+    magics = _loaded(shell)
+    if magics is not None:
+        magics.uninstall()
+        onnxruntime.uninstall()
+
+
+def _loaded(shell: InteractiveShell) -> ProfileMagics | None:
+    return next((t for t in shell.ast_transformers if isinstance(t, ProfileMagics)), None)

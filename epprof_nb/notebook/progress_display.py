@@ -1,0 +1,107 @@
+"""The progress of a recording, as a line of text and as a small block of HTML."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from epprof_nb.util.format import percent, plural, shorten, size, three_digits
+
+if TYPE_CHECKING:
+    from epprof_nb.capture.running_totals import Progress
+
+_NAME_WIDTH = 56
+
+# JupyterLab's and VS Code's colours where there are such, the reader's own elsewhere.
+_FAINT = "var(--jp-ui-font-color2,var(--vscode-descriptionForeground,GrayText))"
+_BAR = "#0072b2"
+_TRACK = "rgba(128,128,128,.22)"
+_WARN = "var(--jp-warn-color0,var(--vscode-editorWarning-foreground,#b35900))"
+
+
+def elapsed(ns: int) -> str:
+    """Write a time that runs on, as ``12.4 s`` and ``3:07 min``: its length stays steady."""
+    seconds = ns / 1e9
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02} min"
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02} h"
+
+
+def _numbers(progress: Progress) -> list[str]:
+    """What was done so far, one part a number."""
+    parts = []
+    if progress.kernels:
+        parts.append(f"{three_digits(progress.kernels_per_s)} kernels/s")
+        parts.append(plural(progress.kernels, "kernel"))
+    if progress.copies:
+        copies = plural(progress.copies, "copy", "copies")
+        parts.append(f"{copies} ({size(progress.copy_bytes)})")
+    return parts or [f"no {progress.device_word} work yet"]
+
+
+def _joined(parts: list[str]) -> str:
+    return " \N{MIDDLE DOT} ".join(parts)
+
+
+def _lost(progress: Progress) -> str:
+    return f"{plural(progress.lost, 'record')} lost" if progress.lost else "no records lost"
+
+
+def as_line(progress: Progress, width: int) -> str:
+    """Return the progress as one line of at most `width` characters, for a terminal."""
+    parts = [elapsed(progress.elapsed_ns)]
+    if progress.busy is not None:
+        parts.append(f"{progress.device_word} busy {percent(progress.busy)}")
+    parts += [*_numbers(progress), _lost(progress)]
+    if progress.top:
+        name, share = progress.top[0]
+        parts.append(f"{shorten(name, 32)} {percent(share)}")
+    while len(parts) > 1 and len(_joined(parts)) > width:
+        parts.pop()
+    return _joined(parts)[:width]
+
+
+def as_html(progress: Progress) -> str:
+    """Return the progress as HTML that needs neither styles nor scripts of its own."""
+    busy = ""
+    if progress.busy is not None:
+        busy = (
+            f"<span>{progress.device_word} busy <strong>{percent(progress.busy)}</strong> "
+            f"{_bar(progress.busy, '5em')}</span>"
+        )
+    lost = _lost(progress)
+    lost_style = f' style="color:{_WARN}"' if progress.lost else ""
+    rows = "".join(
+        f'<tr style="background:none"><td style="text-align:left;padding:0 1em 0 0;'
+        f'font-family:var(--jp-code-font-family,monospace)">{escape(shorten(name, _NAME_WIDTH))}'
+        f'</td><td style="padding:0 .6em 0 0;text-align:right;font-variant-numeric:tabular-nums">'
+        f'{percent(share)}</td><td style="padding:0">{_bar(share, "8em")}</td></tr>'
+        for name, share in progress.top
+    )
+    table = (
+        f'<table style="border-collapse:collapse;margin:4px 0 0;font-size:12px">'
+        f'<caption style="text-align:left;padding:0;color:{_FAINT}">Ops by device time so far'
+        f"</caption><tbody>{rows}</tbody></table>"
+        if rows
+        else ""
+    )
+    # No live region: a screen reader would speak every half second.
+    return (
+        '<div role="group" aria-label="Profile in progress" style="font:13px/1.6 var('
+        '--jp-ui-font-family,system-ui,sans-serif);padding:6px 0">'
+        '<div style="display:flex;flex-wrap:wrap;gap:0 1.6em;font-variant-numeric:tabular-nums">'
+        f"<span>Profiling <strong>{elapsed(progress.elapsed_ns)}</strong></span>{busy}"
+        f"<span>{_joined(_numbers(progress))}</span>"
+        f'<span style="color:{_FAINT}"><span{lost_style}>{lost}</span></span></div>{table}</div>'
+    )
+
+
+def _bar(share: float, width: str) -> str:
+    return (
+        f'<span aria-hidden="true" style="display:inline-block;width:{width};height:.6em;'
+        f'background:{_TRACK}"><span style="display:block;height:100%;background:{_BAR};'
+        f'width:{min(max(share, 0.0), 1.0) * 100:.1f}%"></span></span>'
+    )

@@ -1,0 +1,17 @@
+"""Observe ONNX Runtime sessions: their nodes become ops in every profile.
+
+``%load_ext epprof_nb`` calls `install`; scripts call it themselves. Sessions made from then on
+carry an observer: their graph, results and provider lists stay what they are without it.
+"""
+
+from __future__ import annotations
+
+from epprof_nb.onnxruntime.installation import (
+    disable_profiling,
+    enable_profiling,
+    install,
+    session,
+    uninstall,
+)
+
+__all__ = ["disable_profiling", "enable_profiling", "install", "session", "uninstall"]

@@ -1,0 +1,53 @@
+"""Sessions that capture CUDA graphs: profiled as a whole from their creation.
+
+ONNX Runtime captures a graph in an inner run that a run's own profiler is not told of; a session's
+profiler, on from the start, is. That profile is switched off again at the end of the first
+``epprof_nb`` profile in which the session ran: by then the graph is captured, and a replay fires
+no node events.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.recorders.onnxruntime.sessions import NO_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_OPTION = "enable_cuda_graph"
+_OFF = ("", "0", "false", "none")
+
+
+def captures(providers: Sequence[Any] | None, provider_options: Sequence[Any] | None) -> bool:
+    """Whether the options of a provider ask for CUDA graphs."""
+    options = list(provider_options or ())
+    options += [p[1] for p in providers or () if isinstance(p, tuple) and len(p) == 2]
+    return any(str(o.get(_OPTION, "")).lower() not in _OFF for o in options if isinstance(o, dict))
+
+
+@contextmanager
+def profiled_from_the_start(session: Any) -> Iterator[None]:  # noqa: ANN401
+    """Have the session that is made meanwhile profiled as a whole, without a file.
+
+    Parameters
+    ----------
+    session
+        An ``InferenceSession`` that is being made. The user's options are as they were
+        afterwards, and the session's say what the user asked for.
+    """
+    options = session._sess_options  # noqa: SLF001 - what the session is made from
+    if options is None:
+        from onnxruntime.capi import _pybind_state as binding
+
+        options = binding.get_default_session_options()
+        session._sess_options = options  # noqa: SLF001
+    before = options.enable_profiling, options.profile_file_prefix
+    options.enable_profiling, options.profile_file_prefix = True, NO_FILE
+    try:
+        yield
+    finally:
+        made = session._sess_options  # noqa: SLF001 - the session's own copy, once it is made
+        for each in (options, made):
+            each.enable_profiling, each.profile_file_prefix = before

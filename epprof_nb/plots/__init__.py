@@ -1,1 +1,0 @@
-"""Matplotlib figures of a profile, for papers and slides; see `epprof_nb.plots.figures`."""

@@ -1,0 +1,167 @@
+"""CUPTI's decoded records as tables: names for numbers, one clock, missing ids."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb import _native
+from epprof_nb.core.native_columns import ids, names_of, numbers
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
+from epprof_nb.data.table import Names, Table, distinct
+from epprof_nb.recorders.cupti import layouts as abi
+
+if TYPE_CHECKING:
+    from epprof_nb.core.clock import Calibration
+
+KINDS = ("kernel", "memcpy", "memset", "synchronization")
+"""The native core's numbers of activity kinds (``native/store.h``)."""
+
+
+@cache
+def _demangled(name: str) -> str:
+    return _native.demangle(name)
+
+
+def _times(
+    raw: dict[str, Any], name: str, calibration: Calibration | None
+) -> npt.NDArray[np.int64]:
+    times = numbers(raw, name, np.int64)
+    return times if calibration is None else calibration.apply(times)
+
+
+def activities(
+    raw: dict[str, Any], calibration: Calibration | None, devices: dict[int, int]
+) -> Table:
+    """Kernels, copies, sets and waits; `devices` maps contexts to devices and learns new ones."""
+    kind = numbers(raw, "kind", np.uint8)
+    start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
+    copy = (kind == 1) | (kind == 2)
+    is_copy = kind == 1
+    number = numbers(raw, "type", np.uint8)
+    graph = ids(raw, "graph_id", np.int32)
+    node = ids(raw, "graph_node_id", np.int64)
+    columns: dict[str, npt.NDArray[Any] | Names] = {
+        "kind": Names.from_ids(kind, KINDS),
+        "name": _activity_names(kind, numbers(raw, "name_id", np.uint32), number),
+        "start_ns": start,
+        "end_ns": end,
+        "duration_ns": end - start,
+        "correlation_id": ids(raw, "correlation_id", np.uint32),
+        "bytes": np.where(copy, ids(raw, "bytes", np.int64), MISSING),
+        "copy_kind": Names.from_ids(np.where(is_copy, number, 255), abi.MEMCPY_KINDS),
+        "src_kind": _memory_kinds(numbers(raw, "src_kind", np.uint8), is_copy),
+        "dst_kind": _memory_kinds(numbers(raw, "dst_kind", np.uint8), copy),
+        # CUPTI counts graphs and their nodes from 1: 0 is "not launched by a graph".
+        "graph_id": np.where(graph == 0, MISSING, graph),
+        "graph_node_id": np.where(node == 0, MISSING, node),
+    }
+    for name in (
+        "stream_id", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
+        "block_z", "registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes",
+        "src_device_id", "dst_device_id",
+    ):  # fmt: skip
+        columns[name] = ids(raw, name, np.int32)
+    context = ids(raw, "context_id", np.int32)
+    columns["context_id"] = context
+    columns["device_id"] = _with_devices(ids(raw, "device_id", np.int32), context, devices)
+    return Table(ACTIVITIES, columns)
+
+
+def _with_devices(
+    device: npt.NDArray[np.int64], context: npt.NDArray[np.int64], known: dict[int, int]
+) -> npt.NDArray[np.int64]:
+    """Fill in the device of waits: CUPTI tells only their context.
+
+    `known` maps a context to its device; what the other records say is added to it.
+    """
+    untold = np.flatnonzero(device == MISSING)
+    for c in distinct(context[untold])[0].tolist():
+        if c not in known:
+            told = np.flatnonzero((context == c) & (device != MISSING))
+            if not len(told):
+                continue
+            known[c] = int(device[told[0]])
+        device[untold[context[untold] == c]] = known[c]
+    return device
+
+
+def _memory_kinds(kinds: npt.NDArray[np.uint8], where: npt.NDArray[np.bool_]) -> Names:
+    return Names.from_ids(np.where(where, kinds, 255), abi.MEMORY_KINDS)
+
+
+def _activity_names(
+    kind: npt.NDArray[np.uint8], name_id: npt.NDArray[np.uint32], number: npt.NDArray[np.uint8]
+) -> Names:
+    """A kernel's demangled name; a copy's, set's, wait's or graph launch's type."""
+    kernels = {int(i): _demangled(name) for i, name in names_of(name_id[kind == 0]).items()}
+    first = max(kernels, default=0) + 1  # numbers of the other kinds follow the name ids
+    others = {first + 256 + n: f"memcpy {name}" for n, name in abi.MEMCPY_KINDS.items()}
+    others[first + 2 * 256] = "memset"
+    others |= {first + 3 * 256 + n: name for n, name in abi.SYNCHRONIZATION_TYPES.items()}
+    keys = np.where(kind == 0, name_id, first + kind.astype(np.int64) * 256 + number)
+    return Names.from_ids(keys, kernels | others)
+
+
+def api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    """API calls, where CUPTI recorded them itself (external correlation)."""
+    start, end = (_times(raw, f"api.{c}", calibration) for c in ("start_ns", "end_ns"))
+    runtime = numbers(raw, "api.runtime", np.uint8).astype(np.int64)
+    key = (runtime + 1) << 32 | numbers(raw, "api.cbid", np.uint32)
+    names = {
+        int(k): _native.cupti_callback_name(int(k) >> 32, int(k) & 0xFFFFFFFF) or f"cbid {k}"
+        for k in np.unique(key)
+    }
+    return Table(
+        API_CALLS,
+        {
+            "domain": Names.from_ids(runtime, ("driver", "runtime")),
+            "name": Names.from_ids(key, names),
+            "thread_id": ids(raw, "api.thread_id", np.uint32),
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+            "correlation_id": ids(raw, "api.correlation_id", np.uint32),
+            "return_value": numbers(raw, "api.return_value", np.int32),
+        },
+    )
+
+
+def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    """Allocations and releases."""
+    return Table(
+        MEMORY,
+        {
+            "operation": Names.from_ids(
+                numbers(raw, "memory.operation", np.uint32), abi.MEMORY_OPERATIONS
+            ),
+            "memory_kind": Names.from_ids(
+                numbers(raw, "memory.memory_kind", np.uint32), abi.MEMORY_KINDS
+            ),
+            "address": ids(raw, "memory.address", np.uint64),
+            "bytes": ids(raw, "memory.bytes", np.uint64),
+            "time_ns": _times(raw, "memory.time_ns", calibration),
+            "device_id": ids(raw, "memory.device_id", np.int32),
+            "context_id": ids(raw, "memory.context_id", np.int32),
+            "stream_id": ids(raw, "memory.stream_id", np.int32),
+            "correlation_id": ids(raw, "memory.correlation_id", np.uint32),
+        },
+    )
+
+
+def overhead(raw: dict[str, Any], calibration: Calibration | None) -> Table:
+    """CUPTI's own overhead."""
+    start, end = (_times(raw, f"overhead.{c}", calibration) for c in ("start_ns", "end_ns"))
+    return Table(
+        OVERHEAD,
+        {
+            "kind": Names.from_ids(numbers(raw, "overhead.kind", np.uint32), abi.OVERHEAD_KINDS),
+            "thread_id": ids(raw, "overhead.thread_id", np.uint32),
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+        },
+    )

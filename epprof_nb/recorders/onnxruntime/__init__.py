@@ -1,0 +1,1 @@
+"""The ONNX Runtime recorder: observed sessions, their runs and nodes."""

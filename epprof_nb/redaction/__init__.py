@@ -1,0 +1,1 @@
+"""Copies of profiles without source, paths, host names or shapes."""

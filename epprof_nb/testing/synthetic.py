@@ -1,0 +1,301 @@
+"""Profiles made up, for tests, benchmarks and demonstrations of scale; nothing is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
+from epprof_nb.data.table import Names, Table, concat
+from epprof_nb.profiles import Profile
+from epprof_nb.testing.training_loop import SOURCE, Step
+
+_Int = npt.NDArray[np.int64]
+
+_CELL = "In[3]"
+_MAIN_THREAD = 41_200
+_FIRST_CORRELATION = 1_001
+_FIRST_STEP_OP = 6
+_CALL_NS, _LATENCY_NS, _SETUP_NS, _PRINT_NS = 4_000, 2_500, 60_000_000, 300_000
+
+_CALLS = {
+    "memcpy HtoD": "cuMemcpyHtoDAsync_v2",
+    "memcpy DtoH": "cuMemcpyDtoHAsync_v2",
+    "memset": "cuMemsetD8Async",
+    "context_synchronize": "cuCtxSynchronize",
+}
+_READ = {"memcpy HtoD": "pinned", "memcpy DtoH": "device"}
+_WRITTEN = {"memcpy HtoD": "device", "memcpy DtoH": "pageable", "memset": "device"}
+
+
+def synthetic_profile(
+    activities: int = 1_000_000, seed: int = 0, streams: int = 4, threads: int = 2
+) -> Profile:
+    """Make up the profile of a training loop.
+
+    Parameters
+    ----------
+    activities
+        Number of activities; every one has its API call. There is one op to about seven.
+    seed
+        Seed of the durations and pauses: the same arguments give the same profile.
+    streams
+        Streams that the activities spread over, at least 1.
+    threads
+        Threads that launch, at least 1: the main thread and, where there are more, workers that
+        launch the backward pass, whose activities are attributed to the cell's statement.
+
+    Returns
+    -------
+    profile
+        Statements nested in a loop, ranges in statements, kernels, copies, sets and waits, with
+        idle stretches of milliseconds in between. No two activities of a stream overlap; few
+        have no op.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are too small.
+    """
+    if activities < 0 or streams < 1 or threads < 1:
+        raise ValueError(
+            "activities must be at least 0, streams and threads at least 1, not "
+            f"{activities}, {streams} and {threads}"
+        )
+    step = Step(streams)
+    steps = -(-activities // len(step.launches))
+    clock = _Clock(step, steps, np.random.default_rng(seed))
+    rows = _Rows(step, steps, activities, threads)
+    device, calls = _activities(step, clock, rows), _api_calls(step, clock, rows)
+    return Profile(
+        {"ops": _ops(step, clock), "activities": device, "api_calls": calls},
+        _info(clock.wall_ns, device),
+        {_CELL: SOURCE},
+    )
+
+
+class _Clock:
+    """When everything happens, nanoseconds; arrays of shape ``(steps, launches of a step)``."""
+
+    def __init__(self, step: Step, steps: int, rng: np.random.Generator) -> None:
+        width = len(step.launches)
+        stream = step.column("stream")
+        jitter = rng.random((steps, width), np.float32)
+        duration = (step.column("duration_ns") * (0.85 + 0.3 * jitter)).astype(np.int64)
+        # A call takes 4 us and what is between two calls at least as much: ops fit in between.
+        pitch = 2 * _CALL_NS + (2_000 * rng.random((steps, width), np.float32)).astype(np.int64)
+        pause = np.where(rng.random(steps) < 0.03, rng.integers(2_000_000, 8_000_000, steps), 9_000)
+        call = pause[:, None] + np.cumsum(pitch, axis=1)
+        end = call + _CALL_NS
+        for one in np.unique(stream[stream != MISSING]):
+            lane = np.flatnonzero(stream == one)
+            done = np.cumsum(duration[:, lane], axis=1)
+            # In order: an activity starts when it has been launched and the one before has ended.
+            ready = call[:, lane] + _LATENCY_NS - (done - duration[:, lane])
+            end[:, lane] = done + np.maximum.accumulate(ready, axis=1)
+        # The step's last activity is its wait: for everything before it.
+        duration[:, -1] = np.maximum(end.max(axis=1), call[:, -1] + _CALL_NS) - call[:, -1]
+        end[:, -1] = call[:, -1] + duration[:, -1]
+        length = end[:, -1] + 2 * _CALL_NS
+        self.step_start = _SETUP_NS + np.cumsum(length) - length
+        origin = self.step_start[:, None]
+        self.loop_end = _SETUP_NS + int(length.sum()) + _CALL_NS
+        self.wall_ns = self.loop_end + _PRINT_NS
+        self.duration, self.end = duration, end + origin
+        self.start = self.end - duration
+        self.call_start = call + origin
+        self.call_end = self.call_start + _CALL_NS
+        self.call_end[:, -1] = self.end[:, -1] + 1_000
+
+
+class _Rows:
+    """Which op, thread and attribution each activity has, and its API call too."""
+
+    def __init__(self, step: Step, steps: int, count: int, threads: int) -> None:
+        self.count, self.steps = count, steps
+        worker = step.column("worker") * (threads > 1)
+        thread = _MAIN_THREAD + worker * (1 + np.arange(len(worker)) % max(threads - 1, 1))
+        ops = _FIRST_STEP_OP + np.arange(steps)[:, None] * len(step.ops) + step.column("op")
+        self.op_id = ops.reshape(-1)[:count]
+        self.thread_id = self.tile(thread)
+        self.attribution = self.tile(worker.astype(np.int32))
+        # Now and then a library works on a thread of its own, for no op.
+        stray = np.arange(1_999, count, 2_003)
+        stray = stray[self.tile(step.column("stream"))[stray] != MISSING]
+        self.op_id[stray] = MISSING
+        self.thread_id[stray] = _MAIN_THREAD + threads
+        self.attribution[stray] = 2
+        self.correlation_id = _FIRST_CORRELATION + np.arange(count)
+
+    def tile(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Repeat a value a launch for every step."""
+        return np.tile(values, self.steps)[: self.count]
+
+    def names(self, names: Names) -> Names:
+        """Repeat a name a launch for every step."""
+        return Names(self.tile(names.codes), names.categories)
+
+    def cut(self, values: _Int) -> _Int:
+        """Turn a value a step and launch into a value an activity."""
+        return values.reshape(-1)[: self.count]
+
+
+def _activities(step: Step, clock: _Clock, rows: _Rows) -> Table:
+    kind = step.names("kind")
+    kernel = kind.equals("kernel")
+    stream = step.column("stream")
+    # Stream ids as CUPTI gives them: 7 is the default stream's.
+    stream_id = np.select([stream == MISSING, stream == 0], [MISSING, 7], stream + 12)
+    names = [launch["name"] for launch in step.launches]
+    copies = Names.of([name.removeprefix("memcpy ") if name in _READ else None for name in names])
+    one = np.ones(len(names), np.int64)
+    of_kernel = {
+        name: rows.tile(np.where(kernel, values, MISSING))
+        for name, values in {
+            "grid_x": step.column("grid", 1),
+            "grid_y": one,
+            "grid_z": one,
+            "block_x": step.column("block", 256),
+            "block_y": one,
+            "block_z": one,
+            "registers_per_thread": 64 * one,
+            "static_shared_bytes": 0 * one,
+            "dynamic_shared_bytes": step.column("block", 256) * 64,
+        }.items()
+    }
+    return Table(
+        ACTIVITIES,
+        {
+            "kind": rows.names(kind),
+            "name": rows.names(Names.of(names)),
+            "device_id": np.zeros(rows.count, np.int64),
+            "context_id": np.ones(rows.count, np.int64),
+            "stream_id": rows.tile(stream_id),
+            "start_ns": rows.cut(clock.start),
+            "end_ns": rows.cut(clock.end),
+            "duration_ns": rows.cut(clock.duration),
+            "correlation_id": rows.correlation_id,
+            "op_id": rows.op_id,
+            "attribution": Names(rows.attribution, ("stack", "cell", "none")),
+            "thread_id": rows.thread_id,
+            "bytes": rows.tile(step.column("size", MISSING)),
+            "copy_kind": rows.names(copies),
+            "src_kind": rows.names(Names.of([_READ.get(name) for name in names])),
+            "dst_kind": rows.names(Names.of([_WRITTEN.get(name) for name in names])),
+            **of_kernel,
+        },
+    )
+
+
+def _api_calls(step: Step, clock: _Clock, rows: _Rows) -> Table:
+    start, end = rows.cut(clock.call_start), rows.cut(clock.call_end)
+    calls = Names.of([_CALLS.get(launch["name"], "cuLaunchKernel") for launch in step.launches])
+    return Table(
+        API_CALLS,
+        {
+            "domain": Names.constant("driver", rows.count),
+            "name": rows.names(calls),
+            "thread_id": rows.thread_id,
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+            "correlation_id": rows.correlation_id,
+            # A worker's own op stack is empty: only the join finds the statement that waited.
+            "op_id": np.where(rows.attribution == 0, rows.op_id, MISSING),
+        },
+    )
+
+
+def _ops(step: Step, clock: _Clock) -> Table:
+    """Build the ops: the cell and the statements outside the loop, and those of every step."""
+    steps, width = len(clock.step_start), len(step.ops)
+    cell, loop, last = 1, _FIRST_STEP_OP - 1, _FIRST_STEP_OP + steps * width
+    text = SOURCE.splitlines()
+    times = [0, 100_000, 45_000_000, 59_000_000, 59_500_000, clock.loop_end]
+    until = [clock.wall_ns, *times[2:5], clock.loop_end, clock.wall_ns - 1_000]
+    outside = _op_table(
+        np.array([cell, 2, 3, 4, loop, last]),
+        np.array([MISSING, cell, cell, cell, cell, cell]),
+        np.array([MISSING, 1, 2, 3, 4, len(text)]),
+        texts=(Names.of([_CELL, *text[:4], text[-1]]), Names.of([None] * 6)),
+        times=(np.array(times), np.array(until)),
+    )
+    ids = _FIRST_STEP_OP + np.arange(steps)[:, None] * width + np.arange(width)
+    parent = np.array([op["parent"] for op in step.ops])
+    # An op opens a little before its first call, the outer ones sooner.
+    margin = np.array([1_500 - 300 * op["depth"] for op in step.ops])
+    inside = _op_table(
+        ids.reshape(-1),
+        np.where(parent == MISSING, loop, ids[:, :1] + parent).reshape(-1),
+        np.tile([op["line"] for op in step.ops], steps),
+        texts=(
+            _tile_names([op["name"] for op in step.ops], steps),
+            _tile_names([op["args"] for op in step.ops], steps),
+        ),
+        times=(
+            (clock.call_start[:, [op["first"] for op in step.ops]] - margin).reshape(-1),
+            (clock.call_end[:, [op["last"] for op in step.ops]] + margin).reshape(-1),
+        ),
+    )
+    return concat([outside.take(np.arange(5)), inside, outside.take(np.arange(5, 6))])
+
+
+def _op_table(
+    op_id: _Int, parent: _Int, line: _Int, *, texts: tuple[Names, Names], times: tuple[_Int, _Int]
+) -> Table:
+    """Build a table of ops; ``texts`` is their names and arguments, ``times`` starts and ends."""
+    statement = line != MISSING
+    # 0: the cell, 1: a statement, 2: a range.
+    role = np.where(statement, 1, np.where(op_id == 1, 0, 2)).astype(np.int32)
+    count = len(op_id)
+    return Table(
+        OPS,
+        {
+            "op_id": op_id,
+            "parent_op_id": parent,
+            "name": texts[0],
+            "op_type": Names(role, ("cell", "line", "range")),
+            "category": Names(np.where(role == 2, 1, 0).astype(np.int32), ("cell", "user")),
+            "source": Names(np.where(role == 2, 1, 0).astype(np.int32), ("cell", "range")),
+            "thread_id": np.full(count, _MAIN_THREAD),
+            "start_ns": times[0],
+            "end_ns": times[1],
+            "duration_ns": times[1] - times[0],
+            "count": np.ones(count, np.int64),
+            "cell": Names(np.where(statement, 0, MISSING).astype(np.int32), (_CELL,)),
+            "line": line,
+            "end_line": np.select([line == 4, line == 7], [12, 9], line),
+            "status": Names.constant("complete", count),
+            "args": texts[1],
+        },
+    )
+
+
+def _tile_names(names: list[str | None], times: int) -> Names:
+    encoded = Names.of(names)
+    return Names(np.tile(encoded.codes, times), encoded.categories)
+
+
+def _info(wall_ns: int, activities: Table) -> dict[str, Any]:
+    """Fill in what a session would say about such a recording."""
+
+    def counts(column: str, names: tuple[str, ...]) -> dict[str, int]:
+        found = activities.names(column)
+        return {name: int(np.count_nonzero(found.equals(name))) for name in names}
+
+    kinds = counts("kind", ("kernel", "memcpy", "memset", "synchronization"))
+    return {
+        "format": 1,
+        "wall_ns": wall_ns,
+        "cell": _CELL,
+        "devices": [{"device_id": 0, "name": "made-up device", "kind": "cuda"}],
+        "detail": "default",
+        "recorded": {"launched": kinds, "shown": dict(kinds), "lost": {}},
+        "attribution": counts("attribution", ("stack", "cell", "none")),
+        "profiling_cost": {"ns": wall_ns // 25, "share": 0.04},
+        "notes": ["This profile is made up: nothing was recorded."],
+        "error": None,
+        "versions": {"epprof_nb": "0.1.0", "numpy": np.__version__},
+    }

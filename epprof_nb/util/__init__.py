@@ -1,0 +1,1 @@
+"""Text formatting, caching and progress helpers that know nothing of profiles."""

@@ -1,0 +1,1 @@
+"""Answers to the viewer's questions about a profile."""

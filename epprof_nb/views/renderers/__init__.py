@@ -1,0 +1,1 @@
+"""Static forms of a view: HTML, PNG and text."""

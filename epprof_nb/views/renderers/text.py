@@ -1,0 +1,32 @@
+"""The profile as plain text: the summary and the ops with the most device time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.util.format import duration, percent, shorten
+
+if TYPE_CHECKING:
+    from epprof_nb.views.view_model import Prepared
+
+_NAME_WIDTH = 48
+
+
+def as_text(prepared: Prepared, *, rows: int = 12) -> str:
+    """Return the summary, the findings and a table of the `rows` ops with the most device time."""
+    lines = [prepared.summary.line, *(f"  {finding.text}" for finding in prepared.findings)]
+    frame = prepared.by_op
+    shown = frame[frame["device_ns"] > 0].head(rows)
+    if len(shown):
+        head = f"{'op':<{_NAME_WIDTH}} {'device':>9} {'share':>6} {'count':>7} {'kernels':>8}"
+        lines += ["", head]
+    for row in shown.to_dict("records"):
+        name = shorten(str(row["name"]), _NAME_WIDTH)
+        lines.append(
+            f"{name:<{_NAME_WIDTH}} {duration(row['device_ns']):>9} {percent(row['share']):>6} "
+            f"{row['count']:>7,} {row['kernels']:>8,}"
+        )
+    left = int((frame["device_ns"] > 0).sum()) - len(shown)
+    if left > 0:
+        lines.append(f"({left:,} more ops)")
+    return "\n".join(lines)

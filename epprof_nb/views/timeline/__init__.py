@@ -1,0 +1,1 @@
+"""Lanes, rows and levels of detail of the timeline."""
