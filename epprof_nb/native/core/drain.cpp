@@ -1,0 +1,196 @@
+#include "core/drain.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "core/op_stack.h"
+#include "core/suspended_ops.h"
+
+namespace epprof {
+namespace {
+
+struct Ops {
+  std::vector<uint64_t> op_id, parent, thread;
+  std::vector<int64_t> start, end, duration, suspended;
+  std::vector<uint32_t> name, meta, count;
+  std::vector<uint16_t> category, flags;
+  int64_t now = 0;
+  bool open_too = false;
+  uint64_t lost = 0;
+  uint64_t tid = 0;
+
+  void reserve(size_t more) {
+    size_t n = op_id.size() + more;
+    for (auto* column : {&op_id, &parent, &thread}) column->reserve(n);
+    for (auto* column : {&start, &end, &duration, &suspended}) column->reserve(n);
+    for (auto* column : {&name, &meta, &count}) column->reserve(n);
+    for (auto* column : {&category, &flags}) column->reserve(n);
+  }
+
+  void add(const OpRecord& r) {
+    op_id.push_back(r.op_id);
+    parent.push_back(r.parent);
+    start.push_back(r.start);
+    end.push_back(r.end);
+    duration.push_back(r.duration);
+    suspended.push_back(r.suspended);
+    name.push_back(r.name);
+    meta.push_back(r.meta);
+    count.push_back(r.count);
+    category.push_back(r.category);
+    flags.push_back(r.flags);
+    thread.push_back(tid);
+  }
+
+  void add_open(const Entry& e) {
+    if (!e.op_id) return;
+    auto flags = uint16_t(kOpOpen | (e.row ? kOpCoalesced : 0));
+    add({e.op_id, e.parent, e.start, now, now - e.start - e.suspended, e.suspended, e.name, e.meta, 1,
+         e.category, flags});
+  }
+
+  void add_row(LineRow& row) {
+    if (!row.count) return;
+    const Statement* s = statement(row.key);
+    add({row.op_id, row.parent, row.first_start, row.last_end, row.duration, row.suspended,
+         s ? s->name : 0, row.key, row.count, kStatement, kOpCoalesced});
+    row.count = 0;
+    row.duration = row.suspended = 0;
+  }
+};
+
+struct Launches {
+  std::vector<uint64_t> correlation, op, thread;
+  std::vector<int64_t> start, end;
+  std::vector<uint32_t> name;
+  std::vector<int32_t> result;
+  std::vector<uint16_t> flags, domain;
+  uint64_t lost = 0;
+
+  void reserve(size_t more) {
+    size_t n = correlation.size() + more;
+    for (auto* column : {&correlation, &op, &thread}) column->reserve(n);
+    for (auto* column : {&start, &end}) column->reserve(n);
+    for (auto* column : {&flags, &domain}) column->reserve(n);
+    name.reserve(n);
+    result.reserve(n);
+  }
+
+  void add(const LaunchRecord& r, uint64_t tid) {
+    correlation.push_back(r.correlation);
+    op.push_back(r.op);
+    start.push_back(r.start);
+    end.push_back(r.end);
+    name.push_back(r.name);
+    result.push_back(r.result);
+    flags.push_back(r.flags);
+    domain.push_back(r.domain);
+    thread.push_back(tid);
+  }
+};
+
+}  // namespace
+}  // namespace epprof
+
+using namespace epprof;
+
+extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost) {
+  Ops ops;
+  ops.now = end_ns;
+  ops.open_too = open_too != 0;
+  for_each_thread(
+      [](ThreadState* t, void* data) {
+        auto& ops = *static_cast<Ops*>(data);
+        Guard guard(t);
+        ops.tid = t->tid;
+        t->ended_drained = t->ended.load(std::memory_order_acquire);  // nothing comes after this
+        ops.reserve(t->ops.pending());
+        t->ops.take(op_pool, [&](const OpRecord& r) { ops.add(r); });
+        ops.lost += t->ops.lost.exchange(0);
+        if (t->epoch != epoch.load()) return;
+        for (LineRow& row : t->lines.rows) ops.add_row(row);
+        if (!ops.open_too) return;
+        for (uint32_t i = 0; i < t->depth; i++) ops.add_open(t->stack[i]);
+      },
+      &ops);
+  if (open_too) {
+    ops.tid = 0;  // on no thread's stack now
+    for_each_suspended(
+        [](const Entry& e, void* data) {
+          auto& ops = *static_cast<Ops*>(data);
+          Entry awake = e;
+          awake.suspended += ops.now - e.suspended_at;
+          ops.add_open(awake);
+        },
+        &ops);
+  }
+  *lost = ops.lost;
+  auto* columns = new Columns;
+  columns->add("op_id", std::move(ops.op_id));
+  columns->add("parent_op_id", std::move(ops.parent));
+  columns->add("start_ns", std::move(ops.start));
+  columns->add("end_ns", std::move(ops.end));
+  columns->add("duration_ns", std::move(ops.duration));
+  columns->add("suspended_ns", std::move(ops.suspended));
+  columns->add("name_id", std::move(ops.name));
+  columns->add("meta", std::move(ops.meta));
+  columns->add("count", std::move(ops.count));
+  columns->add("category", std::move(ops.category));
+  columns->add("flags", std::move(ops.flags));
+  columns->add("thread_id", std::move(ops.thread));
+  return columns;
+}
+
+extern "C" ep_columns* ep_drain_launches(uint64_t* lost) {
+  Launches all;
+  for_each_thread(
+      [](ThreadState* t, void* data) {
+        auto& all = *static_cast<Launches*>(data);
+        // The call in progress first: if it ends meanwhile, its record follows and replaces this.
+        uint64_t correlation = t->call_correlation.load(std::memory_order_acquire);
+        LaunchRecord call{correlation, t->call_op, t->call_start, t->call_start, t->call_name, 0,
+                          uint16_t(t->call_flags | kStillInCall), kDriver};
+        bool whole = t->call_correlation.load(std::memory_order_acquire) == correlation;
+        if (correlation && whole && !t->internal) all.add(call, t->tid);
+        all.reserve(t->launches.pending() + 1);
+        t->launches.take(launch_pool, [&](const LaunchRecord& r) { all.add(r, t->tid); });
+        all.lost += t->launches.lost.exchange(0);
+      },
+      &all);
+  reap_threads();
+  *lost = all.lost;
+  auto* columns = new Columns;
+  columns->add("correlation_id", std::move(all.correlation));
+  columns->add("op_id", std::move(all.op));
+  columns->add("start_ns", std::move(all.start));
+  columns->add("end_ns", std::move(all.end));
+  columns->add("name_id", std::move(all.name));
+  columns->add("return_value", std::move(all.result));
+  columns->add("flags", std::move(all.flags));
+  columns->add("domain", std::move(all.domain));
+  columns->add("thread_id", std::move(all.thread));
+  return columns;
+}
+
+extern "C" size_t ep_columns_count(const ep_columns* columns) { return columns->columns.size(); }
+
+extern "C" const char* ep_columns_name(const ep_columns* columns, size_t i) {
+  return columns->columns[i].name;
+}
+
+extern "C" size_t ep_columns_bytes(const ep_columns* columns, size_t i) {
+  size_t bytes = 0;
+  for (const Columns::Part& part : columns->columns[i].parts) bytes += part.bytes;
+  return bytes;
+}
+
+extern "C" void ep_columns_copy(const ep_columns* columns, size_t i, void* to) {
+  auto* at = static_cast<unsigned char*>(to);
+  for (const Columns::Part& part : columns->columns[i].parts) {
+    if (part.bytes) memcpy(at, part.data, part.bytes);
+    at += part.bytes;
+  }
+}
+
+extern "C" void ep_columns_free(ep_columns* columns) { delete columns; }

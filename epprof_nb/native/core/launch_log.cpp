@@ -1,0 +1,93 @@
+#include "core/launch_log.h"
+
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/op_stack.h"
+
+namespace epprof {
+
+std::atomic<bool> recording_launches{false};
+
+namespace {
+
+std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
+
+// CPU time a thread of this process has used, by Linux's per-thread clock (see
+// clock_getcpuclockid and the kernel's posix-timers.h: CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
+int64_t cpu_time(uint64_t tid) {
+  struct timespec used;
+  auto clock = clockid_t((~clockid_t(tid) << 3) | 4 | 2);
+  if (clock_gettime(clock, &used) != 0) return -1;
+  return int64_t(used.tv_sec) * 1000000000 + used.tv_nsec;
+}
+
+// The op a launch is tagged with: the one open on this thread, or else (kNoOp) the one open on
+// the cell's thread, with evidence whether that thread waits. A thread that waits uses no CPU time
+// from one of our launches to the next, and its stack does not move.
+uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
+  if (t->epoch == epoch.load(std::memory_order_relaxed) && t->top_op) return t->top_op;
+  ThreadState* cell = cell_thread.load(std::memory_order_acquire);
+  if (!cell || cell == t) return kNoOp;
+  uint64_t moves = cell->moves.load(std::memory_order_relaxed);
+  uint64_t op = cell->top_op.load(std::memory_order_relaxed);
+  int64_t cpu = cpu_time(cell->tid);
+  if (moves == t->cell_moves && cpu >= 0) {
+    *flags |= (cpu - t->cell_cpu) * 8 <= now - t->cell_wall ? kCellWaited : kCellRan;
+  }
+  t->cell_moves = moves;
+  t->cell_cpu = cpu;
+  t->cell_wall = now;
+  return kNoOp | op;
+}
+
+void write(ThreadState* t, uint64_t correlation, uint64_t op, int64_t start, int64_t end,
+           uint32_t name, int32_t result, uint16_t flags, uint16_t domain) {
+  if (LaunchRecord* record = t->launches.begin(launch_pool)) {
+    *record = {correlation, op, start, end, name, result, flags, domain};
+    t->launches.commit();
+  }
+}
+
+}  // namespace
+
+void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, int64_t now) {
+  t->node_created = false;
+  t->call_flags = 0;
+  t->call_op = launch_op(t, now, &t->call_flags);
+  t->call_start = now;
+  t->call_name = name;
+  t->call_correlation.store(correlation, std::memory_order_release);
+}
+
+void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int64_t start, int32_t result,
+               uint16_t domain) {
+  // A call made inside another one (a runtime call's driver call) has taken the place of the
+  // outer one by then: the outer one's op is the stack's, still the same.
+  bool outermost = t->call_correlation.load(std::memory_order_relaxed) == correlation;
+  int64_t now = ep_now_ns();
+  uint16_t flags = t->call_flags;
+  uint64_t op = t->call_op;
+  if (!outermost || t->call_start != start) {
+    flags = 0;
+    op = launch_op(t, now, &flags);
+  }
+  flags |= uint16_t((t->node_created ? kCaptured : 0) | (t->internal ? kOurOwn : 0));
+  write(t, correlation, op, start, now, name, result, flags, domain);
+  t->call_correlation.store(0, std::memory_order_release);
+}
+
+void log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
+  if (!recording_launches.load(std::memory_order_relaxed)) return;
+  ThreadState* t = this_thread();
+  if (!t) return;
+  uint16_t flags = 0;
+  uint64_t op = launch_op(t, start, &flags);
+  write(t, correlation, op, start, end, name, 0, flags, kHost);
+}
+
+uint64_t next_host_correlation() {
+  return host_correlations.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace epprof

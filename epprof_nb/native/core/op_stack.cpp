@@ -1,0 +1,321 @@
+#include "core/op_stack.h"
+
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/suspended_ops.h"
+
+namespace epprof {
+
+std::atomic<bool> recording_ops{false};
+void (*on_push)(uint64_t) = nullptr;
+void (*on_pop)() = nullptr;
+
+namespace {
+
+std::atomic<uint64_t> id_blocks{1};
+constexpr uint64_t kIdsPerBlock = 4096;
+
+void put(ThreadState* t, const Entry& entry) {
+  if (t->depth == kMaxDepth) {
+    t->overflow++;  // deeper work is attributed to the deepest op that found room
+    return;
+  }
+  t->stack[t->depth++] = entry;
+  if (entry.op_id) {
+    t->top_op = entry.op_id;
+    if (on_push) on_push(entry.op_id);
+  }
+}
+
+void pop_top(ThreadState* t, int64_t now) {
+  Entry& entry = t->stack[t->depth - 1];
+  if (entry.op_id) close_entry(t, entry, now);
+  t->depth--;
+  refresh_top(t);
+  if (entry.op_id && on_pop) on_pop();
+}
+
+// Takes the entry at `index` out of the middle; what is above stays open.
+void remove(ThreadState* t, uint32_t index, int64_t now) {
+  if (index + 1 == t->depth) {
+    pop_top(t, now);
+    return;
+  }
+  close_entry(t, t->stack[index], now);
+  memmove(&t->stack[index], &t->stack[index + 1], (t->depth - index - 1) * sizeof(Entry));
+  t->depth--;
+  refresh_top(t);
+}
+
+bool inside(uint32_t key, uint32_t ancestor) {
+  for (int64_t k = key; k >= 0;) {
+    const Statement* s = statement(uint32_t(k));
+    k = s ? s->parent : -1;
+    if (k == int64_t(ancestor)) return true;
+  }
+  return false;
+}
+
+// An op ends while statements begun inside it are still open (an exception left them): end those
+// too, but not statements that merely follow the one that opened it.
+void close_statements_inside(ThreadState* t, uint32_t index, int64_t now) {
+  int64_t opener = -1;
+  for (uint32_t i = index; i-- > 0;) {
+    if (t->stack[i].kind == EntryKind::scope) break;
+    if (t->stack[i].kind == EntryKind::statement) {
+      opener = t->stack[i].meta;
+      break;
+    }
+  }
+  while (t->depth > index + 1) {
+    const Entry& top = t->stack[t->depth - 1];
+    if (top.kind != EntryKind::statement) return;
+    if (opener >= 0 && !inside(top.meta, uint32_t(opener))) return;
+    pop_top(t, now);
+  }
+}
+
+bool pop_at(ThreadState* t, uint32_t index) {
+  int64_t now = ep_now_ns();
+  if (index + 1 < t->depth) close_statements_inside(t, index, now);
+  remove(t, index, now);
+  return true;
+}
+
+template <typename Match>
+bool pop_where(Match match) {
+  ThreadState* t = stack_thread();
+  if (!t) return false;
+  {
+    Guard guard(t);
+    for (uint32_t i = t->depth; i-- > 0;) {
+      if (t->stack[i].kind == EntryKind::op && match(t->stack[i])) return pop_at(t, i);
+    }
+    if (t->overflow) {
+      t->overflow--;
+      return true;
+    }
+  }
+  return close_suspended(t, match);
+}
+
+void open_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
+  Entry entry{};
+  entry.kind = EntryKind::statement;
+  entry.category = kStatement;
+  entry.meta = key;
+  entry.name = name;
+  entry.start = now;
+  entry.parent = t->top_op;
+  entry.frame = t->depth ? t->stack[t->depth - 1].frame : 0;
+  uint32_t at = t->lines.find(entry.parent, key);
+  LineRow& row = t->lines.rows[at];
+  if (row.seen < limits.line_repeats && t->statement_rows < limits.line_rows && !row.op_id) {
+    row.seen++;
+    t->statement_rows++;
+    entry.op_id = new_op_id(t);
+  } else {
+    if (!row.op_id) row.op_id = new_op_id(t);
+    entry.op_id = row.op_id;
+    entry.row = at + 1;
+  }
+  put(t, entry);
+}
+
+// Index of the topmost entry of `owner`, with `tag` unless that is null; UINT32_MAX: none.
+uint32_t find_event(const ThreadState* t, const void* owner, const uint32_t* tag) {
+  for (uint32_t i = t->depth; i-- > 0;) {
+    const Entry& entry = t->stack[i];
+    if (entry.owner == owner && (!tag || entry.meta == *tag)) return i;
+  }
+  return UINT32_MAX;
+}
+
+}  // namespace
+
+uint64_t new_op_id(ThreadState* t) {
+  if (t->next_id == t->last_id) {
+    uint64_t block = id_blocks.fetch_add(1, std::memory_order_relaxed);
+    t->next_id = (block - 1) * kIdsPerBlock + 1;  // 0 is no op
+    t->last_id = block * kIdsPerBlock + 1;
+  }
+  return t->next_id++;
+}
+
+void refresh_top(ThreadState* t) {
+  for (uint32_t i = t->depth; i-- > 0;) {
+    if (t->stack[i].op_id) {
+      t->top_op = t->stack[i].op_id;
+      return;
+    }
+  }
+  t->top_op = 0;
+}
+
+void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
+  if (!entry.op_id) return;
+  int64_t duration = now - entry.start - entry.suspended;
+  if (entry.row && entry.row != kForeignRow) {
+    LineRow& row = t->lines.rows[entry.row - 1];
+    if (!row.count || entry.start < row.first_start) row.first_start = entry.start;
+    row.last_end = now;
+    row.duration += duration;
+    row.suspended += entry.suspended;
+    row.count++;
+    return;
+  }
+  if (OpRecord* record = t->ops.begin(op_pool)) {
+    uint16_t flags = entry.row ? kOpCoalesced : 0;
+    *record = {entry.op_id,     entry.parent, entry.start, now,            duration,
+               entry.suspended, entry.name,   entry.meta,  1, entry.category, flags};
+    t->ops.commit();
+  }
+}
+
+ThreadState* stack_thread() {
+  if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
+  ThreadState* t = this_thread();
+  uint64_t now = epoch.load(std::memory_order_relaxed);
+  if (t && t->epoch != now) {
+    Guard guard(t);
+    t->epoch = now;
+    t->depth = t->overflow = t->statement_rows = 0;
+    t->top_op = 0;
+    t->lines.clear();
+  }
+  return t;
+}
+
+uint64_t push_op(uint32_t name, uint16_t category, uint32_t meta, const void* owner,
+                 uint64_t frame) {
+  ThreadState* t = stack_thread();
+  if (!t) return 0;
+  Guard guard(t);
+  Entry entry{};
+  entry.kind = EntryKind::op;
+  entry.category = category;
+  entry.meta = meta;
+  entry.name = name;
+  entry.owner = owner;
+  entry.parent = t->top_op;
+  entry.frame = frame;
+  entry.op_id = new_op_id(t);
+  entry.start = ep_now_ns();
+  put(t, entry);
+  return entry.op_id;
+}
+
+bool pop_op(uint64_t op_id) {
+  return pop_where([op_id](const Entry& entry) { return entry.op_id == op_id; });
+}
+
+bool pop_owner(const void* owner) {
+  return pop_where([owner](const Entry& entry) { return entry.owner == owner; });
+}
+
+uint64_t top_op() {
+  ThreadState* t = stack_thread();
+  return t ? t->top_op.load(std::memory_order_relaxed) : 0;
+}
+
+uint64_t push_event(const void* owner, uint32_t tag, uint64_t above, uint32_t name,
+                    uint16_t category) {
+  ThreadState* t = stack_thread();
+  if (!t) return 0;
+  Guard guard(t);
+  Entry entry{};
+  entry.kind = EntryKind::op;
+  entry.category = category;
+  entry.name = name;
+  entry.meta = tag;
+  entry.owner = owner;
+  entry.parent = t->top_op;
+  if (above && find_event(t, owner, nullptr) == UINT32_MAX) entry.parent = above;
+  entry.op_id = new_op_id(t);
+  entry.start = ep_now_ns();
+  put(t, entry);
+  return entry.op_id;
+}
+
+bool event_open(const void* owner, uint32_t tag) {
+  ThreadState* t = stack_thread();
+  return t && find_event(t, owner, &tag) != UINT32_MAX;
+}
+
+void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  Guard guard(t);
+  uint32_t index = find_event(t, owner, &tag);
+  if (index == UINT32_MAX) return;
+  // The owner's events nest: one above that was not ended was left by an error.
+  for (uint32_t i = t->depth; i-- > index + 1;) {
+    if (t->stack[i].owner == owner) remove(t, i, end.at_ns);
+  }
+  Entry& entry = t->stack[index];
+  entry.name = end.name;
+  entry.category = end.category;
+  entry.meta = end.meta;
+  remove(t, index, end.at_ns);
+}
+
+void line(uint32_t key) {
+  ThreadState* t = stack_thread();
+  const Statement* s = t ? statement(key) : nullptr;
+  if (!s) return;
+  Guard guard(t);
+  int64_t now = ep_now_ns();
+  while (t->depth) {
+    const Entry& top = t->stack[t->depth - 1];
+    if (top.kind != EntryKind::statement || int64_t(top.meta) == s->parent) break;
+    pop_top(t, now);
+  }
+  open_statement(t, key, s->name, now);
+}
+
+void back(uint32_t key) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  Guard guard(t);
+  int64_t now = ep_now_ns();
+  while (t->depth) {
+    const Entry& top = t->stack[t->depth - 1];
+    if (top.kind != EntryKind::statement || top.meta == key) break;
+    pop_top(t, now);
+  }
+}
+
+void enter(uint32_t key, uint64_t frame) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  Guard guard(t);
+  Entry entry{};
+  entry.kind = EntryKind::scope;
+  entry.meta = key;
+  entry.frame = frame;
+  put(t, entry);
+}
+
+void leave(uint32_t key, uint64_t frame) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  Guard guard(t);
+  uint32_t scope = t->depth;
+  for (uint32_t i = t->depth; i-- > 0;) {
+    if (t->stack[i].kind == EntryKind::scope && t->stack[i].meta == key &&
+        t->stack[i].frame == frame) {
+      scope = i;
+      break;
+    }
+  }
+  if (scope == t->depth) return;  // entered before recording began
+  int64_t now = ep_now_ns();
+  while (t->depth > scope + 1 && t->stack[t->depth - 1].kind != EntryKind::op) pop_top(t, now);
+  // What is left above are ops opened by hand and still open: they outlive the function.
+  for (uint32_t i = t->depth; i-- > scope;) {
+    if (t->stack[i].kind != EntryKind::op) remove(t, i, now);
+  }
+}
+
+}  // namespace epprof

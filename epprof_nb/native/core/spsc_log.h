@@ -1,0 +1,88 @@
+// A log of records with one writer (its thread) and one reader at a time (the drain).
+#pragma once
+
+#include "core/chunk_pool.h"
+
+namespace epprof {
+
+template <typename Record>
+class Log {
+ public:
+  static constexpr uint32_t kPerChunk = sizeof(Chunk::data) / sizeof(Record);
+
+  // The place of the next record, or null (and one more lost) where the pool is at its bound.
+  Record* begin(ChunkPool& pool) {
+    Chunk* chunk = tail_;
+    if (!chunk || chunk->count.load(std::memory_order_relaxed) == kPerChunk) {
+      Chunk* fresh = pool.acquire();
+      if (!fresh) {
+        lost.fetch_add(1, std::memory_order_relaxed);
+        return nullptr;
+      }
+      if (chunk) {
+        chunk->next.store(fresh, std::memory_order_release);
+      } else {
+        head_.store(fresh, std::memory_order_release);
+      }
+      tail_ = chunk = fresh;
+    }
+    return reinterpret_cast<Record*>(chunk->data) + chunk->count.load(std::memory_order_relaxed);
+  }
+
+  // Makes the record that `begin` gave visible to the reader.
+  void commit() {
+    uint32_t count = tail_->count.load(std::memory_order_relaxed);
+    tail_->count.store(count + 1, std::memory_order_release);
+  }
+
+  // Calls `each(record)` for every record not yet taken. A chunk read to its end goes back.
+  template <typename Each>
+  void take(ChunkPool& pool, Each each) {
+    Chunk* chunk = head_.load(std::memory_order_acquire);
+    while (chunk) {
+      uint32_t count = chunk->count.load(std::memory_order_acquire);
+      auto* records = reinterpret_cast<const Record*>(chunk->data);
+      for (uint32_t i = chunk->taken; i < count; i++) each(records[i]);
+      chunk->taken = count;
+      Chunk* next = chunk->next.load(std::memory_order_acquire);
+      if (!next || count < kPerChunk) return;  // the writer may still hold this one
+      head_.store(next, std::memory_order_release);
+      pool.release(chunk);
+      chunk = next;
+    }
+  }
+
+  size_t pending() const {
+    size_t records = 0;
+    for (Chunk* c = head_.load(std::memory_order_acquire); c;
+         c = c->next.load(std::memory_order_acquire)) {
+      records += c->count.load(std::memory_order_acquire) - c->taken;
+    }
+    return records;
+  }
+
+  bool empty() const {
+    Chunk* chunk = head_.load(std::memory_order_acquire);
+    return !chunk || (chunk->taken == chunk->count.load(std::memory_order_acquire) &&
+                      !chunk->next.load(std::memory_order_acquire));
+  }
+
+  // Gives everything back; only once the writer's thread has ended.
+  void close(ChunkPool& pool) {
+    for (Chunk* chunk = head_.load(); chunk;) {
+      Chunk* next = chunk->next.load();
+      pool.release(chunk);
+      chunk = next;
+    }
+    head_.store(nullptr);
+    tail_ = nullptr;
+  }
+
+  std::atomic<uint64_t> lost{0};
+
+ private:
+  std::atomic<Chunk*> head_{nullptr};
+  Chunk* tail_ = nullptr;
+};
+
+}  // namespace epprof
