@@ -1,6 +1,5 @@
-#include "core/drain.h"
-
-#include <string.h>
+// Logged ops and launches of all threads, as columns.
+#include "core/api.h"
 
 #include <algorithm>
 
@@ -172,25 +171,3 @@ extern "C" ep_columns* ep_drain_launches(uint64_t* lost) {
   columns->add("thread_id", std::move(all.thread));
   return columns;
 }
-
-extern "C" size_t ep_columns_count(const ep_columns* columns) { return columns->columns.size(); }
-
-extern "C" const char* ep_columns_name(const ep_columns* columns, size_t i) {
-  return columns->columns[i].name;
-}
-
-extern "C" size_t ep_columns_bytes(const ep_columns* columns, size_t i) {
-  size_t bytes = 0;
-  for (const Columns::Part& part : columns->columns[i].parts) bytes += part.bytes;
-  return bytes;
-}
-
-extern "C" void ep_columns_copy(const ep_columns* columns, size_t i, void* to) {
-  auto* at = static_cast<unsigned char*>(to);
-  for (const Columns::Part& part : columns->columns[i].parts) {
-    if (part.bytes) memcpy(at, part.data, part.bytes);
-    at += part.bytes;
-  }
-}
-
-extern "C" void ep_columns_free(ep_columns* columns) { delete columns; }

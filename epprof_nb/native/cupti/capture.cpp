@@ -7,11 +7,11 @@
 #include <mutex>
 #include <vector>
 
-#include "core/api.h"
 #include "core/clock.h"
 #include "core/launch_log.h"
 #include "core/op_stack.h"
 #include "core/string_table.h"
+#include "cupti/api.h"
 #include "cupti/buffer_pool.h"
 #include "cupti/graph_nodes.h"
 #include "cupti/library.h"

@@ -8,7 +8,7 @@ namespace epprof::ort {
 // whole_session: its events are of all runs of the session; else of one run.
 EpProfiler* make_profiler(uint32_t session, bool whole_session);
 
-// see ep_ort_on_run_file and ep_ort_expect_run_file in core/api.h.
+// see ep_ort_on_run_file and ep_ort_expect_run_file in ort/api.h.
 void on_run_file(void (*opened)(), void (*ending)(uint32_t session, uint64_t run_op));
 void expect_run_file(bool expected);
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/clock.h"
-
 extern PyMethodDef cupti_functions[], ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cupti/api.h"
+
 static PyObject* cupti_load(PyObject* Py_UNUSED(m), PyObject* args) {
   const char *path, *driver;
   uint32_t version;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ort/api.h"
+
 static PyObject* ort_runtime(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyUnicode_FromString(ep_ort_runtime());
 }
