@@ -41,7 +41,7 @@ Chunk* ChunkPool::acquire() {
     if (free_.compare_exchange_weak(head, next, std::memory_order_acq_rel)) {
       chunk->next.store(nullptr, std::memory_order_relaxed);
       chunk->count.store(0, std::memory_order_relaxed);
-      chunk->taken = 0;
+      chunk->consumed = 0;
       return chunk;
     }
   }
@@ -54,7 +54,7 @@ Chunk* ChunkPool::acquire() {
   Chunk* chunk = new (at(index)) Chunk;
   chunk->next.store(nullptr, std::memory_order_relaxed);
   chunk->count.store(0, std::memory_order_relaxed);
-  chunk->taken = 0;
+  chunk->consumed = 0;
   chunk->index = index;
   return chunk;
 }

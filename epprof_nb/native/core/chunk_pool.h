@@ -12,7 +12,7 @@ constexpr size_t kChunkBytes = 32 * 1024;
 struct Chunk {
   std::atomic<Chunk*> next;     // the log's next chunk, set by its writer
   std::atomic<uint32_t> count;  // records committed by the writer
-  uint32_t taken;               // records the reader has had
+  uint32_t consumed;               // records the reader has had
   uint32_t free_next;           // index + 1 of the next free chunk
   uint32_t index;
   alignas(64) unsigned char data[kChunkBytes - 64];

@@ -105,7 +105,7 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
         ops.tid = t->tid;
         t->ended_drained = t->ended.load(std::memory_order_acquire);  // nothing comes after this
         ops.reserve(t->ops.pending());
-        t->ops.take(op_pool, [&](const OpRecord& r) { ops.add(r); });
+        t->ops.consume(op_pool, [&](const OpRecord& r) { ops.add(r); });
         ops.lost += t->ops.lost.exchange(0);
         if (t->epoch != epoch.load()) return;
         for (LineRow& row : t->lines.rows) ops.add_row(row);
@@ -153,7 +153,7 @@ extern "C" ep_columns* ep_drain_launches(uint64_t* lost) {
         bool whole = t->call_correlation.load(std::memory_order_acquire) == correlation;
         if (correlation && whole && !t->internal) all.add(call, t->tid);
         all.reserve(t->launches.pending() + 1);
-        t->launches.take(launch_pool, [&](const LaunchRecord& r) { all.add(r, t->tid); });
+        t->launches.consume(launch_pool, [&](const LaunchRecord& r) { all.add(r, t->tid); });
         all.lost += t->launches.lost.exchange(0);
       },
       &all);

@@ -6,7 +6,7 @@
 namespace epprof {
 
 template <typename Record>
-class Log {
+class SpscLog {
  public:
   static constexpr uint32_t kPerChunk = sizeof(Chunk::data) / sizeof(Record);
 
@@ -35,15 +35,15 @@ class Log {
     tail_->count.store(count + 1, std::memory_order_release);
   }
 
-  // Calls `each(record)` for every record not yet taken. A chunk read to its end goes back.
+  // Calls `each(record)` for every record not yet consumed. A chunk read to its end goes back.
   template <typename Each>
-  void take(ChunkPool& pool, Each each) {
+  void consume(ChunkPool& pool, Each each) {
     Chunk* chunk = head_.load(std::memory_order_acquire);
     while (chunk) {
       uint32_t count = chunk->count.load(std::memory_order_acquire);
       auto* records = reinterpret_cast<const Record*>(chunk->data);
-      for (uint32_t i = chunk->taken; i < count; i++) each(records[i]);
-      chunk->taken = count;
+      for (uint32_t i = chunk->consumed; i < count; i++) each(records[i]);
+      chunk->consumed = count;
       Chunk* next = chunk->next.load(std::memory_order_acquire);
       if (!next || count < kPerChunk) return;  // the writer may still hold this one
       head_.store(next, std::memory_order_release);
@@ -56,19 +56,19 @@ class Log {
     size_t records = 0;
     for (Chunk* c = head_.load(std::memory_order_acquire); c;
          c = c->next.load(std::memory_order_acquire)) {
-      records += c->count.load(std::memory_order_acquire) - c->taken;
+      records += c->count.load(std::memory_order_acquire) - c->consumed;
     }
     return records;
   }
 
   bool empty() const {
     Chunk* chunk = head_.load(std::memory_order_acquire);
-    return !chunk || (chunk->taken == chunk->count.load(std::memory_order_acquire) &&
+    return !chunk || (chunk->consumed == chunk->count.load(std::memory_order_acquire) &&
                       !chunk->next.load(std::memory_order_acquire));
   }
 
   // Gives everything back; only once the writer's thread has ended.
-  void close(ChunkPool& pool) {
+  void release_all(ChunkPool& pool) {
     for (Chunk* chunk = head_.load(); chunk;) {
       Chunk* next = chunk->next.load();
       pool.release(chunk);

@@ -90,8 +90,8 @@ void reap_threads() {
   auto keep = r.threads.begin();
   for (ThreadState* t : r.threads) {
     if (t->ended_drained && t != cell_thread.load() && t->ops.empty() && t->launches.empty()) {
-      t->ops.close(op_pool);
-      t->launches.close(launch_pool);
+      t->ops.release_all(op_pool);
+      t->launches.release_all(launch_pool);
       r.ended_work_calls += int64_t(t->work_calls.load());
       free(t->stack);
       delete t;

@@ -137,8 +137,8 @@ struct ThreadState {
   uint64_t context_session = 0;  // ... in this CUPTI session
   Entry* stack = nullptr;
   LineRows lines;
-  Log<OpRecord> ops;
-  Log<LaunchRecord> launches;
+  SpscLog<OpRecord> ops;
+  SpscLog<LaunchRecord> launches;
   // The API call in progress, for a drain that comes while the thread is inside it.
   std::atomic<uint64_t> call_correlation{0};
   uint64_t call_op = 0;
