@@ -46,10 +46,10 @@ void ep_set_cell_thread(int on) { cell_thread = on ? this_thread() : nullptr; }
 
 uint32_t ep_intern(const char* name, size_t length) { return intern({name, length}); }
 
-size_t ep_names_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data) {
-  auto names = names_from(first);
-  for (const std::string& name : names) each(name.data(), name.size(), data);
-  return names.size();
+size_t ep_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data) {
+  auto strings = strings_from(first);
+  for (const std::string& text : strings) each(text.data(), text.size(), data);
+  return strings.size();
 }
 
 uint64_t ep_push(uint32_t name, uint16_t category, uint32_t meta, const void* owner,

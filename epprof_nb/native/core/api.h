@@ -18,7 +18,7 @@ void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t line_row
                    uint32_t line_repeats);
 void ep_set_cell_thread(int on);  // the calling thread
 uint32_t ep_intern(const char* name, size_t length);
-size_t ep_names_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data);
+size_t ep_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data);
 uint64_t ep_push(uint32_t name, uint16_t category, uint32_t meta, const void* owner,
                  uint64_t frame);
 int ep_pop(uint64_t op_id);

@@ -1,4 +1,4 @@
-// Names as small numbers: interned once a process, never freed.
+// The string table of the process: interned strings have ids and are never freed.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace epprof {
 
-uint32_t intern(std::string_view name);        // 0 is the empty name
-std::string_view interned(std::string_view name, uint32_t* id);  // ... and the text that is kept
-std::vector<std::string> names_from(uint32_t first);
+uint32_t intern(std::string_view text);  // the id; 0 is the empty string
+std::string_view intern(std::string_view text, uint32_t* id);  // the stored copy
+std::vector<std::string> strings_from(uint32_t first);         // ids `first` and up
 
 }  // namespace epprof

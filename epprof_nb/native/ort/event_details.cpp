@@ -101,7 +101,7 @@ uint32_t cached_name(std::string_view name) {
   if (name.empty()) return 0;
   return seen_names.find(
       hash(name.data(), name.size()), [&](std::string_view known) { return known == name; },
-      [&](std::string_view* key, uint32_t* id) { *key = interned(name, id); });
+      [&](std::string_view* key, uint32_t* id) { *key = intern(name, id); });
 }
 
 uint32_t cached_details(const Details& details) {

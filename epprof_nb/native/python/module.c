@@ -67,7 +67,7 @@ static PyObject* names(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned int first = 0;
   if (!PyArg_ParseTuple(args, "|I", &first)) return NULL;
   PyObject* list = PyList_New(0);
-  ep_names_from(first, append_name, &list);
+  ep_strings_from(first, append_name, &list);
   return list;
 }
 
