@@ -76,7 +76,7 @@ void ep_enter(uint32_t key, uint64_t frame) { enter(key, frame); }
 void ep_leave(uint32_t key, uint64_t frame) { leave(key, frame); }
 void ep_suspend(uint64_t frame) { suspend_frame(frame); }
 void ep_resume(uint64_t frame) { resume_frame(frame); }
-void ep_forget(uint64_t frame) { forget_frame(frame); }
+void ep_frame_finished(uint64_t frame) { frame_finished(frame); }
 
 void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
   log_host_call(name, start, end, correlation);

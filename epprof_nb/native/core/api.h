@@ -32,7 +32,7 @@ void ep_enter(uint32_t key, uint64_t frame);
 void ep_leave(uint32_t key, uint64_t frame);
 void ep_suspend(uint64_t frame);
 void ep_resume(uint64_t frame);
-void ep_forget(uint64_t frame);
+void ep_frame_finished(uint64_t frame);
 void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
 uint64_t ep_next_correlation(void);
 void ep_after_fork_child(void);

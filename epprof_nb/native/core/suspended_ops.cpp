@@ -9,32 +9,32 @@
 namespace epprof {
 namespace {
 
-struct Segment {
-  ThreadState* home;  // only compared: the thread may have ended
+struct SuspendedFrame {
+  ThreadState* home;  // compared only, never read: the thread may have ended
   std::vector<Entry> entries;
 };
 
-struct Frames {
+struct SuspendedFrames {
   std::mutex mutex;
-  std::unordered_map<uint64_t, Segment> segments;
+  std::unordered_map<uint64_t, SuspendedFrame> by_frame;
 };
 
-Frames& frames() {
-  static Frames* f = new Frames;
+SuspendedFrames& frames() {
+  static SuspendedFrames* f = new SuspendedFrames;
   return *f;
 }
 
-bool take(uint64_t frame, Segment& segment) {
-  Frames& f = frames();
+bool pop_suspended(uint64_t frame, SuspendedFrame& suspended) {
+  SuspendedFrames& f = frames();
   std::lock_guard<std::mutex> lock(f.mutex);
-  auto found = f.segments.find(frame);
-  if (found == f.segments.end()) return false;
-  segment = std::move(found->second);
-  f.segments.erase(found);
+  auto found = f.by_frame.find(frame);
+  if (found == f.by_frame.end()) return false;
+  suspended = std::move(found->second);
+  f.by_frame.erase(found);
   return true;
 }
 
-void wake(Entry& entry, const ThreadState* home, const ThreadState* here, int64_t now) {
+void resume_entry(Entry& entry, const ThreadState* home, const ThreadState* here, int64_t now) {
   entry.suspended += now - entry.suspended_at;
   if (entry.row && home != here) entry.row = kForeignRow;
 }
@@ -44,39 +44,39 @@ void wake(Entry& entry, const ThreadState* home, const ThreadState* here, int64_
 void suspend_frame(uint64_t frame) {
   ThreadState* t = stack_thread();
   if (!t) return;
-  std::vector<Entry> taken;
+  std::vector<Entry> entries;
   {
     Guard guard(t);
     int64_t now = ep_now_ns();
     uint32_t kept = 0;
     for (uint32_t i = 0; i < t->depth; i++) {
       if (t->stack[i].frame == frame) {
-        taken.push_back(t->stack[i]);
-        taken.back().suspended_at = now;
+        entries.push_back(t->stack[i]);
+        entries.back().suspended_at = now;
         if (t->stack[i].op_id && on_pop) on_pop();
       } else {
         if (kept != i) t->stack[kept] = t->stack[i];
         kept++;
       }
     }
-    if (taken.empty()) return;
+    if (entries.empty()) return;
     t->depth = kept;
     refresh_top(t);
   }
-  Frames& f = frames();
+  SuspendedFrames& f = frames();
   std::lock_guard<std::mutex> lock(f.mutex);
-  f.segments[frame] = {t, std::move(taken)};
+  f.by_frame[frame] = {t, std::move(entries)};
 }
 
 void resume_frame(uint64_t frame) {
   ThreadState* t = stack_thread();
   if (!t) return;
-  Segment segment;
-  if (!take(frame, segment)) return;
+  SuspendedFrame suspended;
+  if (!pop_suspended(frame, suspended)) return;
   Guard guard(t);
   int64_t now = ep_now_ns();
-  for (Entry& entry : segment.entries) {
-    wake(entry, segment.home, t, now);
+  for (Entry& entry : suspended.entries) {
+    resume_entry(entry, suspended.home, t, now);
     if (t->depth == kMaxDepth) {
       t->overflow++;
       continue;
@@ -87,47 +87,47 @@ void resume_frame(uint64_t frame) {
   refresh_top(t);
 }
 
-void forget_frame(uint64_t frame) {
-  Segment segment;
-  if (!take(frame, segment)) return;
+void frame_finished(uint64_t frame) {
+  SuspendedFrame suspended;
+  if (!pop_suspended(frame, suspended)) return;
   ThreadState* t = stack_thread();
   if (!t) return;
   Guard guard(t);
   int64_t now = ep_now_ns();
-  for (Entry& entry : segment.entries) {
-    wake(entry, segment.home, t, now);
+  for (Entry& entry : suspended.entries) {
+    resume_entry(entry, suspended.home, t, now);
     close_entry(t, entry, now);
   }
 }
 
 void clear_suspended() {
-  Frames& f = frames();
+  SuspendedFrames& f = frames();
   std::lock_guard<std::mutex> lock(f.mutex);
-  f.segments.clear();
+  f.by_frame.clear();
 }
 
 void for_each_suspended(void (*each)(const Entry&, void*), void* data) {
-  Frames& f = frames();
+  SuspendedFrames& f = frames();
   std::lock_guard<std::mutex> lock(f.mutex);
-  for (const auto& [frame, segment] : f.segments) {
-    for (const Entry& entry : segment.entries) each(entry, data);
+  for (const auto& [frame, suspended] : f.by_frame) {
+    for (const Entry& entry : suspended.entries) each(entry, data);
   }
 }
 
 bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const void*),
                            const void* data) {
-  Frames& f = frames();
+  SuspendedFrames& f = frames();
   std::lock_guard<std::mutex> lock(f.mutex);
-  for (auto& [frame, segment] : f.segments) {
-    std::vector<Entry>& entries = segment.entries;
+  for (auto& [frame, suspended] : f.by_frame) {
+    std::vector<Entry>& entries = suspended.entries;
     for (size_t i = entries.size(); i-- > 0;) {
       if (entries[i].kind != EntryKind::op || !match(entries[i], data)) continue;
       Entry entry = entries[i];
-      const ThreadState* segment_home = segment.home;
+      const ThreadState* home_thread = suspended.home;
       entries.erase(entries.begin() + ptrdiff_t(i));
-      if (entries.empty()) f.segments.erase(frame);
+      if (entries.empty()) f.by_frame.erase(frame);
       int64_t now = ep_now_ns();
-      wake(entry, segment_home, t, now);
+      resume_entry(entry, home_thread, t, now);
       Guard guard(t);
       close_entry(t, entry, now);
       return true;

@@ -1,4 +1,4 @@
-// Ops of a generator or coroutine that is suspended: off every thread's stack until it resumes.
+// Ops of suspended generators and coroutines: on no thread's stack until their frame resumes.
 #pragma once
 
 #include "core/threads.h"
@@ -7,12 +7,12 @@ namespace epprof {
 
 void suspend_frame(uint64_t frame);
 void resume_frame(uint64_t frame);
-void forget_frame(uint64_t frame);
+void frame_finished(uint64_t frame);  // ends the ops of a frame that will not resume
 void clear_suspended();
-// Copies of the ops suspended now, for the drain.
+// Calls `each` with every suspended op.
 void for_each_suspended(void (*each)(const Entry&, void*), void* data);
 
-// Ends a suspended op that `match` accepts (its end came from outside its frame).
+// Ends a suspended op that `match` accepts, for ops that are ended from outside their frame.
 bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const void*),
                            const void* data);
 

@@ -195,7 +195,7 @@ static PyObject* resume(PyObject* Py_UNUSED(m), PyObject* value) {
 static PyObject* forget(PyObject* Py_UNUSED(m), PyObject* value) {
   uint64_t frame;
   if (to_u64(value, &frame) < 0) return NULL;
-  ep_forget(frame);
+  ep_frame_finished(frame);
   Py_RETURN_NONE;
 }
 
