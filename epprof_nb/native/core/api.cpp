@@ -7,6 +7,7 @@
 
 #include "core/launch_log.h"
 #include "core/op_stack.h"
+#include "core/statements.h"
 #include "core/string_table.h"
 #include "core/suspended_ops.h"
 
@@ -34,12 +35,12 @@ void ep_set_recording(int ops, int launches) {
 
 int ep_recording_ops(void) { return recording_ops.load(std::memory_order_relaxed); }
 
-void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t line_rows,
-                   uint32_t line_repeats) {
+void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
+                   uint32_t statement_repeats) {
   op_pool.set_bound(op_chunks);
   launch_pool.set_bound(launch_chunks);
-  limits.line_rows = line_rows;
-  limits.line_repeats = line_repeats;
+  limits.statement_rows = statement_rows;
+  limits.statement_repeats = statement_repeats;
 }
 
 void ep_set_cell_thread(int on) { cell_thread = on ? this_thread() : nullptr; }
@@ -52,9 +53,9 @@ size_t ep_strings_from(uint32_t first, void (*each)(const char*, size_t, void*),
   return strings.size();
 }
 
-uint64_t ep_push(uint32_t name, uint16_t category, uint32_t meta, const void* owner,
+uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame) {
-  return push_op(name, category, meta, owner, frame);
+  return push_op(name, category, payload_id, owner, frame);
 }
 
 int ep_pop(uint64_t op_id) { return pop_op(op_id); }

@@ -14,12 +14,12 @@ extern "C" {
 uint64_t ep_thread_id(void);
 void ep_set_recording(int ops, int launches);
 int ep_recording_ops(void);
-void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t line_rows,
-                   uint32_t line_repeats);
+void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
+                   uint32_t statement_repeats);
 void ep_set_cell_thread(int on);  // the calling thread
 uint32_t ep_intern(const char* name, size_t length);
 size_t ep_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data);
-uint64_t ep_push(uint32_t name, uint16_t category, uint32_t meta, const void* owner,
+uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame);
 int ep_pop(uint64_t op_id);
 int ep_pop_owner(const void* owner);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/op_stack.h"
+#include "core/statements.h"
 #include "core/suspended_ops.h"
 
 namespace epprof {
@@ -12,7 +13,7 @@ namespace {
 struct Ops {
   std::vector<uint64_t> op_id, parent, thread;
   std::vector<int64_t> start, end, duration, suspended;
-  std::vector<uint32_t> name, meta, count;
+  std::vector<uint32_t> name, payload_id, count;
   std::vector<uint16_t> category, flags;
   int64_t now = 0;
   bool open_too = false;
@@ -23,7 +24,7 @@ struct Ops {
     size_t n = op_id.size() + more;
     for (auto* column : {&op_id, &parent, &thread}) column->reserve(n);
     for (auto* column : {&start, &end, &duration, &suspended}) column->reserve(n);
-    for (auto* column : {&name, &meta, &count}) column->reserve(n);
+    for (auto* column : {&name, &payload_id, &count}) column->reserve(n);
     for (auto* column : {&category, &flags}) column->reserve(n);
   }
 
@@ -35,7 +36,7 @@ struct Ops {
     duration.push_back(r.duration);
     suspended.push_back(r.suspended);
     name.push_back(r.name);
-    meta.push_back(r.meta);
+    payload_id.push_back(r.payload_id);
     count.push_back(r.count);
     category.push_back(r.category);
     flags.push_back(r.flags);
@@ -44,12 +45,12 @@ struct Ops {
 
   void add_open(const Entry& e) {
     if (!e.op_id) return;
-    auto flags = uint16_t(kOpOpen | (e.row ? kOpCoalesced : 0));
-    add({e.op_id, e.parent, e.start, now, now - e.start - e.suspended, e.suspended, e.name, e.meta, 1,
+    auto flags = uint16_t(kOpOpen | (e.statement_row ? kOpCoalesced : 0));
+    add({e.op_id, e.parent, e.start, now, now - e.start - e.suspended, e.suspended, e.name, e.payload_id, 1,
          e.category, flags});
   }
 
-  void add_row(LineRow& row) {
+  void add_row(CoalescedStatement& row) {
     if (!row.count) return;
     const Statement* s = statement(row.key);
     add({row.op_id, row.parent, row.first_start, row.last_end, row.duration, row.suspended,
@@ -101,14 +102,14 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
   for_each_thread(
       [](ThreadState* t, void* data) {
         auto& ops = *static_cast<Ops*>(data);
-        Guard guard(t);
+        StackLockGuard stack_lock(t);
         ops.tid = t->tid;
-        t->ended_drained = t->ended.load(std::memory_order_acquire);  // nothing comes after this
+        t->logs_flushed = t->ended.load(std::memory_order_acquire);  // nothing comes after this
         ops.reserve(t->ops.pending());
         t->ops.consume(op_pool, [&](const OpRecord& r) { ops.add(r); });
         ops.lost += t->ops.lost.exchange(0);
         if (t->epoch != epoch.load()) return;
-        for (LineRow& row : t->lines.rows) ops.add_row(row);
+        for (CoalescedStatement& row : t->coalesced.rows) ops.add_row(row);
         if (!ops.open_too) return;
         for (uint32_t i = 0; i < t->depth; i++) ops.add_open(t->stack[i]);
       },
@@ -133,7 +134,7 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
   columns->add("duration_ns", std::move(ops.duration));
   columns->add("suspended_ns", std::move(ops.suspended));
   columns->add("name_id", std::move(ops.name));
-  columns->add("meta", std::move(ops.meta));
+  columns->add("meta", std::move(ops.payload_id));
   columns->add("count", std::move(ops.count));
   columns->add("category", std::move(ops.category));
   columns->add("flags", std::move(ops.flags));
@@ -149,15 +150,15 @@ extern "C" ep_columns* ep_drain_launches(uint64_t* lost) {
         // The call in progress first: if it ends meanwhile, its record follows and replaces this.
         uint64_t correlation = t->call_correlation.load(std::memory_order_acquire);
         LaunchRecord call{correlation, t->call_op, t->call_start, t->call_start, t->call_name, 0,
-                          uint16_t(t->call_flags | kStillInCall), kDriver};
+                          uint16_t(t->call_flags | kInProgress), kDriver};
         bool whole = t->call_correlation.load(std::memory_order_acquire) == correlation;
-        if (correlation && whole && !t->internal) all.add(call, t->tid);
+        if (correlation && whole && !t->in_profiler) all.add(call, t->tid);
         all.reserve(t->launches.pending() + 1);
         t->launches.consume(launch_pool, [&](const LaunchRecord& r) { all.add(r, t->tid); });
         all.lost += t->launches.lost.exchange(0);
       },
       &all);
-  reap_threads();
+  free_ended_threads();
   *lost = all.lost;
   auto* columns = new Columns;
   columns->add("correlation_id", std::move(all.correlation));

@@ -22,23 +22,23 @@ int64_t cpu_time(uint64_t tid) {
   return int64_t(used.tv_sec) * 1000000000 + used.tv_nsec;
 }
 
-// The op a launch is tagged with: the one open on this thread, or else (kNoOp) the one open on
+// The op a launch is tagged with: the one open on this thread, or else (kNoOpOnThread) the one open on
 // the cell's thread, with evidence whether that thread waits. A thread that waits uses no CPU time
 // from one of our launches to the next, and its stack does not move.
 uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
   if (t->epoch == epoch.load(std::memory_order_relaxed) && t->top_op) return t->top_op;
   ThreadState* cell = cell_thread.load(std::memory_order_acquire);
-  if (!cell || cell == t) return kNoOp;
-  uint64_t moves = cell->moves.load(std::memory_order_relaxed);
+  if (!cell || cell == t) return kNoOpOnThread;
+  uint64_t stack_changes = cell->stack_changes.load(std::memory_order_relaxed);
   uint64_t op = cell->top_op.load(std::memory_order_relaxed);
   int64_t cpu = cpu_time(cell->tid);
-  if (moves == t->cell_moves && cpu >= 0) {
-    *flags |= (cpu - t->cell_cpu) * 8 <= now - t->cell_wall ? kCellWaited : kCellRan;
+  if (stack_changes == t->cell_stack_changes && cpu >= 0) {
+    *flags |= (cpu - t->cell_cpu_ns) * 8 <= now - t->cell_seen_ns ? kCellThreadIdle : kCellThreadBusy;
   }
-  t->cell_moves = moves;
-  t->cell_cpu = cpu;
-  t->cell_wall = now;
-  return kNoOp | op;
+  t->cell_stack_changes = stack_changes;
+  t->cell_cpu_ns = cpu;
+  t->cell_seen_ns = now;
+  return kNoOpOnThread | op;
 }
 
 void write(ThreadState* t, uint64_t correlation, uint64_t op, int64_t start, int64_t end,
@@ -72,7 +72,7 @@ void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int64_t star
     flags = 0;
     op = launch_op(t, now, &flags);
   }
-  flags |= uint16_t((t->node_created ? kCaptured : 0) | (t->internal ? kOurOwn : 0));
+  flags |= uint16_t((t->node_created ? kCaptured : 0) | (t->in_profiler ? kProfilerInternal : 0));
   write(t, correlation, op, start, now, name, result, flags, domain);
   t->call_correlation.store(0, std::memory_order_release);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/statements.h"
 #include "core/suspended_ops.h"
 
 namespace epprof {
@@ -64,14 +65,14 @@ void close_statements_inside(ThreadState* t, uint32_t index, int64_t now) {
   for (uint32_t i = index; i-- > 0;) {
     if (t->stack[i].kind == EntryKind::scope) break;
     if (t->stack[i].kind == EntryKind::statement) {
-      opener = t->stack[i].meta;
+      opener = t->stack[i].payload_id;
       break;
     }
   }
   while (t->depth > index + 1) {
     const Entry& top = t->stack[t->depth - 1];
     if (top.kind != EntryKind::statement) return;
-    if (opener >= 0 && !inside(top.meta, uint32_t(opener))) return;
+    if (opener >= 0 && !inside(top.payload_id, uint32_t(opener))) return;
     pop_top(t, now);
   }
 }
@@ -88,7 +89,7 @@ bool pop_where(Match match) {
   ThreadState* t = stack_thread();
   if (!t) return false;
   {
-    Guard guard(t);
+    StackLockGuard stack_lock(t);
     for (uint32_t i = t->depth; i-- > 0;) {
       if (t->stack[i].kind == EntryKind::op && match(t->stack[i])) return pop_at(t, i);
     }
@@ -104,21 +105,22 @@ void open_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
   Entry entry{};
   entry.kind = EntryKind::statement;
   entry.category = kStatement;
-  entry.meta = key;
+  entry.payload_id = key;
   entry.name = name;
   entry.start = now;
   entry.parent = t->top_op;
   entry.frame = t->depth ? t->stack[t->depth - 1].frame : 0;
-  uint32_t at = t->lines.find(entry.parent, key);
-  LineRow& row = t->lines.rows[at];
-  if (row.seen < limits.line_repeats && t->statement_rows < limits.line_rows && !row.op_id) {
+  uint32_t at = t->coalesced.find_or_add(entry.parent, key);
+  CoalescedStatement& row = t->coalesced.rows[at];
+  if (!row.op_id && row.seen < limits.statement_repeats &&
+      t->statement_rows < limits.statement_rows) {
     row.seen++;
     t->statement_rows++;
     entry.op_id = new_op_id(t);
   } else {
     if (!row.op_id) row.op_id = new_op_id(t);
     entry.op_id = row.op_id;
-    entry.row = at + 1;
+    entry.statement_row = at + 1;
   }
   put(t, entry);
 }
@@ -127,7 +129,7 @@ void open_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
 uint32_t find_event(const ThreadState* t, const void* owner, const uint32_t* tag) {
   for (uint32_t i = t->depth; i-- > 0;) {
     const Entry& entry = t->stack[i];
-    if (entry.owner == owner && (!tag || entry.meta == *tag)) return i;
+    if (entry.owner == owner && (!tag || entry.payload_id == *tag)) return i;
   }
   return UINT32_MAX;
 }
@@ -156,8 +158,8 @@ void refresh_top(ThreadState* t) {
 void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
   if (!entry.op_id) return;
   int64_t duration = now - entry.start - entry.suspended;
-  if (entry.row && entry.row != kForeignRow) {
-    LineRow& row = t->lines.rows[entry.row - 1];
+  if (entry.statement_row && entry.statement_row != kOtherThreadRow) {
+    CoalescedStatement& row = t->coalesced.rows[entry.statement_row - 1];
     if (!row.count || entry.start < row.first_start) row.first_start = entry.start;
     row.last_end = now;
     row.duration += duration;
@@ -166,9 +168,9 @@ void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
     return;
   }
   if (OpRecord* record = t->ops.begin(op_pool)) {
-    uint16_t flags = entry.row ? kOpCoalesced : 0;
+    uint16_t flags = entry.statement_row ? kOpCoalesced : 0;
     *record = {entry.op_id,     entry.parent, entry.start, now,            duration,
-               entry.suspended, entry.name,   entry.meta,  1, entry.category, flags};
+               entry.suspended, entry.name,   entry.payload_id,  1, entry.category, flags};
     t->ops.commit();
   }
 }
@@ -178,24 +180,24 @@ ThreadState* stack_thread() {
   ThreadState* t = this_thread();
   uint64_t now = epoch.load(std::memory_order_relaxed);
   if (t && t->epoch != now) {
-    Guard guard(t);
+    StackLockGuard stack_lock(t);
     t->epoch = now;
     t->depth = t->overflow = t->statement_rows = 0;
     t->top_op = 0;
-    t->lines.clear();
+    t->coalesced.clear();
   }
   return t;
 }
 
-uint64_t push_op(uint32_t name, uint16_t category, uint32_t meta, const void* owner,
+uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame) {
   ThreadState* t = stack_thread();
   if (!t) return 0;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   Entry entry{};
   entry.kind = EntryKind::op;
   entry.category = category;
-  entry.meta = meta;
+  entry.payload_id = payload_id;
   entry.name = name;
   entry.owner = owner;
   entry.parent = t->top_op;
@@ -223,12 +225,12 @@ uint64_t push_event(const void* owner, uint32_t tag, uint64_t above, uint32_t na
                     uint16_t category) {
   ThreadState* t = stack_thread();
   if (!t) return 0;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   Entry entry{};
   entry.kind = EntryKind::op;
   entry.category = category;
   entry.name = name;
-  entry.meta = tag;
+  entry.payload_id = tag;
   entry.owner = owner;
   entry.parent = t->top_op;
   if (above && find_event(t, owner, nullptr) == UINT32_MAX) entry.parent = above;
@@ -246,7 +248,7 @@ bool event_open(const void* owner, uint32_t tag) {
 void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   ThreadState* t = stack_thread();
   if (!t) return;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   uint32_t index = find_event(t, owner, &tag);
   if (index == UINT32_MAX) return;
   // The owner's events nest: one above that was not ended was left by an error.
@@ -256,7 +258,7 @@ void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   Entry& entry = t->stack[index];
   entry.name = end.name;
   entry.category = end.category;
-  entry.meta = end.meta;
+  entry.payload_id = end.payload_id;
   remove(t, index, end.at_ns);
 }
 
@@ -264,11 +266,11 @@ void line(uint32_t key) {
   ThreadState* t = stack_thread();
   const Statement* s = t ? statement(key) : nullptr;
   if (!s) return;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   int64_t now = ep_now_ns();
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
-    if (top.kind != EntryKind::statement || int64_t(top.meta) == s->parent) break;
+    if (top.kind != EntryKind::statement || int64_t(top.payload_id) == s->parent) break;
     pop_top(t, now);
   }
   open_statement(t, key, s->name, now);
@@ -277,11 +279,11 @@ void line(uint32_t key) {
 void back(uint32_t key) {
   ThreadState* t = stack_thread();
   if (!t) return;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   int64_t now = ep_now_ns();
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
-    if (top.kind != EntryKind::statement || top.meta == key) break;
+    if (top.kind != EntryKind::statement || top.payload_id == key) break;
     pop_top(t, now);
   }
 }
@@ -289,10 +291,10 @@ void back(uint32_t key) {
 void enter(uint32_t key, uint64_t frame) {
   ThreadState* t = stack_thread();
   if (!t) return;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   Entry entry{};
   entry.kind = EntryKind::scope;
-  entry.meta = key;
+  entry.payload_id = key;
   entry.frame = frame;
   put(t, entry);
 }
@@ -300,10 +302,10 @@ void enter(uint32_t key, uint64_t frame) {
 void leave(uint32_t key, uint64_t frame) {
   ThreadState* t = stack_thread();
   if (!t) return;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   uint32_t scope = t->depth;
   for (uint32_t i = t->depth; i-- > 0;) {
-    if (t->stack[i].kind == EntryKind::scope && t->stack[i].meta == key &&
+    if (t->stack[i].kind == EntryKind::scope && t->stack[i].payload_id == key &&
         t->stack[i].frame == frame) {
       scope = i;
       break;

@@ -10,7 +10,7 @@ extern std::atomic<bool> recording_ops;
 // The thread's state with a stack of this recording, or null where nothing is recorded.
 ThreadState* stack_thread();
 
-uint64_t push_op(uint32_t name, uint16_t category, uint32_t meta, const void* owner,
+uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame);
 bool pop_op(uint64_t op_id);             // by id
 bool pop_owner(const void* owner);       // the topmost one that `owner` opened
@@ -24,7 +24,7 @@ struct EventEnd {
   int64_t at_ns;
   uint32_t name;
   uint16_t category;
-  uint32_t meta;
+  uint32_t payload_id;
 };
 uint64_t push_event(const void* owner, uint32_t tag, uint64_t above, uint32_t name,
                     uint16_t category);
@@ -37,7 +37,7 @@ void back(uint32_t key);
 void enter(uint32_t key, uint64_t frame);
 void leave(uint32_t key, uint64_t frame);
 
-// For suspended_ops.cpp and the drain; the guard must be held.
+// For suspended_ops.cpp and the drain; the stack_lock must be held.
 uint64_t new_op_id(ThreadState* t);
 void close_entry(ThreadState* t, const Entry& entry, int64_t now);
 void refresh_top(ThreadState* t);

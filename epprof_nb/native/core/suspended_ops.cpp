@@ -36,7 +36,7 @@ bool pop_suspended(uint64_t frame, SuspendedFrame& suspended) {
 
 void resume_entry(Entry& entry, const ThreadState* home, const ThreadState* here, int64_t now) {
   entry.suspended += now - entry.suspended_at;
-  if (entry.row && home != here) entry.row = kForeignRow;
+  if (entry.statement_row && home != here) entry.statement_row = kOtherThreadRow;
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ void suspend_frame(uint64_t frame) {
   if (!t) return;
   std::vector<Entry> entries;
   {
-    Guard guard(t);
+    StackLockGuard stack_lock(t);
     int64_t now = ep_now_ns();
     uint32_t kept = 0;
     for (uint32_t i = 0; i < t->depth; i++) {
@@ -73,7 +73,7 @@ void resume_frame(uint64_t frame) {
   if (!t) return;
   SuspendedFrame suspended;
   if (!pop_suspended(frame, suspended)) return;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   int64_t now = ep_now_ns();
   for (Entry& entry : suspended.entries) {
     resume_entry(entry, suspended.home, t, now);
@@ -92,7 +92,7 @@ void frame_finished(uint64_t frame) {
   if (!pop_suspended(frame, suspended)) return;
   ThreadState* t = stack_thread();
   if (!t) return;
-  Guard guard(t);
+  StackLockGuard stack_lock(t);
   int64_t now = ep_now_ns();
   for (Entry& entry : suspended.entries) {
     resume_entry(entry, suspended.home, t, now);
@@ -128,7 +128,7 @@ bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const voi
       if (entries.empty()) f.by_frame.erase(frame);
       int64_t now = ep_now_ns();
       resume_entry(entry, home_thread, t, now);
-      Guard guard(t);
+      StackLockGuard stack_lock(t);
       close_entry(t, entry, now);
       return true;
     }

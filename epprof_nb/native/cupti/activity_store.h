@@ -78,7 +78,7 @@ class Store {
   Block* begin(size_t* row) {
     if (held_ >= bound_) {
       lost_++;
-      single_work_++;
+      own_launch_count_++;
       return nullptr;
     }
     if (row_ == Block::kRows) {
@@ -89,8 +89,8 @@ class Store {
     return blocks_.back().get();
   }
   // Keeps the row that `begin` gave, or not.
-  void commit(bool single_work) {
-    single_work_ += single_work;
+  void commit(bool own_launch_count) {
+    own_launch_count_ += own_launch_count;
     row_++;
     held_++;
   }
@@ -101,8 +101,8 @@ class Store {
   void add(const MemoryEvent& e) { if (room()) memory_.push_back(e); }
   void add_unfinished() { unfinished_++; }
   // Activities seen that a call of their own launched (not a graph's), those lost included.
-  int64_t single_work() const { return single_work_; }
-  void reset_single_work() { single_work_ = 0; }
+  int64_t own_launch_count() const { return own_launch_count_; }
+  void reset_own_launch_count() { own_launch_count_ = 0; }
   // The API call recorded last, taken out again; false where there is none.
   bool take_last_api(ApiCall* call);
   // Everything since the last call; bounds start anew.
@@ -111,7 +111,7 @@ class Store {
  private:
   using Blocks = std::vector<std::unique_ptr<Block>>;
 
-  int64_t single_work_ = 0;
+  int64_t own_launch_count_ = 0;
   bool room();
   template <typename T>
   void column(Columns* columns, const char* name, std::shared_ptr<Blocks> blocks, size_t rows,

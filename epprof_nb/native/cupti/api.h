@@ -27,7 +27,7 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
 void ep_cupti_stop(void);
 size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room);  // (context, result) of failed waits
 // Work calls since the start less the activities seen of them: records still to come.
-int64_t ep_cupti_outstanding(void);
+int64_t ep_cupti_pending_records(void);
 uint32_t ep_cupti_flush(int forced);
 // Whether CUDA has been initialised in this process.
 int ep_cuda_started(void);

@@ -40,7 +40,7 @@ struct Capture {
   Decoder decoder{layout, store, true};
   uint64_t completed = 0, dropped = 0;
   int64_t decode_ns = 0;
-  int64_t work_calls_before = 0;  // of all threads, at the session's start
+  int64_t launch_calls_before = 0;  // of all threads, at the session's start
 
   std::atomic<bool> running{false};
   std::atomic<uint64_t> session{0};
@@ -49,7 +49,7 @@ struct Capture {
   std::vector<uint32_t> kinds;
   uint32_t names[3][kCallbackIds] = {};    // [domain][cbid] -> name id, 0: not of interest
   bool capture_begin[kCallbackIds] = {}, capture_end[kCallbackIds] = {};
-  bool does_work[kCallbackIds] = {};  // launches, copies, sets: driver calls that may be captured
+  bool is_launch[kCallbackIds] = {};  // launches, copies, sets: driver calls that may be captured
   std::atomic<int64_t> captures_open{0};
 
   std::mutex contexts_mutex;
@@ -125,12 +125,12 @@ void on_api_call(Capture& c, uint32_t domain, uint32_t cbid, const unsigned char
     // Waiting for a device is refused while a stream captures: `sync` must know.
     if (c.capture_begin[cbid] && result && *result == 0) c.captures_open++;
     if (c.capture_end[cbid] && c.captures_open > 0) c.captures_open--;
-    if (c.does_work[cbid] && !t->node_created && result && *result == 0) {
-      t->work_calls.store(t->work_calls.load(std::memory_order_relaxed) + 1,
+    if (c.is_launch[cbid] && !t->node_created && result && *result == 0) {
+      t->launch_calls.store(t->launch_calls.load(std::memory_order_relaxed) + 1,
                           std::memory_order_relaxed);
     }
     // Work that becomes a node while no capture was seen to begin: it began before the session.
-    if (t->node_created && c.does_work[cbid] && c.captures_open == 0) c.captures_open = 1;
+    if (t->node_created && c.is_launch[cbid] && c.captures_open == 0) c.captures_open = 1;
   }
   call_ends(t, correlation, name, int64_t(*kept), result ? *result : 0,
             domain == kDomainDriver ? kDriver : kRuntime);
@@ -202,7 +202,7 @@ void choose_callbacks(Capture& c, bool all_calls) {
       if (domain == kDomainDriver) {
         c.capture_begin[cbid] = starts_with(name, "cuStreamBeginCapture");
         c.capture_end[cbid] = starts_with(name, "cuStreamEndCapture");
-        c.does_work[cbid] = starts_with(name, "cuLaunch") || starts_with(name, "cuMemcpy") ||
+        c.is_launch[cbid] = starts_with(name, "cuLaunch") || starts_with(name, "cuMemcpy") ||
                             starts_with(name, "cuMemset");
       }
       if (!all_calls && (domain != kDomainDriver || !is_recorded(name))) continue;
@@ -274,9 +274,9 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
   }
   c.captures_open = 0;
   c.session++;
-  c.work_calls_before = 0;
-  c.store.reset_single_work();
-  c.work_calls_before = ep_cupti_outstanding();
+  c.launch_calls_before = 0;
+  c.store.reset_own_launch_count();
+  c.launch_calls_before = ep_cupti_pending_records();
   {
     std::lock_guard<std::mutex> lock(c.contexts_mutex);
     c.contexts.clear();
@@ -333,7 +333,7 @@ size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room) {
     contexts = c.contexts;
   }
   size_t failures = 0;
-  if (t) t->internal = true;
+  if (t) t->in_profiler = true;
   for (CUcontext context : contexts) {
     int result = cupti.CtxPushCurrent(context);
     if (result == 0) {
@@ -347,20 +347,20 @@ size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room) {
       failures++;
     }
   }
-  if (t) t->internal = false;
+  if (t) t->in_profiler = false;
   return failures;
 }
 
-int64_t ep_cupti_outstanding(void) {
+int64_t ep_cupti_pending_records(void) {
   Capture& c = capture();
   int64_t calls = 0;
   for_each_thread(
       [](ThreadState* t, void* sum) {
-        *static_cast<int64_t*>(sum) += int64_t(t->work_calls.load(std::memory_order_relaxed));
+        *static_cast<int64_t*>(sum) += int64_t(t->launch_calls.load(std::memory_order_relaxed));
       },
       &calls);
   std::lock_guard<std::mutex> lock(c.mutex);
-  return calls + ended_work_calls() - c.work_calls_before - c.store.single_work();
+  return calls + ended_launch_calls() - c.launch_calls_before - c.store.own_launch_count();
 }
 
 uint32_t ep_cupti_flush(int forced) { return cupti.ActivityFlushAll(forced ? 1 : 0); }

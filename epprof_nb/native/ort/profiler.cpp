@@ -84,7 +84,7 @@ void describe(const Profiler& profiler, const ProfilingEvent* event, EventEnd* e
     end->category = kOrtRun;
   }
   end->name = cached_name(shown);
-  end->meta = cached_details(details);
+  end->payload_id = cached_details(details);
 }
 
 // Each run's profiler is released on the run's thread before the run returns, also where the run

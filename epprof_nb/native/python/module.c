@@ -88,9 +88,9 @@ static PyObject* demangle(PyObject* Py_UNUSED(m), PyObject* name) {
 // -- op stack -------------------------------------------------------------------------------
 
 static PyObject* push(PyObject* Py_UNUSED(m), PyObject* args) {
-  unsigned int name, category, meta = 0;
-  if (!PyArg_ParseTuple(args, "II|I", &name, &category, &meta)) return NULL;
-  return PyLong_FromUnsignedLongLong(ep_push(name, (uint16_t)category, meta, NULL, 0));
+  unsigned int name, category, payload_id = 0;
+  if (!PyArg_ParseTuple(args, "II|I", &name, &category, &payload_id)) return NULL;
+  return PyLong_FromUnsignedLongLong(ep_push(name, (uint16_t)category, payload_id, NULL, 0));
 }
 
 static PyObject* pop(PyObject* Py_UNUSED(m), PyObject* value) {

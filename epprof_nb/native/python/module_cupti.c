@@ -79,7 +79,7 @@ static PyObject* cupti_sync(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 }
 
 static PyObject* cupti_outstanding(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return PyLong_FromLongLong(ep_cupti_outstanding());
+  return PyLong_FromLongLong(ep_cupti_pending_records());
 }
 
 static PyObject* cupti_flush(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
