@@ -6,16 +6,16 @@
 
 namespace epprof {
 
-bool Store::room() {
-  if (held_ >= bound_) {
+bool ActivityStore::has_capacity() {
+  if (record_count_ >= record_limit_) {
     lost_++;
     return false;
   }
-  held_++;
+  record_count_++;
   return true;
 }
 
-void Block::clear() {
+void ColumnBlock::clear() {
   memset(bytes, 0, sizeof bytes);
   memset(graph_node, 0, sizeof graph_node);
   memset(name, 0, sizeof name);
@@ -27,13 +27,13 @@ void Block::clear() {
   for (auto* column : {type, src_kind, dst_kind}) memset(column, 0, kRows);
 }
 
-BlockPool& block_pool() {
-  static BlockPool* pool = new BlockPool;
+ColumnBlockPool& column_block_pool() {
+  static ColumnBlockPool* pool = new ColumnBlockPool;
   return *pool;
 }
 
-std::unique_ptr<Block> BlockPool::get() {
-  std::unique_ptr<Block> block;
+std::unique_ptr<ColumnBlock> ColumnBlockPool::get() {
+  std::unique_ptr<ColumnBlock> block;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!blocks_.empty()) {
@@ -41,20 +41,21 @@ std::unique_ptr<Block> BlockPool::get() {
       blocks_.pop_back();
     }
   }
-  if (!block) block.reset(new Block);
+  if (!block) block.reset(new ColumnBlock);
   block->clear();
   return block;
 }
 
-void BlockPool::put(std::unique_ptr<Block> block) {
+void ColumnBlockPool::put(std::unique_ptr<ColumnBlock> block) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (blocks_.size() < kKept) blocks_.push_back(std::move(block));
+  if (blocks_.size() < kMaxFree) blocks_.push_back(std::move(block));
 }
 
 namespace {
 
 template <typename Row, typename T>
-void row_column(Columns* columns, const char* name, const std::vector<Row>& rows, T Row::*member) {
+void add_row_column(Columns* columns, const char* name, const std::vector<Row>& rows,
+                    T Row::*member) {
   std::vector<T> values(rows.size());
   std::transform(rows.begin(), rows.end(), values.begin(),
                  [member](const Row& row) { return row.*member; });
@@ -63,80 +64,81 @@ void row_column(Columns* columns, const char* name, const std::vector<Row>& rows
 
 }  // namespace
 
-bool Store::take_last_api(ApiCall* call) {
+bool ActivityStore::pop_last_api_call(ApiCall* call) {
   if (api_.empty()) return false;
   *call = api_.back();
   api_.pop_back();
-  held_--;
+  record_count_--;
   return true;
 }
 
 template <typename T>
-void Store::column(Columns* columns, const char* name, std::shared_ptr<Blocks> blocks,
-                   size_t rows, T (Block::*member)[Block::kRows]) {
+void ActivityStore::add_column(Columns* columns, const char* name,
+                               std::shared_ptr<ColumnBlocks> blocks, size_t rows,
+                               T (ColumnBlock::*member)[ColumnBlock::kRows]) {
   Columns::Column result{name, {}, blocks};
-  for (size_t b = 0; b * Block::kRows < rows; b++) {
-    size_t here = std::min(Block::kRows, rows - b * Block::kRows);
+  for (size_t b = 0; b * ColumnBlock::kRows < rows; b++) {
+    size_t here = std::min(ColumnBlock::kRows, rows - b * ColumnBlock::kRows);
     result.parts.push_back({(*blocks)[b].get()->*member, here * sizeof(T)});
   }
   columns->columns.push_back(std::move(result));
 }
 
-void Store::take(Columns* columns, uint64_t counts[3]) {
-  size_t n = blocks_.empty() ? 0 : (blocks_.size() - 1) * Block::kRows + row_;
-  // The columns point into the blocks, which return to the pool when the columns are freed.
-  std::shared_ptr<Blocks> blocks(new Blocks(std::move(blocks_)), [](Blocks* taken) {
-    for (auto& block : *taken) block_pool().put(std::move(block));
-    delete taken;
+void ActivityStore::move_to_columns(Columns* columns, uint64_t counts[3]) {
+  size_t n = blocks_.empty() ? 0 : (blocks_.size() - 1) * ColumnBlock::kRows + row_;
+  // The columns point into the blocks. Freeing the columns returns these to the pool.
+  std::shared_ptr<ColumnBlocks> blocks(new ColumnBlocks(std::move(blocks_)), [](ColumnBlocks* b) {
+    for (auto& block : *b) column_block_pool().put(std::move(block));
+    delete b;
   });
-  blocks_ = Blocks();
-  column(columns, "start_ns", blocks, n, &Block::start);
-  column(columns, "end_ns", blocks, n, &Block::end);
-  column(columns, "bytes", blocks, n, &Block::bytes);
-  column(columns, "graph_node_id", blocks, n, &Block::graph_node);
-  column(columns, "correlation_id", blocks, n, &Block::correlation);
-  column(columns, "name_id", blocks, n, &Block::name);
-  column(columns, "device_id", blocks, n, &Block::device);
-  column(columns, "context_id", blocks, n, &Block::context);
-  column(columns, "stream_id", blocks, n, &Block::stream);
-  column(columns, "grid_x", blocks, n, &Block::grid_x);
-  column(columns, "grid_y", blocks, n, &Block::grid_y);
-  column(columns, "grid_z", blocks, n, &Block::grid_z);
-  column(columns, "block_x", blocks, n, &Block::block_x);
-  column(columns, "block_y", blocks, n, &Block::block_y);
-  column(columns, "block_z", blocks, n, &Block::block_z);
-  column(columns, "registers_per_thread", blocks, n, &Block::registers);
-  column(columns, "static_shared_bytes", blocks, n, &Block::static_shared);
-  column(columns, "dynamic_shared_bytes", blocks, n, &Block::dynamic_shared);
-  column(columns, "src_device_id", blocks, n, &Block::src_device);
-  column(columns, "dst_device_id", blocks, n, &Block::dst_device);
-  column(columns, "graph_id", blocks, n, &Block::graph);
-  column(columns, "kind", blocks, n, &Block::kind);
-  column(columns, "type", blocks, n, &Block::type);
-  column(columns, "src_kind", blocks, n, &Block::src_kind);
-  column(columns, "dst_kind", blocks, n, &Block::dst_kind);
-  row_column(columns, "external.correlation_id", external_, &ExternalId::correlation);
-  row_column(columns, "external.id", external_, &ExternalId::id);
-  row_column(columns, "api.start_ns", api_, &ApiCall::start);
-  row_column(columns, "api.end_ns", api_, &ApiCall::end);
-  row_column(columns, "api.correlation_id", api_, &ApiCall::correlation);
-  row_column(columns, "api.cbid", api_, &ApiCall::cbid);
-  row_column(columns, "api.thread_id", api_, &ApiCall::thread);
-  row_column(columns, "api.return_value", api_, &ApiCall::result);
-  row_column(columns, "api.runtime", api_, &ApiCall::runtime);
-  row_column(columns, "overhead.start_ns", overhead_, &Overhead::start);
-  row_column(columns, "overhead.end_ns", overhead_, &Overhead::end);
-  row_column(columns, "overhead.kind", overhead_, &Overhead::kind);
-  row_column(columns, "overhead.thread_id", overhead_, &Overhead::thread);
-  row_column(columns, "memory.time_ns", memory_, &MemoryEvent::time);
-  row_column(columns, "memory.address", memory_, &MemoryEvent::address);
-  row_column(columns, "memory.bytes", memory_, &MemoryEvent::bytes);
-  row_column(columns, "memory.correlation_id", memory_, &MemoryEvent::correlation);
-  row_column(columns, "memory.operation", memory_, &MemoryEvent::operation);
-  row_column(columns, "memory.memory_kind", memory_, &MemoryEvent::memory_kind);
-  row_column(columns, "memory.device_id", memory_, &MemoryEvent::device);
-  row_column(columns, "memory.context_id", memory_, &MemoryEvent::context);
-  row_column(columns, "memory.stream_id", memory_, &MemoryEvent::stream);
+  blocks_ = ColumnBlocks();
+  add_column(columns, "start_ns", blocks, n, &ColumnBlock::start);
+  add_column(columns, "end_ns", blocks, n, &ColumnBlock::end);
+  add_column(columns, "bytes", blocks, n, &ColumnBlock::bytes);
+  add_column(columns, "graph_node_id", blocks, n, &ColumnBlock::graph_node);
+  add_column(columns, "correlation_id", blocks, n, &ColumnBlock::correlation);
+  add_column(columns, "name_id", blocks, n, &ColumnBlock::name);
+  add_column(columns, "device_id", blocks, n, &ColumnBlock::device);
+  add_column(columns, "context_id", blocks, n, &ColumnBlock::context);
+  add_column(columns, "stream_id", blocks, n, &ColumnBlock::stream);
+  add_column(columns, "grid_x", blocks, n, &ColumnBlock::grid_x);
+  add_column(columns, "grid_y", blocks, n, &ColumnBlock::grid_y);
+  add_column(columns, "grid_z", blocks, n, &ColumnBlock::grid_z);
+  add_column(columns, "block_x", blocks, n, &ColumnBlock::block_x);
+  add_column(columns, "block_y", blocks, n, &ColumnBlock::block_y);
+  add_column(columns, "block_z", blocks, n, &ColumnBlock::block_z);
+  add_column(columns, "registers_per_thread", blocks, n, &ColumnBlock::registers);
+  add_column(columns, "static_shared_bytes", blocks, n, &ColumnBlock::static_shared);
+  add_column(columns, "dynamic_shared_bytes", blocks, n, &ColumnBlock::dynamic_shared);
+  add_column(columns, "src_device_id", blocks, n, &ColumnBlock::src_device);
+  add_column(columns, "dst_device_id", blocks, n, &ColumnBlock::dst_device);
+  add_column(columns, "graph_id", blocks, n, &ColumnBlock::graph);
+  add_column(columns, "kind", blocks, n, &ColumnBlock::kind);
+  add_column(columns, "type", blocks, n, &ColumnBlock::type);
+  add_column(columns, "src_kind", blocks, n, &ColumnBlock::src_kind);
+  add_column(columns, "dst_kind", blocks, n, &ColumnBlock::dst_kind);
+  add_row_column(columns, "external.correlation_id", external_, &ExternalId::correlation);
+  add_row_column(columns, "external.id", external_, &ExternalId::id);
+  add_row_column(columns, "api.start_ns", api_, &ApiCall::start);
+  add_row_column(columns, "api.end_ns", api_, &ApiCall::end);
+  add_row_column(columns, "api.correlation_id", api_, &ApiCall::correlation);
+  add_row_column(columns, "api.cbid", api_, &ApiCall::cbid);
+  add_row_column(columns, "api.thread_id", api_, &ApiCall::thread);
+  add_row_column(columns, "api.return_value", api_, &ApiCall::result);
+  add_row_column(columns, "api.runtime", api_, &ApiCall::runtime);
+  add_row_column(columns, "overhead.start_ns", overhead_, &Overhead::start);
+  add_row_column(columns, "overhead.end_ns", overhead_, &Overhead::end);
+  add_row_column(columns, "overhead.kind", overhead_, &Overhead::kind);
+  add_row_column(columns, "overhead.thread_id", overhead_, &Overhead::thread);
+  add_row_column(columns, "memory.time_ns", memory_, &MemoryEvent::time);
+  add_row_column(columns, "memory.address", memory_, &MemoryEvent::address);
+  add_row_column(columns, "memory.bytes", memory_, &MemoryEvent::bytes);
+  add_row_column(columns, "memory.correlation_id", memory_, &MemoryEvent::correlation);
+  add_row_column(columns, "memory.operation", memory_, &MemoryEvent::operation);
+  add_row_column(columns, "memory.memory_kind", memory_, &MemoryEvent::memory_kind);
+  add_row_column(columns, "memory.device_id", memory_, &MemoryEvent::device);
+  add_row_column(columns, "memory.context_id", memory_, &MemoryEvent::context);
+  add_row_column(columns, "memory.stream_id", memory_, &MemoryEvent::stream);
   counts[0] = lost_;
   counts[1] = unfinished_;
   counts[2] = n;
@@ -144,8 +146,8 @@ void Store::take(Columns* columns, uint64_t counts[3]) {
   api_.clear();
   overhead_.clear();
   memory_.clear();
-  row_ = Block::kRows;
-  held_ = lost_ = unfinished_ = 0;
+  row_ = ColumnBlock::kRows;
+  record_count_ = lost_ = unfinished_ = 0;
 }
 
 }  // namespace epprof

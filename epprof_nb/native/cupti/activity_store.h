@@ -1,7 +1,6 @@
-// Decoded activities: columns in blocks, so that growing never moves what is there.
+// Decoded CUPTI records: activities as columns, the other records as rows.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -11,12 +10,14 @@
 
 namespace epprof {
 
-enum ActivityKind : uint8_t { kKernel, kMemcpy, kMemset, kSynchronization };
+// The numbers in column `kind`, defined only here. The Python side is ACTIVITY_KINDS in the schema
+// module; KINDS in the tables of the CUPTI recorder maps these numbers to its names.
+enum ActivityKind : uint8_t { kKernel = 0, kMemcpy = 1, kMemset = 2, kSynchronization = 3 };
 
-// Columns of activities, side by side in one block of memory. Fields that a kind does not have
-// keep what `clear` puts there: 0, and -1 for numbers that may be missing.
-struct Block {
-  // No multiple of a page: else every column's next row falls into the same set of the cache.
+// The columns of activities, in blocks so that growing never moves a row. Fields that a kind does
+// not have keep the values `clear` sets: 0, or -1 for numbers that may be missing.
+struct ColumnBlock {
+  // Not a multiple of a page: otherwise row i of every column would map to the same cache set.
   static constexpr size_t kRows = 8192 + 40;
 
   int64_t start[kRows], end[kRows], bytes[kRows], graph_node[kRows];
@@ -26,25 +27,27 @@ struct Block {
   int32_t block_x[kRows], block_y[kRows], block_z[kRows];
   int32_t registers[kRows], static_shared[kRows], dynamic_shared[kRows];
   int32_t src_device[kRows], dst_device[kRows], graph[kRows];
-  uint8_t kind[kRows], type[kRows], src_kind[kRows], dst_kind[kRows];  // type: of copy or wait
+  uint8_t kind[kRows];
+  uint8_t type[kRows];  // CUPTI's copy kind or synchronization type
+  uint8_t src_kind[kRows], dst_kind[kRows];
 
   void clear();
 };
 
-// Blocks given back are used again: a later session does not pay for fresh pages. Locked, because
-// columns are freed on another thread than the one that decodes.
-class BlockPool {
+// Free blocks, reused so that a later session causes no page faults. Locked, because the thread
+// that frees columns is not the one that decodes.
+class ColumnBlockPool {
  public:
-  std::unique_ptr<Block> get();
-  void put(std::unique_ptr<Block> block);
+  std::unique_ptr<ColumnBlock> get();
+  void put(std::unique_ptr<ColumnBlock> block);
 
  private:
-  static constexpr size_t kKept = 32;
+  static constexpr size_t kMaxFree = 32;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<std::unique_ptr<ColumnBlock>> blocks_;
 };
 
-BlockPool& block_pool();  // the process's
+ColumnBlockPool& column_block_pool();  // shared by the process
 
 struct ExternalId {
   uint32_t correlation;
@@ -70,58 +73,61 @@ struct MemoryEvent {
   int32_t device, context, stream;
 };
 
-class Store {
+class ActivityStore {
  public:
-  void set_bound(uint64_t max_records) { bound_ = max_records; }
+  void set_record_limit(uint64_t max_records) { record_limit_ = max_records; }
 
-  // The block and row for one more activity; null (and one more lost) beyond the bound.
-  Block* begin(size_t* row) {
-    if (held_ >= bound_) {
+  // The block and row of the next activity. Null if the limit is reached: the record is counted
+  // as lost. Without `commit_row` the next call returns the same row.
+  ColumnBlock* append_row(size_t* row) {
+    if (record_count_ >= record_limit_) {
       lost_++;
       own_launch_count_++;
       return nullptr;
     }
-    if (row_ == Block::kRows) {
-      blocks_.push_back(block_pool().get());
+    if (row_ == ColumnBlock::kRows) {
+      blocks_.push_back(column_block_pool().get());
       row_ = 0;
     }
     *row = row_;
     return blocks_.back().get();
   }
-  // Keeps the row that `begin` gave, or not.
-  void commit(bool own_launch_count) {
-    own_launch_count_ += own_launch_count;
+  // own_launch: the activity was launched by an API call of its own, not by a graph launch.
+  void commit_row(bool own_launch) {
+    own_launch_count_ += own_launch;
     row_++;
-    held_++;
+    record_count_++;
   }
 
-  void add(const ExternalId& e) { if (room()) external_.push_back(e); }
-  void add(const ApiCall& e) { if (room()) api_.push_back(e); }
-  void add(const Overhead& e) { if (room()) overhead_.push_back(e); }
-  void add(const MemoryEvent& e) { if (room()) memory_.push_back(e); }
-  void add_unfinished() { unfinished_++; }
-  // Activities seen that a call of their own launched (not a graph's), those lost included.
+  void add(const ExternalId& e) { if (has_capacity()) external_.push_back(e); }
+  void add(const ApiCall& e) { if (has_capacity()) api_.push_back(e); }
+  void add(const Overhead& e) { if (has_capacity()) overhead_.push_back(e); }
+  void add(const MemoryEvent& e) { if (has_capacity()) memory_.push_back(e); }
+  void count_unfinished() { unfinished_++; }
+
+  // Activities with a launch of their own so far, lost ones included.
   int64_t own_launch_count() const { return own_launch_count_; }
   void reset_own_launch_count() { own_launch_count_ = 0; }
-  // The API call recorded last, taken out again; false where there is none.
-  bool take_last_api(ApiCall* call);
-  // Everything since the last call; bounds start anew.
-  void take(Columns* columns, uint64_t counts[3]);  // lost, unfinished, decoded
+
+  // Removes the API call recorded last; false if there is none.
+  bool pop_last_api_call(ApiCall* call);
+  // Moves all records out and starts counting anew. counts: lost, unfinished, activities.
+  void move_to_columns(Columns* columns, uint64_t counts[3]);
 
  private:
-  using Blocks = std::vector<std::unique_ptr<Block>>;
+  using ColumnBlocks = std::vector<std::unique_ptr<ColumnBlock>>;
 
-  int64_t own_launch_count_ = 0;
-  bool room();
+  bool has_capacity();  // counts the record, as kept or as lost
   template <typename T>
-  void column(Columns* columns, const char* name, std::shared_ptr<Blocks> blocks, size_t rows,
-              T (Block::*member)[Block::kRows]);
+  void add_column(Columns* columns, const char* name, std::shared_ptr<ColumnBlocks> blocks,
+                  size_t rows, T (ColumnBlock::*member)[ColumnBlock::kRows]);
 
-  uint64_t bound_ = UINT64_MAX;
-  uint64_t held_ = 0;  // records of all tables
-  size_t row_ = Block::kRows;  // the next row of the last block
+  uint64_t record_limit_ = UINT64_MAX;
+  uint64_t record_count_ = 0;  // of all tables
   uint64_t lost_ = 0, unfinished_ = 0;
-  Blocks blocks_;
+  int64_t own_launch_count_ = 0;
+  ColumnBlocks blocks_;
+  size_t row_ = ColumnBlock::kRows;  // the next row of the last block
   std::vector<ExternalId> external_;
   std::vector<ApiCall> api_;
   std::vector<Overhead> overhead_;

@@ -33,11 +33,11 @@ constexpr uint32_t kCallbackIds = 2048;
 char* message(const std::string& text) { return strdup(text.c_str()); }
 
 struct Capture {
-  Layout layout{};
+  RecordLayout layout{};
   BufferPool buffers;
   std::mutex mutex;  // the store and its decoder: taken a buffer at a time, never in a launch
-  Store store;
-  Decoder decoder{layout, store, true};
+  ActivityStore store;
+  RecordDecoder decoder{layout, store, true};
   uint64_t completed = 0, dropped = 0;
   int64_t decode_ns = 0;
   int64_t launch_calls_before = 0;  // of all threads, at the session's start
@@ -246,7 +246,7 @@ char* ep_cupti_set_layout(const void* layout, size_t bytes) {
   Capture& c = capture();
   if (!c.layout.assign(layout, bytes)) {
     return message("the layout has " + std::to_string(bytes) + " bytes, the native core expects " +
-                   std::to_string(sizeof(Layout)) + ": rebuild the package");
+                   std::to_string(sizeof(RecordLayout)) + ": rebuild the package");
   }
   return nullptr;
 }
@@ -255,7 +255,7 @@ void ep_cupti_configure(size_t buffer_bytes, uint32_t buffers, uint64_t max_reco
   Capture& c = capture();
   c.buffers.configure(buffer_bytes, buffers);
   std::lock_guard<std::mutex> lock(c.mutex);
-  c.store.set_bound(max_records);
+  c.store.set_record_limit(max_records);
 }
 
 char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all_calls,
@@ -390,7 +390,7 @@ int ep_cupti_probe(int64_t out[4]) {
   std::lock_guard<std::mutex> lock(c.mutex);
   for (int i = kTries; i-- > 0;) {
     ApiCall call;
-    if (!c.store.take_last_api(&call)) break;
+    if (!c.store.pop_last_api_call(&call)) break;
     if (after[i] - before[i] >= tightest) continue;
     tightest = after[i] - before[i];
     out[0] = before[i];
@@ -405,7 +405,7 @@ ep_columns* ep_cupti_drain(uint64_t counts[5]) {
   Capture& c = capture();
   auto* columns = new Columns;
   std::lock_guard<std::mutex> lock(c.mutex);
-  c.store.take(columns, counts);
+  c.store.move_to_columns(columns, counts);
   counts[3] = c.dropped;
   counts[4] = uint64_t(c.decode_ns);
   c.dropped = 0;
@@ -434,14 +434,14 @@ const char* ep_cupti_callback_name(uint32_t domain, uint32_t cbid) {
 
 ep_columns* ep_decode(const void* raw, size_t bytes, const void* layout, size_t layout_bytes,
                       uint64_t counts[5]) {
-  Layout l;
+  RecordLayout l;
   if (!l.assign(layout, layout_bytes)) return nullptr;
-  Store store;
+  ActivityStore store;
   int64_t begun = ep_now_ns();
   counts[3] = decode_buffer(static_cast<const unsigned char*>(raw), bytes, l, store);
   counts[4] = uint64_t(ep_now_ns() - begun);
   auto* columns = new Columns;
-  store.take(columns, counts);
+  store.move_to_columns(columns, counts);
   return columns;
 }
 

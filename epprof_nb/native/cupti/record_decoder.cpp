@@ -4,7 +4,7 @@
 
 namespace epprof {
 
-uint32_t Decoder::name_id(const char* name) {
+uint32_t RecordDecoder::name_id(const char* name) {
   if (!live_ || !name) return 0;
   if (name == last_name_) return last_id_;
   auto found = name_ids_.find(name);
@@ -16,10 +16,10 @@ uint32_t Decoder::name_id(const char* name) {
 
 namespace {
 
-// The fields every activity has, first of all: false, and nothing else may be written, where a
-// forced flush took the record before its work was done and it carries no times.
+// Decodes the fields that every activity has. Returns false for a record without timestamps, which
+// a forced flush took before the work finished: then write nothing more into the row.
 template <typename Fields>
-bool common(const Fields& f, const unsigned char* r, Block* b, size_t i, ActivityKind kind) {
+bool decode_common_fields(const Fields& f, const unsigned char* r, ColumnBlock* b, size_t i, ActivityKind kind) {
   b->kind[i] = kind;
   b->start[i] = f.start.template get<int64_t>(r);
   b->end[i] = f.end.template get<int64_t>(r);
@@ -30,30 +30,30 @@ bool common(const Fields& f, const unsigned char* r, Block* b, size_t i, Activit
 }
 
 template <typename Fields>
-void of_graph(const Fields& f, const unsigned char* r, Block* b, size_t i) {
+void decode_graph_fields(const Fields& f, const unsigned char* r, ColumnBlock* b, size_t i) {
   b->device[i] = f.device.template get<int32_t>(r);
   b->graph[i] = f.graph.template get<int32_t>(r);
   b->graph_node[i] = f.graph_node.template get<int64_t>(r);
 }
 
 template <typename Fields>
-bool copy(const Fields& f, const unsigned char* r, Block* b, size_t i) {
-  if (!common(f, r, b, i, kMemcpy)) return false;
+bool decode_memcpy(const Fields& f, const unsigned char* r, ColumnBlock* b, size_t i) {
+  if (!decode_common_fields(f, r, b, i, kMemcpy)) return false;
   b->bytes[i] = f.bytes.template get<int64_t>(r);
   b->type[i] = f.copy_kind.template get<uint8_t>(r);
   b->src_kind[i] = f.src_kind.template get<uint8_t>(r);
   b->dst_kind[i] = f.dst_kind.template get<uint8_t>(r);
-  of_graph(f, r, b, i);
+  decode_graph_fields(f, r, b, i);
   return true;
 }
 
 }  // namespace
 
-bool Decoder::decode_activity(RecordType type, const unsigned char* r, Block* b, size_t i) {
+bool RecordDecoder::decode_activity(RecordType type, const unsigned char* r, ColumnBlock* b, size_t i) {
   switch (type) {
     case RecordType::kernel: {
       const KernelFields& f = layout_.kernel.fields;
-      if (!common(f, r, b, i, kKernel)) return false;
+      if (!decode_common_fields(f, r, b, i, kKernel)) return false;
       b->name[i] = name_id(f.name.get<const char*>(r));
       b->grid_x[i] = f.grid_x.get<int32_t>(r);
       b->grid_y[i] = f.grid_y.get<int32_t>(r);
@@ -64,28 +64,28 @@ bool Decoder::decode_activity(RecordType type, const unsigned char* r, Block* b,
       b->registers[i] = f.registers.get<uint16_t>(r);
       b->static_shared[i] = f.static_shared.get<int32_t>(r);
       b->dynamic_shared[i] = f.dynamic_shared.get<int32_t>(r);
-      of_graph(f, r, b, i);
+      decode_graph_fields(f, r, b, i);
       return true;
     }
-    case RecordType::memcpy: return copy(layout_.memcpy.fields, r, b, i);
+    case RecordType::memcpy: return decode_memcpy(layout_.memcpy.fields, r, b, i);
     case RecordType::memcpy2: {
       const PeerCopyFields& f = layout_.memcpy2.fields;
-      if (!copy(f, r, b, i)) return false;
+      if (!decode_memcpy(f, r, b, i)) return false;
       b->src_device[i] = f.src_device.get<int32_t>(r);
       b->dst_device[i] = f.dst_device.get<int32_t>(r);
       return true;
     }
     case RecordType::memset: {
       const MemsetFields& f = layout_.memset.fields;
-      if (!common(f, r, b, i, kMemset)) return false;
+      if (!decode_common_fields(f, r, b, i, kMemset)) return false;
       b->bytes[i] = f.bytes.get<int64_t>(r);
       b->dst_kind[i] = uint8_t(f.memory_kind.get<uint16_t>(r));
-      of_graph(f, r, b, i);
+      decode_graph_fields(f, r, b, i);
       return true;
     }
     case RecordType::synchronization: {
       const SyncFields& f = layout_.synchronization.fields;
-      if (!common(f, r, b, i, kSynchronization)) return false;
+      if (!decode_common_fields(f, r, b, i, kSynchronization)) return false;
       b->type[i] = uint8_t(f.type.get<uint32_t>(r));
       return true;
     }
@@ -93,7 +93,7 @@ bool Decoder::decode_activity(RecordType type, const unsigned char* r, Block* b,
   }
 }
 
-void Decoder::decode(const unsigned char* r, uint32_t kind) {
+void RecordDecoder::decode(const unsigned char* r, uint32_t kind) {
   RecordType type = layout_.type(kind);
   switch (type) {
     case RecordType::kernel:
@@ -102,12 +102,12 @@ void Decoder::decode(const unsigned char* r, uint32_t kind) {
     case RecordType::memset:
     case RecordType::synchronization: {
       size_t row;
-      Block* block = store_.begin(&row);
+      ColumnBlock* block = store_.append_row(&row);
       if (!block) return;
       if (decode_activity(type, r, block, row)) {
-        store_.commit(type != RecordType::synchronization && block->graph[row] == 0);
+        store_.commit_row(type != RecordType::synchronization && block->graph[row] == 0);
       } else {
-        store_.add_unfinished();
+        store_.count_unfinished();
       }
       return;
     }
@@ -145,8 +145,9 @@ void Decoder::decode(const unsigned char* r, uint32_t kind) {
   }
 }
 
-size_t decode_buffer(const unsigned char* raw, size_t bytes, const Layout& layout, Store& store) {
-  Decoder decoder(layout, store, false);
+size_t decode_buffer(const unsigned char* raw, size_t bytes, const RecordLayout& layout,
+                     ActivityStore& store) {
+  RecordDecoder decoder(layout, store, false);
   size_t at = 0;
   while (at + sizeof(uint32_t) <= bytes) {
     uint32_t kind;

@@ -1,7 +1,6 @@
-// Raw CUPTI activity records into the columns of a Store, by a Layout.
+// Decodes raw CUPTI activity records into an ActivityStore, by the record layout of a version.
 #pragma once
 
-#include <string>
 #include <unordered_map>
 
 #include "cupti/activity_store.h"
@@ -9,29 +8,31 @@
 
 namespace epprof {
 
-class Decoder {
+class RecordDecoder {
  public:
-  Decoder(const Layout& layout, Store& store, bool live) :
-      layout_(layout), store_(store), live_(live) {}
-  // Kernel names are pointers: they are followed only in live buffers, and remembered only until
-  // `forget_names`, because CUPTI may reuse an address.
+  // live: the records are in CUPTI's own buffer, so pointers in them can be followed.
+  RecordDecoder(const RecordLayout& layout, ActivityStore& store, bool live)
+      : layout_(layout), store_(store), live_(live) {}
   void decode(const unsigned char* record, uint32_t kind);
+  // Drops the cached kernel names. CUPTI may reuse their addresses once a buffer is decoded.
   void forget_names() { name_ids_.clear(); }
 
  private:
-  bool decode_activity(RecordType type, const unsigned char* record, Block* block, size_t row);
+  bool decode_activity(RecordType type, const unsigned char* record, ColumnBlock* block,
+                       size_t row);
   uint32_t name_id(const char* name);
 
-  const Layout& layout_;
-  Store& store_;
+  const RecordLayout& layout_;
+  ActivityStore& store_;
   bool live_;
   const char* last_name_ = nullptr;
   uint32_t last_id_ = 0;
   std::unordered_map<const char*, uint32_t> name_ids_;
 };
 
-// Walks a raw buffer by the layout's record sizes. Returns the bytes walked: fewer than `bytes`
-// where a record of unknown kind or a truncated one ends the walk.
-size_t decode_buffer(const unsigned char* raw, size_t bytes, const Layout& layout, Store& store);
+// Decodes a copied buffer, record after record. Returns the number of bytes decoded, which is less
+// than `bytes` if a record is truncated or of unknown kind.
+size_t decode_buffer(const unsigned char* raw, size_t bytes, const RecordLayout& layout,
+                     ActivityStore& store);
 
 }  // namespace epprof

@@ -1,4 +1,5 @@
-// Where each field of CUPTI's records lies: told by epprof_nb/abi, mirrored in order by the enums.
+// Offset and width of each field in CUPTI's records, for one version of CUPTI. Python packs them
+// (`packed_layout` of the CUPTI recorder); the structs below mirror the order.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +10,10 @@
 namespace epprof {
 
 struct Field {
-  int32_t code = -1;  // offset | width << 16 | signed << 24; -1: this version has no such field
+  int32_t code = -1;  // offset | width << 16 | signed << 24; -1: this version lacks the field
 
   bool has_width(size_t width) const { return code >= 0 && ((code >> 16) & 0xff) == int(width); }
-  // The field's value; T must have its width, which `Layout::assign` has checked.
+  // The field's value. T must have the field's width, which `RecordLayout::assign` checks.
   template <typename T>
   T get(const unsigned char* record) const {
     T value;
@@ -21,7 +22,7 @@ struct Field {
   }
 };
 
-// The orders of epprof_nb.abi.cupti.NATIVE_RECORDS and NATIVE_CALLBACKS.
+// In the order of NATIVE_RECORDS and NATIVE_CALLBACKS in the Python module of the layouts.
 struct KernelFields {
   Field start, end, completed, device, context, stream, grid_x, grid_y, grid_z, block_x, block_y,
       block_z, static_shared, dynamic_shared, local_per_thread, registers, correlation, grid_id,
@@ -94,8 +95,8 @@ enum class RecordType : int32_t {
 
 constexpr size_t kKinds = 128;
 
-// Exactly the int32 array that Python hands over.
-struct Layout {
+// Has the memory layout of the int32 array that Python passes.
+struct RecordLayout {
   int32_t record_of_kind[kKinds];  // RecordType of each CUpti_ActivityKind
   Record<KernelFields> kernel;
   Record<MemcpyFields> memcpy;
@@ -112,10 +113,10 @@ struct Layout {
   Record<ResourceFields> resource;
   Record<GraphFields> graph;
 
-  // Copies the array; false where it is not a layout whose fields have the widths they are read
-  // with (all published versions of CUPTI have them).
+  // Copies the array. Returns false if it has another size, or if a field has another width than
+  // the one it is read with. The fields of all published versions of CUPTI have these widths.
   bool assign(const void* data, size_t bytes) {
-    if (bytes != sizeof(Layout)) return false;
+    if (bytes != sizeof(RecordLayout)) return false;
     ::memcpy(static_cast<void*>(this), data, bytes);
     return widths_are_known();
   }
@@ -175,6 +176,6 @@ struct Layout {
                    graph.fields.original_node});
   }
 };
-static_assert(sizeof(Layout) % sizeof(int32_t) == 0, "an array of int32");
+static_assert(sizeof(RecordLayout) % sizeof(int32_t) == 0, "consists of int32 only");
 
 }  // namespace epprof
