@@ -15,7 +15,10 @@ class RecordDecoder {
       : layout_(layout), store_(store), live_(live) {}
   void decode(const unsigned char* record, uint32_t kind);
   // Drops the cached kernel names. CUPTI may reuse their addresses once a buffer is decoded.
-  void forget_names() { name_ids_.clear(); }
+  void forget_names() {
+    last_name_ = nullptr;
+    name_ids_.clear();
+  }
 
  private:
   bool decode_activity(RecordType type, const unsigned char* record, ColumnBlock* block,
