@@ -10,7 +10,7 @@
 
 namespace epprof {
 
-// A pool of equal activity buffers, bounded; its address space is reserved at the first session.
+// A bounded pool of equal buffers. It reserves its address space when the first one is requested.
 class BufferPool {
  public:
   void configure(size_t bytes, uint32_t buffers) {
@@ -20,8 +20,8 @@ class BufferPool {
       base_ = nullptr;
       bytes_ = bytes;
     }
-    wanted_ = buffers;
-    if (base_ && wanted_ > reserved_ && out_ == 0) {
+    max_buffers_ = buffers;
+    if (base_ && max_buffers_ > reserved_ && out_ == 0) {
       munmap(base_, bytes_ * reserved_);
       base_ = nullptr;
     }
@@ -30,7 +30,7 @@ class BufferPool {
   uint8_t* get() {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!base_ && !reserve()) return nullptr;
-    if (free_.empty() || out_ >= wanted_) return nullptr;
+    if (free_.empty() || out_ >= max_buffers_) return nullptr;
     uint8_t* buffer = free_.back();
     free_.pop_back();
     out_++;
@@ -48,14 +48,14 @@ class BufferPool {
 
  private:
   bool reserve() {
-    void* space = mmap(nullptr, bytes_ * wanted_, PROT_READ | PROT_WRITE,
+    void* space = mmap(nullptr, bytes_ * max_buffers_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (space == MAP_FAILED) return false;
     base_ = static_cast<uint8_t*>(space);
-    reserved_ = wanted_;
+    reserved_ = max_buffers_;
     free_.clear();
     for (uint32_t i = reserved_; i-- > 0;) free_.push_back(base_ + size_t(i) * bytes_);
-    // The first buffer is in place before the first record: no page faults while it fills.
+    // Fault in the first buffer, so that the first records cause no page faults.
     for (size_t at = 0; at < bytes_; at += 4096) base_[at] = 0;
     return true;
   }
@@ -64,7 +64,7 @@ class BufferPool {
   std::vector<uint8_t*> free_;
   uint8_t* base_ = nullptr;
   size_t bytes_ = 4 << 20;
-  uint32_t wanted_ = 16, reserved_ = 0, out_ = 0;
+  uint32_t max_buffers_ = 16, reserved_ = 0, out_ = 0;
 };
 
 }  // namespace epprof

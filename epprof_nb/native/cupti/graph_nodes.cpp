@@ -7,7 +7,7 @@ namespace epprof {
 namespace {
 
 struct Nodes {
-  std::mutex mutex;  // nodes are made at capture and instantiation, not at replay
+  std::mutex mutex;  // not in the hot path: a replay creates no nodes
   std::vector<uint64_t> node, original, op;
 };
 

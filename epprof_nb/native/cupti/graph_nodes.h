@@ -1,4 +1,4 @@
-// CUDA graph nodes: which op captured each, and which node each was cloned from.
+// CUDA graph nodes: the op that captured each node, and the node that each clone was made from.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace epprof {
 
 void graph_node_created(uint64_t node, uint64_t op);
 void graph_node_cloned(uint64_t node, uint64_t original);
-// Everything since the last call: node, original (0: created by a capture), op (0: none).
+// Columns of the nodes seen since the last call: node, original (0: not a clone), op_id (0: none).
 ep_columns* take_graph_nodes();
 
 }  // namespace epprof

@@ -11,7 +11,7 @@ namespace {
 std::string loaded_path;
 
 template <typename Function>
-bool find(void* library, const char* name, Function& function, std::string& missing) {
+bool resolve(void* library, const char* name, Function& function, std::string& missing) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function) return true;
   missing = name;
@@ -20,46 +20,45 @@ bool find(void* library, const char* name, Function& function, std::string& miss
 
 }  // namespace
 
-bool cupti_loaded() { return !loaded_path.empty(); }
-
 std::string load_cupti(const char* path, const char* driver_path) {
-  if (cupti_loaded()) {
+  if (!loaded_path.empty()) {
     if (loaded_path == path) return "";
-    return "libcupti is already loaded from " + loaded_path;
+    return std::string("libcupti is already loaded from ") + loaded_path + "; a process can use only one. " +
+           "Restart it to load " + path + ".";
   }
-  // The driver first: some versions of libcupti crash where it cannot be found.
+  // The driver first: some versions of libcupti crash if they cannot find it.
   void* driver = dlopen(driver_path, RTLD_NOW | RTLD_GLOBAL);
   if (!driver) return dlerror();
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) return dlerror();
   std::string missing;
   Cupti c{};
-  bool ok = find(library, "cuptiGetVersion", c.GetVersion, missing) &&
-            find(library, "cuptiGetResultString", c.GetResultString, missing) &&
-            find(library, "cuptiActivityRegisterCallbacks", c.ActivityRegisterCallbacks, missing) &&
-            find(library, "cuptiActivityRegisterTimestampCallback",
+  bool ok = resolve(library, "cuptiGetVersion", c.GetVersion, missing) &&
+            resolve(library, "cuptiGetResultString", c.GetResultString, missing) &&
+            resolve(library, "cuptiActivityRegisterCallbacks", c.ActivityRegisterCallbacks, missing) &&
+            resolve(library, "cuptiActivityRegisterTimestampCallback",
                  c.ActivityRegisterTimestampCallback, missing) &&
-            find(library, "cuptiActivityEnable", c.ActivityEnable, missing) &&
-            find(library, "cuptiActivityDisable", c.ActivityDisable, missing) &&
-            find(library, "cuptiActivityFlushAll", c.ActivityFlushAll, missing) &&
-            find(library, "cuptiActivityGetNextRecord", c.ActivityGetNextRecord, missing) &&
-            find(library, "cuptiActivityGetNumDroppedRecords", c.ActivityGetNumDroppedRecords,
+            resolve(library, "cuptiActivityEnable", c.ActivityEnable, missing) &&
+            resolve(library, "cuptiActivityDisable", c.ActivityDisable, missing) &&
+            resolve(library, "cuptiActivityFlushAll", c.ActivityFlushAll, missing) &&
+            resolve(library, "cuptiActivityGetNextRecord", c.ActivityGetNextRecord, missing) &&
+            resolve(library, "cuptiActivityGetNumDroppedRecords", c.ActivityGetNumDroppedRecords,
                  missing) &&
-            find(library, "cuptiActivityPushExternalCorrelationId",
+            resolve(library, "cuptiActivityPushExternalCorrelationId",
                  c.ActivityPushExternalCorrelationId, missing) &&
-            find(library, "cuptiActivityPopExternalCorrelationId",
+            resolve(library, "cuptiActivityPopExternalCorrelationId",
                  c.ActivityPopExternalCorrelationId, missing) &&
-            find(library, "cuptiSubscribe", c.Subscribe, missing) &&
-            find(library, "cuptiUnsubscribe", c.Unsubscribe, missing) &&
-            find(library, "cuptiEnableCallback", c.EnableCallback, missing) &&
-            find(library, "cuptiGetCallbackName", c.GetCallbackName, missing) &&
-            find(library, "cuptiSetThreadIdType", c.SetThreadIdType, missing) &&
-            find(library, "cuptiGetGraphNodeId", c.GetGraphNodeId, missing) &&
-            find(driver, "cuCtxPushCurrent_v2", c.CtxPushCurrent, missing) &&
-            find(driver, "cuCtxPopCurrent_v2", c.CtxPopCurrent, missing) &&
-            find(driver, "cuCtxSynchronize", c.CtxSynchronize, missing) &&
-            find(driver, "cuCtxGetCurrent", c.CtxGetCurrent, missing);
-  if (!ok) return std::string(path) + " has no " + missing;
+            resolve(library, "cuptiSubscribe", c.Subscribe, missing) &&
+            resolve(library, "cuptiUnsubscribe", c.Unsubscribe, missing) &&
+            resolve(library, "cuptiEnableCallback", c.EnableCallback, missing) &&
+            resolve(library, "cuptiGetCallbackName", c.GetCallbackName, missing) &&
+            resolve(library, "cuptiSetThreadIdType", c.SetThreadIdType, missing) &&
+            resolve(library, "cuptiGetGraphNodeId", c.GetGraphNodeId, missing) &&
+            resolve(driver, "cuCtxPushCurrent_v2", c.CtxPushCurrent, missing) &&
+            resolve(driver, "cuCtxPopCurrent_v2", c.CtxPopCurrent, missing) &&
+            resolve(driver, "cuCtxSynchronize", c.CtxSynchronize, missing) &&
+            resolve(driver, "cuCtxGetCurrent", c.CtxGetCurrent, missing);
+  if (!ok) return std::string(path) + " has no function " + missing + ". Install a libcupti that matches the CUDA driver.";
   cupti = c;
   loaded_path = path;
   return "";

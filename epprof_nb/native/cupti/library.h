@@ -1,4 +1,4 @@
-// libcupti and libcuda, found by Python and loaded here: the functions this core calls.
+// The functions of libcupti and libcuda that the capture calls. Python finds the libraries.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct Cupti {
   CUptiResult (*GetCallbackName)(uint32_t domain, uint32_t cbid, const char** name);
   CUptiResult (*SetThreadIdType)(uint32_t type);
   CUptiResult (*GetGraphNodeId)(void* node, uint64_t* id);
-  // The driver's, for waiting on the contexts that worked in a session.
+  // Of the driver, to synchronize the contexts that were used in a session.
   int (*CtxPushCurrent)(CUcontext);
   int (*CtxPopCurrent)(CUcontext*);
   int (*CtxSynchronize)();
@@ -42,10 +42,9 @@ struct Cupti {
 
 extern Cupti cupti;
 
-// Loads both; an empty string, or what failed. Idempotent for the same path; a second libcupti in
-// one process is refused, because two would fight over the driver's one hook.
+// Loads both libraries. Returns an empty string or an error message. Idempotent for the same path.
+// Refuses a second libcupti, because the driver has one hook for all.
 std::string load_cupti(const char* path, const char* driver_path);
-bool cupti_loaded();
 std::string cupti_error(CUptiResult result);
 
 }  // namespace epprof
