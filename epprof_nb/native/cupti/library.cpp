@@ -10,55 +10,59 @@ namespace {
 
 std::string loaded_path;
 
-template <typename Function>
-bool resolve(void* library, const char* name, Function& function, std::string& missing) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function) return true;
-  missing = name;
-  return false;
-}
+// Resolves functions of one library and keeps the name of one that is missing.
+struct Resolver {
+  const char* path;
+  void* library;
+  std::string missing;
+
+  template <typename Function>
+  void operator()(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    if (!function) missing = name;
+  }
+};
 
 }  // namespace
 
 std::string load_cupti(const char* path, const char* driver_path) {
+  if (loaded_path == path) return "";
   if (!loaded_path.empty()) {
-    if (loaded_path == path) return "";
-    return std::string("libcupti is already loaded from ") + loaded_path + "; a process can use only one. " +
-           "Restart it to load " + path + ".";
+    return "libcupti is already loaded from " + loaded_path +
+           ". A process can use only one: restart it to use " + path + ".";
   }
   // The driver first: some versions of libcupti crash if they cannot find it.
-  void* driver = dlopen(driver_path, RTLD_NOW | RTLD_GLOBAL);
-  if (!driver) return dlerror();
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!library) return dlerror();
-  std::string missing;
+  Resolver driver{driver_path, dlopen(driver_path, RTLD_NOW | RTLD_GLOBAL), {}};
+  if (!driver.library) return dlerror();
+  Resolver library{path, dlopen(path, RTLD_NOW | RTLD_LOCAL), {}};
+  if (!library.library) return dlerror();
   Cupti c{};
-  bool ok = resolve(library, "cuptiGetVersion", c.GetVersion, missing) &&
-            resolve(library, "cuptiGetResultString", c.GetResultString, missing) &&
-            resolve(library, "cuptiActivityRegisterCallbacks", c.ActivityRegisterCallbacks, missing) &&
-            resolve(library, "cuptiActivityRegisterTimestampCallback",
-                 c.ActivityRegisterTimestampCallback, missing) &&
-            resolve(library, "cuptiActivityEnable", c.ActivityEnable, missing) &&
-            resolve(library, "cuptiActivityDisable", c.ActivityDisable, missing) &&
-            resolve(library, "cuptiActivityFlushAll", c.ActivityFlushAll, missing) &&
-            resolve(library, "cuptiActivityGetNextRecord", c.ActivityGetNextRecord, missing) &&
-            resolve(library, "cuptiActivityGetNumDroppedRecords", c.ActivityGetNumDroppedRecords,
-                 missing) &&
-            resolve(library, "cuptiActivityPushExternalCorrelationId",
-                 c.ActivityPushExternalCorrelationId, missing) &&
-            resolve(library, "cuptiActivityPopExternalCorrelationId",
-                 c.ActivityPopExternalCorrelationId, missing) &&
-            resolve(library, "cuptiSubscribe", c.Subscribe, missing) &&
-            resolve(library, "cuptiUnsubscribe", c.Unsubscribe, missing) &&
-            resolve(library, "cuptiEnableCallback", c.EnableCallback, missing) &&
-            resolve(library, "cuptiGetCallbackName", c.GetCallbackName, missing) &&
-            resolve(library, "cuptiSetThreadIdType", c.SetThreadIdType, missing) &&
-            resolve(library, "cuptiGetGraphNodeId", c.GetGraphNodeId, missing) &&
-            resolve(driver, "cuCtxPushCurrent_v2", c.CtxPushCurrent, missing) &&
-            resolve(driver, "cuCtxPopCurrent_v2", c.CtxPopCurrent, missing) &&
-            resolve(driver, "cuCtxSynchronize", c.CtxSynchronize, missing) &&
-            resolve(driver, "cuCtxGetCurrent", c.CtxGetCurrent, missing);
-  if (!ok) return std::string(path) + " has no function " + missing + ". Install a libcupti that matches the CUDA driver.";
+  library("cuptiGetVersion", c.GetVersion);
+  library("cuptiGetResultString", c.GetResultString);
+  library("cuptiActivityRegisterCallbacks", c.ActivityRegisterCallbacks);
+  library("cuptiActivityRegisterTimestampCallback", c.ActivityRegisterTimestampCallback);
+  library("cuptiActivityEnable", c.ActivityEnable);
+  library("cuptiActivityDisable", c.ActivityDisable);
+  library("cuptiActivityFlushAll", c.ActivityFlushAll);
+  library("cuptiActivityGetNextRecord", c.ActivityGetNextRecord);
+  library("cuptiActivityGetNumDroppedRecords", c.ActivityGetNumDroppedRecords);
+  library("cuptiActivityPushExternalCorrelationId", c.ActivityPushExternalCorrelationId);
+  library("cuptiActivityPopExternalCorrelationId", c.ActivityPopExternalCorrelationId);
+  library("cuptiSubscribe", c.Subscribe);
+  library("cuptiUnsubscribe", c.Unsubscribe);
+  library("cuptiEnableCallback", c.EnableCallback);
+  library("cuptiGetCallbackName", c.GetCallbackName);
+  library("cuptiSetThreadIdType", c.SetThreadIdType);
+  library("cuptiGetGraphNodeId", c.GetGraphNodeId);
+  driver("cuCtxPushCurrent_v2", c.CtxPushCurrent);
+  driver("cuCtxPopCurrent_v2", c.CtxPopCurrent);
+  driver("cuCtxSynchronize", c.CtxSynchronize);
+  driver("cuCtxGetCurrent", c.CtxGetCurrent);
+  for (const Resolver& r : {driver, library}) {
+    if (r.missing.empty()) continue;
+    return std::string(r.path) + " has no function " + r.missing +
+           ". Install a libcupti for the CUDA version of the driver.";
+  }
   cupti = c;
   loaded_path = path;
   return "";

@@ -19,7 +19,8 @@ namespace {
 // Decodes the fields that every activity has. Returns false for a record without timestamps, which
 // a forced flush took before the work finished: then write nothing more into the row.
 template <typename Fields>
-bool decode_common_fields(const Fields& f, const unsigned char* r, ColumnBlock* b, size_t i, ActivityKind kind) {
+bool decode_common_fields(const Fields& f, const unsigned char* r, ColumnBlock* b, size_t i,
+                          ActivityKind kind) {
   b->kind[i] = kind;
   b->start[i] = f.start.template get<int64_t>(r);
   b->end[i] = f.end.template get<int64_t>(r);
@@ -49,7 +50,8 @@ bool decode_memcpy(const Fields& f, const unsigned char* r, ColumnBlock* b, size
 
 }  // namespace
 
-bool RecordDecoder::decode_activity(RecordType type, const unsigned char* r, ColumnBlock* b, size_t i) {
+bool RecordDecoder::decode_activity(RecordType type, const unsigned char* r, ColumnBlock* b,
+                                    size_t i) {
   switch (type) {
     case RecordType::kernel: {
       const KernelFields& f = layout_.kernel.fields;
