@@ -1,11 +1,11 @@
-// ONNX Runtime's C interface, as far as the observer uses it: slots of its two tables of
-// functions, and the structs a plugin library hands over.
+// The parts of ONNX Runtime's C ABI that the observer uses: slots of its two function tables, and
+// the structs that a plugin library fills.
 //
 // The tables are OrtApi and OrtEpApi of ONNX Runtime's public headers (onnxruntime_c_api.h,
-// onnxruntime_ep_c_api.h), which only ever grow at their end, so a slot is good for every later
-// release. abi/ort_slots.json holds the headers' facts with their provenance, and a test holds
-// this file against it; tests/ort/run_matrix.py exercises the slots on released wheels; `load_api`
-// proves the ones used, at each load, by a profiling event that it makes and reads.
+// onnxruntime_ep_c_api.h). They only grow at the end, so a slot is valid for every later release.
+// tests/unit/test_abi_ort.py compares this file with ort_slots.json, which was extracted from the
+// headers. tests/ort/run_matrix.py uses the slots on released wheels. `load_api` checks them at
+// each load with a profiling event that it creates and reads.
 #pragma once
 
 #include <cstddef>
@@ -70,7 +70,7 @@ struct Ep {
   uint32_t version;
   const char* (*get_name)(const Ep*);
   Status* (*get_capability)(Ep*, const Graph*, GraphSupportInfo*);
-  void* unused[13];  // Compile ... Sync: optional, and nothing to do for who claims no node
+  void* unused[13];  // Compile ... Sync: optional, not needed by an EP that claims no node
   Status* (*create_profiler)(Ep*, struct EpProfiler**);
 };
 static_assert(offsetof(Ep, create_profiler) == 16 * 8, "slot 16 of OrtEp");

@@ -1,4 +1,4 @@
-// The plain C surface over the observer.
+// The C functions over the observer.
 #include "ort/api.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "ort/profiler.h"
 #include "ort/runtime.h"
 
-// Only its type's name counts: pybind11 finds a Python object's class by it.
+// pybind11 finds a Python object's class by the name of this type.
 struct OrtRunOptions {};
 
 using namespace epprof::ort;
@@ -20,7 +20,7 @@ using namespace epprof::ort;
 namespace {
 
 char* message_of(Status* status) {
-  std::string message = take_message(status);
+  std::string message = consume_status(status);
   return message.empty() ? nullptr : strdup(message.c_str());
 }
 
@@ -28,22 +28,25 @@ char* message_of(Status* status) {
 
 extern "C" {
 
-const char* ep_ort_runtime(void) { return runtime.c_str(); }
+const char* ep_ort_runtime(void) { return runtime_version.c_str(); }
 
 uint32_t ep_ort_new_session(void) { return new_session_id(); }
 
 char* ep_ort_profile_run(void* run_options, const char* file_prefix) {
-  if (runtime.empty()) return strdup("ONNX Runtime has not loaded the observer");
+  if (runtime_version.empty()) return strdup(
+      "ONNX Runtime has not loaded the observer. Call epprof_nb.onnxruntime.install() and create "
+      "the session again.");
   auto* options = static_cast<RunOptions*>(run_options);
   return message_of(file_prefix ? api.enable_run_profiling(options, file_prefix)
                                 : api.disable_run_profiling(options));
 }
 
-void ep_ort_keep_event(uint32_t session, uint64_t run_op, const char* name, int64_t start, int64_t duration,
-                       int32_t thread, const char* const* args, size_t count) {
+void ep_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
+                             int64_t duration, int32_t thread, const char* const* args,
+                             size_t count) {
   DeviceEvent event{name, start, duration, thread, {}};
   for (size_t i = 0; i + 1 < count; i += 2) event.args.emplace_back(args[i], args[i + 1]);
-  keep_event({session, run_op}, std::move(event));
+  add_device_event({session, run_op}, std::move(event));
 }
 
 void ep_ort_on_run_file(ep_ort_file_opened opened, ep_ort_file_ending ending) {
@@ -63,10 +66,10 @@ const void* ep_ort_run_options_type(const char** name) {
   return &typeid(OrtRunOptions);
 }
 
-ep_columns* ep_ort_details(uint32_t first) {
+ep_columns* ep_ort_event_details(uint32_t first) {
   std::vector<uint32_t> session, op_type, provider, inputs, outputs;
   std::vector<int32_t> node_index;
-  for (const Details& d : details_from(first)) {
+  for (const EventDetails& d : event_details_from(first)) {
     session.push_back(d.session);
     node_index.push_back(d.node_index);
     op_type.push_back(d.op_type);

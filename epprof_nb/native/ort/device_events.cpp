@@ -13,21 +13,23 @@ namespace epprof::ort {
 namespace {
 
 struct Hash {
-  size_t operator()(const Destination& d) const { return d.run_op * 0x9E3779B97F4A7C15u + d.session; }
+  size_t operator()(const Destination& d) const {
+    return d.run_op * 0x9E3779B97F4A7C15u + d.session;
+  }
 };
 
-using Waiting = std::unordered_map<Destination, std::vector<DeviceEvent>, Hash>;
+using PendingEvents = std::unordered_map<Destination, std::vector<DeviceEvent>, Hash>;
 
 std::mutex mutex;
-Waiting& waiting() {
-  static auto* events = new Waiting;
+PendingEvents& pending_events() {
+  static auto* events = new PendingEvents;
   return *events;
 }
 
-// Before release 1.31 ONNX Runtime writes names and args into its JSON as they are.
+// Before 1.31, ONNX Runtime does not escape names and args in its JSON.
 bool runtime_escapes() {
   unsigned major = 0, minor = 0;
-  sscanf(runtime.c_str(), "%u.%u", &major, &minor);
+  sscanf(runtime_version.c_str(), "%u.%u", &major, &minor);
   return major > 1 || minor >= 31;
 }
 
@@ -49,26 +51,26 @@ std::string escaped(const std::string& text) {
 }
 
 void check(Status* status) {
-  std::string message = take_message(status);
+  std::string message = consume_status(status);
   if (!message.empty()) throw std::runtime_error(message);
 }
 
 }  // namespace
 
-void keep_event(Destination to, DeviceEvent event) {
+void add_device_event(Destination to, DeviceEvent event) {
   std::lock_guard<std::mutex> lock(mutex);
-  waiting()[to].push_back(std::move(event));
+  pending_events()[to].push_back(std::move(event));
 }
 
-void hand_over_events(Destination to, int64_t offset_ns, int64_t begun_ns,
+void flush_device_events(Destination to, int64_t offset_ns, int64_t start_clock_ns,
                       EventsContainer* container) {
   std::vector<DeviceEvent> events;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    auto found = waiting().find(to);
-    if (found == waiting().end()) return;
+    auto found = pending_events().find(to);
+    if (found == pending_events().end()) return;
     events = std::move(found->second);
-    waiting().erase(found);
+    pending_events().erase(found);
   }
   bool escape = !runtime_escapes();
   for (DeviceEvent& event : events) {
@@ -83,7 +85,7 @@ void hand_over_events(Destination to, int64_t offset_ns, int64_t begun_ns,
     }
     ProfilingEvent* made = nullptr;
     check(api.create_event(kKernelEvent, int32_t(getpid()), event.thread_id, event.name.c_str(),
-                           (offset_ns + event.start_ns - begun_ns) / 1000,
+                           (offset_ns + event.start_ns - start_clock_ns) / 1000,
                            event.duration_ns / 1000, keys.data(), values.data(), keys.size(),
                            &made));
     Status* status = api.add_events(container, &made, 1);

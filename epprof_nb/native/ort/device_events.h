@@ -1,5 +1,5 @@
-// Device work on its way into ONNX Runtime's own profile: put in from Python, taken out when the
-// profile of the session, or of one run, ends.
+// Device events on their way into ONNX Runtime's own profile: queued by Python, written when the
+// profile of the session or of a run ends.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ struct Destination {
   }
 };
 
-void keep_event(Destination to, DeviceEvent event);
+void add_device_event(Destination to, DeviceEvent event);
 
-// Hands the events kept for a profile over. ORT's time is `offset_ns` at our clock's `begun_ns`. Throws
-// std::runtime_error where ONNX Runtime refuses one.
-void hand_over_events(Destination to, int64_t offset_ns, int64_t begun_ns,
+// Appends the queued events of a profile to ONNX Runtime's container. `offset_ns` is its elapsed
+// profiling time at `start_clock_ns` of our clock. Throws std::runtime_error if it refuses one.
+void flush_device_events(Destination to, int64_t offset_ns, int64_t start_clock_ns,
                       EventsContainer* container);
 
 }  // namespace epprof::ort

@@ -25,19 +25,20 @@ uint64_t hash(const void* bytes, size_t length) {
   return h | 1;  // 0 marks a free slot
 }
 
-// A thread's own table of what it has seen. Open addressing; grows by doubling.
+// Hash table of interned keys: one per thread, and one that all share. Open addressing; grows by
+// doubling.
 template <typename Key>
-class Seen {
+class InternTable {
  public:
-  template <typename Equal, typename Fresh>
-  uint32_t find(uint64_t h, Equal equal, Fresh fresh) {
+  template <typename Equal, typename Add>
+  uint32_t find_or_add(uint64_t h, Equal equal, Add add) {
     if (used_ * 2 >= slots_.size()) grow();
     size_t mask = slots_.size() - 1;
     for (size_t i = h & mask;; i = (i + 1) & mask) {
       Slot& slot = slots_[i];
       if (slot.hash == h && equal(slot.key)) return slot.id;
       if (slot.hash) continue;
-      fresh(&slot.key, &slot.id);
+      add(&slot.key, &slot.id);
       slot.hash = h;
       used_++;
       return slot.id;
@@ -67,58 +68,58 @@ class Seen {
   size_t used_ = 0;
 };
 
-thread_local Seen<std::string_view> seen_names;
-thread_local Seen<Details> seen_details;
+thread_local InternTable<std::string_view> thread_texts;
+thread_local InternTable<EventDetails> thread_details;
 
-bool same(const Details& a, const Details& b) { return memcmp(&a, &b, sizeof a) == 0; }
+bool equal(const EventDetails& a, const EventDetails& b) { return memcmp(&a, &b, sizeof a) == 0; }
 
-struct All {
+struct SharedDetails {
   std::mutex mutex;
-  std::deque<Details> details{Details{}};  // id 0: none
-  Seen<Details> ids;
+  std::deque<EventDetails> details{EventDetails{}};  // id 0: none
+  InternTable<EventDetails> ids;
 };
 
-All& all() {
-  static All* a = new All;  // never destroyed: threads may outlive static destructors
-  return *a;
+SharedDetails& shared() {
+  static auto* s = new SharedDetails;  // never destroyed: threads may outlive static destructors
+  return *s;
 }
 
-uint32_t keep(const Details& details, uint64_t h) {
-  All& a = all();
-  std::lock_guard<std::mutex> lock(a.mutex);
-  return a.ids.find(
-      h, [&](const Details& known) { return same(known, details); },
-      [&](Details* key, uint32_t* id) {
+uint32_t intern_shared(const EventDetails& details, uint64_t h) {
+  SharedDetails& s = shared();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  return s.ids.find_or_add(
+      h, [&](const EventDetails& known) { return equal(known, details); },
+      [&](EventDetails* key, uint32_t* id) {
         *key = details;
-        *id = uint32_t(a.details.size());
-        a.details.push_back(details);
+        *id = uint32_t(s.details.size());
+        s.details.push_back(details);
       });
 }
 
 }  // namespace
 
-uint32_t cached_name(std::string_view name) {
+uint32_t intern_event_text(std::string_view name) {
   if (name.empty()) return 0;
-  return seen_names.find(
+  return thread_texts.find_or_add(
       hash(name.data(), name.size()), [&](std::string_view known) { return known == name; },
       [&](std::string_view* key, uint32_t* id) { *key = intern(name, id); });
 }
 
-uint32_t cached_details(const Details& details) {
+uint32_t intern_event_details(const EventDetails& details) {
   uint64_t h = hash(&details, sizeof details);
-  return seen_details.find(
-      h, [&](const Details& known) { return same(known, details); },
-      [&](Details* key, uint32_t* id) {
+  return thread_details.find_or_add(
+      h, [&](const EventDetails& known) { return equal(known, details); },
+      [&](EventDetails* key, uint32_t* id) {
         *key = details;
-        *id = keep(details, h);
+        *id = intern_shared(details, h);
       });
 }
 
-std::vector<Details> details_from(uint32_t first) {
-  All& a = all();
-  std::lock_guard<std::mutex> lock(a.mutex);
-  if (first >= a.details.size()) return {};
-  return {a.details.begin() + first, a.details.end()};
+std::vector<EventDetails> event_details_from(uint32_t first) {
+  SharedDetails& s = shared();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  if (first >= s.details.size()) return {};
+  return {s.details.begin() + first, s.details.end()};
 }
 
 }  // namespace epprof::ort

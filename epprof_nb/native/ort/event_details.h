@@ -1,4 +1,4 @@
-// What ONNX Runtime says of its events, as small numbers: each different one is kept once.
+// Interns what ONNX Runtime reports about events: equal details share one id.
 #pragma once
 
 #include <array>
@@ -8,20 +8,21 @@
 
 namespace epprof::ort {
 
-// Names are ids of `epprof::intern`.
-struct Details {
+// Strings are ids of the string table.
+struct EventDetails {
   uint32_t session;
   int32_t node_index;  // -1: none
   uint32_t op_type, provider, input_shapes, output_shapes;
 };
-static_assert(sizeof(Details) == 24, "hashed as bytes");
+static_assert(sizeof(EventDetails) == 24, "hashed as bytes");
 
-// The name's id. After a thread's first sight of a name this takes no lock and allocates nothing.
-uint32_t cached_name(std::string_view name);
+// The string table's id of a text. Once a thread has seen a text, this takes no lock and allocates
+// nothing.
+uint32_t intern_event_text(std::string_view name);
 
-// The id of these details, from 1; with the same promise.
-uint32_t cached_details(const Details& details);
+// The id of these details, from 1. As fast as `intern_event_text`.
+uint32_t intern_event_details(const EventDetails& details);
 
-std::vector<Details> details_from(uint32_t first);  // ids `first` and up
+std::vector<EventDetails> event_details_from(uint32_t first);  // ids `first` and up
 
 }  // namespace epprof::ort

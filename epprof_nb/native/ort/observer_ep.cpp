@@ -1,6 +1,5 @@
-// The observer: an execution provider that claims no node, so that ONNX Runtime tells its
-// profiler of every event of the session it is attached to. Loaded by ONNX Runtime, from the same
-// file as the Python extension.
+// The observer: an execution provider that claims no node. ONNX Runtime reports every event of the
+// session to its profiler, and loads it from the same file as the Python extension.
 #include "ort/observer_ep.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@ namespace epprof::ort {
 namespace {
 
 constexpr const char* kName = "EpprofObserver";
-// ONNX Runtime hands an execution provider its options as ep.<its name in lower case>.<key>.
+// ONNX Runtime passes the options of an execution provider as ep.<lower-case name>.<key>.
 constexpr const char* kTokenKey = "ep.epprofobserver.token";
 
 std::atomic<uint32_t> sessions{0};
@@ -32,7 +31,7 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
   *profiler = nullptr;
   auto* observer = static_cast<Observer*>(self);
   try {
-    // The first one is the session's own, made with it; each profiled run makes one more.
+    // The first profiler is the session's, created with it. Each profiled run creates another one.
     *profiler = make_profiler(observer->session, !observer->has_profiler.exchange(true));
     return nullptr;
   } catch (const std::exception& error) {
@@ -44,15 +43,15 @@ uint32_t session_of(const SessionOptions* options) {
   char text[16];
   size_t size = sizeof text;
   if (Status* status = api.session_config(options, kTokenKey, text, &size)) {
-    api.release_status(status);  // chosen by a selection policy, say: nobody gave it a number
+    api.release_status(status);  // no token: a selection policy chose the EP, not our options
     return new_session_id();
   }
   return uint32_t(strtoul(text, nullptr, 10));
 }
 
 const char* factory_name(const EpFactory*) { return kName; }
-// ONNX Runtime's selection policies take the first CPU device that is not its own, which it knows
-// by this vendor. So named, the observer is never chosen in place of what the user would get.
+// The selection policies take the first CPU device that is not of ONNX Runtime itself, which they
+// recognise by this vendor. With it they never choose the observer over the user's provider.
 const char* vendor(const EpFactory*) { return "Microsoft"; }
 uint32_t vendor_id(const EpFactory*) { return 0; }
 const char* version(const EpFactory*) { return "0.1.0"; }

@@ -17,19 +17,19 @@ namespace {
 struct Profiler : EpProfiler {
   uint32_t session;
   bool whole_session;
-  bool to_file = false;   // a run's profile whose file is told of
-  int64_t offset_ns = 0;  // ORT's elapsed profiling time at ...
-  int64_t begun_ns = 0;   // ... this moment of our clock
+  bool has_file = false;       // a run's profile, with a file that `on_run_file` callbacks follow
+  int64_t offset_ns = 0;       // ONNX Runtime's elapsed profiling time at ...
+  int64_t start_clock_ns = 0;  // ... this time of our clock
   uint32_t run_name, open_name;
-  std::atomic<bool> told{false};  // of an event
+  std::atomic<bool> has_event{false};  // an event has started
   std::atomic<int32_t> nodes{0};
-  // The run's own op, under which its pool threads' events belong; of this epoch.
+  // The op of the run, parent of events on pool threads, and the recording it belongs to.
   std::atomic<uint64_t> run_op{0};
   std::atomic<uint64_t> run_epoch{0};
 };
 
 thread_local int32_t nodes_of_last_run = -1;
-thread_local uint64_t opened_run = 0;  // by begin_run, on this thread
+thread_local uint64_t opened_run = 0;  // the op that begin_run opened on this thread
 thread_local bool run_file_expected = false;
 std::atomic<void (*)()> file_opened{nullptr};
 std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
@@ -37,9 +37,9 @@ std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
 
-// No exception may reach ONNX Runtime: what goes wrong becomes a status, which it logs.
+// Runs `body`. No exception may reach ONNX Runtime: it becomes a status, which ONNX Runtime logs.
 template <typename Body>
-Status* guarded(Body body) noexcept {
+Status* as_status(Body body) noexcept {
   try {
     body();
     return nullptr;
@@ -59,14 +59,14 @@ std::string_view text(const ProfilingEvent* event, const char* key) {
   return value ? std::string_view(value) : std::string_view();
 }
 
-void describe(const Profiler& profiler, const ProfilingEvent* event, EventEnd* end) {
+void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd* end) {
   int32_t category = -1;
   const char* name = nullptr;
-  std::string failed = take_message(api.event_category(event, &category));
-  if (failed.empty()) failed = take_message(api.event_name(event, &name));
+  std::string failed = consume_status(api.event_category(event, &category));
+  if (failed.empty()) failed = consume_status(api.event_name(event, &name));
   if (!failed.empty() || !name) return;
   std::string_view shown(name);
-  Details details{profiler.session, -1, 0, 0, 0, 0};
+  EventDetails details{profiler.session, -1, 0, 0, 0, 0};
   end->category = kOrtEvent;
   if (category == kNodeEvent) {
     end->category = kOrtNode;
@@ -76,19 +76,19 @@ void describe(const Profiler& profiler, const ProfilingEvent* event, EventEnd* e
     }
     std::string_view index = text(event, "node_index");
     if (!index.empty()) details.node_index = atoi(index.data());
-    details.op_type = cached_name(text(event, "op_name"));
-    details.provider = cached_name(text(event, "provider"));
-    details.input_shapes = cached_name(text(event, "input_type_shape"));
-    details.output_shapes = cached_name(text(event, "output_type_shape"));
+    details.op_type = intern_event_text(text(event, "op_name"));
+    details.provider = intern_event_text(text(event, "provider"));
+    details.input_shapes = intern_event_text(text(event, "input_type_shape"));
+    details.output_shapes = intern_event_text(text(event, "output_type_shape"));
   } else if (category == kSessionEvent && shown == kRunName) {
     end->category = kOrtRun;
   }
-  end->name = cached_name(shown);
-  end->payload_id = cached_details(details);
+  end->name = intern_event_text(shown);
+  end->payload_id = intern_event_details(details);
 }
 
-// Each run's profiler is released on the run's thread before the run returns, also where the run
-// ends without EndProfiling, as a replay of a CUDA graph does (1.31.1).
+// ONNX Runtime releases a run's profiler on the run's thread before the run returns, even if it
+// skips EndProfiling, as it does for a CUDA graph replay (1.31.1).
 void release(EpProfiler* self) {
   auto* profiler = static_cast<Profiler*>(self);
   if (!profiler->whole_session) {
@@ -102,25 +102,25 @@ void release(EpProfiler* self) {
 
 Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
   auto& profiler = *static_cast<Profiler*>(self);
-  profiler.begun_ns = ep_now_ns();
+  profiler.start_clock_ns = ep_now_ns();
   profiler.offset_ns = offset_ns;
-  if (profiler.to_file) file_opened.load()();
+  if (profiler.has_file) file_opened.load()();
   return nullptr;
 }
 
 Status* start_event(EpProfiler* self, uint64_t id) {
   if (!recording_ops.load(std::memory_order_relaxed)) {
-    static_cast<Profiler*>(self)->told.store(true, std::memory_order_relaxed);
+    static_cast<Profiler*>(self)->has_event.store(true, std::memory_order_relaxed);
     return nullptr;
   }
-  return guarded([&] {
+  return as_status([&] {
     auto& profiler = *static_cast<Profiler*>(self);
     uint64_t now = epoch.load(std::memory_order_relaxed);
     bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
     uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
-    // A run's profiler is told of the run itself first.
-    bool is_run = !profiler.whole_session && !profiler.told.exchange(true);
-    if (is_run && opened_run) {  // the run has its op already
+    // The first event of a run's profiler is the run itself.
+    bool is_run = !profiler.whole_session && !profiler.has_event.exchange(true);
+    if (is_run && opened_run) {  // begin_run has opened the run's op already
       profiler.run_op.store(opened_run, std::memory_order_relaxed);
       profiler.run_epoch.store(now, std::memory_order_release);
       return;
@@ -137,22 +137,22 @@ Status* start_event(EpProfiler* self, uint64_t id) {
 Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
   int64_t now = ep_now_ns();
-  return guarded([&] {
-    if (!event_open(self, uint32_t(id))) return;  // it began before recording did
+  return as_status([&] {
+    if (!event_open(self, uint32_t(id))) return;  // started before recording did
     EventEnd end{now, 0, kOrtEvent, 0};
     auto& profiler = *static_cast<Profiler*>(self);
-    describe(profiler, event, &end);
+    read_event(profiler, event, &end);
     if (end.category == kOrtNode) profiler.nodes.fetch_add(1, std::memory_order_relaxed);
     end_event(self, uint32_t(id), end);
   });
 }
 
 Status* end_profiling(EpProfiler* self, EventsContainer* container) {
-  return guarded([&] {
+  return as_status([&] {
     auto& profiler = *static_cast<Profiler*>(self);
     uint64_t run_op = 0;
     if (!profiler.whole_session) {
-      if (!profiler.to_file) return;
+      if (!profiler.has_file) return;
       if (profiler.run_epoch.load(std::memory_order_acquire) ==
           epoch.load(std::memory_order_relaxed)) {
         run_op = profiler.run_op.load(std::memory_order_relaxed);
@@ -160,7 +160,8 @@ Status* end_profiling(EpProfiler* self, EventsContainer* container) {
       file_ending.load()(profiler.session, run_op);
       if (!run_op) return;
     }
-    hand_over_events({profiler.session, run_op}, profiler.offset_ns, profiler.begun_ns, container);
+    flush_device_events({profiler.session, run_op}, profiler.offset_ns, profiler.start_clock_ns,
+                        container);
   });
 }
 
@@ -180,8 +181,8 @@ int32_t take_nodes_of_last_run() {
 }
 
 uint64_t begin_run(uint32_t session) {
-  opened_run = push_op(cached_name(kRunName), kOrtRun,
-                       cached_details({session, -1, 0, 0, 0, 0}), nullptr, 0);
+  opened_run = push_op(intern_event_text(kRunName), kOrtRun,
+                       intern_event_details({session, -1, 0, 0, 0, 0}), nullptr, 0);
   return opened_run;
 }
 
@@ -201,11 +202,11 @@ EpProfiler* make_profiler(uint32_t session, bool whole_session) {
   profiler->session = session;
   profiler->whole_session = whole_session;
   if (!whole_session && file_opened.load()) {
-    profiler->to_file = run_file_expected;
+    profiler->has_file = run_file_expected;
     run_file_expected = false;
   }
-  profiler->run_name = cached_name(kRunName);
-  profiler->open_name = cached_name("(not ended yet)");
+  profiler->run_name = intern_event_text(kRunName);
+  profiler->open_name = intern_event_text("(not ended yet)");
   return profiler;
 }
 

@@ -1,4 +1,4 @@
-// The functions of the ONNX Runtime that loaded us, found in its tables and proved to be them.
+// The functions of the ONNX Runtime that loaded the observer, resolved from its tables and checked.
 #pragma once
 
 #include <string>
@@ -30,15 +30,15 @@ struct Api {
   Status* (*add_events)(EventsContainer*, const ProfilingEvent* const*, size_t);
 };
 
-extern Api api;               // valid once `load_api` has succeeded
-extern std::string runtime;   // version of the loaded runtime; empty before
+extern Api api;                      // valid once `load_api` has succeeded
+extern std::string runtime_version;  // empty before that
 
-// Fills `api` from the runtime's tables. Null on success; else a status that says why not (or,
-// with a runtime that gives no way to make one, the empty status `*refused` tells of).
+// Fills `api` from the tables of the runtime. Returns null on success, otherwise an error status.
+// `*refused` is set on failure; the status may then be null, if the runtime cannot create one.
 Status* load_api(const ApiBase* base, bool* refused);
 
-// Takes the message out of a status and releases it; empty where it is null, which is success.
-std::string take_message(Status* status);
+// The message of a status, which is released. Empty if the status is null, which means success.
+std::string consume_status(Status* status);
 Status* fail(const char* message);
 
 }  // namespace epprof::ort

@@ -47,7 +47,7 @@ static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
     texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, i), NULL);
     if (!texts[i]) return NULL;
   }
-  ep_ort_keep_event(session, run_op, name, start, duration, thread, texts, (size_t)count);
+  ep_ort_add_device_event(session, run_op, name, start, duration, thread, texts, (size_t)count);
   Py_RETURN_NONE;
 }
 
@@ -114,7 +114,7 @@ static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSE
 static PyObject* ort_details(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t first;
   if (to_key(value, &first) < 0) return NULL;
-  return to_dict(ep_ort_details(first));
+  return to_dict(ep_ort_event_details(first));
 }
 
 PyMethodDef ort_functions[] = {
