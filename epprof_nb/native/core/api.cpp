@@ -71,10 +71,10 @@ uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t
   return add_statements(parents, names, count);
 }
 
-void ep_line(uint32_t key) { line(key); }
-void ep_back(uint32_t key) { back(key); }
-void ep_enter(uint32_t key, uint64_t frame) { enter(key, frame); }
-void ep_leave(uint32_t key, uint64_t frame) { leave(key, frame); }
+void ep_begin_statement(uint32_t key) { begin_statement(key); }
+void ep_return_to_statement(uint32_t key) { return_to_statement(key); }
+void ep_enter_scope(uint32_t key, uint64_t frame) { enter_scope(key, frame); }
+void ep_leave_scope(uint32_t key, uint64_t frame) { leave_scope(key, frame); }
 void ep_suspend(uint64_t frame) { suspend_frame(frame); }
 void ep_resume(uint64_t frame) { resume_frame(frame); }
 void ep_frame_finished(uint64_t frame) { frame_finished(frame); }

@@ -17,9 +17,9 @@ namespace {
 std::atomic<uint64_t> id_blocks{1};
 constexpr uint64_t kIdsPerBlock = 4096;
 
-void put(ThreadState* t, const Entry& entry) {
+void push_entry(ThreadState* t, const Entry& entry) {
   if (t->depth == kMaxDepth) {
-    t->overflow++;  // deeper work is attributed to the deepest op that found room
+    t->overflow++;  // deeper work is attributed to the deepest op on the stack
     return;
   }
   t->stack[t->depth++] = entry;
@@ -37,8 +37,8 @@ void pop_top(ThreadState* t, int64_t now) {
   if (entry.op_id && on_pop) on_pop();
 }
 
-// Takes the entry at `index` out of the middle; what is above stays open.
-void remove(ThreadState* t, uint32_t index, int64_t now) {
+// Ends the entry at `index`. Entries above it stay open.
+void remove_entry(ThreadState* t, uint32_t index, int64_t now) {
   if (index + 1 == t->depth) {
     pop_top(t, now);
     return;
@@ -49,7 +49,7 @@ void remove(ThreadState* t, uint32_t index, int64_t now) {
   refresh_top(t);
 }
 
-bool inside(uint32_t key, uint32_t ancestor) {
+bool is_inside(uint32_t key, uint32_t ancestor) {
   for (int64_t k = key; k >= 0;) {
     const Statement* s = statement(uint32_t(k));
     k = s ? s->parent : -1;
@@ -58,8 +58,8 @@ bool inside(uint32_t key, uint32_t ancestor) {
   return false;
 }
 
-// An op ends while statements begun inside it are still open (an exception left them): end those
-// too, but not statements that merely follow the one that opened it.
+// Ends the statements inside the op at `index` that an exception left open. Statements that follow
+// the op's own statement stay open.
 void close_statements_inside(ThreadState* t, uint32_t index, int64_t now) {
   int64_t opener = -1;
   for (uint32_t i = index; i-- > 0;) {
@@ -72,7 +72,7 @@ void close_statements_inside(ThreadState* t, uint32_t index, int64_t now) {
   while (t->depth > index + 1) {
     const Entry& top = t->stack[t->depth - 1];
     if (top.kind != EntryKind::statement) return;
-    if (opener >= 0 && !inside(top.payload_id, uint32_t(opener))) return;
+    if (opener >= 0 && !is_inside(top.payload_id, uint32_t(opener))) return;
     pop_top(t, now);
   }
 }
@@ -80,7 +80,7 @@ void close_statements_inside(ThreadState* t, uint32_t index, int64_t now) {
 bool pop_at(ThreadState* t, uint32_t index) {
   int64_t now = ep_now_ns();
   if (index + 1 < t->depth) close_statements_inside(t, index, now);
-  remove(t, index, now);
+  remove_entry(t, index, now);
   return true;
 }
 
@@ -101,7 +101,7 @@ bool pop_where(Match match) {
   return close_suspended(t, match);
 }
 
-void open_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
+void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
   Entry entry{};
   entry.kind = EntryKind::statement;
   entry.category = kStatement;
@@ -122,11 +122,19 @@ void open_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
     entry.op_id = row.op_id;
     entry.statement_row = at + 1;
   }
-  put(t, entry);
+  push_entry(t, entry);
 }
 
-// Index of the topmost entry of `owner`, with `tag` unless that is null; UINT32_MAX: none.
-uint32_t find_event(const ThreadState* t, const void* owner, const uint32_t* tag) {
+uint64_t open_op(ThreadState* t, Entry& entry) {
+  entry.kind = EntryKind::op;
+  entry.op_id = new_op_id(t);
+  entry.start = ep_now_ns();
+  push_entry(t, entry);
+  return entry.op_id;
+}
+
+// Index of the topmost entry of `owner`, with `tag` if that is given. UINT32_MAX: none.
+uint32_t find_open_event(const ThreadState* t, const void* owner, const uint32_t* tag) {
   for (uint32_t i = t->depth; i-- > 0;) {
     const Entry& entry = t->stack[i];
     if (entry.owner == owner && (!tag || entry.payload_id == *tag)) return i;
@@ -195,17 +203,13 @@ uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const vo
   if (!t) return 0;
   StackLockGuard stack_lock(t);
   Entry entry{};
-  entry.kind = EntryKind::op;
   entry.category = category;
   entry.payload_id = payload_id;
   entry.name = name;
   entry.owner = owner;
   entry.parent = t->top_op;
   entry.frame = frame;
-  entry.op_id = new_op_id(t);
-  entry.start = ep_now_ns();
-  put(t, entry);
-  return entry.op_id;
+  return open_op(t, entry);
 }
 
 bool pop_op(uint64_t op_id) {
@@ -221,48 +225,44 @@ uint64_t top_op() {
   return t ? t->top_op.load(std::memory_order_relaxed) : 0;
 }
 
-uint64_t push_event(const void* owner, uint32_t tag, uint64_t above, uint32_t name,
+uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t name,
                     uint16_t category) {
   ThreadState* t = stack_thread();
   if (!t) return 0;
   StackLockGuard stack_lock(t);
   Entry entry{};
-  entry.kind = EntryKind::op;
   entry.category = category;
   entry.name = name;
   entry.payload_id = tag;
   entry.owner = owner;
-  entry.parent = t->top_op;
-  if (above && find_event(t, owner, nullptr) == UINT32_MAX) entry.parent = above;
-  entry.op_id = new_op_id(t);
-  entry.start = ep_now_ns();
-  put(t, entry);
-  return entry.op_id;
+  bool use_parent = parent && find_open_event(t, owner, nullptr) == UINT32_MAX;
+  entry.parent = use_parent ? parent : t->top_op.load();
+  return open_op(t, entry);
 }
 
-bool event_open(const void* owner, uint32_t tag) {
+bool is_event_open(const void* owner, uint32_t tag) {
   ThreadState* t = stack_thread();
-  return t && find_event(t, owner, &tag) != UINT32_MAX;
+  return t && find_open_event(t, owner, &tag) != UINT32_MAX;
 }
 
 void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   ThreadState* t = stack_thread();
   if (!t) return;
   StackLockGuard stack_lock(t);
-  uint32_t index = find_event(t, owner, &tag);
+  uint32_t index = find_open_event(t, owner, &tag);
   if (index == UINT32_MAX) return;
-  // The owner's events nest: one above that was not ended was left by an error.
+  // The owner's events nest, so an error has left those above without an end.
   for (uint32_t i = t->depth; i-- > index + 1;) {
-    if (t->stack[i].owner == owner) remove(t, i, end.at_ns);
+    if (t->stack[i].owner == owner) remove_entry(t, i, end.at_ns);
   }
   Entry& entry = t->stack[index];
   entry.name = end.name;
   entry.category = end.category;
   entry.payload_id = end.payload_id;
-  remove(t, index, end.at_ns);
+  remove_entry(t, index, end.at_ns);
 }
 
-void line(uint32_t key) {
+void begin_statement(uint32_t key) {
   ThreadState* t = stack_thread();
   const Statement* s = t ? statement(key) : nullptr;
   if (!s) return;
@@ -273,10 +273,10 @@ void line(uint32_t key) {
     if (top.kind != EntryKind::statement || int64_t(top.payload_id) == s->parent) break;
     pop_top(t, now);
   }
-  open_statement(t, key, s->name, now);
+  push_statement(t, key, s->name, now);
 }
 
-void back(uint32_t key) {
+void return_to_statement(uint32_t key) {
   ThreadState* t = stack_thread();
   if (!t) return;
   StackLockGuard stack_lock(t);
@@ -288,7 +288,7 @@ void back(uint32_t key) {
   }
 }
 
-void enter(uint32_t key, uint64_t frame) {
+void enter_scope(uint32_t key, uint64_t frame) {
   ThreadState* t = stack_thread();
   if (!t) return;
   StackLockGuard stack_lock(t);
@@ -296,10 +296,10 @@ void enter(uint32_t key, uint64_t frame) {
   entry.kind = EntryKind::scope;
   entry.payload_id = key;
   entry.frame = frame;
-  put(t, entry);
+  push_entry(t, entry);
 }
 
-void leave(uint32_t key, uint64_t frame) {
+void leave_scope(uint32_t key, uint64_t frame) {
   ThreadState* t = stack_thread();
   if (!t) return;
   StackLockGuard stack_lock(t);
@@ -311,12 +311,12 @@ void leave(uint32_t key, uint64_t frame) {
       break;
     }
   }
-  if (scope == t->depth) return;  // entered before recording began
+  if (scope == t->depth) return;  // entered before recording started
   int64_t now = ep_now_ns();
   while (t->depth > scope + 1 && t->stack[t->depth - 1].kind != EntryKind::op) pop_top(t, now);
-  // What is left above are ops opened by hand and still open: they outlive the function.
+  // Ops above the scope were not closed by the function: they outlive it.
   for (uint32_t i = t->depth; i-- > scope;) {
-    if (t->stack[i].kind != EntryKind::op) remove(t, i, now);
+    if (t->stack[i].kind != EntryKind::op) remove_entry(t, i, now);
   }
 }
 

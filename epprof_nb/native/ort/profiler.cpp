@@ -138,7 +138,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
   int64_t now = ep_now_ns();
   return as_status([&] {
-    if (!event_open(self, uint32_t(id))) return;  // started before recording did
+    if (!is_event_open(self, uint32_t(id))) return;  // started before recording did
     EventEnd end{now, 0, kOrtEvent, 0};
     auto& profiler = *static_cast<Profiler*>(self);
     read_event(profiler, event, &end);

@@ -128,7 +128,7 @@ static PyObject* line(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t key;
   if (!ep_recording_ops()) Py_RETURN_NONE;
   if (to_key(value, &key) < 0) return NULL;
-  ep_line(key);
+  ep_begin_statement(key);
   Py_RETURN_NONE;
 }
 
@@ -136,7 +136,7 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t key;
   if (!ep_recording_ops()) Py_RETURN_NONE;
   if (to_key(value, &key) < 0) return NULL;
-  ep_back(key);
+  ep_return_to_statement(key);
   Py_RETURN_NONE;
 }
 
@@ -144,7 +144,7 @@ static PyObject* enter(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t key;
   if (!ep_recording_ops()) Py_RETURN_NONE;
   if (to_key(value, &key) < 0) return NULL;
-  ep_enter(key, 0);
+  ep_enter_scope(key, 0);
   Py_RETURN_NONE;
 }
 
@@ -152,7 +152,7 @@ static PyObject* leave(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t key;
   if (!ep_recording_ops()) Py_RETURN_NONE;
   if (to_key(value, &key) < 0) return NULL;
-  ep_leave(key, 0);
+  ep_leave_scope(key, 0);
   Py_RETURN_NONE;
 }
 
@@ -163,7 +163,7 @@ static PyObject* enter_frame(PyObject* Py_UNUSED(m), PyObject* value) {
   if (to_key(value, &key) < 0) return NULL;
   uint64_t frame = suspendable_frame(&failed);
   if (failed) return NULL;
-  ep_enter(key, frame);
+  ep_enter_scope(key, frame);
   Py_RETURN_NONE;
 }
 
@@ -174,7 +174,7 @@ static PyObject* leave_frame(PyObject* Py_UNUSED(m), PyObject* value) {
   if (to_key(value, &key) < 0) return NULL;
   uint64_t frame = suspendable_frame(&failed);
   if (failed) return NULL;
-  ep_leave(key, frame);
+  ep_leave_scope(key, frame);
   Py_RETURN_NONE;
 }
 
