@@ -1,4 +1,4 @@
-// The plain C surface over the op stack, the threads and the launch log.
+// The C functions over the op stack, the threads and the launch log.
 #include "core/api.h"
 
 #include <cxxabi.h>

@@ -15,7 +15,7 @@ void ChunkPool::set_bound(uint32_t max_chunks) {
       base_ = static_cast<Chunk*>(space);
       reserved_ = max_chunks;
     } else {
-      max_chunks /= 2;  // an address-space limit (ulimit -v): take what there is
+      max_chunks /= 2;  // the address space is limited (ulimit -v)
     }
   }
   bound_ = std::min(max_chunks, reserved_);
@@ -46,7 +46,7 @@ Chunk* ChunkPool::acquire() {
     }
   }
   uint32_t index = fresh_.fetch_add(1, std::memory_order_relaxed);
-  if (index >= reserved_) {  // free chunks exist but another thread holds them mid-release
+  if (index >= reserved_) {  // another thread is just releasing the free chunks
     fresh_.fetch_sub(1, std::memory_order_relaxed);
     in_use_.fetch_sub(1, std::memory_order_relaxed);
     return nullptr;
@@ -74,7 +74,7 @@ void ChunkPool::trim(uint32_t keep) {
   for (uint32_t slot = uint32_t(free_.load()); slot != 0;) {
     Chunk* chunk = at(slot - 1);
     slot = chunk->free_next;
-    // The header stays: only the pages wholly inside the data go.
+    // Keep the page with the header.
     if (chunk->index >= keep) {
       madvise(reinterpret_cast<unsigned char*>(chunk) + 4096, kChunkBytes - 4096, MADV_DONTNEED);
     }

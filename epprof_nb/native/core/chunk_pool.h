@@ -1,4 +1,4 @@
-// A bounded pool of equal chunks of memory: reserved once, handed out without a lock.
+// A bounded pool of equal chunks of memory. Its address space is reserved once; it takes no lock.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ constexpr size_t kChunkBytes = 32 * 1024;
 struct Chunk {
   std::atomic<Chunk*> next;     // the log's next chunk, set by its writer
   std::atomic<uint32_t> count;  // records committed by the writer
-  uint32_t consumed;               // records the reader has had
+  uint32_t consumed;            // records read by the reader
   uint32_t free_next;           // index + 1 of the next free chunk
   uint32_t index;
   alignas(64) unsigned char data[kChunkBytes - 64];
@@ -21,14 +21,15 @@ static_assert(sizeof(Chunk) == kChunkBytes, "a chunk fills its slot");
 
 class ChunkPool {
  public:
-  // Reserves address space for `max_chunks` (less where the system refuses); pages are touched on
-  // use. Later calls change only the bound, never past the first reservation.
+  // Reserves address space for `max_chunks`, or for fewer if the system refuses; pages are mapped
+  // on use. Later calls change the bound, up to the first reservation.
   void set_bound(uint32_t max_chunks);
-  // Touches the first `chunks`, so that the first records of a session cost no page faults.
+  // Faults in the first `chunks`, so that the first records of a session cause no page faults.
   void prefault(uint32_t chunks);
-  Chunk* acquire();  // null where the bound is reached
+  Chunk* acquire();  // null if the bound is reached
   void release(Chunk* chunk);
-  // Gives free chunks past the first `keep` back to the system. Only while nothing records.
+  // Returns the memory of free chunks past the first `keep` to the system. Call only while not
+  // recording.
   void trim(uint32_t keep);
 
   uint32_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
@@ -41,7 +42,7 @@ class ChunkPool {
   uint32_t reserved_ = 0;
   uint32_t bound_ = 0;
   std::atomic<uint32_t> in_use_{0};
-  std::atomic<uint32_t> fresh_{0};  // chunks ever handed out from the untouched part
+  std::atomic<uint32_t> fresh_{0};  // chunks acquired for the first time so far
   std::atomic<uint64_t> free_{0};   // tag << 32 | index + 1: the tag defeats ABA
 };
 

@@ -1,4 +1,4 @@
-// The one clock of a profile: CLOCK_MONOTONIC, in nanoseconds.
+// The clock of all timestamps: CLOCK_MONOTONIC, in nanoseconds.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Named columns on their way to Python. Plain C on the outside.
+// Named columns, returned to Python through plain C accessors.
 #pragma once
 
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct Columns {
   struct Column {
     const char* name;
     std::vector<Part> parts;
-    std::shared_ptr<void> owner;  // of what the parts point into
+    std::shared_ptr<void> owner;  // owns the memory of the parts
   };
   std::vector<Column> columns;
 

@@ -1,4 +1,4 @@
-// Logged ops and launches of all threads, as columns.
+// The drain: turns what the threads have logged into columns.
 #include "core/api.h"
 
 #include <algorithm>
@@ -46,11 +46,11 @@ struct Ops {
   void add_open(const Entry& e) {
     if (!e.op_id) return;
     auto flags = uint16_t(kOpOpen | (e.statement_row ? kOpCoalesced : 0));
-    add({e.op_id, e.parent, e.start, now, now - e.start - e.suspended, e.suspended, e.name, e.payload_id, 1,
-         e.category, flags});
+    add({e.op_id, e.parent, e.start, now, now - e.start - e.suspended, e.suspended, e.name,
+         e.payload_id, 1, e.category, flags});
   }
 
-  void add_row(CoalescedStatement& row) {
+  void add_coalesced(CoalescedStatement& row) {
     if (!row.count) return;
     const Statement* s = statement(row.key);
     add({row.op_id, row.parent, row.first_start, row.last_end, row.duration, row.suspended,
@@ -104,24 +104,24 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
         auto& ops = *static_cast<Ops*>(data);
         StackLockGuard stack_lock(t);
         ops.tid = t->tid;
-        t->logs_flushed = t->ended.load(std::memory_order_acquire);  // nothing comes after this
+        t->logs_flushed = t->ended.load(std::memory_order_acquire);  // no op follows
         ops.reserve(t->ops.pending());
         t->ops.consume(op_pool, [&](const OpRecord& r) { ops.add(r); });
         ops.lost += t->ops.lost.exchange(0);
         if (t->epoch != epoch.load()) return;
-        for (CoalescedStatement& row : t->coalesced.rows) ops.add_row(row);
+        for (CoalescedStatement& row : t->coalesced.rows) ops.add_coalesced(row);
         if (!ops.open_too) return;
         for (uint32_t i = 0; i < t->depth; i++) ops.add_open(t->stack[i]);
       },
       &ops);
   if (open_too) {
-    ops.tid = 0;  // on no thread's stack now
+    ops.tid = 0;  // not on any thread now
     for_each_suspended(
         [](const Entry& e, void* data) {
           auto& ops = *static_cast<Ops*>(data);
-          Entry awake = e;
-          awake.suspended += ops.now - e.suspended_at;
-          ops.add_open(awake);
+          Entry resumed = e;
+          resumed.suspended += ops.now - e.suspended_at;
+          ops.add_open(resumed);
         },
         &ops);
   }
@@ -147,12 +147,13 @@ extern "C" ep_columns* ep_drain_launches(uint64_t* lost) {
   for_each_thread(
       [](ThreadState* t, void* data) {
         auto& all = *static_cast<Launches*>(data);
-        // The call in progress first: if it ends meanwhile, its record follows and replaces this.
+        // The call in progress comes first. If it ends meanwhile, its record follows and replaces
+        // this one.
         uint64_t correlation = t->call_correlation.load(std::memory_order_acquire);
         LaunchRecord call{correlation, t->call_op, t->call_start, t->call_start, t->call_name, 0,
                           uint16_t(t->call_flags | kInProgress), kDriver};
-        bool whole = t->call_correlation.load(std::memory_order_acquire) == correlation;
-        if (correlation && whole && !t->in_profiler) all.add(call, t->tid);
+        bool consistent = t->call_correlation.load(std::memory_order_acquire) == correlation;
+        if (correlation && consistent && !t->in_profiler) all.add(call, t->tid);
         all.reserve(t->launches.pending() + 1);
         t->launches.consume(launch_pool, [&](const LaunchRecord& r) { all.add(r, t->tid); });
         all.lost += t->launches.lost.exchange(0);

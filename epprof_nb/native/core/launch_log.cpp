@@ -13,8 +13,8 @@ namespace {
 
 std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 
-// CPU time a thread of this process has used, by Linux's per-thread clock (see
-// clock_getcpuclockid and the kernel's posix-timers.h: CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
+// CPU time of a thread of this process, from Linux's per-thread clock. See clock_getcpuclockid and
+// the kernel's posix-timers.h (CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
 int64_t cpu_time(uint64_t tid) {
   struct timespec used;
   auto clock = clockid_t((~clockid_t(tid) << 3) | 4 | 2);
@@ -22,9 +22,9 @@ int64_t cpu_time(uint64_t tid) {
   return int64_t(used.tv_sec) * 1000000000 + used.tv_nsec;
 }
 
-// The op a launch is tagged with: the one open on this thread, or else (kNoOpOnThread) the one open on
-// the cell's thread, with evidence whether that thread waits. A thread that waits uses no CPU time
-// from one of our launches to the next, and its stack does not move.
+// The op that a launch is attributed to: the one open on this thread, otherwise the one open on the
+// cell's thread, marked kNoOpOnThread. A flag says whether that thread seems to wait for this one:
+// a waiting thread uses no CPU time between our launches, and its stack does not change.
 uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
   if (t->epoch == epoch.load(std::memory_order_relaxed) && t->top_op) return t->top_op;
   ThreadState* cell = cell_thread.load(std::memory_order_acquire);
@@ -33,7 +33,8 @@ uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
   uint64_t op = cell->top_op.load(std::memory_order_relaxed);
   int64_t cpu = cpu_time(cell->tid);
   if (stack_changes == t->cell_stack_changes && cpu >= 0) {
-    *flags |= (cpu - t->cell_cpu_ns) * 8 <= now - t->cell_seen_ns ? kCellThreadIdle : kCellThreadBusy;
+    bool idle = (cpu - t->cell_cpu_ns) * 8 <= now - t->cell_seen_ns;
+    *flags |= idle ? kCellThreadIdle : kCellThreadBusy;
   }
   t->cell_stack_changes = stack_changes;
   t->cell_cpu_ns = cpu;
@@ -62,13 +63,14 @@ void call_begins(ThreadState* t, uint64_t correlation, uint32_t name, int64_t no
 
 void call_ends(ThreadState* t, uint64_t correlation, uint32_t name, int64_t start, int32_t result,
                uint16_t domain) {
-  // A call made inside another one (a runtime call's driver call) has taken the place of the
-  // outer one by then: the outer one's op is the stack's, still the same.
-  bool outermost = t->call_correlation.load(std::memory_order_relaxed) == correlation;
+  // If a call was nested in this one (the driver call of a runtime call), it has overwritten the
+  // fields. The stack is still the same, so its op is this call's.
+  bool overwritten = t->call_correlation.load(std::memory_order_relaxed) != correlation ||
+                     t->call_start != start;
   int64_t now = ep_now_ns();
   uint16_t flags = t->call_flags;
   uint64_t op = t->call_op;
-  if (!outermost || t->call_start != start) {
+  if (overwritten) {
     flags = 0;
     op = launch_op(t, now, &flags);
   }

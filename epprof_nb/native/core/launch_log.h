@@ -1,4 +1,4 @@
-// The launch log: one record an API call that launches, copies, sets or waits, with its op.
+// The launch log: one record per API call that launches, copies, sets memory or waits, with its op.
 #pragma once
 
 #include "core/threads.h"

@@ -1,4 +1,4 @@
-// A log of records with one writer (its thread) and one reader at a time (the drain).
+// A log with a single producer (its thread) and a single consumer (the drain). It takes no lock.
 #pragma once
 
 #include "core/chunk_pool.h"
@@ -10,7 +10,7 @@ class SpscLog {
  public:
   static constexpr uint32_t kPerChunk = sizeof(Chunk::data) / sizeof(Record);
 
-  // The place of the next record, or null (and one more lost) where the pool is at its bound.
+  // The place of the next record. Null if the pool is exhausted: the record is counted as lost.
   Record* begin(ChunkPool& pool) {
     Chunk* chunk = tail_;
     if (!chunk || chunk->count.load(std::memory_order_relaxed) == kPerChunk) {
@@ -29,13 +29,13 @@ class SpscLog {
     return reinterpret_cast<Record*>(chunk->data) + chunk->count.load(std::memory_order_relaxed);
   }
 
-  // Makes the record that `begin` gave visible to the reader.
+  // Publishes the record that `begin` returned.
   void commit() {
     uint32_t count = tail_->count.load(std::memory_order_relaxed);
     tail_->count.store(count + 1, std::memory_order_release);
   }
 
-  // Calls `each(record)` for every record not yet consumed. A chunk read to its end goes back.
+  // Calls `each(record)` for every record not consumed yet and releases chunks read to the end.
   template <typename Each>
   void consume(ChunkPool& pool, Each each) {
     Chunk* chunk = head_.load(std::memory_order_acquire);
@@ -45,7 +45,7 @@ class SpscLog {
       for (uint32_t i = chunk->consumed; i < count; i++) each(records[i]);
       chunk->consumed = count;
       Chunk* next = chunk->next.load(std::memory_order_acquire);
-      if (!next || count < kPerChunk) return;  // the writer may still hold this one
+      if (!next || count < kPerChunk) return;  // the producer may still use this one
       head_.store(next, std::memory_order_release);
       pool.release(chunk);
       chunk = next;
@@ -67,7 +67,7 @@ class SpscLog {
                       !chunk->next.load(std::memory_order_acquire));
   }
 
-  // Gives everything back; only once the writer's thread has ended.
+  // Releases every chunk. Call only after the producer's thread has ended.
   void release_all(ChunkPool& pool) {
     for (Chunk* chunk = head_.load(); chunk;) {
       Chunk* next = chunk->next.load();

@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kBlock = 4096;
 constexpr uint32_t kBlocks = 16384;
 
-// Blocks never move, so that a reader needs no lock.
+// Blocks never move, so readers need no lock.
 std::atomic<Statement*> blocks[kBlocks];
 std::atomic<uint32_t> used{0};
 std::mutex& mutex() {

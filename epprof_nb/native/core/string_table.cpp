@@ -9,12 +9,12 @@ namespace {
 
 struct StringTable {
   std::mutex mutex;
-  std::deque<std::string> strings{std::string()};  // a deque: the views below stay valid
+  std::deque<std::string> strings{std::string()};  // a deque keeps the views valid
   std::unordered_map<std::string_view, uint32_t> ids{{std::string_view(), 0}};
 };
 
 StringTable& table() {
-  static StringTable* t = new StringTable;  // never destroyed: threads may outlive static destructors
+  static auto* t = new StringTable;  // never destroyed: threads may outlive static destructors
   return *t;
 }
 
