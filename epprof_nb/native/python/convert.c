@@ -8,10 +8,10 @@ PyObject* raise_message(char* message) {
   return NULL;
 }
 
-int to_key(PyObject* value, uint32_t* key) {
-  unsigned long number = PyLong_AsUnsignedLong(value);
-  if (number == (unsigned long)-1 && PyErr_Occurred()) return -1;
-  *key = (uint32_t)number;
+int to_u32(PyObject* value, uint32_t* number) {
+  unsigned long parsed = PyLong_AsUnsignedLong(value);
+  if (parsed == (unsigned long)-1 && PyErr_Occurred()) return -1;
+  *number = (uint32_t)parsed;
   return 0;
 }
 
@@ -20,8 +20,7 @@ int to_u64(PyObject* value, uint64_t* number) {
   return *number == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
 }
 
-// Columns become a dict of bytes; the columns are freed.
-PyObject* to_dict(ep_columns* columns) {
+PyObject* columns_to_dict(ep_columns* columns) {
   PyObject* dict = PyDict_New();
   for (size_t i = 0; dict && i < ep_columns_count(columns); i++) {
     PyObject* value = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)ep_columns_bytes(columns, i));
@@ -35,7 +34,7 @@ PyObject* to_dict(ep_columns* columns) {
   return dict;
 }
 
-PyObject* with_count(PyObject* dict, const char* key, uint64_t count) {
+PyObject* add_count(PyObject* dict, const char* key, uint64_t count) {
   if (!dict) return NULL;
   PyObject* value = PyLong_FromUnsignedLongLong(count);
   if (!value || PyDict_SetItemString(dict, key, value) < 0) Py_CLEAR(dict);

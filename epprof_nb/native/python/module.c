@@ -1,4 +1,4 @@
-// The Python module: a thin limited-API (3.11) surface over core/api.h.
+// The Python module _native, in the limited API of 3.11, and its functions over core/api.h.
 #include "python/convert.h"
 
 #include <stdlib.h>
@@ -112,91 +112,83 @@ static PyObject* add_statements(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_ssize_t parent_bytes, name_bytes;
   if (!PyArg_ParseTuple(args, "y#y#", &parents, &parent_bytes, &names, &name_bytes)) return NULL;
   if (parent_bytes != name_bytes || parent_bytes % 4) {
-    PyErr_SetString(PyExc_ValueError, "parents (int32) and names (uint32) must match in length");
+    PyErr_SetString(PyExc_ValueError, "parents (int32) and names (uint32) differ in length");
     return NULL;
   }
   uint32_t first = ep_add_statements((const int32_t*)parents, (const uint32_t*)names,
                                      (size_t)parent_bytes / 4);
   if (first == UINT32_MAX) {
-    PyErr_SetString(PyExc_RuntimeError, "too many statements in this process");
+    PyErr_SetString(PyExc_RuntimeError, "The process has too many instrumented statements. "
+                                        "Restart it to profile more cells.");
     return NULL;
   }
   return PyLong_FromUnsignedLong(first);
 }
 
-static PyObject* line(PyObject* Py_UNUSED(m), PyObject* value) {
+// The markers run in every statement of an instrumented cell: they return at once if not recording.
+typedef void (*StatementMarker)(uint32_t key);
+
+static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
   uint32_t key;
   if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_key(value, &key) < 0) return NULL;
-  ep_begin_statement(key);
+  if (to_u32(value, &key) < 0) return NULL;
+  mark(key);
   Py_RETURN_NONE;
 }
 
+static PyObject* line(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_statement(value, ep_begin_statement);
+}
+
 static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_statement(value, ep_return_to_statement);
+}
+
+typedef void (*ScopeMarker)(uint32_t key, uint64_t frame);
+
+static PyObject* mark_scope(PyObject* value, ScopeMarker mark, int suspendable) {
   uint32_t key;
+  uint64_t frame = 0;
   if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_key(value, &key) < 0) return NULL;
-  ep_return_to_statement(key);
+  if (to_u32(value, &key) < 0) return NULL;
+  if (suspendable && suspendable_frame(&frame) < 0) return NULL;
+  mark(key, frame);
   Py_RETURN_NONE;
 }
 
 static PyObject* enter(PyObject* Py_UNUSED(m), PyObject* value) {
-  uint32_t key;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_key(value, &key) < 0) return NULL;
-  ep_enter_scope(key, 0);
-  Py_RETURN_NONE;
+  return mark_scope(value, ep_enter_scope, 0);
 }
 
 static PyObject* leave(PyObject* Py_UNUSED(m), PyObject* value) {
-  uint32_t key;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_key(value, &key) < 0) return NULL;
-  ep_leave_scope(key, 0);
-  Py_RETURN_NONE;
+  return mark_scope(value, ep_leave_scope, 0);
 }
 
 static PyObject* enter_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  uint32_t key;
-  int failed;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_key(value, &key) < 0) return NULL;
-  uint64_t frame = suspendable_frame(&failed);
-  if (failed) return NULL;
-  ep_enter_scope(key, frame);
-  Py_RETURN_NONE;
+  return mark_scope(value, ep_enter_scope, 1);
 }
 
 static PyObject* leave_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  uint32_t key;
-  int failed;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_key(value, &key) < 0) return NULL;
-  uint64_t frame = suspendable_frame(&failed);
-  if (failed) return NULL;
-  ep_leave_scope(key, frame);
+  return mark_scope(value, ep_leave_scope, 1);
+}
+
+static PyObject* change_frame(PyObject* value, void (*change)(uint64_t frame)) {
+  uint64_t frame;
+  if (to_u64(value, &frame) < 0) return NULL;
+  change(frame);
   Py_RETURN_NONE;
 }
 
 static PyObject* suspend(PyObject* Py_UNUSED(m), PyObject* value) {
-  uint64_t frame;
-  if (to_u64(value, &frame) < 0) return NULL;
-  ep_suspend(frame);
-  Py_RETURN_NONE;
+  return change_frame(value, ep_suspend);
 }
 
 static PyObject* resume(PyObject* Py_UNUSED(m), PyObject* value) {
-  uint64_t frame;
-  if (to_u64(value, &frame) < 0) return NULL;
-  ep_resume(frame);
-  Py_RETURN_NONE;
+  return change_frame(value, ep_resume);
 }
 
 static PyObject* forget(PyObject* Py_UNUSED(m), PyObject* value) {
-  uint64_t frame;
-  if (to_u64(value, &frame) < 0) return NULL;
-  ep_frame_finished(frame);
-  Py_RETURN_NONE;
+  return change_frame(value, ep_frame_finished);
 }
 
 // -- logs -----------------------------------------------------------------------------------
@@ -207,14 +199,14 @@ static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwa
   int open_too;
   uint64_t lost;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L$p", names, &end, &open_too)) return NULL;
-  PyObject* dict = to_dict(ep_drain_ops(end, open_too, &lost));
-  return with_count(dict, "lost", lost);
+  PyObject* dict = columns_to_dict(ep_drain_ops(end, open_too, &lost));
+  return add_count(dict, "lost", lost);
 }
 
 static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t lost;
-  PyObject* dict = to_dict(ep_drain_launches(&lost));
-  return with_count(dict, "lost", lost);
+  PyObject* dict = columns_to_dict(ep_drain_launches(&lost));
+  return add_count(dict, "lost", lost);
 }
 
 static PyObject* launch(PyObject* Py_UNUSED(m), PyObject* args) {
@@ -285,7 +277,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   Py_DECREF(type);
-  // 1 GiB of op records and 1 GiB of launch records at most; address space only until used.
+  // At most 1 GiB of op records and 1 GiB of launch records; memory is committed on use.
   ep_set_limits(32768, 32768, 100000, 1000);
   return failed;
 }

@@ -1,4 +1,4 @@
-// CUPTI capture and decoding, as Python calls it.
+// The functions of _native over cupti/api.h.
 #include "python/convert.h"
 
 #include <stdlib.h>
@@ -110,15 +110,15 @@ static PyObject* cupti_probe(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 
 static PyObject* cupti_drain(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t counts[5];
-  PyObject* dict = to_dict(ep_cupti_drain(counts));
-  dict = with_count(dict, "lost", counts[0]);
-  dict = with_count(dict, "unfinished", counts[1]);
-  dict = with_count(dict, "dropped", counts[3]);
-  return with_count(dict, "decode_ns", counts[4]);
+  PyObject* dict = columns_to_dict(ep_cupti_drain(counts));
+  dict = add_count(dict, "lost", counts[0]);
+  dict = add_count(dict, "unfinished", counts[1]);
+  dict = add_count(dict, "dropped", counts[3]);
+  return add_count(dict, "decode_ns", counts[4]);
 }
 
 static PyObject* cupti_graph_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return to_dict(ep_cupti_graph_nodes());
+  return columns_to_dict(ep_cupti_graph_nodes());
 }
 
 static PyObject* cupti_state(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
@@ -143,14 +143,15 @@ static PyObject* decode(PyObject* Py_UNUSED(m), PyObject* args) {
   if (!PyArg_ParseTuple(args, "y#y#", &raw, &raw_bytes, &layout, &layout_bytes)) return NULL;
   ep_columns* columns = ep_decode(raw, (size_t)raw_bytes, layout, (size_t)layout_bytes, counts);
   if (!columns) {
-    PyErr_SetString(PyExc_ValueError, "not a layout of this version of the native core");
+    PyErr_SetString(PyExc_ValueError, "The layout is not one of this version of the native core. "
+                                      "Pack it with `packed_layout` of the same installation.");
     return NULL;
   }
-  PyObject* dict = to_dict(columns);
-  dict = with_count(dict, "unfinished", counts[1]);
-  dict = with_count(dict, "decoded", counts[2]);
-  dict = with_count(dict, "bytes_walked", counts[3]);
-  return with_count(dict, "decode_ns", counts[4]);
+  PyObject* dict = columns_to_dict(columns);
+  dict = add_count(dict, "unfinished", counts[1]);
+  dict = add_count(dict, "decoded", counts[2]);
+  dict = add_count(dict, "bytes_walked", counts[3]);
+  return add_count(dict, "decode_ns", counts[4]);
 }
 
 PyMethodDef cupti_functions[] = {

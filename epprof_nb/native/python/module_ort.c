@@ -1,4 +1,4 @@
-// ONNX Runtime's observer, as Python calls it.
+// The functions of _native over ort/api.h.
 #include "python/convert.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static PyObject* ort_profile_run(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_RETURN_NONE;
 }
 
-static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
-  enum { kMost = 32 };
+static PyObject* ort_add_device_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
+  enum { kMaxTexts = 32 };
   unsigned int session;
   unsigned long long run_op;
   int thread;
@@ -37,10 +37,10 @@ static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
                         &PyTuple_Type, &args)) {
     return NULL;
   }
-  const char* texts[kMost];
+  const char* texts[kMaxTexts];
   Py_ssize_t count = PyTuple_Size(args);
-  if (count > kMost || count % 2) {
-    PyErr_SetString(PyExc_ValueError, "args are keys and values in turn, 16 pairs at most");
+  if (count > kMaxTexts || count % 2) {
+    PyErr_SetString(PyExc_ValueError, "args must alternate keys and values, at most 16 pairs");
     return NULL;
   }
   for (Py_ssize_t i = 0; i < count; i++) {
@@ -51,7 +51,7 @@ static PyObject* ort_keep_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
   Py_RETURN_NONE;
 }
 
-// Called without the GIL, on the thread of an ONNX Runtime run.
+// Called without the GIL on the thread of an ONNX Runtime run.
 static PyObject *on_file_opened, *on_file_ending;
 
 static void call_back(PyObject* function, uint32_t session, uint64_t run_op) {
@@ -75,7 +75,7 @@ static PyObject* ort_on_run_file(PyObject* Py_UNUSED(m), PyObject* args) {
   if (!PyArg_ParseTuple(args, "OO", &opened, &ending)) return NULL;
   Py_INCREF(opened);
   Py_INCREF(ending);
-  on_file_opened = opened;  // for good: a run may be about to call an earlier one
+  on_file_opened = opened;  // never released: a run may be about to call the previous ones
   on_file_ending = ending;
   ep_ort_on_run_file(file_opened, file_ending);
   Py_RETURN_NONE;
@@ -94,7 +94,7 @@ static PyObject* ort_nodes_of_last_run(PyObject* Py_UNUSED(m), PyObject* Py_UNUS
 
 static PyObject* ort_begin_run(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t session;
-  if (to_key(value, &session) < 0) return NULL;
+  if (to_u32(value, &session) < 0) return NULL;
   return PyLong_FromUnsignedLongLong(ep_ort_begin_run(session));
 }
 
@@ -111,23 +111,23 @@ static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSE
   return PyCapsule_New((void*)type, name, NULL);
 }
 
-static PyObject* ort_details(PyObject* Py_UNUSED(m), PyObject* value) {
+static PyObject* ort_event_details(PyObject* Py_UNUSED(m), PyObject* value) {
   uint32_t first;
-  if (to_key(value, &first) < 0) return NULL;
-  return to_dict(ep_ort_event_details(first));
+  if (to_u32(value, &first) < 0) return NULL;
+  return columns_to_dict(ep_ort_event_details(first));
 }
 
 PyMethodDef ort_functions[] = {
     {"ort_runtime", ort_runtime, METH_NOARGS, NULL},
     {"ort_new_session", ort_new_session, METH_NOARGS, NULL},
     {"ort_profile_run", ort_profile_run, METH_VARARGS, NULL},
-    {"ort_keep_event", ort_keep_event, METH_VARARGS, NULL},
+    {"ort_keep_event", ort_add_device_event, METH_VARARGS, NULL},
     {"ort_on_run_file", ort_on_run_file, METH_VARARGS, NULL},
     {"ort_expect_run_file", ort_expect_run_file, METH_O, NULL},
     {"ort_nodes_of_last_run", ort_nodes_of_last_run, METH_NOARGS, NULL},
     {"ort_begin_run", ort_begin_run, METH_O, NULL},
     {"ort_end_run", ort_end_run, METH_O, NULL},
     {"ort_run_options_type", ort_run_options_type, METH_NOARGS, NULL},
-    {"ort_details", ort_details, METH_O, NULL},
+    {"ort_details", ort_event_details, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

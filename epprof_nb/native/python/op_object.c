@@ -11,8 +11,8 @@ typedef struct {
   uint64_t args_epoch;
 } Op;
 
-// All of these are protected by the GIL.
-static PyObject* name_ids;   // name -> id, so that a new op object costs no native lookup
+// Protected by the GIL.
+static PyObject* name_ids;   // name -> id, a cache of the string table
 static PyObject* args_list;  // args of ops recorded since the last clear; id = index + 1
 static uint64_t args_epoch = 1;
 static PyObject* decorator;
@@ -22,7 +22,7 @@ static PyObject* suspender;
 
 #define CODE_CACHE 1024
 static struct {
-  PyObject* code;  // strong: its address cannot come back as another code object
+  PyObject* code;  // a strong reference, so that no other code object gets its address
   long flags;
 } code_cache[CODE_CACHE];
 
@@ -41,32 +41,27 @@ static long code_flags(PyObject* code) {
   return flags;
 }
 
-uint64_t suspendable_frame(int* failed) {
-  *failed = 0;
+int suspendable_frame(uint64_t* id) {
+  *id = 0;
   PyFrameObject* frame = PyEval_GetFrame();
   if (!frame) return 0;
   PyObject* code = (PyObject*)PyFrame_GetCode(frame);
   long flags = code_flags(code);
   Py_DECREF(code);
-  if (flags == -1) {
-    *failed = 1;
-    return 0;
-  }
+  if (flags == -1) return -1;
   // CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR (documented in `inspect`).
   if (!(flags & (0x20 | 0x80 | 0x200))) return 0;
   if (suspender) {
     PyObject* done = PyObject_CallFunctionObjArgs(suspender, (PyObject*)frame, NULL);
-    if (!done) {
-      *failed = 1;
-      return 0;
-    }
+    if (!done) return -1;
     Py_DECREF(done);
   }
-  return (uint64_t)(uintptr_t)frame;
+  *id = (uint64_t)(uintptr_t)frame;
+  return 0;
 }
 
-// The type's own slots, looked up once. An op takes no part in garbage collection: that would
-// double what making one costs, and a cycle through its arguments is not to be expected.
+// The slots of the type, looked up once. Ops take no part in garbage collection: it would double the
+// cost of creating one, and a reference cycle through the arguments is unlikely.
 static allocfunc allocate;
 static freefunc release;
 
@@ -74,14 +69,15 @@ static freefunc release;
 
 static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (PyTuple_Size(args) != 1) {
-    PyErr_Format(PyExc_TypeError, "op() takes one name and keyword arguments (%zd positional given)",
+    PyErr_Format(PyExc_TypeError,
+                 "op() takes one name and keyword arguments (%zd positional arguments given)",
                  PyTuple_Size(args));
     return NULL;
   }
   PyObject* name = PyTuple_GetItem(args, 0);
   if (!name) return NULL;
   if (!PyUnicode_Check(name)) {
-    PyErr_Format(PyExc_TypeError, "op() takes a name (a str) first, not %R", name);
+    PyErr_Format(PyExc_TypeError, "the name of op() must be a str, not %R", name);
     return NULL;
   }
   Op* self = (Op*)allocate(type, 0);
@@ -103,7 +99,7 @@ static void op_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// The id of the op's name; 0 with an error set.
+// The id of the op's name, or 0 with an exception set.
 static uint32_t name_id(Op* self) {
   if (self->name_id) return self->name_id;
   PyObject* known = PyDict_GetItemWithError(name_ids, self->name);
@@ -113,7 +109,7 @@ static uint32_t name_id(Op* self) {
   }
   if (PyErr_Occurred()) return 0;
   Py_ssize_t length;
-  // Lone surrogates have no UTF-8 form: a name with them is shown escaped.
+  // Lone surrogates have no UTF-8 form and are shown escaped.
   PyObject* bytes = PyUnicode_AsEncodedString(self->name, "utf-8", "backslashreplace");
   char* text;
   if (!bytes || PyBytes_AsStringAndSize(bytes, &text, &length) < 0) {
@@ -123,7 +119,7 @@ static uint32_t name_id(Op* self) {
   uint32_t id = length ? ep_intern(text, (size_t)length) : ep_intern("(unnamed)", 9);
   Py_DECREF(bytes);
   PyObject* value = PyLong_FromUnsignedLong(id);
-  // A program may make up names without end: the cache is only a cache.
+  // Bound the cache: a program may create any number of names.
   if (value && PyDict_Size(name_ids) > 100000) PyDict_Clear(name_ids);
   int failed = !value || PyDict_SetItem(name_ids, self->name, value) < 0;
   Py_XDECREF(value);
@@ -146,9 +142,8 @@ static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
     uint32_t name = name_id(self);
     if (!name) return NULL;
     if (self->args && register_args(self) < 0) return NULL;
-    int failed;
-    uint64_t frame = suspendable_frame(&failed);
-    if (failed) return NULL;
+    uint64_t frame;
+    if (suspendable_frame(&frame) < 0) return NULL;
     ep_push(name, 0, self->args ? self->args_id : 0, self, frame);
   }
   Py_INCREF(object);
@@ -164,7 +159,7 @@ static PyObject* op_exit(PyObject* self, PyObject* const* Py_UNUSED(args),
 static PyObject* op_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (PyTuple_Size(args) != 1 || (kwargs && PyDict_Size(kwargs) > 0)) {
     PyErr_SetString(PyExc_TypeError,
-                    "an op is called with the one function it decorates, as @op(\"name\")");
+                    "an op can only be called as a decorator of one function: @op(\"name\")");
     return NULL;
   }
   if (!decorator) {
@@ -206,18 +201,18 @@ static PyGetSetDef getters[] = {
 
 static const char doc[] =
     "op(name, /, **args)\n--\n\n"
-    "A named range: the GPU work launched inside it is attributed to it.\n"
+    "A named range: GPU work launched inside it is attributed to it.\n"
     "\n"
-    "Use it as a context manager or as a decorator. It may be entered again and again, nested,\n"
-    "and on many threads; in coroutines and generators it is suspended at each ``await`` or\n"
-    "``yield`` and resumed after. Outside a profiled stretch it does nothing.\n"
+    "Use it as a context manager or as a decorator. It can be reused, nested and entered from\n"
+    "several threads. In coroutines and generators it is suspended at each ``await`` or ``yield``\n"
+    "and resumed afterwards. Outside a session it does nothing.\n"
     "\n"
     "Parameters\n"
     "----------\n"
     "name : str\n"
-    "    What the op is called in every table and view.\n"
+    "    Name of the op in tables and views.\n"
     "**args\n"
-    "    Anything worth keeping beside it, shown as ``args`` of the op's row.\n"
+    "    Values to record with the op, shown in the column ``args``.\n"
     "\n"
     "Examples\n"
     "--------\n"
@@ -257,7 +252,7 @@ PyObject* op_type_create(PyObject* module) {
 
 // -- module functions about ops -------------------------------------------------------------
 
-static PyObject* keep(PyObject** place, PyObject* function) {
+static PyObject* replace_function(PyObject** place, PyObject* function) {
   PyObject* old = *place;
   Py_INCREF(function);
   *place = function;
@@ -266,11 +261,11 @@ static PyObject* keep(PyObject** place, PyObject* function) {
 }
 
 PyObject* op_set_decorator(PyObject* Py_UNUSED(module), PyObject* function) {
-  return keep(&decorator, function);
+  return replace_function(&decorator, function);
 }
 
 PyObject* op_set_suspender(PyObject* Py_UNUSED(module), PyObject* function) {
-  return keep(&suspender, function);
+  return replace_function(&suspender, function);
 }
 
 PyObject* op_args_of(PyObject* Py_UNUSED(module), PyObject* id) {

@@ -1,4 +1,4 @@
-// The Python type behind epprof_nb.op.
+// The type `Op` of _native, which users know as epprof_nb.op.
 #pragma once
 
 #ifndef Py_LIMITED_API
@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 PyObject* op_type_create(PyObject* module);  // new reference to the type
-// The id of the calling frame if it is a generator's or coroutine's, else 0. With `told`, the
-// suspender has been called with it.
-uint64_t suspendable_frame(int* failed);
+// Sets `id` to the id of the calling frame if it is a generator's or coroutine's, after calling
+// the suspender with it; otherwise to 0. Returns -1 with an exception set on failure.
+int suspendable_frame(uint64_t* id);
 
 PyObject* op_set_decorator(PyObject* module, PyObject* function);
 PyObject* op_set_suspender(PyObject* module, PyObject* function);
