@@ -134,7 +134,7 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
   columns->add("duration_ns", std::move(ops.duration));
   columns->add("suspended_ns", std::move(ops.suspended));
   columns->add("name_id", std::move(ops.name));
-  columns->add("meta", std::move(ops.payload_id));
+  columns->add("payload_id", std::move(ops.payload_id));
   columns->add("count", std::move(ops.count));
   columns->add("category", std::move(ops.category));
   columns->add("flags", std::move(ops.flags));

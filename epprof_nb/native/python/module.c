@@ -25,7 +25,7 @@ static PyObject* set_recording(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
 }
 
 static PyObject* set_limits(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"op_chunks", "launch_chunks", "line_rows", "line_repeats", NULL};
+  static char* names[] = {"op_chunks", "launch_chunks", "statement_rows", "statement_repeats", NULL};
   unsigned int op_chunks, launch_chunks, rows, repeats;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$IIII", names, &op_chunks, &launch_chunks, &rows,
                                    &repeats)) {
@@ -187,7 +187,7 @@ static PyObject* resume(PyObject* Py_UNUSED(m), PyObject* value) {
   return change_frame(value, ep_resume);
 }
 
-static PyObject* forget(PyObject* Py_UNUSED(m), PyObject* value) {
+static PyObject* frame_finished(PyObject* Py_UNUSED(m), PyObject* value) {
   return change_frame(value, ep_frame_finished);
 }
 
@@ -258,7 +258,7 @@ static PyMethodDef functions[] = {
     {"leave_frame", leave_frame, METH_O, NULL},
     {"suspend", suspend, METH_O, NULL},
     {"resume", resume, METH_O, NULL},
-    {"forget", forget, METH_O, NULL},
+    {"frame_finished", frame_finished, METH_O, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
     {"launch", launch, METH_VARARGS, NULL},

@@ -78,7 +78,7 @@ static PyObject* cupti_sync(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return list;
 }
 
-static PyObject* cupti_outstanding(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+static PyObject* cupti_pending_records(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyLong_FromLongLong(ep_cupti_pending_records());
 }
 
@@ -161,7 +161,7 @@ PyMethodDef cupti_functions[] = {
     {"cupti_start", KEYWORDS(cupti_start), NULL},
     {"cupti_stop", cupti_stop, METH_NOARGS, NULL},
     {"cupti_sync", cupti_sync, METH_NOARGS, NULL},
-    {"cupti_outstanding", cupti_outstanding, METH_NOARGS, NULL},
+    {"cupti_pending_records", cupti_pending_records, METH_NOARGS, NULL},
     {"cupti_flush", KEYWORDS(cupti_flush), NULL},
     {"cuda_started", cuda_started, METH_NOARGS, NULL},
     {"cupti_probe", cupti_probe, METH_NOARGS, NULL},
