@@ -63,7 +63,7 @@ void add_device_event(Destination to, DeviceEvent event) {
 }
 
 void flush_device_events(Destination to, int64_t offset_ns, int64_t start_clock_ns,
-                      EventsContainer* container) {
+                         EventsContainer* container) {
   std::vector<DeviceEvent> events;
   {
     std::lock_guard<std::mutex> lock(mutex);

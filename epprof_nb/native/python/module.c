@@ -25,7 +25,8 @@ static PyObject* set_recording(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
 }
 
 static PyObject* set_limits(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"op_chunks", "launch_chunks", "statement_rows", "statement_repeats", NULL};
+  static char* names[] = {"op_chunks", "launch_chunks", "statement_rows", "statement_repeats",
+                          NULL};
   unsigned int op_chunks, launch_chunks, rows, repeats;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$IIII", names, &op_chunks, &launch_chunks, &rows,
                                    &repeats)) {

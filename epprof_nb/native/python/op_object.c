@@ -60,8 +60,8 @@ int suspendable_frame(uint64_t* id) {
   return 0;
 }
 
-// The slots of the type, looked up once. Ops do not take part in garbage collection: it would double
-// the cost of creating one, and a reference cycle through the arguments is unlikely.
+// The slots of the type, looked up once. Ops take no part in garbage collection, which would double
+// the cost of creating one; a reference cycle through the arguments is unlikely.
 static allocfunc allocate;
 static freefunc release;
 
