@@ -1,7 +1,7 @@
-"""The native core: op stacks, logs, CUPTI capture. No pandas, no NumPy, no CUDA at build time.
+"""The native core: op stacks, launch log, CUPTI capture and the observer of ONNX Runtime.
 
 Columns are returned as ``bytes`` in native byte order, ready for ``numpy.frombuffer``.
-Times are CLOCK_MONOTONIC nanoseconds.
+Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 """
 
 from collections.abc import Callable
@@ -23,171 +23,254 @@ class Op:
 
 # -- clock and threads
 def now_ns() -> int: ...
-def thread_id() -> int: ...
+def thread_id() -> int:
+    """Id of the calling thread in the operating system (``gettid``)."""
 
-# -- recording on and off (the capture service alone calls these)
+# -- recording on and off (called by the capture service only)
 def set_recording(*, ops: bool, launches: bool) -> None: ...
 def set_limits(
-    *, op_chunks: int, launch_chunks: int, line_rows: int, line_repeats: int
-) -> None: ...
-def set_cell_thread(on: bool, /) -> None:
-    """Make the calling thread the one whose open op worker launches may belong to; or none."""
+    *, op_chunks: int, launch_chunks: int, statement_rows: int, statement_repeats: int
+) -> None:
+    """Bound the memory of the logs and the number of statement rows.
 
-def set_decorator(function: Callable[[Op, Any], Any], /) -> None: ...
+    Parameters
+    ----------
+    op_chunks, launch_chunks : int
+        Chunks of 32 KiB for all threads; records beyond them are counted as lost.
+    statement_rows : int
+        Statement rows per thread before all statements are coalesced.
+    statement_repeats : int
+        Rows per statement and parent op before that statement is coalesced.
+    """
+
+def set_cell_thread(on: bool, /) -> None:
+    """Make the calling thread the cell's thread, or unset the cell's thread.
+
+    Launches of worker threads without open ops may belong to its op.
+    """
+
+def set_decorator(function: Callable[[Op, Any], Any], /) -> None:
+    """Set the function that decorates a function with an op."""
+
 def set_suspender(function: Callable[[Any], None], /) -> None:
-    """Install what is called, with the frame, when an op opens in a generator or coroutine."""
+    """Set the function called with the frame when an op opens in a generator or coroutine."""
 
 # -- names
-def intern(name: str, /) -> int: ...
-def names(first: int = 0, /) -> list[str]: ...
+def intern(name: str, /) -> int:
+    """Id of a name."""
+
+def names(first: int = 0, /) -> list[str]:
+    """Names with the ids `first` and up."""
+
 def demangle(name: str, /) -> str:
-    """The C++ name without its mangling; the name itself where it is not mangled."""
+    """Demangled C++ name, or the name itself if it is not mangled."""
 
-# -- op stack, for recorders and tests
-def push(name_id: int, category: int, meta: int = 0, /) -> int: ...
-def pop(op_id: int, /) -> bool: ...
-def top() -> int: ...
-def depth() -> int: ...
+# -- op stack of the calling thread, for recorders and tests
+def push(name_id: int, category: int, payload_id: int = 0, /) -> int:
+    """Open an op and return its id; 0 if not recording."""
 
-# -- the current-line marker (cell code calls these)
+def pop(op_id: int, /) -> bool:
+    """End an op; False if it is not open."""
+
+def top() -> int:
+    """Id of the topmost op; 0 if none is open."""
+
+def depth() -> int:
+    """Number of entries on the stack, scopes included."""
+
+# -- markers in the code of instrumented cells
 def add_statements(parents: bytes, names: bytes, /) -> int:
-    """Register statements (int32 parent index within the batch or -1, uint32 name ids).
+    """Register statements and return the key of the first.
 
-    Returns the key of the first: statement ``i`` of the batch has key ``first + i``.
+    Statement ``i`` of the batch has key ``first + i``.
+
+    Parameters
+    ----------
+    parents : bytes
+        int32 indices of the enclosing statements within the batch; -1: none.
+    names : bytes
+        uint32 name ids.
     """
 
 def line(key: int, /) -> None:
-    """Mark that statement `key` begins; ends what was running at its level or deeper."""
+    """Begin statement `key`; ends the statements at its level and deeper."""
 
 def back(key: int, /) -> None:
-    """Mark that control is back in the header of the compound statement `key`."""
+    """Return to the header of the compound statement `key`; ends the statements of its body."""
 
 def enter(key: int, /) -> None:
-    """Open the scope of a function body (key of its ``def`` statement)."""
+    """Open the scope of a function body; `key` is its ``def`` statement."""
 
 def leave(key: int, /) -> None:
-    """Close the scope that `enter` opened, with every statement still open in it."""
+    """Close the scope that `enter` opened and end the statements still open in it."""
 
 def enter_frame(key: int, /) -> None:
-    """`enter` for a generator or coroutine: its part of the stack follows its frame."""
+    """Open the scope of a generator or coroutine, which is suspended with its frame."""
 
-def leave_frame(key: int, /) -> None: ...
-def suspend(frame_id: int, /) -> None: ...
-def resume(frame_id: int, /) -> None: ...
-def forget(frame_id: int, /) -> None: ...
+def leave_frame(key: int, /) -> None:
+    """Close the scope that `enter_frame` opened."""
+
+def suspend(frame_id: int, /) -> None:
+    """Take the entries of a frame off the stack until `resume`."""
+
+def resume(frame_id: int, /) -> None:
+    """Put the entries of a suspended frame on the stack of the calling thread."""
+
+def frame_finished(frame_id: int, /) -> None:
+    """End the ops of a suspended frame that will not resume."""
 
 # -- logs
 def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
-    """Take the finished ops, and copies of the open ones (ended at `end_ns`, flagged open).
+    """Take the finished ops and, on request, copies of the open ones, which end at `end_ns`.
 
     Columns: op_id u64, parent_op_id u64 (0: none), start_ns i64, end_ns i64, duration_ns i64,
-    suspended_ns i64, name_id u32, meta u32 (statement key or args id), count u32, category u16,
-    flags u16 (1: open, 2: coalesced), thread_id u64. ``lost``: int, ops that found no room.
+    suspended_ns i64, name_id u32, payload_id u32 (statement key, args id or event details id),
+    count u32, category u16, flags u16 (1: open, 2: coalesced), thread_id u64. ``lost`` is the
+    number of ops dropped since the last drain for want of memory.
     """
 
 def drain_launches() -> dict[str, Any]:
     """Take the launch log.
 
-    Columns: correlation_id u64, op_id u64 (top bit set: no op was open on the thread, the rest
-    is the op open on the cell's thread), start_ns i64, end_ns i64, name_id u32, return_value i32,
-    flags u16 (1: captured, 2: the profiler's own call, 4: still in the call; since this thread's
-    last launch the cell's thread 8: used no CPU time, 16: used some), domain u16 (0: driver,
-    1: runtime, 2: host), thread_id u64. ``lost``: int, calls that found no room.
+    Columns: correlation_id u64, op_id u64 (top bit set: no op was open on the thread, and the
+    other bits are the op open on the cell's thread), start_ns i64, end_ns i64, name_id u32,
+    return_value i32, flags u16 (1: captured into a CUDA graph, 2: call of the profiler itself, 4:
+    call in progress; since the thread's last launch the cell's thread 8: used no CPU time, 16:
+    used CPU time), domain u16 (0: driver, 1: runtime, 2: host), thread_id u64. ``lost`` is the
+    number of calls dropped since the last drain for want of memory.
     """
 
 def launch(name_id: int, start_ns: int, end_ns: int, correlation_id: int, /) -> None:
-    """Log a host-device API call on this thread with the op on top of its stack."""
+    """Log an API call of the host device on the calling thread, under its topmost op."""
 
 def next_correlation() -> int:
-    """A new correlation id for the host device, from 2**32 up."""
+    """New correlation id for the host device, from 2**32 up."""
 
-def args_of(args_id: int, /) -> dict[str, object] | None: ...
-def clear_args() -> None: ...
-def after_fork_child() -> None: ...
+def args_of(args_id: int, /) -> dict[str, object] | None:
+    """Keyword arguments of a recorded op."""
+
+def clear_args() -> None:
+    """Release the keyword arguments of recorded ops."""
+
+def after_fork_child() -> None:
+    """Reset recording in the child of a fork."""
+
 def counters() -> dict[str, int]:
-    """Bytes reserved and in use, depth overflows, unbalanced exits."""
+    """Chunks in use and their bounds, for the op and the launch log."""
 
 # -- CUPTI
 def cupti_load(path: str, driver_path: str, /) -> int:
-    """Load libcupti and return its API version; RuntimeError says what failed."""
+    """Load libcupti and return its API version; raises RuntimeError on failure."""
 
-def cupti_set_layout(layout: bytes, /) -> None: ...
+def cupti_set_layout(layout: bytes, /) -> None:
+    """Set the record layout of the loaded CUPTI version."""
+
 def cupti_start(
     *, kinds: bytes, callbacks: bool, all_calls: bool, external: bool
 ) -> dict[str, int]:
-    """Turn capture on (kinds: uint32 CUpti_ActivityKind); RuntimeError says what failed.
+    """Start capturing; raises RuntimeError on failure.
 
-    Returns ``subscribed`` (1: launches are logged by callbacks), ``subscribe_result`` and
-    ``clock_result`` (CUptiResult), ``failed_kinds`` (activity kinds that were refused).
+    Parameters
+    ----------
+    kinds : bytes
+        uint32 CUpti_ActivityKind numbers.
+    callbacks : bool
+        Log launches by API callbacks.
+    all_calls : bool
+        Log every runtime and driver call.
+    external : bool
+        Tag calls with external correlation ids, the fallback without callbacks.
+
+    Returns
+    -------
+    dict
+        ``subscribed`` (1: launches are logged by callbacks), ``subscribe_result`` and
+        ``clock_result`` (CUptiResult), ``failed_kinds`` (number of kinds CUPTI refused).
     """
 
 def cupti_stop() -> None: ...
 def cupti_configure(*, buffer_bytes: int, buffers: int, max_records: int) -> None: ...
 def cupti_sync() -> list[tuple[int, int]]:
-    """Wait for every context that worked; (context, CUresult) of waits that failed."""
+    """Synchronize every context in use; returns (context, CUresult) of those that failed."""
 
-def cupti_outstanding() -> int:
-    """Launches, copies and sets since the start less the activities seen of them."""
+def cupti_pending_records() -> int:
+    """Launches, copies and memsets since the start minus those that have been recorded."""
 
-def cupti_flush(*, forced: bool) -> int: ...
+def cupti_flush(*, forced: bool) -> int:
+    """Flush CUPTI's buffers; returns a CUptiResult."""
+
 def cuda_started() -> bool:
-    """Whether CUDA is initialised in this process; only after `cupti_load`."""
+    """Tell if CUDA is initialised in this process. Requires `cupti_load`."""
 
 def cupti_probe() -> tuple[int, int, int, int] | None:
-    """Have one harmless call recorded: our clock, the record's start and end, our clock.
+    """Record a harmless call: our clock, start and end of the record, our clock.
 
-    None where no record came.
+    None if CUPTI produced no record.
     """
 
 def cupti_drain() -> dict[str, Any]:
-    """Take the decoded records; column names and dtypes as in ``native/store.cpp``.
+    """Take the decoded records; ``native/cupti/activity_store.cpp`` lists the columns.
 
-    ``lost``: records beyond the bound; ``unfinished``: records without times; ``dropped``:
-    records CUPTI found no buffer for; ``decode_ns``: time the decoding took.
+    ``lost``: records beyond `max_records`; ``unfinished``: records without times; ``dropped``:
+    records for which CUPTI had no buffer; ``decode_ns``: decoding time.
     """
 
 def cupti_graph_nodes() -> dict[str, bytes]:
-    """Graph nodes seen: node u64, original u64 (0: made by a capture), op_id u64 (0: none)."""
+    """Take the graph nodes: node u64, original u64 (0: not a clone), op_id u64 (0: none)."""
 
 def cupti_state() -> dict[str, int]: ...
-def cupti_callback_name(domain: int, cbid: int, /) -> str | None: ...
+def cupti_callback_name(domain: int, cbid: int, /) -> str | None:
+    """Name of an API call by callback id."""
+
 def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
-    """Decode one raw activity buffer by a packed layout of `recorders.cupti.layouts`."""
+    """Decode one raw activity buffer by a packed layout of `recorders.cupti.layouts`.
 
-# -- ONNX Runtime's observer
+    Columns as in `cupti_drain`.
+    """
+
+# -- the observer of ONNX Runtime
 def ort_runtime() -> str:
-    """Version of the ONNX Runtime that loaded the observer; empty while none has."""
+    """Version of the ONNX Runtime that loaded the observer, or an empty string."""
 
-def ort_new_session() -> int: ...
+def ort_new_session() -> int:
+    """New session id."""
+
 def ort_run_options_type() -> object:
-    """The C++ type information of OrtRunOptions, as pybind11's conduit takes it."""
+    """C++ type information of OrtRunOptions, for pybind11's conduit."""
 
 def ort_profile_run(run_options: object, file_prefix: str | None, /) -> None:
-    """Profile the runs made with these options (a capsule of OrtRunOptions); None: no longer."""
+    """Profile the runs made with these options (a capsule of OrtRunOptions); None: stop."""
 
-def ort_details(first: int, /) -> dict[str, bytes]:
-    """What was said of events, ids `first` and up: session, node_index, and ids of names."""
+def ort_event_details(first: int, /) -> dict[str, bytes]:
+    """Details of events, ids `first` and up.
+
+    Columns: session u32, node_index i32 (-1: none), and name ids (u32) op_type, provider,
+    input_shapes, output_shapes.
+    """
 
 def ort_nodes_of_last_run() -> int:
-    """Nodes of the run profiled by itself that ended last on this thread; -1: not known."""
+    """Node events of the profiled run that ended last on the calling thread; -1: unknown."""
 
 def ort_begin_run(session: int, /) -> int:
-    """Open a run's op; the run's own profiler, if any, adds to it. Its id; 0: not recording."""
+    """Open the op of a run, under which its profiler adds events; 0 if not recording."""
 
-def ort_end_run(op_id: int, /) -> None: ...
+def ort_end_run(op_id: int, /) -> None:
+    """End the op that `ort_begin_run` opened."""
+
 def ort_on_run_file(
     opened: Callable[[int, int], object], ending: Callable[[int, int], object], /
 ) -> None:
-    """Set who is told, on the run's thread, of files of runs; both get session and run op.
+    """Set callbacks on the profile files of single runs, called on the run's thread.
 
-    `opened` gets (0, 0); `ending` the op's id, 0 where the run was not recorded. What they raise
-    is written to the standard error output.
+    Both get the session and the run's op; `opened` gets (0, 0). `ending` is called before the
+    file's events are written, with op 0 if the run was not recorded. Exceptions are written to
+    standard error.
     """
 
 def ort_expect_run_file(expected: bool, /) -> None:
-    """Say whether the next run on this thread that is profiled by itself writes a file."""
+    """Declare whether the next profiled run on the calling thread writes a file."""
 
-def ort_keep_event(
+def ort_add_device_event(
     session: int,
     run_op: int,
     name: str,
@@ -197,7 +280,12 @@ def ort_keep_event(
     args: tuple[str, ...],
     /,
 ) -> None:
-    """Keep device work for ONNX Runtime's own profile of a session, or of one run of it.
+    """Queue a device event for the profile that ONNX Runtime writes.
 
-    `run_op` is the run's op, 0 for the session's profile; `args` are keys and values in turn.
+    Parameters
+    ----------
+    run_op : int
+        Op of the run whose profile gets the event; 0: the profile of the whole session.
+    args : tuple of str
+        Alternating keys and values, at most 16 pairs.
     """

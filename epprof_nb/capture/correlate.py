@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 I64 = npt.NDArray[np.int64]
 
-# Launch flags and the op column's top bit: native/threads.h.
+# Launch flags and the op column's top bit: native/core/records.h.
 _CAPTURED, _OUR_OWN, _STILL_IN_CALL, _CELL_WAITED, _CELL_RAN = 1, 2, 4, 8, 16
 _NO_OP = np.uint64(1 << 63)
 # What the profiler calls to wait for a context, and how far off a calibrated clock may be.

@@ -19,7 +19,7 @@ from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, with_details
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Categories and flags: native/threads.h.
+# Categories and flags: native/core/records.h.
 RANGE, STATEMENT, CELL = 0, 1, 2
 _OPEN, _COALESCED = 1, 2
 _TYPES = ("range", "line", "cell", "event", "run", "node")
@@ -43,7 +43,7 @@ def ops_table(batches: list[Batch]) -> tuple[Table, int]:
         for name, dtype in (
             ("op_id", np.int64), ("parent_op_id", np.int64), ("start_ns", np.int64),
             ("end_ns", np.int64), ("duration_ns", np.int64), ("suspended_ns", np.int64),
-            ("name_id", np.uint32), ("meta", np.uint32), ("count", np.uint32),
+            ("name_id", np.uint32), ("payload_id", np.uint32), ("count", np.uint32),
             ("category", np.uint16), ("flags", np.uint16), ("thread_id", np.int64),
         )
     }  # fmt: skip
@@ -91,11 +91,11 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
         "suspended_ns": raw["suspended_ns"],
         "count": raw["count"].astype(np.int64),
         "status": Names.from_ids((raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")),
-        "args": _args(raw["meta"], category),
+        "args": _args(raw["payload_id"], category),
     }
     statements = np.flatnonzero(category == STATEMENT)
     if len(statements):
-        found = statements_table(raw["meta"][statements])
+        found = statements_table(raw["payload_id"][statements])
         cell = np.full(n, MISSING, np.int32)
         cell[statements] = found.cell.codes
         columns["cell"] = Names(cell, found.cell.categories)
@@ -103,7 +103,7 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
             whole = np.full(n, MISSING, np.int64)
             whole[statements] = values
             columns[name] = whole
-    return with_details(Table(OPS, columns), category, raw["meta"])
+    return with_details(Table(OPS, columns), category, raw["payload_id"])
 
 
 def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> Names:

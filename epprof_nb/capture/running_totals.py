@@ -32,7 +32,7 @@ _KEPT = 6
 """Batches whose launches and ops are remembered for activities that come late."""
 _RATE_NS = 2_000_000_000
 _BUSY = ("kernel", "memcpy", "memset")
-# Native/threads.h.
+# Native/core/records.h.
 _NO_OP, _CELL_WAITED = np.uint64(1 << 63), 8
 _STATEMENT, _CELL = 1, 2
 _DEEPEST = 12

@@ -111,7 +111,7 @@ if sys.version_info >= (3, 12):
         _native.resume(id(sys._getframe(1)))  # noqa: SLF001
 
     def _on_return(_code: CodeType, _offset: int, _value: object) -> None:
-        _native.forget(id(sys._getframe(1)))  # noqa: SLF001
+        _native.frame_finished(id(sys._getframe(1)))  # noqa: SLF001
 
 else:
     from opcode import opmap
@@ -164,7 +164,7 @@ else:
                     _native.suspend(id(frame))
                 else:
                     frames.discard(id(frame))
-                    _native.forget(id(frame))
+                    _native.frame_finished(id(frame))
             if not frames:
                 self._unset()
 

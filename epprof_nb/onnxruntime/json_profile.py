@@ -63,7 +63,7 @@ def keep(consumer: Consumer, session: int, run_op: int = 0) -> None:
     except CaptureError:
         return  # the process was forked since: the child recorded nothing
     for event in events_of(joined.tables["ops"], joined.tables["activities"], session, run_op):
-        _native.ort_keep_event(session, run_op, *event)
+        _native.ort_add_device_event(session, run_op, *event)
 
 
 def events_of(

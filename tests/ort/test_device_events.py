@@ -38,7 +38,7 @@ def test_events_land_in_the_file_in_its_own_time(session, x):
     end = _native.now_ns()
     number = ort_runs.sight_of(session).number
     args = ("stream", "7", "grid_x", "3", "op_name", "MatMul", "parent_name", HOSTILE)
-    _native.ort_keep_event(number, 0, HOSTILE, begin, end - begin, 123, args)
+    _native.ort_add_device_event(number, 0, HOSTILE, begin, end - begin, 123, args)
     events = written(session)
     ours = [e for e in events if e["cat"] == "Kernel"]
     assert len(ours) == 1
@@ -55,7 +55,7 @@ def test_events_land_in_the_file_in_its_own_time(session, x):
 
 def test_events_go_to_their_own_session_only(session, installed, x, tmp_path):
     number = ort_runs.sight_of(session).number
-    _native.ort_keep_event(number + 1000, 0, "other", 0, 1, 1, ())
+    _native.ort_add_device_event(number + 1000, 0, "other", 0, 1, 1, ())
     assert all(e["cat"] != "Kernel" for e in written(session))
 
 

@@ -117,14 +117,14 @@ def test_tables_that_read_back_are_taken(version):
 def test_events_that_do_not_read_back_are_refused(broken):
     state, said = load("1.40.0", broken)
     assert state == "True 0 ''"
-    assert "reads back as another one" in said
+    assert "differs from the one created" in said
     assert "Update epprof_nb" in said
 
 
 def test_a_runtime_without_plugins_is_refused():
     state, said = load("1.31.0", "no ep api")
     assert state == "True 0 ''"
-    assert "no interface for plugin libraries" in said
+    assert "does not support plugin execution providers" in said
 
 
 @pytest.mark.parametrize("version", ["1.24.4", "1.9.0", "0.1"])

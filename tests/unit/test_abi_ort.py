@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 FACTS = json.loads((Path(__file__).parents[1] / "data" / "ort_slots.json").read_text())
-NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native" / "ort_abi.h"
+NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native" / "ort" / "abi.h"
 HEADERS = os.environ.get("EPPROF_ORT_HEADERS")
 
 # The native core's name of a slot or member, where it is not the header's own.

@@ -19,7 +19,9 @@ def recording():
     _native.drain_ops(_native.now_ns(), open_too=False)
     _native.drain_launches()
     _native.clear_args()
-    _native.set_limits(op_chunks=32768, launch_chunks=32768, line_rows=100_000, line_repeats=1000)
+    _native.set_limits(
+        op_chunks=32768, launch_chunks=32768, statement_rows=100_000, statement_repeats=1000
+    )
 
 
 def taken(*batches):
@@ -145,7 +147,9 @@ def test_threads_that_ended_give_their_memory_back(recording):
 def test_shown_and_lost_ops_add_up_when_the_log_is_full(recording):
     taken()
     in_use = _native.counters()["op_chunks"]
-    _native.set_limits(op_chunks=in_use + 2, launch_chunks=8, line_rows=100_000, line_repeats=1000)
+    _native.set_limits(
+        op_chunks=in_use + 2, launch_chunks=8, statement_rows=100_000, statement_repeats=1000
+    )
     for _ in range(5000):
         with epprof_nb.op("many"):
             pass
@@ -226,7 +230,9 @@ def test_recursion_nests_the_same_statement_under_itself(recording):
 
 
 def test_executions_beyond_the_stated_number_share_a_row_with_exact_totals(recording):
-    _native.set_limits(op_chunks=32768, launch_chunks=32768, line_rows=100_000, line_repeats=10)
+    _native.set_limits(
+        op_chunks=32768, launch_chunks=32768, statement_rows=100_000, statement_repeats=10
+    )
     first = statements((-1, "for"), (0, "body"), (-1, "end"))
     _native.line(first)
     for _ in range(500):
@@ -244,7 +250,9 @@ def test_executions_beyond_the_stated_number_share_a_row_with_exact_totals(recor
 
 
 def test_a_coalesced_row_drained_in_parts_is_one_row_again(recording):
-    _native.set_limits(op_chunks=32768, launch_chunks=32768, line_rows=100_000, line_repeats=5)
+    _native.set_limits(
+        op_chunks=32768, launch_chunks=32768, statement_rows=100_000, statement_repeats=5
+    )
     first = statements((-1, "for"), (0, "body"))
     _native.line(first)
     for _ in range(50):
@@ -260,7 +268,9 @@ def test_a_coalesced_row_drained_in_parts_is_one_row_again(recording):
 
 
 def test_the_number_of_statement_rows_is_bounded_under_recursion(recording):
-    _native.set_limits(op_chunks=32768, launch_chunks=32768, line_rows=200, line_repeats=1000)
+    _native.set_limits(
+        op_chunks=32768, launch_chunks=32768, statement_rows=200, statement_repeats=1000
+    )
     first = statements((-1, "def"), (-1, "body"))
 
     def fib(n):

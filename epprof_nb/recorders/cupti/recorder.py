@@ -26,7 +26,7 @@ BUFFER_BYTES = 4 << 20
 BUFFERS = 16
 """At most 64 MiB of raw records wait to be decoded; CUPTI drops and counts beyond that."""
 
-_KIND_TABLE = 128  # native/layout.h: kKinds
+_KIND_TABLE = 128  # native/cupti/record_layout.h: kKinds
 _ALREADY_SUBSCRIBED = {
     "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",
     "CUPTI_ERROR_MAX_LIMIT_REACHED",
@@ -38,7 +38,7 @@ _foreign_clock: Probe | None = None
 
 
 def packed_layout(api_version: int) -> bytes:
-    """The layout of one CUPTI version as the native core's ``Layout`` (``native/layout.h``)."""
+    """``RecordLayout`` (``native/cupti/record_layout.h``) of one CUPTI version, as bytes."""
     layout = abi.layout_for(api_version)
     record_of_kind = np.full(_KIND_TABLE, -1, np.int32)
     for number, (record, _) in enumerate(abi.NATIVE_RECORDS):
@@ -221,11 +221,11 @@ class CuptiRecorder:
             for pause_s in (0.0, 0.0005, 0.001, 0.002, 0.004):
                 time.sleep(pause_s)
                 _native.cupti_flush(forced=False)
-                if _native.cupti_outstanding() <= self._without_record:
+                if _native.cupti_pending_records() <= self._without_record:
                     return
         _native.cupti_flush(forced=True)
         # Copies within the host's memory, and what CUPTI dropped, will never have one.
-        self._without_record = max(0, _native.cupti_outstanding())
+        self._without_record = max(0, _native.cupti_pending_records())
 
     def drain(self, *, waited: bool = True) -> Recorded:
         """Hand over the records CUPTI has finished."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from epprof_nb.core.clock import Calibration
 
 KINDS = ("kernel", "memcpy", "memset", "synchronization")
-"""The native core's numbers of activity kinds (``native/store.h``)."""
+"""The native core's numbers of activity kinds (``native/cupti/activity_store.h``)."""
 
 
 @cache

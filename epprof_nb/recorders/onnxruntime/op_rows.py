@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     I64 = npt.NDArray[np.int64]
 
-# Categories: native/threads.h.
+# Categories: native/core/records.h.
 _EVENT, _RUN, _NODE = 3, 4, 5
 ORT_CATEGORIES = ("session", "session", "node")
 """Category of the op rows, by the native core's numbers from 3."""
@@ -50,7 +50,7 @@ def with_details(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
     rows = np.flatnonzero((category >= _EVENT) & ended)
     if not len(rows):
         return ops
-    raw = _native.ort_details(0)
+    raw = _native.ort_event_details(0)
     details = {name: numbers(raw, name, dtype).astype(np.int64) for name, dtype in _COLUMNS}
     at = meta[rows].astype(np.int64)
     session = np.full(len(ops), MISSING, np.int64)

@@ -1,0 +1,110 @@
+// The C functions over the op stack, the threads and the launch log.
+#include "core/api.h"
+
+#include <cxxabi.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/launch_log.h"
+#include "core/op_stack.h"
+#include "core/statements.h"
+#include "core/string_table.h"
+#include "core/suspended_ops.h"
+
+using namespace epprof;
+
+extern "C" {
+
+uint64_t ep_thread_id(void) { return uint64_t(syscall(SYS_gettid)); }
+
+void ep_set_recording(int ops, int launches) {
+  bool was = recording_ops.load();
+  if (ops && !was) {
+    epoch++;
+    clear_suspended();
+    op_pool.prefault(64);
+    launch_pool.prefault(64);
+  }
+  recording_ops = ops != 0;
+  recording_launches = launches != 0;
+  if (!ops && !launches) {
+    op_pool.trim(64);
+    launch_pool.trim(64);
+  }
+}
+
+int ep_recording_ops(void) { return recording_ops.load(std::memory_order_relaxed); }
+
+void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
+                   uint32_t statement_repeats) {
+  op_pool.set_bound(op_chunks);
+  launch_pool.set_bound(launch_chunks);
+  limits.statement_rows = statement_rows;
+  limits.statement_repeats = statement_repeats;
+}
+
+void ep_set_cell_thread(int on) { cell_thread = on ? this_thread() : nullptr; }
+
+uint32_t ep_intern(const char* name, size_t length) { return intern({name, length}); }
+
+size_t ep_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data) {
+  auto strings = strings_from(first);
+  for (const std::string& text : strings) each(text.data(), text.size(), data);
+  return strings.size();
+}
+
+uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
+                 uint64_t frame) {
+  return push_op(name, category, payload_id, owner, frame);
+}
+
+int ep_pop(uint64_t op_id) { return pop_op(op_id); }
+int ep_pop_owner(const void* owner) { return pop_owner(owner); }
+uint64_t ep_top(void) { return top_op(); }
+
+uint32_t ep_depth(void) {
+  ThreadState* t = stack_thread();
+  return t ? t->depth : 0;
+}
+
+uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t count) {
+  return add_statements(parents, names, count);
+}
+
+void ep_begin_statement(uint32_t key) { begin_statement(key); }
+void ep_return_to_statement(uint32_t key) { return_to_statement(key); }
+void ep_enter_scope(uint32_t key, uint64_t frame) { enter_scope(key, frame); }
+void ep_leave_scope(uint32_t key, uint64_t frame) { leave_scope(key, frame); }
+void ep_suspend(uint64_t frame) { suspend_frame(frame); }
+void ep_resume(uint64_t frame) { resume_frame(frame); }
+void ep_frame_finished(uint64_t frame) { frame_finished(frame); }
+
+void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
+  log_host_call(name, start, end, correlation);
+}
+
+uint64_t ep_next_correlation(void) { return next_host_correlation(); }
+
+void ep_after_fork_child(void) {
+  recording_ops = false;
+  recording_launches = false;
+  on_push = nullptr;
+  on_pop = nullptr;
+  cell_thread = nullptr;
+  forget_threads_after_fork();
+}
+
+void ep_pool_state(uint64_t out[4]) {
+  out[0] = op_pool.in_use();
+  out[1] = op_pool.bound();
+  out[2] = launch_pool.in_use();
+  out[3] = launch_pool.bound();
+}
+
+char* ep_demangle(const char* name) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  return status == 0 ? text : nullptr;
+}
+
+}  // extern "C"

@@ -1,0 +1,53 @@
+// Ops, threads and the launch log: the C functions that the Python module calls. _native.pyi
+// documents them.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/clock.h"
+#include "core/columns.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+uint64_t ep_thread_id(void);
+void ep_set_recording(int ops, int launches);
+int ep_recording_ops(void);
+void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
+                   uint32_t statement_repeats);
+void ep_set_cell_thread(int on);  // on: the calling thread; off: none
+uint32_t ep_intern(const char* text, size_t length);
+// Calls `each` with every interned string from id `first`; returns their number.
+size_t ep_strings_from(uint32_t first, void (*each)(const char*, size_t, void*), void* data);
+// The demangled name, for the caller to free. Null if the name is not mangled.
+char* ep_demangle(const char* name);
+
+uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
+                 uint64_t frame);
+int ep_pop(uint64_t op_id);
+int ep_pop_owner(const void* owner);
+uint64_t ep_top(void);
+uint32_t ep_depth(void);
+uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
+void ep_begin_statement(uint32_t key);
+void ep_return_to_statement(uint32_t key);
+void ep_enter_scope(uint32_t key, uint64_t frame);
+void ep_leave_scope(uint32_t key, uint64_t frame);
+void ep_suspend(uint64_t frame);
+void ep_resume(uint64_t frame);
+void ep_frame_finished(uint64_t frame);
+
+void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
+uint64_t ep_next_correlation(void);
+// Columns of what the threads have logged since the last drain. `lost`: records dropped since then,
+// because the chunk pool was exhausted.
+ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
+ep_columns* ep_drain_launches(uint64_t* lost);
+void ep_pool_state(uint64_t out[4]);  // op chunks in use, limit; launch chunks in use, limit
+void ep_after_fork_child(void);
+
+#ifdef __cplusplus
+}
+#endif

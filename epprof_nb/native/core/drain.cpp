@@ -1,0 +1,175 @@
+// The drain: turns what the threads have logged into columns.
+#include "core/api.h"
+
+#include <algorithm>
+
+#include "core/op_stack.h"
+#include "core/statements.h"
+#include "core/suspended_ops.h"
+
+namespace epprof {
+namespace {
+
+struct Ops {
+  std::vector<uint64_t> op_id, parent, thread;
+  std::vector<int64_t> start, end, duration, suspended;
+  std::vector<uint32_t> name, payload_id, count;
+  std::vector<uint16_t> category, flags;
+  int64_t now = 0;
+  bool open_too = false;
+  uint64_t lost = 0;
+  uint64_t tid = 0;
+
+  void reserve(size_t more) {
+    size_t n = op_id.size() + more;
+    for (auto* column : {&op_id, &parent, &thread}) column->reserve(n);
+    for (auto* column : {&start, &end, &duration, &suspended}) column->reserve(n);
+    for (auto* column : {&name, &payload_id, &count}) column->reserve(n);
+    for (auto* column : {&category, &flags}) column->reserve(n);
+  }
+
+  void add(const OpRecord& r) {
+    op_id.push_back(r.op_id);
+    parent.push_back(r.parent);
+    start.push_back(r.start);
+    end.push_back(r.end);
+    duration.push_back(r.duration);
+    suspended.push_back(r.suspended);
+    name.push_back(r.name);
+    payload_id.push_back(r.payload_id);
+    count.push_back(r.count);
+    category.push_back(r.category);
+    flags.push_back(r.flags);
+    thread.push_back(tid);
+  }
+
+  void add_open(const Entry& e) {
+    if (!e.op_id) return;
+    auto flags = uint16_t(kOpOpen | (e.statement_row ? kOpCoalesced : 0));
+    add({e.op_id, e.parent, e.start, now, now - e.start - e.suspended, e.suspended, e.name,
+         e.payload_id, 1, e.category, flags});
+  }
+
+  void add_coalesced(CoalescedStatement& row) {
+    if (!row.count) return;
+    const Statement* s = statement(row.key);
+    add({row.op_id, row.parent, row.first_start, row.last_end, row.duration, row.suspended,
+         s ? s->name : 0, row.key, row.count, kStatement, kOpCoalesced});
+    row.count = 0;
+    row.duration = row.suspended = 0;
+  }
+};
+
+struct Launches {
+  std::vector<uint64_t> correlation, op, thread;
+  std::vector<int64_t> start, end;
+  std::vector<uint32_t> name;
+  std::vector<int32_t> result;
+  std::vector<uint16_t> flags, domain;
+  uint64_t lost = 0;
+
+  void reserve(size_t more) {
+    size_t n = correlation.size() + more;
+    for (auto* column : {&correlation, &op, &thread}) column->reserve(n);
+    for (auto* column : {&start, &end}) column->reserve(n);
+    for (auto* column : {&flags, &domain}) column->reserve(n);
+    name.reserve(n);
+    result.reserve(n);
+  }
+
+  void add(const LaunchRecord& r, uint64_t tid) {
+    correlation.push_back(r.correlation);
+    op.push_back(r.op);
+    start.push_back(r.start);
+    end.push_back(r.end);
+    name.push_back(r.name);
+    result.push_back(r.result);
+    flags.push_back(r.flags);
+    domain.push_back(r.domain);
+    thread.push_back(tid);
+  }
+};
+
+}  // namespace
+}  // namespace epprof
+
+using namespace epprof;
+
+extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost) {
+  Ops ops;
+  ops.now = end_ns;
+  ops.open_too = open_too != 0;
+  for_each_thread(
+      [](ThreadState* t, void* data) {
+        auto& ops = *static_cast<Ops*>(data);
+        StackLockGuard stack_lock(t);
+        ops.tid = t->tid;
+        t->logs_flushed = t->ended.load(std::memory_order_acquire);  // no op follows
+        ops.reserve(t->ops.pending());
+        t->ops.consume(op_pool, [&](const OpRecord& r) { ops.add(r); });
+        ops.lost += t->ops.lost.exchange(0);
+        if (t->epoch != epoch.load()) return;
+        for (CoalescedStatement& row : t->coalesced.rows) ops.add_coalesced(row);
+        if (!ops.open_too) return;
+        for (uint32_t i = 0; i < t->depth; i++) ops.add_open(t->stack[i]);
+      },
+      &ops);
+  if (open_too) {
+    ops.tid = 0;  // not on any thread now
+    for_each_suspended(
+        [](const Entry& e, void* data) {
+          auto& ops = *static_cast<Ops*>(data);
+          Entry resumed = e;
+          resumed.suspended += ops.now - e.suspended_at;
+          ops.add_open(resumed);
+        },
+        &ops);
+  }
+  *lost = ops.lost;
+  auto* columns = new Columns;
+  columns->add("op_id", std::move(ops.op_id));
+  columns->add("parent_op_id", std::move(ops.parent));
+  columns->add("start_ns", std::move(ops.start));
+  columns->add("end_ns", std::move(ops.end));
+  columns->add("duration_ns", std::move(ops.duration));
+  columns->add("suspended_ns", std::move(ops.suspended));
+  columns->add("name_id", std::move(ops.name));
+  columns->add("payload_id", std::move(ops.payload_id));
+  columns->add("count", std::move(ops.count));
+  columns->add("category", std::move(ops.category));
+  columns->add("flags", std::move(ops.flags));
+  columns->add("thread_id", std::move(ops.thread));
+  return columns;
+}
+
+extern "C" ep_columns* ep_drain_launches(uint64_t* lost) {
+  Launches all;
+  for_each_thread(
+      [](ThreadState* t, void* data) {
+        auto& all = *static_cast<Launches*>(data);
+        // The call in progress comes first. If it ends meanwhile, its record follows and replaces
+        // this one.
+        uint64_t correlation = t->call_correlation.load(std::memory_order_acquire);
+        LaunchRecord call{correlation, t->call_op, t->call_start, t->call_start, t->call_name, 0,
+                          uint16_t(t->call_flags | kInProgress), kDriver};
+        bool consistent = t->call_correlation.load(std::memory_order_acquire) == correlation;
+        if (correlation && consistent && !t->in_profiler) all.add(call, t->tid);
+        all.reserve(t->launches.pending() + 1);
+        t->launches.consume(launch_pool, [&](const LaunchRecord& r) { all.add(r, t->tid); });
+        all.lost += t->launches.lost.exchange(0);
+      },
+      &all);
+  free_ended_threads();
+  *lost = all.lost;
+  auto* columns = new Columns;
+  columns->add("correlation_id", std::move(all.correlation));
+  columns->add("op_id", std::move(all.op));
+  columns->add("start_ns", std::move(all.start));
+  columns->add("end_ns", std::move(all.end));
+  columns->add("name_id", std::move(all.name));
+  columns->add("return_value", std::move(all.result));
+  columns->add("flags", std::move(all.flags));
+  columns->add("domain", std::move(all.domain));
+  columns->add("thread_id", std::move(all.thread));
+  return columns;
+}

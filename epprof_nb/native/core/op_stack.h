@@ -1,0 +1,49 @@
+// The op stack of each thread: open ops, statements of instrumented cells, and function scopes.
+#pragma once
+
+#include "core/threads.h"
+
+namespace epprof {
+
+extern std::atomic<bool> recording_ops;
+
+// The calling thread's state, with its stack reset for this recording. Null if not recording.
+ThreadState* stack_thread();
+
+// `frame`: the generator or coroutine frame that the op belongs to; 0: none.
+uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
+                 uint64_t frame);
+bool pop_op(uint64_t op_id);
+bool pop_owner(const void* owner);  // the topmost op that `owner` opened
+uint64_t top_op();
+
+// Events of another profiler, whose final name and category are known at their end. `tag` is the
+// owner's id of the event and need not be unique. `parent` is used on threads where the owner has
+// no open event (pool threads); 0: the open op. `name` and `category` hold while the event is open.
+struct EventEnd {
+  int64_t at_ns;
+  uint32_t name;
+  uint16_t category;
+  uint32_t payload_id;
+};
+uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t name,
+                    uint16_t category);
+bool is_event_open(const void* owner, uint32_t tag);
+void end_event(const void* owner, uint32_t tag, const EventEnd& end);
+
+// The markers in instrumented cells; see `line`, `back`, `enter` and `leave` in _native.pyi.
+void begin_statement(uint32_t key);
+void return_to_statement(uint32_t key);
+void enter_scope(uint32_t key, uint64_t frame);
+void leave_scope(uint32_t key, uint64_t frame);
+
+// For suspended_ops.cpp and drain.cpp. The caller holds the stack lock.
+uint64_t new_op_id(ThreadState* t);
+void close_entry(ThreadState* t, const Entry& entry, int64_t now);
+void refresh_top(ThreadState* t);
+
+// Hooks on each push and pop of an op, for external correlation. Null: unused.
+extern void (*on_push)(uint64_t op_id);
+extern void (*on_pop)();
+
+}  // namespace epprof

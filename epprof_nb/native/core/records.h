@@ -1,0 +1,65 @@
+// Records of the op and launch logs, as the drain turns them into columns. Categories, flags and
+// domains are decoded by number in Python.
+#pragma once
+
+#include <cstdint>
+
+namespace epprof {
+
+enum Category : uint16_t {
+  kRange = 0,
+  kStatement = 1,
+  kCell = 2,
+  kOrtEvent = 3,  // an ONNX Runtime event other than a run or a node
+  kOrtRun = 4,
+  kOrtNode = 5,
+};
+
+enum OpFlags : uint16_t {
+  kOpOpen = 1,  // still open at the drain; ends there
+  kOpCoalesced = 2,
+};
+
+// An op that has ended.
+struct OpRecord {
+  uint64_t op_id;
+  uint64_t parent;
+  int64_t start;
+  int64_t end;
+  int64_t duration;  // time open and not suspended
+  int64_t suspended;
+  uint32_t name;
+  uint32_t payload_id;  // by category: statement key, args id or event details id
+  uint32_t count;       // executions; more than 1 only if coalesced
+  uint16_t category;
+  uint16_t flags;
+};
+static_assert(sizeof(OpRecord) == 64, "one cache line per op");
+
+// Set in LaunchRecord::op if no op was open on the launching thread. The other bits are then the
+// op open on the cell's thread.
+constexpr uint64_t kNoOpOnThread = uint64_t(1) << 63;
+
+enum LaunchFlags : uint16_t {
+  kCaptured = 1,           // the call added a node to a CUDA graph instead of running
+  kProfilerInternal = 2,   // a call of the profiler itself
+  kInProgress = 4,         // the thread was inside the call at the drain
+  kCellThreadIdle = 8,     // since this thread's last launch the cell's thread used no CPU time ...
+  kCellThreadBusy = 16,    // ... or did
+};
+
+enum Domain : uint16_t { kDriver = 0, kRuntime = 1, kHost = 2 };
+
+// An API call that launches, copies, sets memory or waits.
+struct LaunchRecord {
+  uint64_t correlation;
+  uint64_t op;
+  int64_t start;
+  int64_t end;
+  uint32_t name;
+  int32_t result;
+  uint16_t flags;
+  uint16_t domain;
+};
+
+}  // namespace epprof

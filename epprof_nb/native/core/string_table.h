@@ -1,0 +1,15 @@
+// The string table of the process: interned strings have ids and are never freed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace epprof {
+
+uint32_t intern(std::string_view text);  // the id; 0 is the empty string
+std::string_view intern(std::string_view text, uint32_t* id);  // the stored copy
+std::vector<std::string> strings_from(uint32_t first);         // ids `first` and up
+
+}  // namespace epprof

@@ -1,0 +1,25 @@
+// Ops of suspended generators and coroutines: on no thread's stack until their frame resumes.
+#pragma once
+
+#include "core/threads.h"
+
+namespace epprof {
+
+void suspend_frame(uint64_t frame);
+void resume_frame(uint64_t frame);
+void frame_finished(uint64_t frame);  // ends the ops of a frame that will not resume
+void clear_suspended();
+// Calls `each` with every suspended op.
+void for_each_suspended(void (*each)(const Entry&, void*), void* data);
+
+// Ends a suspended op that `match` accepts, for ops that are ended from outside their frame.
+bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const void*),
+                           const void* data);
+
+template <typename Match>
+bool close_suspended(ThreadState* t, const Match& match) {
+  return close_suspended_where(
+      t, [](const Entry& e, const void* m) { return (*static_cast<const Match*>(m))(e); }, &match);
+}
+
+}  // namespace epprof

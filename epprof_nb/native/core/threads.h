@@ -1,0 +1,120 @@
+// State of each thread that has opened an op or launched work: its op stack, its logs and the
+// API call it is in.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/coalesced_statements.h"
+#include "core/records.h"
+#include "core/spsc_log.h"
+
+namespace epprof {
+
+enum class EntryKind : uint16_t { op, statement, scope };
+
+// The statement's row belongs to another thread, because a generator resumed on this one. The
+// records are joined by op id later.
+constexpr uint32_t kOtherThreadRow = UINT32_MAX;
+
+// An entry of an op stack.
+struct Entry {
+  uint64_t op_id;  // 0 for a scope
+  uint64_t parent;
+  int64_t start;
+  int64_t suspended;     // total so far
+  int64_t suspended_at;  // start of the current suspension
+  const void* owner;     // identifies the object that opened the op and will end it
+  uint64_t frame;        // the generator or coroutine frame it belongs to; 0: none
+  uint32_t name;
+  uint32_t payload_id;     // as in OpRecord; statement key of a scope, tag of an open event
+  uint32_t statement_row;  // CoalescedStatement index + 1; 0: not coalesced; or kOtherThreadRow
+  uint16_t category;
+  EntryKind kind;
+};
+
+constexpr uint32_t kMaxDepth = 8192;
+
+struct ThreadState {
+  uint64_t tid = 0;
+  std::atomic<bool> ended{false};
+  bool logs_flushed = false;  // the ops were drained after the thread ended
+
+  // The op stack. Other threads read it only under `stack_lock`.
+  std::atomic<bool> stack_lock{false};
+  uint64_t epoch = 0;  // the recording that the stack belongs to
+  Entry* stack = nullptr;
+  uint32_t depth = 0;
+  uint32_t overflow = 0;                  // open ops that exceeded kMaxDepth
+  std::atomic<uint64_t> top_op{0};        // id of the topmost op, scopes skipped
+  std::atomic<uint64_t> stack_changes{0};
+  uint64_t next_id = 0;  // op ids of this thread: the block [next_id, last_id)
+  uint64_t last_id = 0;
+  uint32_t statement_rows = 0;  // statements recorded with rows of their own
+  CoalescedStatements coalesced;
+
+  SpscLog<OpRecord> ops;
+  SpscLog<LaunchRecord> launches;
+
+  // The API call in progress, for a drain that runs while the thread is inside it.
+  std::atomic<uint64_t> call_correlation{0};
+  uint64_t call_op = 0;
+  uint16_t call_flags = 0;
+  int64_t call_start = 0;
+  uint32_t call_name = 0;
+  bool node_created = false;  // a graph node was created inside the call
+  bool in_profiler = false;   // the profiler itself is calling CUDA
+
+  // Calls so far that each put one activity on the device.
+  std::atomic<uint64_t> launch_calls{0};
+
+  // The cell's thread as this thread saw it at its last launch.
+  uint64_t cell_stack_changes = 0;
+  int64_t cell_cpu_ns = 0;
+  int64_t cell_seen_ns = 0;
+
+  // The CUDA context seen last on this thread, and the CUPTI session it was seen in.
+  void* context = nullptr;
+  uint64_t context_session = 0;
+};
+
+// Spin lock held while a thread's stack changes. Only a drain contends for it.
+class StackLockGuard {
+ public:
+  explicit StackLockGuard(ThreadState* t) : locked_(t->stack_lock) {
+    while (locked_.exchange(true, std::memory_order_acquire)) {
+    }
+    t->stack_changes.store(t->stack_changes.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_relaxed);
+  }
+  ~StackLockGuard() { locked_.store(false, std::memory_order_release); }
+  StackLockGuard(const StackLockGuard&) = delete;
+  StackLockGuard& operator=(const StackLockGuard&) = delete;
+
+ private:
+  std::atomic<bool>& locked_;
+};
+
+// The calling thread's state, created on first use. Null once its thread locals are destroyed.
+ThreadState* this_thread();
+
+// Calls `each(thread, data)` for every thread, under the registry's lock.
+void for_each_thread(void (*each)(ThreadState*, void*), void* data);
+int64_t ended_launch_calls();  // launch calls of the threads freed so far
+void free_ended_threads();     // frees ended threads whose logs have been drained
+void forget_threads_after_fork();
+
+// The thread that runs the cell. Launches of threads without open ops may belong to its op.
+extern std::atomic<ThreadState*> cell_thread;
+
+extern ChunkPool op_pool;
+extern ChunkPool launch_pool;
+extern std::atomic<uint64_t> epoch;  // incremented when recording starts; stale stacks reset
+
+struct Limits {
+  uint32_t statement_rows = 100000;   // rows per thread before every statement is coalesced
+  uint32_t statement_repeats = 1000;  // rows per statement and parent before it is coalesced
+};
+extern Limits limits;
+
+}  // namespace epprof

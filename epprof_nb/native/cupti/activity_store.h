@@ -1,0 +1,137 @@
+// Decoded CUPTI records: activities as columns, the other records as rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/columns.h"
+
+namespace epprof {
+
+// The numbers in column `kind`, defined only here. The Python side is ACTIVITY_KINDS in the schema
+// module; KINDS in the tables of the CUPTI recorder maps these numbers to its names.
+enum ActivityKind : uint8_t { kKernel = 0, kMemcpy = 1, kMemset = 2, kSynchronization = 3 };
+
+// The columns of activities, in blocks so that growing never moves a row. Fields that a kind does
+// not have keep the values `clear` sets: 0, or -1 for numbers that may be missing.
+struct ColumnBlock {
+  // Not a multiple of a page: otherwise row i of every column would map to the same cache set.
+  static constexpr size_t kRows = 8192 + 40;
+
+  int64_t start[kRows], end[kRows], bytes[kRows], graph_node[kRows];
+  uint32_t correlation[kRows], name[kRows];
+  int32_t device[kRows], context[kRows], stream[kRows];
+  int32_t grid_x[kRows], grid_y[kRows], grid_z[kRows];
+  int32_t block_x[kRows], block_y[kRows], block_z[kRows];
+  int32_t registers[kRows], static_shared[kRows], dynamic_shared[kRows];
+  int32_t src_device[kRows], dst_device[kRows], graph[kRows];
+  uint8_t kind[kRows];
+  uint8_t type[kRows];  // CUPTI's copy kind or synchronization type
+  uint8_t src_kind[kRows], dst_kind[kRows];
+
+  void clear();
+};
+
+// Free blocks, reused so that a later session causes no page faults. Locked, because the thread
+// that frees columns is not the one that decodes.
+class ColumnBlockPool {
+ public:
+  std::unique_ptr<ColumnBlock> get();
+  void put(std::unique_ptr<ColumnBlock> block);
+
+ private:
+  static constexpr size_t kMaxFree = 32;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ColumnBlock>> blocks_;
+};
+
+ColumnBlockPool& column_block_pool();  // shared by the process
+
+struct ExternalId {
+  uint32_t correlation;
+  uint64_t id;
+};
+
+struct ApiCall {
+  int64_t start, end;
+  uint32_t correlation, cbid, thread;
+  int32_t result;
+  uint8_t runtime;
+};
+
+struct Overhead {
+  int64_t start, end;
+  uint32_t kind, thread;
+};
+
+struct MemoryEvent {
+  int64_t time;
+  uint64_t address, bytes;
+  uint32_t correlation, operation, memory_kind;
+  int32_t device, context, stream;
+};
+
+class ActivityStore {
+ public:
+  void set_record_limit(uint64_t max_records) { record_limit_ = max_records; }
+
+  // The block and row of the next activity. Null if the limit is reached: the record is counted
+  // as lost. Without `commit_row` the next call returns the same row.
+  ColumnBlock* append_row(size_t* row) {
+    if (record_count_ >= record_limit_) {
+      lost_++;
+      own_launch_count_++;
+      return nullptr;
+    }
+    if (row_ == ColumnBlock::kRows) {
+      blocks_.push_back(column_block_pool().get());
+      row_ = 0;
+    }
+    *row = row_;
+    return blocks_.back().get();
+  }
+  // own_launch: the activity was launched by an API call of its own, not by a graph launch.
+  void commit_row(bool own_launch) {
+    own_launch_count_ += own_launch;
+    row_++;
+    record_count_++;
+  }
+
+  void add(const ExternalId& e) { if (has_capacity()) external_.push_back(e); }
+  void add(const ApiCall& e) { if (has_capacity()) api_.push_back(e); }
+  void add(const Overhead& e) { if (has_capacity()) overhead_.push_back(e); }
+  void add(const MemoryEvent& e) { if (has_capacity()) memory_.push_back(e); }
+  void count_unfinished() { unfinished_++; }
+
+  // Activities with a launch of their own so far, lost ones included.
+  int64_t own_launch_count() const { return own_launch_count_; }
+  void reset_own_launch_count() { own_launch_count_ = 0; }
+
+  // Removes the API call recorded last; false if there is none.
+  bool pop_last_api_call(ApiCall* call);
+  // Moves all records out and starts counting anew. counts: lost, unfinished, activities.
+  void move_to_columns(Columns* columns, uint64_t counts[3]);
+
+ private:
+  using ColumnBlocks = std::vector<std::unique_ptr<ColumnBlock>>;
+
+  bool has_capacity();  // counts the record, as kept or as lost
+  template <typename T>
+  void add_column(Columns* columns, const char* name, std::shared_ptr<ColumnBlocks> blocks,
+                  size_t rows, T (ColumnBlock::*member)[ColumnBlock::kRows]);
+
+  uint64_t record_limit_ = UINT64_MAX;
+  uint64_t record_count_ = 0;  // of all tables
+  uint64_t lost_ = 0, unfinished_ = 0;
+  int64_t own_launch_count_ = 0;
+  ColumnBlocks blocks_;
+  size_t row_ = ColumnBlock::kRows;  // the next row of the last block
+  std::vector<ExternalId> external_;
+  std::vector<ApiCall> api_;
+  std::vector<Overhead> overhead_;
+  std::vector<MemoryEvent> memory_;
+};
+
+}  // namespace epprof

@@ -1,0 +1,160 @@
+// CUPTI's callbacks on API calls and resources: they write the launch log, follow stream captures
+// and contexts, and note which op created each graph node.
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "core/clock.h"
+#include "core/launch_log.h"
+#include "core/op_stack.h"
+#include "core/string_table.h"
+#include "cupti/capture.h"
+#include "cupti/graph_nodes.h"
+
+namespace epprof {
+namespace {
+
+// CUpti_ApiCallbackSite and CUpti_CallbackIdResource.
+constexpr uint32_t kSiteEnter = 0;
+constexpr uint32_t kContextDestroyStarting = 2;
+constexpr uint32_t kGraphNodeCreated = 13, kGraphNodeCloned = 20;
+
+void register_context(ThreadState* t, CUcontext context, uint64_t session) {
+  t->context = context;
+  t->context_session = session;
+  Capture& c = capture();
+  std::lock_guard<std::mutex> lock(c.contexts_mutex);
+  if (std::find(c.contexts.begin(), c.contexts.end(), context) == c.contexts.end()) {
+    c.contexts.push_back(context);
+  }
+}
+
+void on_api_call(Capture& c, uint32_t domain, uint32_t cbid, const unsigned char* data) {
+  uint32_t name = domain <= kRuntimeDomain && cbid < kCallbackIds ? c.names[domain][cbid] : 0;
+  if (!name) return;
+  ThreadState* t = this_thread();
+  if (!t) return;
+  const CallbackFields& f = c.layout.callback.fields;
+  auto correlation = uint64_t(f.correlation.get<uint32_t>(data));
+  auto* start = f.data.get<uint64_t*>(data);  // CUPTI keeps it from the entry to the exit
+  if (f.site.get<uint32_t>(data) == kSiteEnter) {
+    auto* context = f.context.get<void*>(data);
+    uint64_t session = c.session.load(std::memory_order_relaxed);
+    if (context && (context != t->context || t->context_session != session)) {
+      register_context(t, context, session);
+    }
+    int64_t now = ep_now_ns();
+    *start = uint64_t(now);
+    call_begins(t, correlation, name, now);
+    return;
+  }
+  auto* result = f.result.get<const int32_t*>(data);
+  if (domain == kDriverDomain) {
+    // `ep_cupti_sync` needs the count: synchronizing is an error while a stream is captured.
+    if (c.capture_begin[cbid] && result && *result == 0) c.stream_captures++;
+    if (c.capture_end[cbid] && c.stream_captures > 0) c.stream_captures--;
+    if (c.is_launch[cbid] && !t->node_created && result && *result == 0) {
+      t->launch_calls.store(t->launch_calls.load(std::memory_order_relaxed) + 1,
+                            std::memory_order_relaxed);
+    }
+    // A launch that creates a graph node belongs to a capture. If none is known, it began before
+    // the session.
+    if (t->node_created && c.is_launch[cbid] && c.stream_captures == 0) c.stream_captures = 1;
+  }
+  call_ends(t, correlation, name, int64_t(*start), result ? *result : 0,
+            domain == kDriverDomain ? kDriver : kRuntime);
+}
+
+uint64_t node_id(void* node) {
+  uint64_t id = 0;
+  return node && cupti.GetGraphNodeId(node, &id) == 0 ? id : 0;
+}
+
+void on_resource(Capture& c, uint32_t cbid, const unsigned char* data) {
+  const ResourceFields& f = c.layout.resource.fields;
+  if (cbid == kContextDestroyStarting) {
+    auto* context = f.context.get<void*>(data);
+    std::lock_guard<std::mutex> lock(c.contexts_mutex);
+    c.contexts.erase(std::remove(c.contexts.begin(), c.contexts.end(), context),
+                     c.contexts.end());
+    return;
+  }
+  auto* graph = f.descriptor.get<const unsigned char*>(data);
+  if (!graph) return;
+  const GraphFields& g = c.layout.graph.fields;
+  ThreadState* t = this_thread();
+  uint64_t node = node_id(g.node.get<void*>(graph));
+  if (!node) return;
+  if (cbid == kGraphNodeCreated) {
+    if (t) t->node_created = true;
+    graph_node_created(node, top_op());
+  } else if (cbid == kGraphNodeCloned) {
+    graph_node_cloned(node, node_id(g.original_node.get<void*>(graph)));
+  }
+}
+
+void on_callback(void*, uint32_t domain, uint32_t cbid, const void* data) {
+  Capture& c = capture();
+  if (!recording_launches.load(std::memory_order_relaxed)) return;
+  auto* bytes = static_cast<const unsigned char*>(data);
+  if (domain == kResourceDomain) {
+    on_resource(c, cbid, bytes);
+  } else {
+    on_api_call(c, domain, cbid, bytes);
+  }
+}
+
+bool starts_with(const char* name, const char* prefix) {
+  return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+// True for driver calls that launch, copy, set memory or wait; that allocate or load code, because
+// they wait for the device; and that begin or end a capture. The calls of the runtime and of every
+// library pass through them, with the same correlation id.
+bool is_recorded_call(const char* name) {
+  for (const char* prefix :
+       {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemPrefetch", "cuMemAlloc",
+        "cuMemFree", "cuMemHostAlloc", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad",
+        "cuGraphInstantiate", "cuStreamBeginCapture", "cuStreamEndCapture",
+        "cuEventQuery", "cuStreamQuery"}) {  // CUPTI records a query that finds its event done
+    if (starts_with(name, prefix)) return true;
+  }
+  return strstr(name, "Synchronize") != nullptr;
+}
+
+void enable_callbacks(Capture& c, bool all_calls) {
+  for (uint32_t domain : {kDriverDomain, kRuntimeDomain}) {
+    for (uint32_t cbid = 1; cbid < kCallbackIds; cbid++) {
+      const char* name = nullptr;
+      c.names[domain][cbid] = 0;
+      if (cupti.GetCallbackName(domain, cbid, &name) != 0 || !name) continue;
+      if (domain == kDriverDomain) {
+        c.capture_begin[cbid] = starts_with(name, "cuStreamBeginCapture");
+        c.capture_end[cbid] = starts_with(name, "cuStreamEndCapture");
+        c.is_launch[cbid] = starts_with(name, "cuLaunch") || starts_with(name, "cuMemcpy") ||
+                            starts_with(name, "cuMemset");
+      }
+      if (!all_calls && (domain != kDriverDomain || !is_recorded_call(name))) continue;
+      if (cupti.EnableCallback(1, c.subscriber, domain, cbid) != 0) continue;
+      c.names[domain][cbid] = intern(name);
+    }
+  }
+  for (uint32_t cbid : {kContextDestroyStarting, kGraphNodeCreated, kGraphNodeCloned}) {
+    cupti.EnableCallback(1, c.subscriber, kResourceDomain, cbid);
+  }
+}
+
+}  // namespace
+
+CUptiResult subscribe(Capture& c, bool all_calls) {
+  CUptiResult result = cupti.Subscribe(&c.subscriber, on_callback, nullptr);
+  if (result == 0) {
+    enable_callbacks(c, all_calls);
+  } else {
+    c.subscriber = nullptr;
+  }
+  return result;
+}
+
+}  // namespace epprof

@@ -1,0 +1,77 @@
+#include "cupti/library.h"
+
+#include <dlfcn.h>
+
+namespace epprof {
+
+Cupti cupti{};
+
+namespace {
+
+std::string loaded_path;
+
+// Resolves functions of one library and keeps the name of one that is missing.
+struct Resolver {
+  const char* path;
+  void* library;
+  std::string missing;
+
+  template <typename Function>
+  void operator()(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    if (!function) missing = name;
+  }
+};
+
+}  // namespace
+
+std::string load_cupti(const char* path, const char* driver_path) {
+  if (loaded_path == path) return "";
+  if (!loaded_path.empty()) {
+    return "libcupti is already loaded from " + loaded_path +
+           ". A process can use only one: restart it to use " + path + ".";
+  }
+  // The driver first: some versions of libcupti crash if they cannot find it.
+  Resolver driver{driver_path, dlopen(driver_path, RTLD_NOW | RTLD_GLOBAL), {}};
+  if (!driver.library) return dlerror();
+  Resolver library{path, dlopen(path, RTLD_NOW | RTLD_LOCAL), {}};
+  if (!library.library) return dlerror();
+  Cupti c{};
+  library("cuptiGetVersion", c.GetVersion);
+  library("cuptiGetResultString", c.GetResultString);
+  library("cuptiActivityRegisterCallbacks", c.ActivityRegisterCallbacks);
+  library("cuptiActivityRegisterTimestampCallback", c.ActivityRegisterTimestampCallback);
+  library("cuptiActivityEnable", c.ActivityEnable);
+  library("cuptiActivityDisable", c.ActivityDisable);
+  library("cuptiActivityFlushAll", c.ActivityFlushAll);
+  library("cuptiActivityGetNextRecord", c.ActivityGetNextRecord);
+  library("cuptiActivityGetNumDroppedRecords", c.ActivityGetNumDroppedRecords);
+  library("cuptiActivityPushExternalCorrelationId", c.ActivityPushExternalCorrelationId);
+  library("cuptiActivityPopExternalCorrelationId", c.ActivityPopExternalCorrelationId);
+  library("cuptiSubscribe", c.Subscribe);
+  library("cuptiUnsubscribe", c.Unsubscribe);
+  library("cuptiEnableCallback", c.EnableCallback);
+  library("cuptiGetCallbackName", c.GetCallbackName);
+  library("cuptiSetThreadIdType", c.SetThreadIdType);
+  library("cuptiGetGraphNodeId", c.GetGraphNodeId);
+  driver("cuCtxPushCurrent_v2", c.CtxPushCurrent);
+  driver("cuCtxPopCurrent_v2", c.CtxPopCurrent);
+  driver("cuCtxSynchronize", c.CtxSynchronize);
+  driver("cuCtxGetCurrent", c.CtxGetCurrent);
+  for (const Resolver& r : {driver, library}) {
+    if (r.missing.empty()) continue;
+    return std::string(r.path) + " has no function " + r.missing +
+           ". Install a libcupti for the CUDA version of the driver.";
+  }
+  cupti = c;
+  loaded_path = path;
+  return "";
+}
+
+std::string cupti_error(CUptiResult result) {
+  const char* text = nullptr;
+  if (cupti.GetResultString && cupti.GetResultString(result, &text) == 0 && text) return text;
+  return "CUPTI result " + std::to_string(result);
+}
+
+}  // namespace epprof

@@ -1,0 +1,50 @@
+// The functions of libcupti and libcuda that the capture calls. Python finds the libraries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace epprof {
+
+using CUptiResult = uint32_t;
+using CUcontext = void*;
+
+using CuptiCallback = void (*)(void* user, uint32_t domain, uint32_t cbid, const void* data);
+using CuptiRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
+using CuptiCompleted = void (*)(CUcontext context, uint32_t stream, uint8_t* buffer, size_t size,
+                                size_t valid);
+
+struct Cupti {
+  CUptiResult (*GetVersion)(uint32_t*);
+  CUptiResult (*GetResultString)(CUptiResult, const char**);
+  CUptiResult (*ActivityRegisterCallbacks)(CuptiRequested, CuptiCompleted);
+  CUptiResult (*ActivityRegisterTimestampCallback)(uint64_t (*)());
+  CUptiResult (*ActivityEnable)(uint32_t kind);
+  CUptiResult (*ActivityDisable)(uint32_t kind);
+  CUptiResult (*ActivityFlushAll)(uint32_t flag);
+  CUptiResult (*ActivityGetNextRecord)(uint8_t* buffer, size_t valid, void** record);
+  CUptiResult (*ActivityGetNumDroppedRecords)(CUcontext, uint32_t stream, size_t* dropped);
+  CUptiResult (*ActivityPushExternalCorrelationId)(uint32_t kind, uint64_t id);
+  CUptiResult (*ActivityPopExternalCorrelationId)(uint32_t kind, uint64_t* last);
+  CUptiResult (*Subscribe)(void** subscriber, CuptiCallback, void* user);
+  CUptiResult (*Unsubscribe)(void* subscriber);
+  CUptiResult (*EnableCallback)(uint32_t enable, void* subscriber, uint32_t domain, uint32_t cbid);
+  CUptiResult (*GetCallbackName)(uint32_t domain, uint32_t cbid, const char** name);
+  CUptiResult (*SetThreadIdType)(uint32_t type);
+  CUptiResult (*GetGraphNodeId)(void* node, uint64_t* id);
+  // Of the driver, to synchronize the contexts that were used in a session.
+  int (*CtxPushCurrent)(CUcontext);
+  int (*CtxPopCurrent)(CUcontext*);
+  int (*CtxSynchronize)();
+  int (*CtxGetCurrent)(CUcontext*);
+};
+
+extern Cupti cupti;
+
+// Loads both libraries. Returns an empty string or an error message. Idempotent for the same path.
+// Refuses a second libcupti, because the driver has one hook for all.
+std::string load_cupti(const char* path, const char* driver_path);
+std::string cupti_error(CUptiResult result);
+
+}  // namespace epprof

@@ -1,0 +1,90 @@
+// The C functions over the observer.
+#include "ort/api.h"
+
+#include <string.h>
+
+#include <string>
+#include <typeinfo>
+
+#include "ort/device_events.h"
+#include "ort/event_details.h"
+#include "ort/observer_ep.h"
+#include "ort/profiler.h"
+#include "ort/runtime.h"
+
+// pybind11 finds a Python object's class by the name of this type.
+struct OrtRunOptions {};
+
+using namespace epprof::ort;
+
+namespace {
+
+char* message_of(Status* status) {
+  std::string message = consume_status(status);
+  return message.empty() ? nullptr : strdup(message.c_str());
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* ep_ort_runtime(void) { return runtime_version.c_str(); }
+
+uint32_t ep_ort_new_session(void) { return new_session_id(); }
+
+char* ep_ort_profile_run(void* run_options, const char* file_prefix) {
+  if (runtime_version.empty()) return strdup(
+      "ONNX Runtime has not loaded the observer. Call epprof_nb.onnxruntime.install() and create "
+      "the session again.");
+  auto* options = static_cast<RunOptions*>(run_options);
+  return message_of(file_prefix ? api.enable_run_profiling(options, file_prefix)
+                                : api.disable_run_profiling(options));
+}
+
+void ep_ort_add_device_event(uint32_t session, uint64_t run_op, const char* name, int64_t start,
+                             int64_t duration, int32_t thread, const char* const* args,
+                             size_t count) {
+  DeviceEvent event{name, start, duration, thread, {}};
+  for (size_t i = 0; i + 1 < count; i += 2) event.args.emplace_back(args[i], args[i + 1]);
+  add_device_event({session, run_op}, std::move(event));
+}
+
+void ep_ort_on_run_file(ep_ort_file_opened opened, ep_ort_file_ending ending) {
+  on_run_file(opened, ending);
+}
+
+void ep_ort_expect_run_file(int expected) { expect_run_file(expected != 0); }
+
+int32_t ep_ort_nodes_of_last_run(void) { return take_nodes_of_last_run(); }
+
+uint64_t ep_ort_begin_run(uint32_t session) { return begin_run(session); }
+
+void ep_ort_end_run(uint64_t op_id) { end_run(op_id); }
+
+const void* ep_ort_run_options_type(const char** name) {
+  *name = typeid(std::type_info).name();
+  return &typeid(OrtRunOptions);
+}
+
+ep_columns* ep_ort_event_details(uint32_t first) {
+  std::vector<uint32_t> session, op_type, provider, inputs, outputs;
+  std::vector<int32_t> node_index;
+  for (const EventDetails& d : event_details_from(first)) {
+    session.push_back(d.session);
+    node_index.push_back(d.node_index);
+    op_type.push_back(d.op_type);
+    provider.push_back(d.provider);
+    inputs.push_back(d.input_shapes);
+    outputs.push_back(d.output_shapes);
+  }
+  auto* columns = new epprof::Columns;
+  columns->add("session", std::move(session));
+  columns->add("node_index", std::move(node_index));
+  columns->add("op_type", std::move(op_type));
+  columns->add("provider", std::move(provider));
+  columns->add("input_shapes", std::move(inputs));
+  columns->add("output_shapes", std::move(outputs));
+  return columns;
+}
+
+}  // extern "C"

@@ -1,0 +1,97 @@
+#include "ort/device_events.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "ort/runtime.h"
+
+namespace epprof::ort {
+namespace {
+
+struct Hash {
+  size_t operator()(const Destination& d) const {
+    return d.run_op * 0x9E3779B97F4A7C15u + d.session;
+  }
+};
+
+using PendingEvents = std::unordered_map<Destination, std::vector<DeviceEvent>, Hash>;
+
+std::mutex mutex;
+PendingEvents& pending_events() {
+  static auto* events = new PendingEvents;
+  return *events;
+}
+
+// Before 1.31, ONNX Runtime does not escape names and args in its JSON.
+bool runtime_escapes() {
+  unsigned major = 0, minor = 0;
+  sscanf(runtime_version.c_str(), "%u.%u", &major, &minor);
+  return major > 1 || minor >= 31;
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char code[8];
+      snprintf(code, sizeof code, "\\u%04x", c);
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+void check(Status* status) {
+  std::string message = consume_status(status);
+  if (!message.empty()) throw std::runtime_error(message);
+}
+
+}  // namespace
+
+void add_device_event(Destination to, DeviceEvent event) {
+  std::lock_guard<std::mutex> lock(mutex);
+  pending_events()[to].push_back(std::move(event));
+}
+
+void flush_device_events(Destination to, int64_t offset_ns, int64_t start_clock_ns,
+                         EventsContainer* container) {
+  std::vector<DeviceEvent> events;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = pending_events().find(to);
+    if (found == pending_events().end()) return;
+    events = std::move(found->second);
+    pending_events().erase(found);
+  }
+  bool escape = !runtime_escapes();
+  for (DeviceEvent& event : events) {
+    if (escape) {
+      event.name = escaped(event.name);
+      for (auto& arg : event.args) arg.second = escaped(arg.second);
+    }
+    std::vector<const char*> keys, values;
+    for (const auto& arg : event.args) {
+      keys.push_back(arg.first.c_str());
+      values.push_back(arg.second.c_str());
+    }
+    ProfilingEvent* made = nullptr;
+    check(api.create_event(kKernelEvent, int32_t(getpid()), event.thread_id, event.name.c_str(),
+                           (offset_ns + event.start_ns - start_clock_ns) / 1000,
+                           event.duration_ns / 1000, keys.data(), values.data(), keys.size(),
+                           &made));
+    Status* status = api.add_events(container, &made, 1);
+    api.release_event(made);
+    check(status);
+  }
+}
+
+}  // namespace epprof::ort

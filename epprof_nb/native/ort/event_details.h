@@ -1,0 +1,28 @@
+// Interns what ONNX Runtime reports about events: equal details share one id.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace epprof::ort {
+
+// Strings are ids of the string table.
+struct EventDetails {
+  uint32_t session;
+  int32_t node_index;  // -1: none
+  uint32_t op_type, provider, input_shapes, output_shapes;
+};
+static_assert(sizeof(EventDetails) == 24, "hashed as bytes");
+
+// The string table's id of a text. Once a thread has seen a text, this takes no lock and allocates
+// nothing.
+uint32_t intern_event_text(std::string_view name);
+
+// The id of these details, from 1. As fast as `intern_event_text`.
+uint32_t intern_event_details(const EventDetails& details);
+
+std::vector<EventDetails> event_details_from(uint32_t first);  // ids `first` and up
+
+}  // namespace epprof::ort

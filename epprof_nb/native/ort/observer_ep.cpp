@@ -1,0 +1,134 @@
+// The observer: an execution provider that claims no node. ONNX Runtime reports every event of the
+// session to its profiler, and loads it from the same file as the Python extension.
+#include "ort/observer_ep.h"
+
+#include <stdlib.h>
+
+#include <atomic>
+#include <exception>
+
+#include "ort/profiler.h"
+#include "ort/runtime.h"
+
+namespace epprof::ort {
+namespace {
+
+constexpr const char* kName = "EpprofObserver";
+// ONNX Runtime passes the options of an execution provider as ep.<lower-case name>.<key>.
+constexpr const char* kTokenKey = "ep.epprofobserver.token";
+
+std::atomic<uint32_t> sessions{0};
+
+struct Observer : Ep {
+  uint32_t session;
+  std::atomic<bool> has_profiler{false};
+};
+
+const char* ep_name(const Ep*) { return kName; }
+Status* get_capability(Ep*, const Graph*, GraphSupportInfo*) { return nullptr; }
+
+Status* create_profiler(Ep* self, EpProfiler** profiler) {
+  *profiler = nullptr;
+  auto* observer = static_cast<Observer*>(self);
+  try {
+    // The first profiler is the session's, created with it. Each profiled run creates another one.
+    *profiler = make_profiler(observer->session, !observer->has_profiler.exchange(true));
+    return nullptr;
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}
+
+uint32_t session_of(const SessionOptions* options) {
+  char text[16];
+  size_t size = sizeof text;
+  if (Status* status = api.session_config(options, kTokenKey, text, &size)) {
+    api.release_status(status);  // no token: a selection policy chose the EP, not our options
+    return new_session_id();
+  }
+  return uint32_t(strtoul(text, nullptr, 10));
+}
+
+const char* factory_name(const EpFactory*) { return kName; }
+// The selection policies take the first CPU device that is not of ONNX Runtime itself, which they
+// recognise by this vendor. With it they never choose the observer over the user's provider.
+const char* vendor(const EpFactory*) { return "Microsoft"; }
+uint32_t vendor_id(const EpFactory*) { return 0; }
+const char* version(const EpFactory*) { return "0.1.0"; }
+bool is_stream_aware(const EpFactory*) { return false; }
+void release_allocator(EpFactory*, Allocator*) {}
+
+Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devices, size_t count,
+                              EpDevice** found, size_t room, size_t* found_count) {
+  *found_count = 0;
+  for (size_t i = 0; i < count && room; i++) {
+    if (api.device_type(devices[i]) != kCpu) continue;
+    if (Status* status = api.create_ep_device(self, devices[i], nullptr, nullptr, &found[0])) {
+      return status;
+    }
+    *found_count = 1;
+    break;
+  }
+  return nullptr;
+}
+
+Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const*, size_t,
+                  const SessionOptions* options, const Logger*, Ep** ep) {
+  *ep = nullptr;
+  try {
+    auto* observer = new Observer{};
+    observer->version = kApiVersion;
+    observer->get_name = ep_name;
+    observer->get_capability = get_capability;
+    observer->create_profiler = create_profiler;
+    observer->session = session_of(options);
+    *ep = observer;
+    return nullptr;
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}
+
+void release_ep(EpFactory*, Ep* ep) { delete static_cast<Observer*>(ep); }
+
+Status* create_allocator(EpFactory*, const MemoryInfo*, const KeyValuePairs*, Allocator** out) {
+  *out = nullptr;
+  return nullptr;
+}
+
+Status* create_data_transfer(EpFactory*, DataTransfer** out) {
+  *out = nullptr;
+  return nullptr;
+}
+
+EpFactory factory = {kApiVersion,       factory_name,         vendor,
+                     get_supported_devices, create_ep,        release_ep,
+                     vendor_id,         version,              nullptr,
+                     create_allocator,  release_allocator,    create_data_transfer,
+                     is_stream_aware,   {}};
+
+}  // namespace
+
+uint32_t new_session_id() { return ++sessions; }
+
+}  // namespace epprof::ort
+
+using namespace epprof::ort;
+
+extern "C" {
+
+__attribute__((visibility("default"))) Status* CreateEpFactories(
+    const char*, const ApiBase* base, const Logger*, EpFactory** factories, size_t room,
+    size_t* count) {
+  *count = 0;
+  bool refused = false;
+  Status* status = load_api(base, &refused);
+  if (refused || !room) return status;
+  factories[0] = &factory;
+  *count = 1;
+  return nullptr;
+}
+
+__attribute__((visibility("default"))) Status* ReleaseEpFactory(EpFactory*) { return nullptr; }
+
+}  // extern "C"

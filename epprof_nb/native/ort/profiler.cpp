@@ -1,0 +1,213 @@
+#include "ort/profiler.h"
+
+#include <stdlib.h>
+
+#include <exception>
+#include <new>
+
+#include "core/clock.h"
+#include "core/op_stack.h"
+#include "ort/device_events.h"
+#include "ort/event_details.h"
+#include "ort/runtime.h"
+
+namespace epprof::ort {
+namespace {
+
+struct Profiler : EpProfiler {
+  uint32_t session;
+  bool whole_session;
+  bool has_file = false;       // a run's profile, with a file that `on_run_file` callbacks follow
+  int64_t offset_ns = 0;       // ONNX Runtime's elapsed profiling time at ...
+  int64_t start_clock_ns = 0;  // ... this time of our clock
+  uint32_t run_name, open_name;
+  std::atomic<bool> has_event{false};  // an event has started
+  std::atomic<int32_t> nodes{0};
+  // The op of the run, parent of events on pool threads, and the recording it belongs to.
+  std::atomic<uint64_t> run_op{0};
+  std::atomic<uint64_t> run_epoch{0};
+};
+
+thread_local int32_t nodes_of_last_run = -1;
+thread_local uint64_t opened_run = 0;  // the op that begin_run opened on this thread
+thread_local bool run_file_expected = false;
+std::atomic<void (*)()> file_opened{nullptr};
+std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
+
+constexpr std::string_view kNodeSuffix = "_kernel_time";
+constexpr std::string_view kRunName = "model_run";
+
+// Runs `body`. No exception may reach ONNX Runtime: it becomes a status, which ONNX Runtime logs.
+template <typename Body>
+Status* as_status(Body body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  } catch (...) {
+    return fail("unknown error in epprof_nb");
+  }
+}
+
+std::string_view text(const ProfilingEvent* event, const char* key) {
+  const char* value = nullptr;
+  if (Status* status = api.event_arg(event, key, &value)) {
+    api.release_status(status);
+    return {};
+  }
+  return value ? std::string_view(value) : std::string_view();
+}
+
+void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd* end) {
+  int32_t category = -1;
+  const char* name = nullptr;
+  std::string failed = consume_status(api.event_category(event, &category));
+  if (failed.empty()) failed = consume_status(api.event_name(event, &name));
+  if (!failed.empty() || !name) return;
+  std::string_view shown(name);
+  EventDetails details{profiler.session, -1, 0, 0, 0, 0};
+  end->category = kOrtEvent;
+  if (category == kNodeEvent) {
+    end->category = kOrtNode;
+    size_t stem = shown.size() - kNodeSuffix.size();
+    if (shown.size() > kNodeSuffix.size() && shown.substr(stem) == kNodeSuffix) {
+      shown = shown.substr(0, stem);
+    }
+    std::string_view index = text(event, "node_index");
+    if (!index.empty()) details.node_index = atoi(index.data());
+    details.op_type = intern_event_text(text(event, "op_name"));
+    details.provider = intern_event_text(text(event, "provider"));
+    details.input_shapes = intern_event_text(text(event, "input_type_shape"));
+    details.output_shapes = intern_event_text(text(event, "output_type_shape"));
+  } else if (category == kSessionEvent && shown == kRunName) {
+    end->category = kOrtRun;
+  }
+  end->name = intern_event_text(shown);
+  end->payload_id = intern_event_details(details);
+}
+
+// ONNX Runtime releases a run's profiler on the run's thread before the run returns, even if it
+// skips EndProfiling, as it does for a CUDA graph replay (1.31.1).
+void release(EpProfiler* self) {
+  auto* profiler = static_cast<Profiler*>(self);
+  if (!profiler->whole_session) {
+    bool seen = recording_ops.load(std::memory_order_relaxed) &&
+                profiler->run_epoch.load(std::memory_order_acquire) ==
+                    epoch.load(std::memory_order_relaxed);
+    nodes_of_last_run = seen ? profiler->nodes.load(std::memory_order_relaxed) : -1;
+  }
+  delete profiler;
+}
+
+Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
+  auto& profiler = *static_cast<Profiler*>(self);
+  profiler.start_clock_ns = ep_now_ns();
+  profiler.offset_ns = offset_ns;
+  if (profiler.has_file) file_opened.load()();
+  return nullptr;
+}
+
+Status* start_event(EpProfiler* self, uint64_t id) {
+  if (!recording_ops.load(std::memory_order_relaxed)) {
+    static_cast<Profiler*>(self)->has_event.store(true, std::memory_order_relaxed);
+    return nullptr;
+  }
+  return as_status([&] {
+    auto& profiler = *static_cast<Profiler*>(self);
+    uint64_t now = epoch.load(std::memory_order_relaxed);
+    bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
+    uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
+    // The first event of a run's profiler is the run itself.
+    bool is_run = !profiler.whole_session && !profiler.has_event.exchange(true);
+    if (is_run && opened_run) {  // begin_run has opened the run's op already
+      profiler.run_op.store(opened_run, std::memory_order_relaxed);
+      profiler.run_epoch.store(now, std::memory_order_release);
+      return;
+    }
+    uint64_t op = is_run ? push_event(self, uint32_t(id), 0, profiler.run_name, kOrtRun)
+                         : push_event(self, uint32_t(id), run_op, profiler.open_name, kOrtEvent);
+    if (op && is_run) {
+      profiler.run_op.store(op, std::memory_order_relaxed);
+      profiler.run_epoch.store(now, std::memory_order_release);
+    }
+  });
+}
+
+Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
+  if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
+  int64_t now = ep_now_ns();
+  return as_status([&] {
+    if (!is_event_open(self, uint32_t(id))) return;  // started before recording did
+    EventEnd end{now, 0, kOrtEvent, 0};
+    auto& profiler = *static_cast<Profiler*>(self);
+    read_event(profiler, event, &end);
+    if (end.category == kOrtNode) profiler.nodes.fetch_add(1, std::memory_order_relaxed);
+    end_event(self, uint32_t(id), end);
+  });
+}
+
+Status* end_profiling(EpProfiler* self, EventsContainer* container) {
+  return as_status([&] {
+    auto& profiler = *static_cast<Profiler*>(self);
+    uint64_t run_op = 0;
+    if (!profiler.whole_session) {
+      if (!profiler.has_file) return;
+      if (profiler.run_epoch.load(std::memory_order_acquire) ==
+          epoch.load(std::memory_order_relaxed)) {
+        run_op = profiler.run_op.load(std::memory_order_relaxed);
+      }
+      file_ending.load()(profiler.session, run_op);
+      if (!run_op) return;
+    }
+    flush_device_events({profiler.session, run_op}, profiler.offset_ns, profiler.start_clock_ns,
+                        container);
+  });
+}
+
+}  // namespace
+
+void on_run_file(void (*opened)(), void (*ending)(uint32_t, uint64_t)) {
+  file_opened = opened;
+  file_ending = ending;
+}
+
+void expect_run_file(bool expected) { run_file_expected = expected; }
+
+int32_t take_nodes_of_last_run() {
+  int32_t nodes = nodes_of_last_run;
+  nodes_of_last_run = -1;
+  return nodes;
+}
+
+uint64_t begin_run(uint32_t session) {
+  opened_run = push_op(intern_event_text(kRunName), kOrtRun,
+                       intern_event_details({session, -1, 0, 0, 0, 0}), nullptr, 0);
+  return opened_run;
+}
+
+void end_run(uint64_t op_id) {
+  opened_run = 0;
+  if (op_id) pop_op(op_id);
+}
+
+EpProfiler* make_profiler(uint32_t session, bool whole_session) {
+  auto* profiler = new Profiler;
+  profiler->version = kApiVersion;
+  profiler->release = release;
+  profiler->start_profiling = start_profiling;
+  profiler->start_event = start_event;
+  profiler->stop_event = stop_event;
+  profiler->end_profiling = end_profiling;
+  profiler->session = session;
+  profiler->whole_session = whole_session;
+  if (!whole_session && file_opened.load()) {
+    profiler->has_file = run_file_expected;
+    run_file_expected = false;
+  }
+  profiler->run_name = intern_event_text(kRunName);
+  profiler->open_name = intern_event_text("(not ended yet)");
+  return profiler;
+}
+
+}  // namespace epprof::ort

@@ -1,0 +1,23 @@
+// The profilers that receive the events of ONNX Runtime: one per session and per profiled run.
+#pragma once
+
+#include "ort/abi.h"
+
+namespace epprof::ort {
+
+// whole_session: receives the events of all runs of the session, otherwise those of one run.
+EpProfiler* make_profiler(uint32_t session, bool whole_session);
+
+// See ep_ort_on_run_file and ep_ort_expect_run_file in ort/api.h.
+void on_run_file(void (*opened)(), void (*ending)(uint32_t session, uint64_t run_op));
+void expect_run_file(bool expected);
+
+// Number of node events of the profiled run that ended last on this thread. -1 if none has ended
+// since the last call, or if recording began during the run.
+int32_t take_nodes_of_last_run();
+
+// Opens the op of a run on this thread; the run's profiler adds events under it. 0: not recording.
+uint64_t begin_run(uint32_t session);
+void end_run(uint64_t op_id);
+
+}  // namespace epprof::ort

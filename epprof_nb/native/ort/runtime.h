@@ -1,0 +1,44 @@
+// The functions of the ONNX Runtime that loaded the observer, resolved from its tables and checked.
+#pragma once
+
+#include <string>
+
+#include "ort/abi.h"
+
+namespace epprof::ort {
+
+struct Api {
+  Status* (*create_status)(int32_t code, const char* message);
+  const char* (*error_message)(const Status*);
+  void (*release_status)(Status*);
+  Status* (*session_config)(const SessionOptions*, const char* key, char* value, size_t* size);
+  int32_t (*device_type)(const HardwareDevice*);
+  Status* (*enable_run_profiling)(RunOptions*, const char* file_prefix);
+  Status* (*disable_run_profiling)(RunOptions*);
+  Status* (*create_ep_device)(EpFactory*, const HardwareDevice*, const KeyValuePairs* metadata,
+                              const KeyValuePairs* options, EpDevice**);
+  Status* (*create_event)(int32_t category, int32_t process_id, int32_t thread_id,
+                          const char* name, int64_t timestamp_us, int64_t duration_us,
+                          const char* const* keys, const char* const* values, size_t args,
+                          ProfilingEvent**);
+  void (*release_event)(ProfilingEvent*);
+  Status* (*event_category)(const ProfilingEvent*, int32_t*);
+  Status* (*event_name)(const ProfilingEvent*, const char**);
+  Status* (*event_timestamp)(const ProfilingEvent*, int64_t*);
+  Status* (*event_duration)(const ProfilingEvent*, int64_t*);
+  Status* (*event_arg)(const ProfilingEvent*, const char* key, const char**);
+  Status* (*add_events)(EventsContainer*, const ProfilingEvent* const*, size_t);
+};
+
+extern Api api;                      // valid once `load_api` has succeeded
+extern std::string runtime_version;  // empty before that
+
+// Fills `api` from the tables of the runtime. Returns null on success, otherwise an error status.
+// `*refused` is set on failure; the status may then be null, if the runtime cannot create one.
+Status* load_api(const ApiBase* base, bool* refused);
+
+// The message of a status, which is released. Empty if the status is null, which means success.
+std::string consume_status(Status* status);
+Status* fail(const char* message);
+
+}  // namespace epprof::ort

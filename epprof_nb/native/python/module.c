@@ -1,0 +1,292 @@
+// The Python module _native, in the limited API of 3.11, and its functions over core/api.h.
+#include "python/convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern PyMethodDef cupti_functions[], ort_functions[];
+
+// -- clock, recording, names ----------------------------------------------------------------
+
+static PyObject* now_ns(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromLongLong(ep_now_ns());
+}
+
+static PyObject* thread_id(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLongLong(ep_thread_id());
+}
+
+static PyObject* set_recording(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"ops", "launches", NULL};
+  int ops, launches;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$pp", names, &ops, &launches)) return NULL;
+  ep_set_recording(ops, launches);
+  Py_RETURN_NONE;
+}
+
+static PyObject* set_limits(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"op_chunks", "launch_chunks", "statement_rows", "statement_repeats",
+                          NULL};
+  unsigned int op_chunks, launch_chunks, rows, repeats;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$IIII", names, &op_chunks, &launch_chunks, &rows,
+                                   &repeats)) {
+    return NULL;
+  }
+  ep_set_limits(op_chunks, launch_chunks, rows, repeats);
+  Py_RETURN_NONE;
+}
+
+static PyObject* set_cell_thread(PyObject* Py_UNUSED(m), PyObject* value) {
+  int on = PyObject_IsTrue(value);
+  if (on < 0) return NULL;
+  ep_set_cell_thread(on);
+  Py_RETURN_NONE;
+}
+
+static PyObject* intern_name(PyObject* Py_UNUSED(m), PyObject* name) {
+  PyObject* bytes = PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace");
+  char* text;
+  Py_ssize_t length;
+  if (!bytes || PyBytes_AsStringAndSize(bytes, &text, &length) < 0) {
+    Py_XDECREF(bytes);
+    return NULL;
+  }
+  uint32_t id = ep_intern(text, (size_t)length);
+  Py_DECREF(bytes);
+  return PyLong_FromUnsignedLong(id);
+}
+
+static void append_name(const char* text, size_t length, void* data) {
+  PyObject** list = data;
+  if (!*list) return;
+  PyObject* name = PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "backslashreplace");
+  if (!name || PyList_Append(*list, name) < 0) Py_CLEAR(*list);
+  Py_XDECREF(name);
+}
+
+static PyObject* names(PyObject* Py_UNUSED(m), PyObject* args) {
+  unsigned int first = 0;
+  if (!PyArg_ParseTuple(args, "|I", &first)) return NULL;
+  PyObject* list = PyList_New(0);
+  ep_strings_from(first, append_name, &list);
+  return list;
+}
+
+static PyObject* demangle(PyObject* Py_UNUSED(m), PyObject* name) {
+  PyObject* bytes = PyUnicode_AsUTF8String(name);
+  if (!bytes) return NULL;
+  char* text = ep_demangle(PyBytes_AsString(bytes));
+  Py_DECREF(bytes);
+  if (!text) {
+    Py_INCREF(name);
+    return name;
+  }
+  PyObject* result = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
+  free(text);
+  return result;
+}
+
+// -- op stack -------------------------------------------------------------------------------
+
+static PyObject* push(PyObject* Py_UNUSED(m), PyObject* args) {
+  unsigned int name, category, payload_id = 0;
+  if (!PyArg_ParseTuple(args, "II|I", &name, &category, &payload_id)) return NULL;
+  return PyLong_FromUnsignedLongLong(ep_push(name, (uint16_t)category, payload_id, NULL, 0));
+}
+
+static PyObject* pop(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint64_t op_id;
+  if (to_u64(value, &op_id) < 0) return NULL;
+  return PyBool_FromLong(ep_pop(op_id));
+}
+
+static PyObject* top(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLongLong(ep_top());
+}
+
+static PyObject* depth(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLong(ep_depth());
+}
+
+static PyObject* add_statements(PyObject* Py_UNUSED(m), PyObject* args) {
+  const char *parents, *names;
+  Py_ssize_t parent_bytes, name_bytes;
+  if (!PyArg_ParseTuple(args, "y#y#", &parents, &parent_bytes, &names, &name_bytes)) return NULL;
+  if (parent_bytes != name_bytes || parent_bytes % 4) {
+    PyErr_SetString(PyExc_ValueError, "parents (int32) and names (uint32) differ in length");
+    return NULL;
+  }
+  uint32_t first = ep_add_statements((const int32_t*)parents, (const uint32_t*)names,
+                                     (size_t)parent_bytes / 4);
+  if (first == UINT32_MAX) {
+    PyErr_SetString(PyExc_RuntimeError, "The process has too many instrumented statements. "
+                                        "Restart it to profile more cells.");
+    return NULL;
+  }
+  return PyLong_FromUnsignedLong(first);
+}
+
+// The markers run in every statement of an instrumented cell: they return at once if not recording.
+typedef void (*StatementMarker)(uint32_t key);
+
+static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
+  uint32_t key;
+  if (!ep_recording_ops()) Py_RETURN_NONE;
+  if (to_u32(value, &key) < 0) return NULL;
+  mark(key);
+  Py_RETURN_NONE;
+}
+
+static PyObject* line(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_statement(value, ep_begin_statement);
+}
+
+static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_statement(value, ep_return_to_statement);
+}
+
+typedef void (*ScopeMarker)(uint32_t key, uint64_t frame);
+
+static PyObject* mark_scope(PyObject* value, ScopeMarker mark, int suspendable) {
+  uint32_t key;
+  uint64_t frame = 0;
+  if (!ep_recording_ops()) Py_RETURN_NONE;
+  if (to_u32(value, &key) < 0) return NULL;
+  if (suspendable && suspendable_frame(&frame) < 0) return NULL;
+  mark(key, frame);
+  Py_RETURN_NONE;
+}
+
+static PyObject* enter(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_scope(value, ep_enter_scope, 0);
+}
+
+static PyObject* leave(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_scope(value, ep_leave_scope, 0);
+}
+
+static PyObject* enter_frame(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_scope(value, ep_enter_scope, 1);
+}
+
+static PyObject* leave_frame(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_scope(value, ep_leave_scope, 1);
+}
+
+static PyObject* change_frame(PyObject* value, void (*change)(uint64_t frame)) {
+  uint64_t frame;
+  if (to_u64(value, &frame) < 0) return NULL;
+  change(frame);
+  Py_RETURN_NONE;
+}
+
+static PyObject* suspend(PyObject* Py_UNUSED(m), PyObject* value) {
+  return change_frame(value, ep_suspend);
+}
+
+static PyObject* resume(PyObject* Py_UNUSED(m), PyObject* value) {
+  return change_frame(value, ep_resume);
+}
+
+static PyObject* frame_finished(PyObject* Py_UNUSED(m), PyObject* value) {
+  return change_frame(value, ep_frame_finished);
+}
+
+// -- logs -----------------------------------------------------------------------------------
+
+static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"", "open_too", NULL};
+  long long end;
+  int open_too;
+  uint64_t lost;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L$p", names, &end, &open_too)) return NULL;
+  PyObject* dict = columns_to_dict(ep_drain_ops(end, open_too, &lost));
+  return add_count(dict, "lost", lost);
+}
+
+static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  uint64_t lost;
+  PyObject* dict = columns_to_dict(ep_drain_launches(&lost));
+  return add_count(dict, "lost", lost);
+}
+
+static PyObject* launch(PyObject* Py_UNUSED(m), PyObject* args) {
+  unsigned int name;
+  long long start, end;
+  unsigned long long correlation;
+  if (!PyArg_ParseTuple(args, "ILLK", &name, &start, &end, &correlation)) return NULL;
+  ep_log_host_call(name, start, end, correlation);
+  Py_RETURN_NONE;
+}
+
+static PyObject* next_correlation(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLongLong(ep_next_correlation());
+}
+
+static PyObject* after_fork_child(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  ep_after_fork_child();
+  Py_RETURN_NONE;
+}
+
+static PyObject* counters(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  uint64_t state[4];
+  ep_pool_state(state);
+  return Py_BuildValue("{sKsKsKsK}", "op_chunks", state[0], "op_chunks_bound", state[1],
+                       "launch_chunks", state[2], "launch_chunks_bound", state[3]);
+}
+
+static PyMethodDef functions[] = {
+    {"now_ns", now_ns, METH_NOARGS, NULL},
+    {"thread_id", thread_id, METH_NOARGS, NULL},
+    {"set_recording", KEYWORDS(set_recording), NULL},
+    {"set_limits", KEYWORDS(set_limits), NULL},
+    {"set_cell_thread", set_cell_thread, METH_O, NULL},
+    {"set_decorator", op_set_decorator, METH_O, NULL},
+    {"set_suspender", op_set_suspender, METH_O, NULL},
+    {"intern", intern_name, METH_O, NULL},
+    {"names", names, METH_VARARGS, NULL},
+    {"demangle", demangle, METH_O, NULL},
+    {"push", push, METH_VARARGS, NULL},
+    {"pop", pop, METH_O, NULL},
+    {"top", top, METH_NOARGS, NULL},
+    {"depth", depth, METH_NOARGS, NULL},
+    {"add_statements", add_statements, METH_VARARGS, NULL},
+    {"line", line, METH_O, NULL},
+    {"back", back, METH_O, NULL},
+    {"enter", enter, METH_O, NULL},
+    {"leave", leave, METH_O, NULL},
+    {"enter_frame", enter_frame, METH_O, NULL},
+    {"leave_frame", leave_frame, METH_O, NULL},
+    {"suspend", suspend, METH_O, NULL},
+    {"resume", resume, METH_O, NULL},
+    {"frame_finished", frame_finished, METH_O, NULL},
+    {"drain_ops", KEYWORDS(drain_ops), NULL},
+    {"drain_launches", drain_launches, METH_NOARGS, NULL},
+    {"launch", launch, METH_VARARGS, NULL},
+    {"next_correlation", next_correlation, METH_NOARGS, NULL},
+    {"args_of", op_args_of, METH_O, NULL},
+    {"clear_args", op_clear_args, METH_NOARGS, NULL},
+    {"after_fork_child", after_fork_child, METH_NOARGS, NULL},
+    {"counters", counters, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static int execute(PyObject* module) {
+  PyObject* type = op_type_create(module);
+  if (!type) return -1;
+  int failed = PyModule_AddObjectRef(module, "Op", type);
+  if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
+  Py_DECREF(type);
+  // At most 1 GiB of op records and 1 GiB of launch records; memory is committed on use.
+  ep_set_limits(32768, 32768, 100000, 1000);
+  return failed;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_native", "The native core of epprof_nb.", 0, functions, slots,
+    NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

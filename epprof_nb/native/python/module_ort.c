@@ -1,0 +1,133 @@
+// The functions of _native over ort/api.h.
+#include "python/convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ort/api.h"
+
+static PyObject* ort_runtime(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyUnicode_FromString(ep_ort_runtime());
+}
+
+static PyObject* ort_new_session(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLong(ep_ort_new_session());
+}
+
+static PyObject* ort_profile_run(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject* capsule;
+  const char* prefix;
+  if (!PyArg_ParseTuple(args, "Oz", &capsule, &prefix)) return NULL;
+  void* options = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+  if (!options) return NULL;
+  char* failed = ep_ort_profile_run(options, prefix);
+  if (failed) return raise_message(failed);
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_add_device_event(PyObject* Py_UNUSED(m), PyObject* arguments) {
+  enum { kMaxTexts = 32 };
+  unsigned int session;
+  unsigned long long run_op;
+  int thread;
+  long long start, duration;
+  const char* name;
+  PyObject* args;
+  if (!PyArg_ParseTuple(arguments, "IKsLLiO!", &session, &run_op, &name, &start, &duration, &thread,
+                        &PyTuple_Type, &args)) {
+    return NULL;
+  }
+  const char* texts[kMaxTexts];
+  Py_ssize_t count = PyTuple_Size(args);
+  if (count > kMaxTexts || count % 2) {
+    PyErr_SetString(PyExc_ValueError, "args must alternate keys and values, at most 16 pairs");
+    return NULL;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, i), NULL);
+    if (!texts[i]) return NULL;
+  }
+  ep_ort_add_device_event(session, run_op, name, start, duration, thread, texts, (size_t)count);
+  Py_RETURN_NONE;
+}
+
+// Called without the GIL on the thread of an ONNX Runtime run.
+static PyObject *on_file_opened, *on_file_ending;
+
+static void call_back(PyObject* function, uint32_t session, uint64_t run_op) {
+  if (!Py_IsInitialized()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* done = PyObject_CallFunction(function, "IK", (unsigned)session,
+                                         (unsigned long long)run_op);
+  if (!done) PyErr_WriteUnraisable(function);
+  Py_XDECREF(done);
+  PyGILState_Release(state);
+}
+
+static void file_opened(void) { call_back(on_file_opened, 0, 0); }
+
+static void file_ending(uint32_t session, uint64_t run_op) {
+  call_back(on_file_ending, session, run_op);
+}
+
+static PyObject* ort_on_run_file(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject *opened, *ending;
+  if (!PyArg_ParseTuple(args, "OO", &opened, &ending)) return NULL;
+  Py_INCREF(opened);
+  Py_INCREF(ending);
+  on_file_opened = opened;  // never released: a run may be about to call the previous ones
+  on_file_ending = ending;
+  ep_ort_on_run_file(file_opened, file_ending);
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_expect_run_file(PyObject* Py_UNUSED(m), PyObject* value) {
+  int expected = PyObject_IsTrue(value);
+  if (expected < 0) return NULL;
+  ep_ort_expect_run_file(expected);
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_nodes_of_last_run(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromLong(ep_ort_nodes_of_last_run());
+}
+
+static PyObject* ort_begin_run(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint32_t session;
+  if (to_u32(value, &session) < 0) return NULL;
+  return PyLong_FromUnsignedLongLong(ep_ort_begin_run(session));
+}
+
+static PyObject* ort_end_run(PyObject* Py_UNUSED(m), PyObject* value) {
+  unsigned long long op_id = PyLong_AsUnsignedLongLong(value);
+  if (PyErr_Occurred()) return NULL;
+  ep_ort_end_run(op_id);
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  const char* name;
+  const void* type = ep_ort_run_options_type(&name);
+  return PyCapsule_New((void*)type, name, NULL);
+}
+
+static PyObject* ort_event_details(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint32_t first;
+  if (to_u32(value, &first) < 0) return NULL;
+  return columns_to_dict(ep_ort_event_details(first));
+}
+
+PyMethodDef ort_functions[] = {
+    {"ort_runtime", ort_runtime, METH_NOARGS, NULL},
+    {"ort_new_session", ort_new_session, METH_NOARGS, NULL},
+    {"ort_profile_run", ort_profile_run, METH_VARARGS, NULL},
+    {"ort_add_device_event", ort_add_device_event, METH_VARARGS, NULL},
+    {"ort_on_run_file", ort_on_run_file, METH_VARARGS, NULL},
+    {"ort_expect_run_file", ort_expect_run_file, METH_O, NULL},
+    {"ort_nodes_of_last_run", ort_nodes_of_last_run, METH_NOARGS, NULL},
+    {"ort_begin_run", ort_begin_run, METH_O, NULL},
+    {"ort_end_run", ort_end_run, METH_O, NULL},
+    {"ort_run_options_type", ort_run_options_type, METH_NOARGS, NULL},
+    {"ort_event_details", ort_event_details, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,20 @@
+// The type `Op` of _native, which users know as epprof_nb.op.
+#pragma once
+
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdint.h>
+
+PyObject* op_type_create(PyObject* module);  // new reference to the type
+// Sets `id` to the id of the calling frame if it is a generator's or coroutine's, after calling
+// the suspender with it; otherwise to 0. Returns -1 with an exception set on failure.
+int suspendable_frame(uint64_t* id);
+
+PyObject* op_set_decorator(PyObject* module, PyObject* function);
+PyObject* op_set_suspender(PyObject* module, PyObject* function);
+PyObject* op_args_of(PyObject* module, PyObject* id);
+PyObject* op_clear_args(PyObject* module, PyObject* unused);

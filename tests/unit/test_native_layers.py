@@ -1,0 +1,27 @@
+"""Include rules between the folders of the native core."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native"
+SOURCES = sorted(p for p in NATIVE.rglob("*") if p.suffix in {".h", ".c", ".cpp"})
+MAY_INCLUDE = {
+    "core": r"core/",
+    "cupti": r"core/(?!api\.h)|cupti/",
+    "ort": r"core/(?!api\.h)|ort/",
+    "python": r"\w+/api\.h$|python/",
+}
+
+
+def test_every_source_is_in_a_folder_with_a_rule():
+    assert {p.relative_to(NATIVE).parts[0] for p in SOURCES} == set(MAY_INCLUDE)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda p: str(p.relative_to(NATIVE)))
+def test_includes_stay_in_the_layer_or_below(source):
+    allowed = MAY_INCLUDE[source.relative_to(NATIVE).parts[0]]
+    includes = re.findall(r'^#include "([^"]+)"', source.read_text(), re.MULTILINE)
+    assert all((NATIVE / path).exists() for path in includes)
+    assert not [path for path in includes if not re.match(allowed, path)]
