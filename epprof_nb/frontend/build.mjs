@@ -32,17 +32,21 @@ const common = {
   legalComments: "none",
   logLevel: "warning",
 };
-await build({ ...common, entryPoints: ["src/viewer.css"], outfile: join(out, "viewer.css") });
 await build({
   ...common,
-  entryPoints: ["src/page.ts"],
+  entryPoints: ["src/styles/viewer.css"],
+  outfile: join(out, "viewer.css"),
+});
+await build({
+  ...common,
+  entryPoints: ["src/entry/static_page.ts"],
   format: "iife",
   outfile: join(out, "viewer.js"),
 });
 const styles = await readFile(join(out, "viewer.css"), "utf8");
 await build({
   ...common,
-  entryPoints: ["src/widget.ts"],
+  entryPoints: ["src/entry/widget.ts"],
   format: "esm",
   // The widget lives in a shadow root, which no style sheet of the notebook reaches.
   define: { VIEWER_CSS: JSON.stringify(styles) },

@@ -6,7 +6,7 @@
 // events cover of a pixel; colour is that of the one that covers most, which is the nearest in
 // depth. So two kinds that share a pixel never mix to a colour that means nothing.
 
-import { COPY, EDGE, FAINTEST, GAP, HATCH, HATCHED_FROM, TONE } from "./shapes.ts";
+import { COPY, EDGE, FAINTEST, GAP, HATCH, HATCHED_FROM, TONE } from "./render/event_style.ts";
 import { TEXTURE_WIDTH } from "./webgl_pack.ts";
 
 const float = (value: number): string => value.toFixed(4);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Row } from "../src/bars.ts";
-import type { Frame } from "../src/renderer.ts";
-import { palette } from "../src/theme.ts";
+import type { Row } from "../src/render/backend.ts";
+import type { Frame } from "../src/render/renderer.ts";
+import { palette } from "../src/render/theme.ts";
 import { WebglBars } from "../src/webgl.ts";
 import type { Device } from "../src/webgl_device.ts";
 import { events } from "./helpers.ts";

@@ -1,0 +1,28 @@
+// What is to be known of a profile besides its numbers: one line, and the rest when asked for.
+
+import { h } from "../base/dom.ts";
+
+/** A single note so short is shown as it is. */
+const SHORT = 130;
+
+export function notes(all: readonly string[]): HTMLElement[] {
+  if (all.length === 0) return [];
+  const [first] = all;
+  if (all.length === 1 && first.length <= SHORT) return [h("p", { class: "ep-note" }, first)];
+  const more = all.length > 1 ? ` · ${all.length - 1} more` : "";
+  const line = h(
+    "summary",
+    {},
+    h("span", { class: "ep-closed ep-gist" }, gist(first)),
+    h("span", { class: "ep-closed" }, more),
+    h("span", { class: "ep-opened" }, all.length > 1 ? "notes" : "note"),
+  );
+  return [
+    h("details", { class: "ep-note ep-notes" }, line, ...all.map((note) => h("p", {}, note))),
+  ];
+}
+
+/** What a note says first. */
+export function gist(note: string): string {
+  return note.split(/(?<=[.!?]) (?=[A-Z])/)[0];
+}

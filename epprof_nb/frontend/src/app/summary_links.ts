@@ -1,0 +1,34 @@
+// From a number of the summary to what it counts.
+
+import type { Count } from "../data/model.ts";
+import type { Wanted } from "../data/queries.ts";
+import type { Timeline } from "../timeline/timeline.ts";
+import type { Linked } from "./timeline_controls.ts";
+
+const NAMES = { kernel: "kernels", memcpy: "copies", memset: "sets" };
+
+/** Lights what is counted; gaps are stepped through, one at a time. */
+export function toCounted({ span }: Linked, timeline: Timeline, { what, text }: Count): void {
+  if (what === "gaps") {
+    const gap = nextGap(timeline.overview.gaps, span.span?.start ?? null);
+    if (!gap) return;
+    span.set({ start: gap[0], end: gap[1] });
+    timeline.viewport.show({ start: gap[0], end: gap[1] });
+    return;
+  }
+  const stray = what === "stray";
+  const wanted: Wanted = {
+    what: "where",
+    prefix: "act",
+    equals: stray ? { op_id: null } : { kind: what },
+  };
+  void timeline.chosen.want(wanted, stray ? "activities without an op" : NAMES[what], true, text);
+}
+
+/** The first gap that starts after `after`; after the last one the first again. */
+export function nextGap(
+  gaps: [start: number, end: number][],
+  after: number | null,
+): [start: number, end: number] | undefined {
+  return gaps.find(([start]) => after === null || start > after) ?? gaps[0];
+}

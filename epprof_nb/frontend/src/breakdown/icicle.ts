@@ -1,0 +1,300 @@
+// The tree of the breakdown as an icicle: from the session on top down to the kernels.
+
+import { Frames } from "../base/animation_frame.ts";
+import { h } from "../base/dom.ts";
+import { count, percent, shorten } from "../base/format.ts";
+import { toPixel, toTime } from "../base/time_scale.ts";
+import { Tip } from "../base/tooltip.ts";
+import { createRenderer, type Lit } from "../render/renderer.ts";
+import { palette, type Theme } from "../render/theme.ts";
+import { Viewport } from "../timeline/viewport.ts";
+import { Matcher } from "./filter.ts";
+import { nodePanel, nodeTip } from "./icicle_details.ts";
+import { type Measure, Placed, type Tree } from "./tree.ts";
+import { treeTable } from "./tree_table.ts";
+
+const ROW = 20;
+const GAP = 1;
+const MEASURES: Record<Measure, string> = {
+  device: "device time",
+  host: "host time",
+  kernels: "kernels",
+};
+const HINT =
+  "Click a box to zoom into it. With the keyboard: arrows walk, Enter zooms in, Escape out.";
+
+export class Icicle {
+  readonly element: HTMLElement;
+  readonly #canvas = h("canvas", { "aria-hidden": "true" });
+  readonly #stage: HTMLElement;
+  readonly #crumbs = h("nav", { class: "ep-chain", "aria-label": "Zoomed into" });
+  readonly #measures = h("div", {
+    class: "ep-switch",
+    role: "group",
+    "aria-label": "Width of a box",
+  });
+  readonly #told = h("div", { class: "ep-panel", "aria-live": "polite" });
+  readonly #table = h("details", { class: "ep-tree" }, h("summary", {}, "as a table"));
+  readonly #tip = new Tip();
+  readonly #renderer = createRenderer(this.#canvas, { redraw: () => this.draw() });
+  #placed: Placed;
+  #viewport!: Viewport;
+  #root = 0;
+  #chosen = -1;
+  #found: Set<number> | null = null;
+  #pattern = "";
+  #theme: Theme = "light";
+  readonly #frames = new Frames(() => this.#drawNow());
+  readonly #resizes = new ResizeObserver(() => this.#resize());
+
+  constructor(
+    private readonly tree: Tree,
+    private readonly choose: (name: string, level: string) => void,
+    private readonly said: (text: string) => void,
+  ) {
+    this.#stage = h(
+      "div",
+      {
+        class: "ep-icicle-stage",
+        tabindex: "0",
+        role: "application",
+        "aria-roledescription": "icicle",
+        "aria-label": `Tree from the session to the kernels. ${HINT}`,
+      },
+      this.#canvas,
+    );
+    const offered = (Object.keys(MEASURES) as Measure[]).filter((m) => tree.values(m)[0] > 0);
+    for (const measure of offered) {
+      const button = h("button", { type: "button", "data-measure": measure }, MEASURES[measure]);
+      button.addEventListener("click", () => this.measure(measure));
+      this.#measures.append(button);
+    }
+    const head = h("div", { class: "ep-icicle-head" }, this.#crumbs, this.#measures);
+    this.element = h(
+      "div",
+      { class: "ep-icicle" },
+      head,
+      this.#stage,
+      this.#told,
+      this.#table,
+      this.#tip.element,
+    );
+    this.#placed = new Placed(tree, offered[0] ?? "device");
+    this.#listen();
+    this.measure(offered[0] ?? "device");
+    this.#table.addEventListener("toggle", () => this.#tabulate());
+    this.#resizes.observe(this.#stage);
+  }
+
+  setTheme(theme: Theme): void {
+    this.#theme = theme;
+    this.draw();
+  }
+
+  /** Makes the boxes as wide as their device time, host time or number of kernels. */
+  measure(measure: Measure): void {
+    for (const button of this.#measures.querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String(button.dataset.measure === measure));
+    }
+    this.#placed = new Placed(this.tree, measure);
+    const width = this.#viewport?.width ?? 0;
+    this.#viewport?.destroy();
+    this.#viewport = new Viewport({ start: 0, end: Math.max(this.#placed.values[0], 1) });
+    this.#viewport.width = width;
+    this.#viewport.watch(() => this.draw());
+    this.#chosen = -1;
+    this.#root = 0;
+    this.#showCrumbs();
+    this.#tell();
+    this.search(this.#pattern);
+    this.#tabulate();
+    this.draw();
+  }
+
+  /** Lights the boxes whose names fit a text or regular expression. */
+  search(pattern: string): void {
+    this.#pattern = pattern;
+    this.#found = null;
+    if (pattern) {
+      const matcher = new Matcher(pattern);
+      const fits = (text: string): boolean => matcher.fits(text);
+      const { found, share } = this.tree.find(fits, this.#placed.values);
+      this.#found = found;
+      this.said(
+        [`${count(found.size)} found, ${percent(share)} of the whole`, matcher.note]
+          .filter(Boolean)
+          .join(" · "),
+      );
+    } else {
+      const { paths, others } = this.tree.data;
+      const left = others.reduce((sum, n) => sum + n, 0);
+      const rest = left ? `, the smallest ${count(left)} put together` : "";
+      this.said(`${count(paths)} paths${rest}`);
+    }
+    this.draw();
+  }
+
+  draw(): void {
+    this.#frames.ask();
+  }
+
+  /** Lets go of everything that would outlive the element. */
+  destroy(): void {
+    this.#resizes.disconnect();
+    this.#frames.destroy();
+    this.#viewport.destroy();
+    this.#renderer.destroy();
+    this.element.remove();
+  }
+
+  #height(): number {
+    return (this.tree.deepest + 1) * ROW;
+  }
+
+  #resize(): void {
+    const width = this.#stage.clientWidth;
+    if (width <= 0) return;
+    this.#viewport.width = width;
+    this.#renderer.resize(width, this.#height(), window.devicePixelRatio || 1);
+    this.#drawNow();
+  }
+
+  #drawNow(): void {
+    const { view, width } = this.#viewport;
+    if (!width) return;
+    const { ops, activities } = this.#placed;
+    const r = this.#renderer;
+    const height = this.#height();
+    r.begin({ view, width, height, palette: palette(this.#theme), lit: this.#lit() });
+    ops.rows.forEach((row, depth) => {
+      const band = { y: depth * ROW, height: ROW - GAP };
+      r.slice(row, { ...band, look: "op" });
+      r.slice(activities.rows[depth], { ...band, look: "activity" });
+    });
+    r.end();
+  }
+
+  #lit(): Lit | null {
+    if (!this.#found && this.#chosen < 0) return null;
+    const { ops, activities } = this.#placed;
+    const marks = (nodes: number[]): Uint8Array =>
+      Uint8Array.from(nodes, (node) => (!this.#found || this.#found.has(node) ? 1 : 0));
+    const op = ops.place(this.#chosen);
+    const act = activities.place(this.#chosen);
+    return {
+      op: marks(ops.nodes),
+      act: marks(activities.nodes),
+      api: new Uint8Array(0),
+      chosen:
+        op !== undefined
+          ? { prefix: "op", event: op }
+          : act !== undefined
+            ? { prefix: "act", event: act }
+            : null,
+    };
+  }
+
+  #listen(): void {
+    const nodeAt = (event: MouseEvent): number =>
+      this.#placed.at(
+        Math.floor(event.offsetY / ROW),
+        toTime(event.offsetX, this.#viewport.view, this.#viewport.width),
+      );
+    this.#canvas.addEventListener("pointermove", (event) => {
+      const node = nodeAt(event);
+      this.#canvas.classList.toggle("ep-over", node >= 0);
+      if (node < 0) this.#tip.hide();
+      else this.#tip.show(nodeTip(this.tree, node), event.clientX, event.clientY, this.element);
+    });
+    this.#canvas.addEventListener("pointerleave", () => this.#tip.hide());
+    this.#canvas.addEventListener("click", (event) => {
+      const node = nodeAt(event);
+      if (node < 0) return;
+      this.#tip.hide();
+      this.#choose(node);
+      this.zoom(node);
+    });
+    this.#stage.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !this.#key(event.key)) return;
+      event.preventDefault();
+      // A notebook has meanings of its own for bare keys.
+      event.stopPropagation();
+    });
+  }
+
+  #key(key: string): boolean {
+    const at = Math.max(this.#chosen, 0);
+    const above = this.tree.data.parent[at];
+    const beside = (step: number): number => {
+      if (above < 0) return at;
+      const all = this.#placed.children(above);
+      return all[all.indexOf(at) + step] ?? at;
+    };
+    const out = this.tree.data.parent[this.#root];
+    const moves: Record<string, () => void> = {
+      ArrowDown: () => this.#choose(this.#chosen < 0 ? 0 : (this.#placed.children(at)[0] ?? at)),
+      ArrowUp: () => this.#choose(above < 0 ? at : above),
+      ArrowLeft: () => this.#choose(beside(-1)),
+      ArrowRight: () => this.#choose(beside(1)),
+      Enter: () => this.zoom(at),
+      Escape: () => this.zoom(Math.max(out, 0)),
+      "0": () => this.zoom(0),
+    };
+    const move = moves[key];
+    move?.();
+    return move !== undefined;
+  }
+
+  /** Widens a node's box to the whole width. */
+  zoom(node: number): void {
+    this.#root = node;
+    const start = this.#placed.start[node];
+    this.#viewport.glide({ start, end: start + this.#placed.values[node] });
+    this.#showCrumbs();
+  }
+
+  #choose(node: number): void {
+    this.#chosen = node;
+    const { view, width } = this.#viewport;
+    const left = toPixel(this.#placed.start[node], view, width);
+    const right = toPixel(this.#placed.start[node] + this.#placed.values[node], view, width);
+    // What the keyboard walks to comes into sight.
+    if (right <= 0 || left >= width) this.zoom(this.tree.data.parent[node]);
+    this.#tell();
+    this.draw();
+  }
+
+  #showCrumbs(): void {
+    const crumbs = this.tree.path(this.#root).map((node) => {
+      const name = this.tree.name(node);
+      const button = h(
+        "button",
+        { type: "button", class: "ep-link", title: name },
+        shorten(name, 28),
+      );
+      if (node === this.#root) button.setAttribute("aria-current", "true");
+      button.addEventListener("click", () => {
+        this.#choose(node);
+        this.zoom(node);
+      });
+      return button;
+    });
+    this.#crumbs.replaceChildren(...crumbs);
+  }
+
+  #tell(): void {
+    const node = this.#chosen;
+    if (node < 0) {
+      this.#told.replaceChildren(h("p", { class: "ep-faint" }, HINT));
+      return;
+    }
+    const show = (): void => this.choose(this.tree.ownName(node), this.tree.level(node));
+    this.#told.replaceChildren(...nodePanel(this.tree, node, show));
+  }
+
+  #tabulate(): void {
+    if (!this.#table.open) return;
+    this.#table.querySelector("table")?.remove();
+    this.#table.append(treeTable(this.#placed, this.#root));
+  }
+}

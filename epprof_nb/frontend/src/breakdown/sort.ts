@@ -1,0 +1,24 @@
+// Row order of a column.
+
+import type { Cell } from "../data/model.ts";
+
+const WORDS = new Intl.Collator("en", { numeric: true });
+
+/** Positions of `values` in order; what is missing comes last either way, ties keep their order. */
+export function order(values: Cell[], descending: boolean): number[] {
+  const sign = descending ? -1 : 1;
+  return values
+    .map((_, i) => i)
+    .sort((a, b) => {
+      const left = values[a];
+      const right = values[b];
+      if (left === null || right === null) {
+        return left === right ? a - b : left === null ? 1 : -1;
+      }
+      if (left === right) return a - b;
+      if (typeof left === "string" || typeof right === "string") {
+        return sign * WORDS.compare(String(left), String(right)) || a - b;
+      }
+      return sign * (Number(left) - Number(right));
+    });
+}

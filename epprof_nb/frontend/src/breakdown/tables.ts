@@ -1,0 +1,223 @@
+// The breakdown's tables: by op, kernel, line and so on, to be sorted, filtered and copied.
+
+import { copy } from "../base/clipboard.ts";
+import { h } from "../base/dom.ts";
+import { count, shorten } from "../base/format.ts";
+import type { Supply } from "../data/data_source.ts";
+import type { Cell, TableData } from "../data/model.ts";
+import { type Column, fitting, label, lettersIn, subject, telling } from "./column_specs.ts";
+import { csv, markdown, python } from "./export.ts";
+import { arrange, type Sort } from "./filter.ts";
+import { wantedOf } from "./row_selection.ts";
+import { tableOf, widenNames } from "./table_view.ts";
+
+export const NAMES: Record<string, string> = { op_type: "op type", node: "ORT node" };
+
+export class Tables {
+  readonly element: HTMLElement;
+  /** Buttons to choose columns and to copy. */
+  readonly tools: HTMLElement;
+  readonly #place = h("div", {
+    class: "ep-table-place",
+    role: "region",
+    "aria-label": "Breakdown",
+  });
+  readonly #picker = h("div", {
+    class: "ep-picker",
+    role: "group",
+    "aria-label": "Columns",
+    hidden: true,
+  });
+  readonly #tables = new Map<string, TableData>();
+  readonly #chosen = new Map<string, Set<string>>();
+  #by = "";
+  #pattern = "";
+  #sort: Sort = { column: "", descending: true };
+  #table: TableData | undefined;
+  #shown: { columns: Column[]; rows: number[] } = { columns: [], rows: [] };
+  #width = 0;
+  #asked = 0;
+
+  constructor(
+    private readonly supply: Supply,
+    private readonly choose: (by: string, row: Record<string, Cell>) => void,
+    private readonly said: (text: string) => void,
+  ) {
+    this.tools = this.#makeTools();
+    this.element = h("div", { class: "ep-tables" }, this.#picker, this.#place);
+    new ResizeObserver(() => {
+      const width = this.#place.clientWidth;
+      if (!width || Math.abs(width - this.#width) < 4) return;
+      this.#width = width;
+      this.#render();
+    }).observe(this.#place);
+  }
+
+  show(by: string): void {
+    this.#by = by;
+    this.#sort =
+      by === "line"
+        ? { column: "line", descending: false }
+        : { column: by === "stream" ? "" : "device_ns", descending: true };
+    this.#pick(false);
+    void this.#load();
+  }
+
+  /** Keeps the rows that fit a text or regular expression. */
+  filter(pattern: string): void {
+    this.#pattern = pattern;
+    if (this.#by) void this.#load();
+  }
+
+  #makeTools(): HTMLElement {
+    const tool = (text: string, title: string, act: () => void): HTMLElement => {
+      const button = h("button", { type: "button", class: "ep-tool", title }, text);
+      button.addEventListener("click", act);
+      return button;
+    };
+    const pick = tool("columns", "Choose the columns", () =>
+      this.#pick(this.#picker.hasAttribute("hidden")),
+    );
+    pick.dataset.tool = "columns";
+    return h(
+      "div",
+      { class: "ep-table-tools" },
+      pick,
+      tool("copy CSV", "Copy what is shown as CSV", () => void this.#copy("csv")),
+      tool("copy Markdown", "Copy what is shown as a Markdown table", () => void this.#copy("md")),
+    );
+  }
+
+  async #load(): Promise<void> {
+    const by = this.#by;
+    const asked = ++this.#asked;
+    try {
+      let table = this.#tables.get(by);
+      if (!table) {
+        table = await this.supply.table(by);
+        this.#tables.set(by, table);
+      }
+      if (this.supply.live && embedded(table) < table.rows) {
+        const pattern = this.#pattern;
+        table = await this.supply.table(by, { ...this.#sort, pattern, sort: this.#sort.column });
+      }
+      if (asked !== this.#asked) return;
+      this.#table = table;
+      this.#render();
+    } catch (error) {
+      this.#place.replaceChildren(h("p", { class: "ep-warn" }, `No breakdown: ${error}`));
+    }
+  }
+
+  #render(): void {
+    const table = this.#table;
+    if (!table) return;
+    if (table.rows === 0) {
+      const text = `Nothing to break down by ${NAMES[this.#by] ?? this.#by}.`;
+      this.#place.replaceChildren(h("p", { class: "ep-empty" }, text));
+      return;
+    }
+    const all = telling(table);
+    const sorted = this.#sorted(all);
+    const pattern = this.#pattern;
+    // What Python has sorted and filtered stays as it came.
+    const { rows, note } =
+      table.found === undefined
+        ? arrange(table, sorted, pattern)
+        : { rows: [...Array(embedded(table)).keys()], note: table.note ?? "" };
+    const chosen = this.#chosen.get(this.#by);
+    const { columns, letters } = chosen
+      ? {
+          columns: all.filter(({ name }) => chosen.has(name)),
+          letters: lettersIn(this.#width * 0.4),
+        }
+      : fitting(all, this.#by, rows, this.#width || 1000);
+    this.#shown = { columns, rows };
+    const content = { by: this.#by, columns, all, rows, sort: sorted, letters };
+    const shown = tableOf(content, {
+      sort: (sort) => void this.#resort(sort),
+      choose: (row) => this.choose(this.#by, this.#record(table, row)),
+      code: (row) => void this.#code(this.#record(table, row)),
+    });
+    this.#place.replaceChildren(shown);
+    widenNames(shown);
+    this.#say(table, rows.length, note);
+  }
+
+  /** The order asked for; by host time where a table knows of no device time. */
+  #sorted(all: Column[]): Sort {
+    const known = all.some(({ name }) => name === this.#sort.column);
+    if (known || this.#sort.column !== "device_ns") return this.#sort;
+    return { column: "host_ns", descending: true };
+  }
+
+  async #resort(sort: Sort): Promise<void> {
+    this.#sort = sort;
+    await this.#load();
+    this.#head(sort.column)?.focus();
+  }
+
+  #say(table: TableData, found: number, note: string): void {
+    const pattern = this.#pattern;
+    const sent = embedded(table);
+    let text = `${count(table.rows)} ${table.rows === 1 ? "row" : "rows"}`;
+    if (pattern) text = `${count(table.found ?? found)} of ${text}`;
+    if (table.found !== undefined) {
+      if (sent < table.found) text += `, the first ${count(sent)} shown`;
+    } else if (sent < table.rows) text += `, of which the page holds the first ${count(sent)}`;
+    this.said(note ? `${text} · ${note}` : text);
+  }
+
+  #head(name: string): HTMLElement | null {
+    return this.#place.querySelector(`th[data-column="${CSS.escape(name)}"] button`);
+  }
+
+  #record(table: TableData, row: number): Record<string, Cell> {
+    return Object.fromEntries(table.columns.map(({ name, values }) => [name, values[row]]));
+  }
+
+  async #copy(as: "csv" | "md"): Promise<void> {
+    const { columns, rows } = this.#shown;
+    const text = as === "csv" ? csv(columns, rows) : markdown(columns, rows, this.#by);
+    if (await copy(text, this.element)) {
+      this.said(`${count(rows.length)} rows are on the clipboard.`);
+    }
+  }
+
+  async #code(row: Record<string, Cell>): Promise<void> {
+    const text = python(wantedOf(this.#by, row));
+    if (!text) this.said("This name is too long to be copied whole.");
+    else if (await copy(text, this.element)) this.said(`On the clipboard: ${shorten(text, 90)}`);
+  }
+
+  /** Opens or closes the list of columns. */
+  #pick(open: boolean): void {
+    this.#picker.hidden = !open;
+    this.element.querySelector("[data-tool=columns]")?.setAttribute("aria-expanded", String(open));
+    const table = this.#table;
+    if (!open || !table) return;
+    const all = telling(table);
+    const main = subject(all);
+    const boxes = all.map(({ name }) => {
+      const box = h("input", { type: "checkbox", value: name, disabled: name === main });
+      box.checked = this.#shown.columns.some((column) => column.name === name);
+      box.addEventListener("change", () => {
+        const names = [...this.#picker.querySelectorAll<HTMLInputElement>("input:checked")];
+        this.#chosen.set(this.#by, new Set(names.map(({ value }) => value)));
+        this.#render();
+      });
+      return h("label", {}, box, label(name, this.#by));
+    });
+    const auto = h("button", { type: "button", class: "ep-tool" }, "what fits");
+    auto.addEventListener("click", () => {
+      this.#chosen.delete(this.#by);
+      this.#render();
+      this.#pick(true);
+    });
+    this.#picker.replaceChildren(...boxes, auto);
+  }
+}
+
+function embedded(table: TableData): number {
+  return table.columns[0]?.values.length ?? 0;
+}

@@ -1,0 +1,237 @@
+// The tree of paths from the session to the kernels, and where its boxes lie in an icicle.
+
+import type { Kind } from "../data/model.ts";
+import type { Columns, Stretch } from "../render/renderer.ts";
+
+/** As views/tree.py sends it: one value a node, parents before their children. */
+export interface TreeData {
+  names: string[];
+  parent: number[];
+  level: number[];
+  name: number[];
+  count: number[];
+  device_ns: number[];
+  self_device_ns: number[];
+  host_ns: number[];
+  kernels: number[];
+  bytes: number[];
+  /** How many paths a node stands for; 0 for a path itself. */
+  others: number[];
+  paths: number;
+}
+
+/** What the width of a box tells. */
+export type Measure = "device" | "host" | "kernels";
+
+const KINDS: Record<string, Kind> = { kernel: 1, memcpy: 2, memset: 3, graph_launch: 5 };
+
+export class Tree {
+  readonly size: number;
+  readonly depth: Int32Array;
+  readonly children: number[][];
+  /** Kind of activity that takes most of a node's device time. */
+  readonly kind: Uint8Array;
+  readonly deepest: number;
+
+  constructor(readonly data: TreeData) {
+    this.size = data.parent.length;
+    this.depth = new Int32Array(this.size);
+    this.children = Array.from({ length: this.size }, () => []);
+    const time = Array.from({ length: this.size }, () => new Float64Array(6));
+    data.parent.forEach((above, i) => {
+      if (above < 0) return;
+      this.depth[i] = this.depth[above] + 1;
+      this.children[above].push(i);
+    });
+    for (let i = this.size - 1; i >= 0; i--) {
+      if (this.isLeaf(i)) time[i][KINDS[this.level(i)]] += data.device_ns[i];
+      const above = data.parent[i];
+      if (above < 0) continue;
+      for (const [kind, ns] of time[i].entries()) time[above][kind] += ns;
+    }
+    this.kind = Uint8Array.from(time, (of, i) => {
+      if (this.isLeaf(i)) return KINDS[this.level(i)];
+      const most = Math.max(...of);
+      return most > 0 ? of.indexOf(most) : 0;
+    });
+    this.deepest = this.depth.reduce((most, d) => Math.max(most, d), 0);
+  }
+
+  /** A node's name as it is shown. */
+  name(node: number): string {
+    const { others } = this.data;
+    if (others[node]) return `(${others[node]} smaller ones)`;
+    return this.ownName(node) || "(no name)";
+  }
+
+  /** The name as the profile has it. */
+  ownName(node: number): string {
+    return this.data.names[this.data.name[node]];
+  }
+
+  level(node: number): string {
+    return this.data.names[this.data.level[node]];
+  }
+
+  /** Whether the node is what the device did, not an op. */
+  isLeaf(node: number): boolean {
+    return this.level(node) in KINDS;
+  }
+
+  /** The node and those above it, the session first. */
+  path(node: number): number[] {
+    const path: number[] = [];
+    for (let at = node; at >= 0; at = this.data.parent[at]) path.unshift(at);
+    return path;
+  }
+
+  /** What a node and all below it come to. */
+  values(measure: Measure): Float64Array {
+    const { device_ns, host_ns, kernels, parent } = this.data;
+    if (measure === "device") return Float64Array.from(device_ns);
+    if (measure === "kernels") return Float64Array.from(kernels);
+    // Ops on other threads may take longer than what they are below: a box holds its children.
+    const inner = new Float64Array(this.size);
+    const values = new Float64Array(this.size);
+    for (let i = this.size - 1; i >= 0; i--) {
+      values[i] = Math.max(host_ns[i], inner[i]);
+      if (parent[i] >= 0) inner[parent[i]] += values[i];
+    }
+    return values;
+  }
+
+  /** Nodes whose name fits, and the share of the whole that they hold, none counted twice. */
+  find(
+    fits: (name: string) => boolean,
+    values: Float64Array,
+  ): { found: Set<number>; share: number } {
+    const found = new Set<number>();
+    const covered = new Uint8Array(this.size);
+    let sum = 0;
+    for (let i = 0; i < this.size; i++) {
+      const above = this.data.parent[i];
+      if (above >= 0) covered[i] = covered[above];
+      if (this.data.others[i] || !fits(this.name(i))) continue;
+      found.add(i);
+      if (!covered[i]) sum += values[i];
+      covered[i] = 1;
+    }
+    return { found, share: values[0] > 0 ? sum / values[0] : 0 };
+  }
+}
+
+/** Boxes of ops, or of activities, by depth: columns that a renderer draws. */
+export class Boxes implements Columns {
+  readonly start: Float64Array;
+  readonly dur: Float64Array;
+  readonly reach: Float64Array;
+  readonly kind: Float64Array;
+  /** The stretch of each depth. */
+  readonly rows: Stretch[] = [];
+  readonly #place = new Map<number, number>();
+
+  constructor(
+    readonly prefix: "op" | "act",
+    private readonly tree: Tree,
+    readonly nodes: number[],
+    start: Float64Array,
+    values: Float64Array,
+  ) {
+    nodes.sort((a, b) => tree.depth[a] - tree.depth[b] || start[a] - start[b]);
+    this.start = Float64Array.from(nodes, (node) => start[node]);
+    this.dur = Float64Array.from(nodes, (node) => values[node]);
+    this.reach = Float64Array.from(nodes, (node) => start[node] + values[node]);
+    this.kind = Float64Array.from(nodes, (node) => tree.kind[node]);
+    for (const [i, node] of nodes.entries()) this.#place.set(node, i);
+    let first = 0;
+    for (let depth = 0; depth <= tree.deepest; depth++) {
+      let end = first;
+      while (end < nodes.length && tree.depth[nodes[end]] === depth) end++;
+      this.rows.push({ set: this, first, end });
+      first = end;
+    }
+  }
+
+  name(_column: string, event: number): string {
+    return this.tree.name(this.nodes[event]);
+  }
+
+  names(first: number, end: number): string[] {
+    return [...new Set(Array.from(this.nodes.slice(first, end), (node) => this.tree.name(node)))];
+  }
+
+  /** Position of a node's box; undefined where it has none here. */
+  place(node: number): number | undefined {
+    return this.#place.get(node);
+  }
+}
+
+/** Where the boxes lie for a measure: the largest of siblings first, those of no width left out. */
+export class Placed {
+  readonly values: Float64Array;
+  readonly start: Float64Array;
+  readonly ops: Boxes;
+  readonly activities: Boxes;
+
+  constructor(
+    readonly tree: Tree,
+    measure: Measure,
+  ) {
+    const values = tree.values(measure);
+    const start = new Float64Array(tree.size);
+    const shown: number[] = values[0] > 0 ? [0] : [];
+    for (const node of shown) {
+      let at = start[node];
+      for (const child of this.#inOrder(node, values)) {
+        start[child] = at;
+        at += values[child];
+        shown.push(child);
+      }
+    }
+    this.values = values;
+    this.start = start;
+    this.ops = new Boxes(
+      "op",
+      tree,
+      shown.filter((i) => !tree.isLeaf(i)),
+      start,
+      values,
+    );
+    this.activities = new Boxes(
+      "act",
+      tree,
+      shown.filter((i) => tree.isLeaf(i)),
+      start,
+      values,
+    );
+  }
+
+  /** The children with a width, the largest first; what stands for others comes last. */
+  #inOrder(node: number, values: Float64Array): number[] {
+    const { others } = this.tree.data;
+    return this.tree.children[node]
+      .filter((child) => values[child] > 0)
+      .sort((a, b) => Math.sign(others[a]) - Math.sign(others[b]) || values[b] - values[a]);
+  }
+
+  children(node: number): number[] {
+    return this.#inOrder(node, this.values);
+  }
+
+  /** The node drawn at a depth and a place along the width; -1 for none. */
+  at(depth: number, place: number): number {
+    for (const boxes of [this.ops, this.activities]) {
+      const row = boxes.rows[depth];
+      if (!row) continue;
+      let low = row.first;
+      let high = row.end;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (boxes.reach[middle] > place) high = middle;
+        else low = middle + 1;
+      }
+      if (low < row.end && boxes.start[low] <= place) return boxes.nodes[low];
+    }
+    return -1;
+  }
+}

@@ -1,0 +1,92 @@
+// Answers from Python, for what supply.ts can be asked.
+
+import type { Range } from "../base/time_scale.ts";
+import type { TreeData } from "../breakdown/tree.ts";
+import type { Talk } from "./channel.ts";
+import type { Fields, Headline, Supply, TableAsk, WindowAsk } from "./data_source.ts";
+import { Events, type EventsHeader, type SourceCell, type TableData } from "./model.ts";
+import type { Ref, Related, SpanTold, Step, Wanted, Where } from "./queries.ts";
+import { Bundle } from "./wire_format.ts";
+
+export class Live implements Supply {
+  readonly live = true;
+
+  #wanted: Wanted | null = null;
+
+  constructor(private readonly talk: Talk) {}
+
+  async window({ view, width, lanes }: WindowAsk): Promise<Events | null> {
+    const selection = this.#wanted;
+    const { bytes } = await this.talk.ask({
+      type: "window",
+      selection,
+      start: view.start,
+      end: view.end,
+      width,
+      lanes,
+    });
+    if (!bytes) return null;
+    const events = new Events(new Bundle<EventsHeader>(bytes));
+    events.litBy = selection ? JSON.stringify(selection) : "";
+    return events;
+  }
+
+  async headline(): Promise<Headline> {
+    return (await this.talk.ask({ type: "headline" })).content.headline as Headline;
+  }
+
+  async counters(window?: Range): Promise<Bundle<object>> {
+    const { bytes } = await this.talk.ask({ type: "counters", ...window });
+    return new Bundle<object>(bytes ?? new Uint8Array());
+  }
+
+  async describe({ prefix, row }: Ref): Promise<Fields> {
+    const { content } = await this.talk.ask({ type: "describe", prefix, row });
+    return content.fields as Fields;
+  }
+
+  async related({ prefix, row }: Ref, { start, end }: Range): Promise<Related> {
+    const window = [start, end];
+    const { content } = await this.talk.ask({ type: "related", prefix, row, window });
+    return content.related as Related;
+  }
+
+  async step(selection: Wanted, where: Where): Promise<Step> {
+    const { content } = await this.talk.ask({ type: "step", selection, ...where });
+    return content as unknown as Step;
+  }
+
+  async span({ start, end }: Range): Promise<SpanTold> {
+    const { content } = await this.talk.ask({
+      type: "span",
+      start: Math.round(start),
+      end: Math.round(end),
+    });
+    return content.span as SpanTold;
+  }
+
+  async table(by: string, asked?: TableAsk): Promise<TableData> {
+    return (await this.talk.ask({ type: "table", by, ...asked })).content.table as TableData;
+  }
+
+  async tree(): Promise<TreeData> {
+    return (await this.talk.ask({ type: "tree" })).content.tree as TreeData;
+  }
+
+  async source(): Promise<SourceCell[]> {
+    return (await this.talk.ask({ type: "source" })).content.source as SourceCell[];
+  }
+
+  selected(wanted: Wanted | null, span: Range | null): void {
+    this.#wanted = wanted;
+    this.talk.tell({
+      type: "selected",
+      selection: wanted,
+      span: span && [Math.round(span.start), Math.round(span.end)],
+    });
+  }
+
+  onSelect(chosen: (wanted: Wanted | null) => void): void {
+    this.talk.listen("select", (content) => chosen((content.selection as Wanted) ?? null));
+  }
+}

@@ -1,0 +1,114 @@
+// What can be selected, and what is told about it: the same words as in Python's views/select.py
+// and views/related.py.
+
+import type { Range } from "../base/time_scale.ts";
+import type { Hit } from "../timeline/hit.ts";
+import type { Cell, EventSet, Events, Prefix } from "./model.ts";
+
+/** One event, wherever it is: drawn now or not. */
+export interface Ref {
+  prefix: Prefix;
+  /** Row in Python's table; in a static page the position among what it embeds. */
+  row: number;
+  name: string;
+  start: number;
+  dur: number;
+  /** Lane and row of the lane it is drawn in; level -1 is the lane's foot, lane -1 nowhere. */
+  lane: number;
+  level: number;
+}
+
+export type Wanted =
+  | { what: "event"; prefix: Prefix; row: number }
+  | { what: "where"; prefix: Prefix; equals: Record<string, Cell | Cell[]> }
+  | { what: "search"; pattern: string }
+  /** Rows that Python was given as a DataFrame. */
+  | { what: "rows"; number?: number };
+
+/** How many events a selection has, where they lie, and the one that was asked for. */
+export interface Step {
+  count: number;
+  start: number | null;
+  end: number | null;
+  number: number | null;
+  event: Ref | null;
+  /** Whether some were counted with rectangles that stand for several events. */
+  about?: boolean;
+}
+
+/** Which event to step to: by number from 0 (it goes round), or the first one from a time on. */
+export type Where = { number: number } | { at: number } | Record<string, never>;
+
+/** What one event has to do with others. */
+export interface Related {
+  /** The ops around it, outermost first; an op's own chain ends with itself. */
+  chain: Ref[];
+  line: { cell: string; line: number; text: string } | null;
+  call: Ref | null;
+  /** From the start of its API call to its own start, ns. */
+  delay: number | null;
+  /** From launches to activities, the longest one first; of very many, those in the window. */
+  flows: [from: Ref, to: Ref][];
+  launched: number;
+  before: Ref | null;
+  after: Ref | null;
+  same: { before: Ref | null; after: Ref | null; number: number; count: number };
+}
+
+/** What happened in a span of time; see Python's views/span.py. */
+export interface SpanTold {
+  start: number;
+  end: number;
+  devices: { device: number; name: string; busy: number }[];
+  device_ns: number;
+  kernels: number;
+  copies: number;
+  sets: number;
+  bytes: number;
+  ops: Counted;
+  names: Counted;
+  /** Whether some of it was added up from rectangles that stand for several events. */
+  approximate?: boolean;
+}
+
+export interface Counted {
+  rows: [name: string, count: number, ns: number][];
+  total: number;
+}
+
+export function rangeOf({ start, dur }: Ref): Range {
+  return { start, end: start + dur };
+}
+
+export function sameRef(a: Ref | null, b: Ref | null): boolean {
+  return a !== null && b !== null && a.prefix === b.prefix && a.row === b.row;
+}
+
+/** The event as something to refer to, after other events are drawn. */
+export function refOf({ set, event }: Hit): Ref {
+  const slice = set.slices.find(({ first, end }) => event >= first && event < end);
+  return {
+    prefix: set.prefix,
+    row: set.row?.[event] ?? event,
+    name: set.name("name", event),
+    start: set.start[event],
+    dur: set.dur[event],
+    lane: slice?.lane ?? -1,
+    level: slice?.row ?? 0,
+  };
+}
+
+/** The event of a row, where it is drawn by itself or as the longest of several. */
+export function hitOf(
+  events: Events,
+  { prefix, row }: { prefix: Prefix; row: number },
+): Hit | null {
+  const set = events[prefix];
+  const event = set.row ? set.row.indexOf(row) : row;
+  return event >= 0 && event < set.length ? { set, event } : null;
+}
+
+/** How many events a rectangle stands for. */
+export function membersOf(set: EventSet, event: number): number {
+  return set.members?.[event] ?? 1;
+}

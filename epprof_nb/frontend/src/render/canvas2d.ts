@@ -1,0 +1,145 @@
+// Events by Canvas2D: what is thinner than a pixel is put together first (cull.ts).
+
+import type { Kind } from "../data/model.ts";
+import type { Bars, Row } from "./backend.ts";
+import {
+  COPY,
+  DIMMED,
+  EDGE,
+  edged,
+  fill,
+  GAP,
+  HATCH,
+  HATCHED_FROM,
+  KINDS,
+  shape,
+  TONES,
+  tones,
+} from "./event_style.ts";
+import { level } from "./mipmap.ts";
+import type { Frame } from "./renderer.ts";
+import type { Palette } from "./theme.ts";
+import { Rects, rects } from "./visible_rects.ts";
+
+export class Canvas2dBars implements Bars {
+  readonly name = "canvas2d";
+  readonly #rects = new Rects();
+  readonly #hatch = new Map<string, CanvasPattern | null>();
+
+  draw(context: CanvasRenderingContext2D, frame: Frame, ratio: number, rows: Row[]): boolean {
+    const { lit, view, width } = frame;
+    const pixel = (view.end - view.start) / width;
+    const pixels = Math.round(width * ratio);
+    for (const row of rows) {
+      const toned = row.band.look === "op";
+      rects(level(row.slice, pixel), view, pixels, ratio, this.#rects, toned);
+      this.#paint(context, frame, ratio, row, lit ? DIMMED : 1);
+      if (!lit) continue;
+      // What is lit is put together apart, so that a dim neighbour never swallows it.
+      const bright = level(row.slice, pixel, lit[row.slice.set.prefix]);
+      rects(bright, view, pixels, ratio, this.#rects, toned);
+      this.#paint(context, frame, ratio, row, 1);
+    }
+    context.globalAlpha = 1;
+    return true;
+  }
+
+  destroy(): void {
+    this.#hatch.clear();
+  }
+
+  #paint(
+    c: CanvasRenderingContext2D,
+    { palette }: Frame,
+    ratio: number,
+    { band }: Row,
+    dim: number,
+  ): void {
+    const { length, shared, kinds, x, width, alpha, tone, kind } = this.#rects;
+    // One colour after the other: setting it anew for each rectangle costs more than drawing it.
+    for (const now of KINDS) {
+      if (!(kinds & (1 << now))) continue;
+      const { y, height } = shape(band, now);
+      const own = fill(band, palette, now);
+      const colours = tones(own, palette.edges[now]);
+      let last = 0;
+      c.fillStyle = own;
+      for (let i = 0; i < length; i++) {
+        if (kind[i] !== now) continue;
+        const step = tone[i] * TONES;
+        if (step !== last) {
+          c.fillStyle = colours[step];
+          last = step;
+        }
+        c.globalAlpha = dim * alpha[i];
+        const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
+        c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
+      }
+      if (band.look === "op") this.#edges(c, palette, ratio, y, height, now, dim);
+      else if (band.look === "activity" && now === COPY)
+        this.#hatches(c, palette, ratio, y, height, dim);
+    }
+  }
+
+  #edges(
+    c: CanvasRenderingContext2D,
+    palette: Palette,
+    ratio: number,
+    y: number,
+    height: number,
+    now: Kind,
+    dim: number,
+  ): void {
+    const { shared, x, width, alpha, kind } = this.#rects;
+    c.fillStyle = palette.edges[now];
+    for (let i = 0; i < shared; i++) {
+      const edge = EDGE.width * edged(width[i] / ratio);
+      if (kind[i] !== now || edge === 0) continue;
+      c.globalAlpha = dim * alpha[i];
+      c.fillRect(x[i] / ratio, y, edge, height);
+    }
+  }
+
+  #hatches(
+    c: CanvasRenderingContext2D,
+    palette: Palette,
+    ratio: number,
+    y: number,
+    height: number,
+    dim: number,
+  ): void {
+    const pattern = this.#hatched(c, palette);
+    if (!pattern) return;
+    const { shared, x, width, alpha, kind } = this.#rects;
+    c.fillStyle = pattern;
+    for (let i = 0; i < shared; i++) {
+      const wide = width[i] / ratio - GAP.gap;
+      if (kind[i] !== COPY || wide < HATCHED_FROM) continue;
+      c.globalAlpha = dim * alpha[i];
+      c.fillRect(x[i] / ratio, y, wide, height);
+    }
+  }
+
+  #hatched(c: CanvasRenderingContext2D, { background: colour }: Palette): CanvasPattern | null {
+    const known = this.#hatch.get(colour);
+    if (known !== undefined) return known;
+    const { period, line, alpha } = HATCH;
+    const tile = document.createElement("canvas");
+    tile.width = period;
+    tile.height = period;
+    const t = tile.getContext("2d");
+    if (!t) return null;
+    t.strokeStyle = colour;
+    t.globalAlpha = alpha;
+    t.lineWidth = line * Math.SQRT1_2;
+    t.beginPath();
+    for (const shift of [-period, 0, period]) {
+      t.moveTo(shift - 1, period + 1);
+      t.lineTo(shift + period + 1, -1);
+    }
+    t.stroke();
+    const pattern = c.createPattern(tile, "repeat");
+    this.#hatch.set(colour, pattern);
+    return pattern;
+  }
+}

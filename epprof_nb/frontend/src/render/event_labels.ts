@@ -1,0 +1,160 @@
+// Text on events, and the outline of the chosen one: drawn on the 2D canvas whatever draws events.
+
+import { toPixel } from "../base/time_scale.ts";
+import type { Kind } from "../data/model.ts";
+import { cut } from "./elide.ts";
+import { COPY, GAP, shape } from "./event_style.ts";
+import type { Band, Frame, Stretch } from "./renderer.ts";
+import type { Palette } from "./theme.ts";
+import { visible } from "./visible_rects.ts";
+import { wide } from "./wide_events.ts";
+
+export const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+/** Narrower rectangles and lower rows carry no text. */
+const TEXT_WIDTH = 34;
+const TEXT_HEIGHT = 12;
+const LONGEST = 300;
+/** Texts are cut to multiples of this, so that a cut text serves many frames of a zoom. */
+const ROOM_STEP = 4;
+const KEPT = 4000;
+/** Among more names than this, no cut is told from all of them. */
+const MOST_NAMES = 500;
+
+/** The names of a row's events as they are shown, and how each was cut to the room it had. */
+interface Row {
+  names: string[];
+  cuts: Map<string, string>;
+}
+
+export class Names {
+  readonly #widths = new Map<string, number>();
+  readonly #rows = new WeakMap<Stretch, Row>();
+
+  constructor(private readonly context: CanvasRenderingContext2D) {}
+
+  draw(slice: Stretch, band: Band, frame: Frame): void {
+    const { set } = slice;
+    const { view, width, lit } = frame;
+    if (band.height >= TEXT_HEIGHT) {
+      const [first, end] = visible(slice, view);
+      const least = (TEXT_WIDTH * (view.end - view.start)) / width;
+      const bright = lit?.[set.prefix];
+      wide(set.dur).each(first, end, least, (event) => {
+        // The name of a rectangle that stands for several events is that of one of them.
+        if ((bright && !bright[event]) || (set.members && set.members[event] > 1)) return;
+        const { left, right } = extent(slice, event, frame);
+        if (right - left > TEXT_WIDTH) this.#label(slice, event, band, frame, left, right);
+      });
+    }
+    const chosen = lit?.chosen;
+    if (chosen?.prefix === set.prefix && chosen.event >= slice.first && chosen.event < slice.end)
+      this.#outline(slice, chosen.event, band, frame);
+  }
+
+  #label(
+    slice: Stretch,
+    event: number,
+    band: Band,
+    { palette }: Frame,
+    left: number,
+    right: number,
+  ): void {
+    const c = this.context;
+    const kind = (slice.set.kind?.[event] ?? 0) as Kind;
+    const name = slice.set.name("name", event);
+    const from = Math.max(left, 0) + 5;
+    const activity = band.look === "activity";
+    const shown = this.#fit(
+      slice,
+      activity ? shortKernel(name) : name,
+      right - from - 3,
+      !activity,
+    );
+    if (!shown) return;
+    const colour = textColour(band, kind, palette);
+    if (!colour) return;
+    if (activity && kind === COPY) {
+      // On hatching, text needs ground of its own.
+      c.fillStyle = palette.kinds[COPY];
+      c.fillRect(from - 2, band.y + 3, this.#measure(shown) + 4, band.height - 6);
+    }
+    c.fillStyle = colour;
+    c.fillText(shown, from, band.y + band.height / 2 + 0.5);
+  }
+
+  #outline(slice: Stretch, event: number, band: Band, frame: Frame): void {
+    const c = this.context;
+    const { left, right } = extent(slice, event, frame);
+    const { y, height } = shape(band, (slice.set.kind?.[event] ?? 0) as Kind);
+    c.strokeStyle = frame.palette.select;
+    c.lineWidth = 1.5;
+    c.strokeRect(left - 0.25, y + 0.25, Math.max(right - left, 1.5), height - 0.5);
+  }
+
+  #measure(text: string): number {
+    return remember(this.#widths, text, () => this.context.measureText(text).width);
+  }
+
+  #fit(slice: Stretch, text: string, room: number, statement: boolean): string {
+    const line = short(text);
+    if (this.#measure(line) <= room) return line;
+    const steps = Math.floor(room / ROOM_STEP);
+    const { names, cuts } = this.#row(slice, statement);
+    return remember(cuts, `${steps} ${line}`, () =>
+      cut(line, steps * ROOM_STEP, statement, (part) => this.#measure(part), names),
+    );
+  }
+
+  #row(slice: Stretch, statement: boolean): Row {
+    let row = this.#rows.get(slice);
+    if (!row) {
+      const all = slice.set.names?.(slice.first, slice.end) ?? [];
+      const some = all.slice(0, MOST_NAMES);
+      const names = new Set(some.map((name) => short(statement ? name : shortKernel(name))));
+      row = { names: [...names], cuts: new Map() };
+      this.#rows.set(slice, row);
+    }
+    return row;
+  }
+}
+
+function short(text: string): string {
+  return text.length > LONGEST ? text.slice(0, LONGEST) : text;
+}
+
+/** Left and right of an event in pixels, cut a little outside of the window. */
+function extent(
+  { set }: Stretch,
+  event: number,
+  { view, width }: Frame,
+): { left: number; right: number } {
+  const left = Math.max(toPixel(set.start[event], view, width), -2);
+  const right = Math.min(toPixel(set.start[event] + set.dur[event], view, width), width + 2);
+  return { left, right: right - left > GAP.from ? right - GAP.gap : right };
+}
+
+/** Colour of the text on an event; none where its shape has no room for text. */
+function textColour(band: Band, kind: Kind, palette: Palette): string | null {
+  if (band.look !== "activity") return palette.text;
+  return kind === 1 ? palette.onKind : kind === COPY ? palette.onCopy : null;
+}
+
+function remember<Value>(known: Map<string, Value>, key: string, make: () => Value): Value {
+  let value = known.get(key);
+  if (value === undefined) {
+    if (known.size >= KEPT) known.clear();
+    value = make();
+    known.set(key, value);
+  }
+  return value;
+}
+
+/** A C++ kernel's own name, without namespaces, templates and arguments. */
+export function shortKernel(name: string): string {
+  const plain = name
+    .replace(/^(void|static)\s+/, "")
+    // Its brackets would be taken for those of the arguments.
+    .replaceAll("(anonymous namespace)::", "");
+  const head = plain.split(/[<(]/)[0].trim();
+  return head.split("::").pop() || plain;
+}

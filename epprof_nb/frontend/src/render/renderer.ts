@@ -1,0 +1,92 @@
+// What draws a timeline. The timeline knows times, lanes and selection, a renderer knows pixels.
+// Calls between begin() and end() draw in their order, later ones on top.
+
+import type { Range } from "../base/time_scale.ts";
+import type { Prefix } from "../data/model.ts";
+import { Painter } from "./canvas_renderer.ts";
+import type { Palette } from "./theme.ts";
+
+/** Columns of events, as an EventSet has them; whoever has such columns can have them drawn. */
+export interface Columns {
+  readonly prefix: Prefix;
+  readonly start: Float64Array;
+  readonly dur: Float64Array;
+  /** Latest end among the event and those before it in its stretch. */
+  readonly reach: Float64Array;
+  readonly kind: Float64Array | undefined;
+  readonly members?: Float64Array | undefined;
+  readonly cover?: Float64Array | undefined;
+  name(column: string, event: number): string;
+  /** The names that events [first, end) have, each once. */
+  names?(first: number, end: number): string[];
+}
+
+/** Events [first, end) of a table, in start order: those of one row. */
+export interface Stretch {
+  readonly set: Columns;
+  readonly first: number;
+  readonly end: number;
+}
+
+/** Where a row lies and how its events look. */
+export interface Band {
+  y: number;
+  height: number;
+  look: "op" | "api" | "activity" | "foot";
+}
+
+/** Which events are lit while a selection stands: one value an event, by table. */
+export interface Lit {
+  op: Uint8Array;
+  api: Uint8Array;
+  act: Uint8Array;
+  /** The one event that was clicked. */
+  chosen: { prefix: Prefix; event: number } | null;
+}
+
+export interface Frame {
+  view: Range;
+  width: number;
+  height: number;
+  palette: Palette;
+  lit: Lit | null;
+}
+
+/** A place in a frame: a time, and a height in pixels. */
+export type Place = [time: number, y: number];
+
+/** What a stretch of time is marked for. */
+export type SpanStyle = "selected" | "measure" | "zoom" | "missing";
+
+export type RendererName = "webgl" | "canvas2d";
+
+export interface Renderer {
+  /** What draws the events now; changes when a WebGL context comes or goes. */
+  readonly name: RendererName;
+  resize(width: number, height: number, ratio: number): void;
+  begin(frame: Frame): void;
+  ruler(times: number[], labels: string[], height: number): void;
+  /** A filled strip of one value a pixel; `max` is at full height. */
+  counter(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void;
+  /** Draws only between `top` and `bottom`, until told otherwise. */
+  clip(top: number, bottom: number): void;
+  separator(y: number): void;
+  slice(slice: Stretch, band: Band): void;
+  /** Flow lines from place to place, as curves; those side by side as one ribbon. */
+  lines(flows: [from: Place, to: Place][]): void;
+  /** A stretch of time between two heights, with a text on it where there is room. */
+  band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void;
+  end(): void;
+  /** Frees what is held; nothing can be drawn afterwards. */
+  destroy(): void;
+}
+
+export interface RendererOptions {
+  /** Asked to draw again where what was drawn is gone or can be had better. */
+  redraw: () => void;
+}
+
+/** A renderer that draws on `canvas`; see painter.ts for how it picks what draws the events. */
+export function createRenderer(canvas: HTMLCanvasElement, options: RendererOptions): Renderer {
+  return new Painter(canvas, options);
+}

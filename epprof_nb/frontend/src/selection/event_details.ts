@@ -1,0 +1,202 @@
+// What is known about one event: for the tooltip, and for the panel below the timeline.
+
+import { copy } from "../base/clipboard.ts";
+import { h } from "../base/dom.ts";
+import { count, shorten } from "../base/format.ts";
+import { type Fields, fieldsOf } from "../data/data_source.ts";
+import { membersOf, type Ref, type Related, refOf, sameRef } from "../data/queries.ts";
+import type { Hit } from "../timeline/hit.ts";
+import { type Field, type Group, groups } from "./event_fields.ts";
+
+const COPIED_MS = 900;
+/** With fewer lines, those that are left out are not worth a word. */
+const MANY = 200;
+const NOTHING = "(no name)";
+const TOLD = new Set([
+  "duration",
+  "all together",
+  "start",
+  "device time",
+  "launched",
+  "size",
+  "stream",
+  "grid",
+]);
+
+/** What an event's panel can ask for. */
+export interface Actions {
+  choose(ref: Ref): void;
+  /** Shows all that a rectangle stands for. */
+  show(ref: Ref): void;
+}
+
+export function tooltip(at: Hit, fields = fieldsOf(at.set, at.event)): HTMLElement[] {
+  const ref = refOf(at);
+  const members = membersOf(at.set, at.event);
+  const told = groups(ref, fields, null, members).flatMap(({ fields }) => fields);
+  const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NOTHING, 240));
+  const list = h(
+    "dl",
+    {},
+    ...told
+      .filter(({ label }) => TOLD.has(label))
+      .map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
+  );
+  if (members === 1) return [head, list];
+  const many = h("p", { class: "ep-faint" }, `${count(members)} events; the longest is`);
+  return [many, head, list];
+}
+
+/** The panel's content while the event's fields are on their way. */
+export function heading(at: Ref): HTMLElement {
+  return h(
+    "div",
+    { class: "ep-chain" },
+    h("span", { class: "ep-leaf" }, shorten(at.name || NOTHING, 90)),
+  );
+}
+
+/** The whole panel: ops around it as links, steps to its neighbours, every field in its group. */
+export function panel(
+  at: Ref,
+  hit: Hit | null,
+  given: Fields,
+  related: Related,
+  actions: Actions,
+): HTMLElement[] {
+  const parts = [chain(at, related, actions), steps(at, related, actions)];
+  const members = hit ? membersOf(hit.set, hit.event) : 1;
+  if (hit && members > 1) parts.push(several(hit, members, actions));
+  const known = groups(
+    at,
+    given,
+    members > 1 && given.start_ns === undefined ? null : related.delay,
+    members,
+  );
+  const list = h("div", { class: "ep-groups" }, ...known.map((group) => section(group)));
+  const launch = launched(at, related, actions);
+  if (launch) list.append(launch);
+  parts.push(list);
+  return parts;
+}
+
+function link(ref: Ref, text: string, actions: Actions, current = false): HTMLElement {
+  const button = h(
+    "button",
+    { class: "ep-link", type: "button", title: ref.name, "aria-current": current },
+    text,
+  );
+  button.addEventListener("click", () => actions.choose(ref));
+  return button;
+}
+
+function chain(at: Ref, related: Related, actions: Actions): HTMLElement {
+  const links = related.chain.map((op) =>
+    link(op, shorten(op.name || NOTHING, 44), actions, sameRef(op, at)),
+  );
+  const path = h("nav", { class: "ep-chain", "aria-label": "Ops around it, outermost first" });
+  path.append(...links);
+  if (at.prefix === "op") return path;
+  path.append(h("span", { class: "ep-leaf", title: at.name }, shorten(at.name || NOTHING, 110)));
+  if (related.chain.length === 0) path.append(h("span", { class: "ep-faint" }, "belongs to no op"));
+  return path;
+}
+
+function steps(at: Ref, { before, after, same }: Related, actions: Actions): HTMLElement {
+  const place = at.prefix === "act" ? "in the stream" : "in the row";
+  const bar = h("div", { class: "ep-steps" });
+  const step = (ref: Ref | null, sign: string, label: string): HTMLElement => {
+    const button = h("button", { type: "button", "aria-label": label, title: label }, sign);
+    button.disabled = ref === null;
+    if (ref) button.addEventListener("click", () => actions.choose(ref));
+    return button;
+  };
+  bar.append(
+    h(
+      "span",
+      { class: "ep-step" },
+      step(before, "‹", `Previous ${place}`),
+      place,
+      step(after, "›", `Next ${place}`),
+    ),
+  );
+  if (same.count > 1) {
+    bar.append(
+      h(
+        "span",
+        { class: "ep-step" },
+        step(same.before, "‹", "Previous of the same name"),
+        `${count(same.number)} of ${count(same.count)} of this name`,
+        step(same.after, "›", "Next of the same name"),
+      ),
+    );
+  }
+  return bar;
+}
+
+function several(hit: Hit, members: number, actions: Actions): HTMLElement {
+  const word = hit.set.prefix === "op" ? "ops" : hit.set.prefix === "api" ? "calls" : "activities";
+  const button = h(
+    "button",
+    { type: "button", class: "ep-link" },
+    `zoom to these ${count(members)} ${word}`,
+  );
+  button.addEventListener("click", () => actions.show(refOf(hit)));
+  return h(
+    "p",
+    { class: "ep-note" },
+    `Drawn as one: ${count(members)} ${word}, of which this is the longest · `,
+    button,
+  );
+}
+
+function section({ title, fields }: Group): HTMLElement {
+  return h(
+    "section",
+    { class: "ep-group" },
+    h("h4", {}, title),
+    h("dl", {}, ...fields.map((field) => row(field))),
+  );
+}
+
+function row({ label, value, raw }: Field): HTMLElement {
+  const title = value === raw ? value : `${value} (${raw})`;
+  const button = h("button", { type: "button", class: "ep-value", title: `${title}: copy` }, value);
+  button.addEventListener("click", async () => {
+    const home = button.closest<HTMLElement>(".ep-viewer");
+    if (!home || !(await copy(raw, home))) return;
+    button.dataset.copied = "";
+    setTimeout(() => delete button.dataset.copied, COPIED_MS);
+  });
+  return h("div", {}, h("dt", {}, label), h("dd", {}, button));
+}
+
+/** Where it was launched from and what it launched, with its line of the source. */
+function launched(at: Ref, related: Related, actions: Actions): HTMLElement | null {
+  const rows: HTMLElement[] = [];
+  const add = (label: string, ...value: (Node | string)[]): number =>
+    rows.push(h("div", {}, h("dt", {}, label), h("dd", {}, ...value)));
+  const { call, line, launched: total } = related;
+  if (call) add("launched by", link(call, shorten(call.name || NOTHING, 40), actions));
+  else if (at.prefix === "act")
+    add("launched by", h("span", { class: "ep-faint" }, "a call that was not recorded"));
+  if (at.prefix !== "act" && total) {
+    const [longest] = related.flows;
+    const drawn = related.flows.length;
+    const some = drawn >= MANY && drawn < total ? `; lines lead to ${count(drawn)} of them` : "";
+    add("launched", `${count(total)}${some}`);
+    if (longest) add("longest", link(longest[1], shorten(longest[1].name || NOTHING, 40), actions));
+  }
+  if (line) {
+    const where = `${line.cell} line ${line.line}`;
+    add("source", line.text ? h("code", { title: where }, shorten(line.text, 60)) : where);
+    if (line.text) add("", h("span", { class: "ep-faint" }, where));
+  }
+  if (rows.length === 0) return null;
+  return h(
+    "section",
+    { class: "ep-group ep-group-links" },
+    h("h4", {}, "linked"),
+    h("dl", {}, ...rows),
+  );
+}

@@ -1,0 +1,36 @@
+// Which event lies under the pointer.
+
+import { type Range, toTime } from "../base/time_scale.ts";
+import type { EventSet, Slice } from "../data/model.ts";
+import { visible } from "../render/visible_rects.ts";
+
+export interface Hit {
+  set: EventSet;
+  event: number;
+}
+
+/** Pixels beside an event that still count as on it: one-pixel events must be reachable. */
+const SLACK = 3;
+
+/** The shortest event of the slices under `x`, else the nearest within a few pixels. */
+export function hit(slices: Slice[], view: Range, width: number, x: number): Hit | null {
+  const time = toTime(x, view, width);
+  const slack = toTime(x + SLACK, view, width) - time;
+  let best: Hit | null = null;
+  let bestDistance = Number.POSITIVE_INFINITY;
+  let bestLength = Number.POSITIVE_INFINITY;
+  for (const slice of slices) {
+    const { set } = slice;
+    const [first, end] = visible(slice, { start: time - slack, end: time + slack });
+    for (let i = first; i < end; i++) {
+      const distance = Math.max(set.start[i] - time, time - set.start[i] - set.dur[i], 0);
+      if (distance > slack || distance > bestDistance) continue;
+      if (distance < bestDistance || set.dur[i] < bestLength) {
+        best = { set, event: i };
+        bestDistance = distance;
+        bestLength = set.dur[i];
+      }
+    }
+  }
+  return best;
+}

@@ -1,0 +1,72 @@
+// The keys that move through the timeline and arrange its lanes, and what the pointer does.
+
+import type { Timeline } from "../timeline.ts";
+import { openHelp } from "./help_dialog.ts";
+import type { Command, Gesture } from "./shortcuts.ts";
+
+const ZOOM = 1.35;
+const PAN = 0.12;
+const SCROLL = 40;
+/** While a key is held: share of the width, and logarithm of the zoom, a millisecond. */
+const HOLD_PAN = 0.0012;
+const HOLD_ZOOM = 0.0035;
+const MOVE = "Move";
+const LANES = "Lanes";
+
+export const GESTURES: Gesture[] = [
+  { group: MOVE, gesture: "Wheel, pinch", help: "Zoom at the pointer" },
+  { group: MOVE, gesture: "Drag", help: "Move in time and among the lanes" },
+  { group: MOVE, gesture: "Shift drag", help: "Zoom to the stretch" },
+  { group: MOVE, gesture: "Shift wheel", help: "Move in time" },
+  { group: MOVE, gesture: "Double click", help: "Zoom to the event; beside events, show all" },
+  { group: "Select", gesture: "Click", help: "Select the event, and light what belongs to it" },
+  { group: "Select", gesture: "Drag on the ruler", help: "Mark a span" },
+  { group: "Measure", gesture: "M and drag", help: "Measure from edge to edge" },
+];
+
+export function moves(timeline: Timeline): Command[] {
+  const { viewport, chosen, arrangement } = timeline;
+  const pan = (share: number): void => viewport.nudge(viewport.width * share);
+  const command = (keys: string[], group: string, help: string, run: () => unknown): Command => ({
+    keys,
+    help,
+    group,
+    run,
+  });
+  const zooming = (keys: string[], help: string, sign: 1 | -1): Command => ({
+    ...command(keys, MOVE, help, () => viewport.nudge(0, ZOOM ** sign)),
+    hold: (ms) => viewport.nudge(0, Math.exp(sign * HOLD_ZOOM * ms)),
+  });
+  const panning = (keys: string[], help: string, sign: 1 | -1): Command => ({
+    ...command(keys, MOVE, help, () => pan(sign * PAN)),
+    hold: (ms) => pan(sign * HOLD_PAN * ms),
+  });
+  return [
+    zooming(["w", "+", "="], "Zoom in", -1),
+    zooming(["s", "-"], "Zoom out", 1),
+    panning(["a", "arrowleft"], "Earlier", -1),
+    panning(["d", "arrowright"], "Later", 1),
+    command(["arrowup"], MOVE, "Scroll up", () => timeline.scroll(-SCROLL)),
+    command(["arrowdown"], MOVE, "Scroll down", () => timeline.scroll(SCROLL)),
+    command(["0"], MOVE, "Show all", () => viewport.fit()),
+    command(["f"], MOVE, "Zoom to the selection; show all where there is none", () => {
+      const { extent } = chosen;
+      if (extent) viewport.show(extent);
+      else viewport.fit();
+    }),
+    command(["backspace", "alt+arrowleft"], MOVE, "Back to the window before", () =>
+      viewport.back(),
+    ),
+    command(["shift+backspace", "alt+arrowright"], MOVE, "Forward again", () => viewport.forward()),
+    command(["p"], LANES, "Pin the lane under the pointer to the top, or let it go", () => {
+      const key = timeline.laneInMind();
+      if (key === null) return false;
+      arrangement.togglePin(key);
+      return true;
+    }),
+    command(["c"], LANES, "Fold all lanes, or unfold them", () =>
+      arrangement.toggleAll(timeline.foldable()),
+    ),
+    command(["?"], "Help", "Show this", () => openHelp(timeline.keys, timeline.element)),
+  ];
+}

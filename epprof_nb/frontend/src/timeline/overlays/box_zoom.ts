@@ -1,0 +1,56 @@
+// Shift and drag: the stretch under the pointer becomes the window.
+
+import { duration } from "../../base/format.ts";
+import type { Range } from "../../base/time_scale.ts";
+import type { Renderer } from "../../render/renderer.ts";
+import type { Geometry } from "../geometry.ts";
+import type { Viewport } from "../viewport.ts";
+import type { Drag, Overlay, PointerAt } from "./overlay.ts";
+
+export class BoxZoom implements Overlay {
+  #box: Range | null = null;
+
+  constructor(
+    private readonly viewport: Viewport,
+    private readonly redraw: () => void,
+  ) {}
+
+  press(at: PointerAt): Drag | null {
+    if (!at.shift) return null;
+    const from = this.#within(at.time);
+    return {
+      move: (to) => {
+        const time = this.#within(to.time);
+        this.#show({ start: Math.min(from, time), end: Math.max(from, time) });
+      },
+      end: (_, moved) => {
+        const box = this.#box;
+        this.#show(null);
+        if (moved && box && box.end > box.start) this.viewport.glide(box);
+      },
+      cancel: () => this.#show(null),
+    };
+  }
+
+  cursor(at: PointerAt): string | null {
+    return at.shift ? "zoom-in" : null;
+  }
+
+  draw(renderer: Renderer, { ruler, height }: Geometry): void {
+    const box = this.#box;
+    if (box) {
+      renderer.band(box.start, box.end, ruler, height, "zoom", duration(box.end - box.start));
+    }
+  }
+
+  /** The box never leaves the window: what is out of sight is not meant. */
+  #within(time: number): number {
+    const { start, end } = this.viewport.view;
+    return Math.min(Math.max(time, start), end);
+  }
+
+  #show(box: Range | null): void {
+    this.#box = box;
+    this.redraw();
+  }
+}

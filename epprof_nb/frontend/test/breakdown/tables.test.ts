@@ -1,0 +1,130 @@
+import { describe, expect, test } from "vitest";
+import { fitting, show, telling } from "../../src/breakdown/column_specs.ts";
+import { csv, markdown, python, pythonString } from "../../src/breakdown/export.ts";
+import { arrange } from "../../src/breakdown/filter.ts";
+import { wantedOf } from "../../src/breakdown/row_selection.ts";
+import { order } from "../../src/breakdown/sort.ts";
+
+describe("sorting", () => {
+  test("puts the missing last either way", () => {
+    expect(order([3, null, 1, 2], false)).toEqual([2, 3, 0, 1]);
+    expect(order([3, null, 1, 2], true)).toEqual([0, 3, 2, 1]);
+  });
+  test("keeps ties in order, and counts numbers in names", () => {
+    expect(order([1, 1, 1], true)).toEqual([0, 1, 2]);
+    expect(order(["k10", "k9", "k1"], false)).toEqual([2, 1, 0]);
+  });
+});
+
+describe("columns", () => {
+  test("that say nothing are left out, what is looked for comes first", () => {
+    const table = {
+      rows: 2,
+      columns: [
+        { name: "bytes", values: [0, 0] },
+        { name: "cell", values: ["In[3]", null] },
+        { name: "kernels", values: [1, 2] },
+        { name: "device_ns", values: [5, 6] },
+        { name: "name", values: ["a", "b"] },
+      ],
+    };
+    expect(telling(table).map(({ name }) => name)).toEqual(["name", "device_ns", "kernels"]);
+  });
+  test("show units by their names", () => {
+    expect(show("device_ns", 1500)).toBe("1.50 µs");
+    expect(show("bytes", 1500)).toBe("1.50 kB");
+    expect(show("share", 0.5)).toBe("50.0 %");
+    expect(show("count", 1500)).toBe("1,500");
+    expect(show("line", 1500)).toBe("1500");
+    expect(show("count", 0)).toBe("");
+    expect(show("name", "<b>")).toBe("<b>");
+  });
+  test("that fit are the most looked for, in their own order; names stay readable", () => {
+    const table = {
+      rows: 1,
+      columns: [
+        { name: "name", values: ["a_kernel_with_a_long_name".repeat(4)] },
+        { name: "count", values: [12] },
+        { name: "device_ns", values: [5e6] },
+        { name: "share", values: [0.5] },
+        { name: "max_ns", values: [5e6] },
+        { name: "grid", values: ["1 × 1 × 1"] },
+      ],
+    };
+    const names = (width: number) => {
+      const { columns, letters } = fitting(telling(table), "kernel", [0], width);
+      expect(letters).toBeGreaterThanOrEqual(18);
+      return columns.map(({ name }) => name);
+    };
+    expect(names(2000)).toEqual(["name", "share", "device_ns", "count", "max_ns", "grid"]);
+    // What is seldom looked for is left out where names would be cut for it.
+    expect(names(900)).toEqual(["name", "share", "device_ns", "count"]);
+    expect(names(360)).toEqual(["name", "share", "device_ns"]);
+    expect(names(100)).toEqual(["name"]);
+  });
+});
+
+describe("filtering", () => {
+  const table = {
+    rows: 3,
+    columns: [
+      { name: "name", values: ["gemm<float>(int)", "Softmax", "copy"] },
+      { name: "count", values: [1, 3, 2] },
+    ],
+  };
+  const found = (pattern: string) =>
+    arrange(table, { column: "count", descending: true }, pattern).rows;
+  test("keeps the order, reads text and regular expressions, minds no capitals", () => {
+    expect(found("")).toEqual([1, 2, 0]);
+    expect(found("o")).toEqual([1, 2, 0]);
+    expect(found("^(soft|gemm)")).toEqual([1, 0]);
+    expect(found("GEMM<float>(int)")).toEqual([0]);
+    expect(found("nothing")).toEqual([]);
+  });
+  test("says what is no regular expression, and looks for the text", () => {
+    const { rows, note } = arrange(table, { column: "name", descending: false }, "float>(");
+    expect(rows).toEqual([0]);
+    expect(note).toContain("Not a regular expression");
+  });
+  test("takes as text what a browser might never end to look for", () => {
+    const long = { rows: 1, columns: [{ name: "name", values: [`${"a".repeat(200)}!`] }] };
+    const { rows, note } = arrange(long, { column: "name", descending: false }, "(a+)+$");
+    expect(rows).toEqual([]);
+    expect(note).toContain("Looked for as text");
+  });
+});
+
+describe("copying", () => {
+  const columns = [
+    { name: "name", values: ['a "b", <c>|', "=1+1", "plain"] },
+    { name: "device_ns", values: [1500, 0, null] },
+  ];
+  test("as CSV keeps whole numbers and disarms formulas", () => {
+    expect(csv(columns, [2, 0, 1])).toBe(
+      'name,device_ns\r\nplain,\r\n"a ""b"", <c>|",1500\r\n\'=1+1,0\r\n',
+    );
+  });
+  test("as Markdown writes units and escapes what Markdown minds", () => {
+    expect(markdown(columns, [0], "op").split("\n")).toEqual([
+      "| name | device |",
+      "| :-- | --: |",
+      '| a "b", &lt;c&gt;\\| | 1.50 µs |',
+      "",
+    ]);
+  });
+  test("as Python selects what a row counts", () => {
+    expect(python(wantedOf("kernel", { name: 'a"b' }))).toBe(
+      'prof.activities[lambda rows: (rows["name"] == "a\\"b") & (rows["kind"] == "kernel")]',
+    );
+    expect(python(wantedOf("line", { cell: "In[3]", line: 7 }))).toBe(
+      'prof.ops[lambda rows: (rows["cell"] == "In[3]") & (rows["line"] == 7)]',
+    );
+    expect(python(wantedOf("op", { name: "(no op)", count: 0 }))).toBe(
+      'prof.activities[lambda rows: rows["op_id"].isna() & rows["kind"].isin(["kernel", "memcpy", "memset"])]',
+    );
+    expect(python(wantedOf("kernel", { name: "x".repeat(600) }))).toBeNull();
+  });
+  test("as Python is ASCII and stays inside its quotes", () => {
+    expect(pythonString('a"\\\n\u202e😀')).toBe('"a\\"\\\\\\u000a\\u202e\\U0001f600"');
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import { wantedOfNode } from "../../src/breakdown/row_selection.ts";
+import { Placed, Tree, type TreeData } from "../../src/breakdown/tree.ts";
+
+/** session > (a > (gemm, copy), b > gemm), and what stands for three more below b. */
+const DATA: TreeData = {
+  names: ["session", "range", "kernel", "memcpy", "other", "a", "b", "gemm", "copy"],
+  parent: [-1, 0, 0, 1, 1, 2, 2],
+  level: [0, 1, 1, 2, 3, 2, 4],
+  name: [0, 5, 6, 7, 8, 7, 4],
+  count: [1, 2, 1, 4, 1, 1, 9],
+  device_ns: [100, 30, 70, 10, 20, 60, 10],
+  self_device_ns: [0, 30, 70, 10, 20, 60, 10],
+  host_ns: [50, 40, 10, 0, 0, 0, 0],
+  kernels: [5, 4, 1, 4, 0, 1, 0],
+  bytes: [0, 0, 0, 0, 0, 0, 0],
+  others: [0, 0, 0, 0, 0, 0, 3],
+  paths: 9,
+};
+const tree = new Tree(DATA);
+
+describe("the tree", () => {
+  test("knows depths, names, and what an op mostly launches", () => {
+    expect([...tree.depth]).toEqual([0, 1, 1, 2, 2, 2, 2]);
+    expect(tree.path(5)).toEqual([0, 2, 5]);
+    expect(tree.name(6)).toBe("(3 smaller ones)");
+    expect([...tree.kind]).toEqual([1, 2, 1, 1, 2, 1, 0]);
+  });
+  test("is searched without counting a time twice", () => {
+    const device = tree.values("device");
+    expect(tree.find((name) => name === "gemm", device)).toEqual({
+      found: new Set([3, 5]),
+      share: 0.7,
+    });
+    expect(tree.find((name) => "b gemm".includes(name), device).share).toBeCloseTo(0.8);
+  });
+});
+
+describe("the icicle's boxes", () => {
+  test("stand below their parents, the largest first, others last", () => {
+    const { start, values } = new Placed(tree, "device");
+    expect([...start]).toEqual([0, 70, 0, 90, 70, 0, 60]);
+    expect([...values]).toEqual(DATA.device_ns);
+  });
+  test("are found where they are drawn", () => {
+    const placed = new Placed(tree, "device");
+    expect([0, 69, 70, 99].map((at) => placed.at(1, at))).toEqual([2, 2, 1, 1]);
+    expect([0, 65, 70, 95].map((at) => placed.at(2, at))).toEqual([5, 6, 4, 3]);
+    expect(placed.at(2, 100)).toBe(-1);
+    expect(placed.at(7, 0)).toBe(-1);
+  });
+  test("of another measure leave out what has none of it", () => {
+    const placed = new Placed(tree, "host");
+    expect(placed.activities.nodes).toEqual([]);
+    expect(placed.ops.nodes).toEqual([0, 1, 2]);
+    expect(placed.at(1, 45)).toBe(2);
+  });
+  test("hold children that took longer on other threads", () => {
+    const longer = new Tree({ ...DATA, host_ns: [50, 40, 30, 0, 0, 0, 0] });
+    expect(longer.values("host")[0]).toBe(70);
+  });
+});
+
+describe("from a box to the timeline", () => {
+  test("an op is wanted by its name, a kernel by its kind too", () => {
+    expect(wantedOfNode("forward", "range")).toEqual({
+      what: "where",
+      prefix: "op",
+      equals: { name: "forward" },
+    });
+    expect(wantedOfNode("gemm", "kernel")).toEqual({
+      what: "where",
+      prefix: "act",
+      equals: { name: "gemm", kind: "kernel" },
+    });
+    expect(wantedOfNode("(no op)", "none")).toMatchObject({ equals: { op_id: null } });
+  });
+});
