@@ -1,11 +1,12 @@
 // Events by WebGL2: one draw a row, from columns that stay on the GPU.
 
+import type { Lit, Stretch } from "./data/model.ts";
+import { visible } from "./data/visible_events.ts";
 import type { Bars, Row } from "./render/backend.ts";
 import { DIMMED, fill, KINDS, shape } from "./render/event_style.ts";
 import { level } from "./render/mipmap.ts";
-import type { Band, Frame, Lit, Stretch } from "./render/renderer.ts";
+import type { Band, Frame } from "./render/renderer.ts";
 import { rgb } from "./render/theme.ts";
-import { visible } from "./render/visible_rects.ts";
 import type { Device, User } from "./webgl_device.ts";
 import { pack, split, TEXTURE_WIDTH } from "./webgl_pack.ts";
 

@@ -1,7 +1,7 @@
 // Events of one row as a GPU wants them: columns of float32, in which no nanosecond is lost.
 
+import type { Stretch } from "./data/model.ts";
 import { covered } from "./render/event_style.ts";
-import type { Stretch } from "./render/renderer.ts";
 
 /** Floats of an event: start hi, lo; end hi, lo; gap before, gap after, share covered, kind. */
 export const FLOATS = 8;

@@ -1,8 +1,7 @@
 // Bundles made by hand, in the layout of views/encode.py.
 
-import { Events, type EventsHeader } from "../src/data/model.ts";
+import { type Columns, Events, type EventsHeader } from "../src/data/model.ts";
 import { Bundle } from "../src/data/wire_format.ts";
-import type { Columns } from "../src/render/renderer.ts";
 
 type Tag = "u8" | "i32" | "f64" | "i64";
 const ARRAYS = { u8: Uint8Array, i32: Int32Array, f64: Float64Array };

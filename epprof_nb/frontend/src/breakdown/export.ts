@@ -1,8 +1,7 @@
 // What is shown as text for other programs: CSV, Markdown, Python.
 
 import type { Wanted } from "../data/queries.ts";
-import type { Column } from "./column_specs.ts";
-import { isText, label, show } from "./column_specs.ts";
+import { type Column, isText, label, show } from "./column_specs.ts";
 
 /** The rows as CSV: the DataFrame's column names, whole numbers without units. */
 export function csv(columns: Column[], rows: number[]): string {

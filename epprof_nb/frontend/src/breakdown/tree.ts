@@ -1,24 +1,6 @@
 // The tree of paths from the session to the kernels, and where its boxes lie in an icicle.
 
-import type { Kind } from "../data/model.ts";
-import type { Columns, Stretch } from "../render/renderer.ts";
-
-/** As views/tree.py sends it: one value a node, parents before their children. */
-export interface TreeData {
-  names: string[];
-  parent: number[];
-  level: number[];
-  name: number[];
-  count: number[];
-  device_ns: number[];
-  self_device_ns: number[];
-  host_ns: number[];
-  kernels: number[];
-  bytes: number[];
-  /** How many paths a node stands for; 0 for a path itself. */
-  others: number[];
-  paths: number;
-}
+import type { Columns, Kind, Stretch, TreeData } from "../data/model.ts";
 
 /** What the width of a box tells. */
 export type Measure = "device" | "host" | "kernels";

@@ -1,18 +1,11 @@
 // Counters over time (views/counters.py): sums, read as rates, and levels with their extremes.
 
+import { firstAbove } from "../base/binary_search.ts";
 import { type Range, toTime } from "../base/time_scale.ts";
-import { firstAbove } from "../render/visible_rects.ts";
 import type { Bundle } from "./wire_format.ts";
 
 /** Points of a counter at most, as views/counters.py has it. */
 export const POINTS = 4096;
-
-/** A counter that the profile has: of which device, and what it counts. */
-export interface Track {
-  what: "busy" | "launches" | "copied";
-  device: number;
-  name: string;
-}
 
 /** What grows: exact at each time, a straight line in between; `value` in ns or bytes. */
 export interface Sum {

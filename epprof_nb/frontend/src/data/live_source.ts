@@ -1,11 +1,19 @@
 // Answers from Python, for what supply.ts can be asked.
 
 import type { Range } from "../base/time_scale.ts";
-import type { TreeData } from "../breakdown/tree.ts";
 import type { Talk } from "./channel.ts";
-import type { Fields, Headline, Supply, TableAsk, WindowAsk } from "./data_source.ts";
-import { Events, type EventsHeader, type SourceCell, type TableData } from "./model.ts";
-import type { Ref, Related, SpanTold, Step, Wanted, Where } from "./queries.ts";
+import type { Headline, Supply, TableAsk, WindowAsk } from "./data_source.ts";
+import {
+  Events,
+  type EventsHeader,
+  type Fields,
+  type Ref,
+  type SourceCell,
+  type Step,
+  type TableData,
+  type TreeData,
+} from "./model.ts";
+import type { Related, SpanTold, Wanted, Where } from "./queries.ts";
 import { Bundle } from "./wire_format.ts";
 
 export class Live implements Supply {

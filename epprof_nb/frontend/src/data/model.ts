@@ -1,8 +1,5 @@
 // What the viewer shows, typed: the overview of a profile and the events of a window.
 
-import type { TreeData } from "../breakdown/tree.ts";
-import type { Track } from "./counters.ts";
-import type { Step } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
 
 export type Kind = 0 | 1 | 2 | 3 | 4 | 5;
@@ -71,10 +68,58 @@ export interface EventsHeader {
   shown: Record<string, [sent: number, total: number]>;
 }
 
+/** A counter that the profile has: of which device, and what it counts. */
+export interface Track {
+  what: "busy" | "launches" | "copied";
+  device: number;
+  name: string;
+}
+
+/** As views/tree.py sends it: one value a node, parents before their children. */
+export interface TreeData {
+  names: string[];
+  parent: number[];
+  level: number[];
+  name: number[];
+  count: number[];
+  device_ns: number[];
+  self_device_ns: number[];
+  host_ns: number[];
+  kernels: number[];
+  bytes: number[];
+  /** How many paths a node stands for; 0 for a path itself. */
+  others: number[];
+  paths: number;
+}
+
 /** A number of the summary that leads to what it counts. */
 export interface Count {
   what: "kernel" | "memcpy" | "memset" | "gaps" | "stray";
   text: string;
+}
+
+/** One event, wherever it is: drawn now or not. */
+export interface Ref {
+  prefix: Prefix;
+  /** Row in Python's table; in a static page the position among what it embeds. */
+  row: number;
+  name: string;
+  start: number;
+  dur: number;
+  /** Lane and row of the lane it is drawn in; level -1 is the lane's foot, lane -1 nowhere. */
+  lane: number;
+  level: number;
+}
+
+/** How many events a selection has, where they lie, and the one that was asked for. */
+export interface Step {
+  count: number;
+  start: number | null;
+  end: number | null;
+  number: number | null;
+  event: Ref | null;
+  /** Whether some were counted with rectangles that stand for several events. */
+  about?: boolean;
 }
 
 export interface Overview extends EventsHeader {
@@ -103,6 +148,28 @@ export interface Overview extends EventsHeader {
   tables: Record<string, TableData>;
   tree: TreeData;
   source: SourceCell[];
+}
+
+/** Columns of events, as an EventSet has them; whoever has such columns can have them drawn. */
+export interface Columns {
+  readonly prefix: Prefix;
+  readonly start: Float64Array;
+  readonly dur: Float64Array;
+  /** Latest end among the event and those before it in its stretch. */
+  readonly reach: Float64Array;
+  readonly kind: Float64Array | undefined;
+  readonly members?: Float64Array | undefined;
+  readonly cover?: Float64Array | undefined;
+  name(column: string, event: number): string;
+  /** The names that events [first, end) have, each once. */
+  names?(first: number, end: number): string[];
+}
+
+/** Events [first, end) of a table, in start order: those of one row. */
+export interface Stretch {
+  readonly set: Columns;
+  readonly first: number;
+  readonly end: number;
 }
 
 /** A stretch of events of one lane and row, in start order; row -1 is the lane's foot. */
@@ -215,6 +282,23 @@ export class EventSet {
       .map((name) => name.slice(lead.length));
   }
 }
+
+export interface Hit {
+  set: EventSet;
+  event: number;
+}
+
+/** Which events are lit while a selection stands: one value an event, by table. */
+export interface Lit {
+  op: Uint8Array;
+  api: Uint8Array;
+  act: Uint8Array;
+  /** The one event that was clicked. */
+  chosen: { prefix: Prefix; event: number } | null;
+}
+
+/** An event's fields as the DataFrame has them: column to number or text, missing ones left out. */
+export type Fields = Record<string, Cell | bigint>;
 
 /** The three tables of one bundle. */
 export class Events {

@@ -2,21 +2,7 @@
 // and views/related.py.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Hit } from "../timeline/hit.ts";
-import type { Cell, EventSet, Events, Prefix } from "./model.ts";
-
-/** One event, wherever it is: drawn now or not. */
-export interface Ref {
-  prefix: Prefix;
-  /** Row in Python's table; in a static page the position among what it embeds. */
-  row: number;
-  name: string;
-  start: number;
-  dur: number;
-  /** Lane and row of the lane it is drawn in; level -1 is the lane's foot, lane -1 nowhere. */
-  lane: number;
-  level: number;
-}
+import type { Cell, EventSet, Events, Fields, Hit, Prefix, Ref } from "./model.ts";
 
 export type Wanted =
   | { what: "event"; prefix: Prefix; row: number }
@@ -24,17 +10,6 @@ export type Wanted =
   | { what: "search"; pattern: string }
   /** Rows that Python was given as a DataFrame. */
   | { what: "rows"; number?: number };
-
-/** How many events a selection has, where they lie, and the one that was asked for. */
-export interface Step {
-  count: number;
-  start: number | null;
-  end: number | null;
-  number: number | null;
-  event: Ref | null;
-  /** Whether some were counted with rectangles that stand for several events. */
-  about?: boolean;
-}
 
 /** Which event to step to: by number from 0 (it goes round), or the first one from a time on. */
 export type Where = { number: number } | { at: number } | Record<string, never>;
@@ -111,4 +86,14 @@ export function hitOf(
 /** How many events a rectangle stands for. */
 export function membersOf(set: EventSet, event: number): number {
   return set.members?.[event] ?? 1;
+}
+
+/** What of an event was sent with it. */
+export function fieldsOf(set: EventSet, event: number): Fields {
+  const fields: Fields = {};
+  for (const column of set.columns()) {
+    const value = set.named(column) ? set.name(column, event) : set.number(column, event);
+    if (value !== undefined && value !== "") fields[column] = value;
+  }
+  return fields;
 }

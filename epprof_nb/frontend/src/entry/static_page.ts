@@ -2,7 +2,7 @@
 // In a notebook the page is a sandboxed frame: the theme comes by message, the height goes by one.
 
 import { mount } from "../app/viewer.ts";
-import { Embedded } from "../data/data_source.ts";
+import { Embedded } from "../data/embedded_source.ts";
 import type { Overview } from "../data/model.ts";
 import { Bundle, fromBase64, inflate } from "../data/wire_format.ts";
 import type { Theme } from "../render/theme.ts";

@@ -1,6 +1,7 @@
 // What draws events as rectangles, and nothing else: by WebGL2 or by Canvas2D.
 
-import type { Band, Frame, RendererName, Stretch } from "./renderer.ts";
+import type { Stretch } from "../data/model.ts";
+import type { Band, Frame, RendererName } from "./renderer.ts";
 
 export interface Row {
   slice: Stretch;

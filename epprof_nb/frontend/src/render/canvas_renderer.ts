@@ -1,5 +1,6 @@
 // The renderer: one 2D canvas, on which something else may draw the events.
 
+import type { Stretch } from "../data/model.ts";
 import { WebglBars } from "../webgl.ts";
 import { openDevice } from "../webgl_device.ts";
 import type { Bars, Row } from "./backend.ts";
@@ -14,7 +15,6 @@ import type {
   RendererName,
   RendererOptions,
   SpanStyle,
-  Stretch,
 } from "./renderer.ts";
 import { moreContrast } from "./theme.ts";
 

@@ -1,12 +1,12 @@
 // Text on events, and the outline of the chosen one: drawn on the 2D canvas whatever draws events.
 
 import { toPixel } from "../base/time_scale.ts";
-import type { Kind } from "../data/model.ts";
+import type { Kind, Stretch } from "../data/model.ts";
+import { visible } from "../data/visible_events.ts";
 import { cut } from "./elide.ts";
 import { COPY, GAP, shape } from "./event_style.ts";
-import type { Band, Frame, Stretch } from "./renderer.ts";
+import type { Band, Frame } from "./renderer.ts";
 import type { Palette } from "./theme.ts";
-import { visible } from "./visible_rects.ts";
 import { wide } from "./wide_events.ts";
 
 export const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";

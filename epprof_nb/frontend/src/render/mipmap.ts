@@ -3,8 +3,8 @@
 // A level serves an octave of zooms and all windows, so most frames find theirs made, hold still
 // while they move, and draw a few rectangles a pixel however many events there are.
 
+import type { Columns, Stretch } from "../data/model.ts";
 import { covered } from "./event_style.ts";
-import type { Columns, Stretch } from "./renderer.ts";
 
 /** Levels kept of a row: the one shown, and its neighbours in a zoom that goes to and fro. */
 const KEPT = 3;

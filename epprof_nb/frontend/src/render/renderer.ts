@@ -2,46 +2,14 @@
 // Calls between begin() and end() draw in their order, later ones on top.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Prefix } from "../data/model.ts";
-import { Painter } from "./canvas_renderer.ts";
+import type { Lit, Stretch } from "../data/model.ts";
 import type { Palette } from "./theme.ts";
-
-/** Columns of events, as an EventSet has them; whoever has such columns can have them drawn. */
-export interface Columns {
-  readonly prefix: Prefix;
-  readonly start: Float64Array;
-  readonly dur: Float64Array;
-  /** Latest end among the event and those before it in its stretch. */
-  readonly reach: Float64Array;
-  readonly kind: Float64Array | undefined;
-  readonly members?: Float64Array | undefined;
-  readonly cover?: Float64Array | undefined;
-  name(column: string, event: number): string;
-  /** The names that events [first, end) have, each once. */
-  names?(first: number, end: number): string[];
-}
-
-/** Events [first, end) of a table, in start order: those of one row. */
-export interface Stretch {
-  readonly set: Columns;
-  readonly first: number;
-  readonly end: number;
-}
 
 /** Where a row lies and how its events look. */
 export interface Band {
   y: number;
   height: number;
   look: "op" | "api" | "activity" | "foot";
-}
-
-/** Which events are lit while a selection stands: one value an event, by table. */
-export interface Lit {
-  op: Uint8Array;
-  api: Uint8Array;
-  act: Uint8Array;
-  /** The one event that was clicked. */
-  chosen: { prefix: Prefix; event: number } | null;
 }
 
 export interface Frame {
@@ -84,9 +52,4 @@ export interface Renderer {
 export interface RendererOptions {
   /** Asked to draw again where what was drawn is gone or can be had better. */
   redraw: () => void;
-}
-
-/** A renderer that draws on `canvas`; see painter.ts for how it picks what draws the events. */
-export function createRenderer(canvas: HTMLCanvasElement, options: RendererOptions): Renderer {
-  return new Painter(canvas, options);
 }

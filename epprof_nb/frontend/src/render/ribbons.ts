@@ -52,10 +52,3 @@ export function bundled(lines: readonly Line[]): { lines: Line[]; ribbons: Ribbo
     ribbons: all.filter((one) => !narrow(one)),
   };
 }
-
-/** At most so many of some things, evenly spread. */
-export function thinned<T>(all: readonly T[], most: number): T[] {
-  if (all.length <= most) return [...all];
-  const step = (all.length - 1) / Math.max(most - 1, 1);
-  return Array.from({ length: most }, (_, i) => all[Math.round(i * step)]);
-}

@@ -1,8 +1,9 @@
 // From events to the rectangles worth drawing: only the window's, and of what is narrow one a pixel.
 
 import { type Range, toPixel } from "../base/time_scale.ts";
+import type { Stretch } from "../data/model.ts";
+import { visible } from "../data/visible_events.ts";
 import { covered, EDGE, opacity, toned } from "./event_style.ts";
-import type { Stretch } from "./renderer.ts";
 
 /** Narrower events are drawn pixel by pixel: edges within a pixel would not add up otherwise. */
 const NARROW = 2;
@@ -96,29 +97,6 @@ export class Rects {
     this.tone = wider(this.tone, new Float32Array(size));
     this.kind = wider(this.kind, new Uint8Array(size));
   }
-}
-
-/** First position in [low, high) whose value is above `limit`; values must not descend. */
-export function firstAbove(values: Float64Array, limit: number, low: number, high: number): number {
-  let from = low;
-  let to = high;
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (values[middle] > limit) to = middle;
-    else from = middle + 1;
-  }
-  return from;
-}
-
-/**
- * The slice's events that may touch the window, as [first, end).
- *
- * `pixel` ns before the window count as well: a thin event is widened up to one.
- */
-export function visible(slice: Stretch, view: Range, pixel = 1): [first: number, end: number] {
-  const { set } = slice;
-  const first = firstAbove(set.reach, view.start - pixel, slice.first, slice.end);
-  return [first, firstAbove(set.start, view.end, first, slice.end)];
 }
 
 /**

@@ -7,19 +7,8 @@ import type { Range } from "../base/time_scale.ts";
 import type { Supply } from "../data/data_source.ts";
 import { chosenOf, lightOf } from "../data/embedded/selection.ts";
 import { shownNote } from "../data/lod_note.ts";
-import type { Events } from "../data/model.ts";
-import {
-  hitOf,
-  type Ref,
-  type Related,
-  rangeOf,
-  refOf,
-  type Step,
-  sameRef,
-  type Wanted,
-} from "../data/queries.ts";
-import type { Lit } from "../render/renderer.ts";
-import type { Hit } from "../timeline/hit.ts";
+import type { Events, Hit, Lit, Ref, Step } from "../data/model.ts";
+import { hitOf, type Related, rangeOf, refOf, sameRef, type Wanted } from "../data/queries.ts";
 import { heading, panel } from "./event_details.ts";
 
 const HINT =

@@ -3,9 +3,8 @@
 import { copy } from "../base/clipboard.ts";
 import { h } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
-import { type Fields, fieldsOf } from "../data/data_source.ts";
-import { membersOf, type Ref, type Related, refOf, sameRef } from "../data/queries.ts";
-import type { Hit } from "../timeline/hit.ts";
+import type { Fields, Hit, Ref } from "../data/model.ts";
+import { fieldsOf, membersOf, type Related, refOf, sameRef } from "../data/queries.ts";
 import { type Field, type Group, groups } from "./event_fields.ts";
 
 const COPIED_MS = 900;

@@ -1,8 +1,7 @@
 // The fields of an event in groups that a reader looks for: what, when, where, launch, memory.
 
 import { count, duration, moment, size } from "../base/format.ts";
-import type { Fields } from "../data/data_source.ts";
-import type { Ref } from "../data/queries.ts";
+import type { Fields, Ref } from "../data/model.ts";
 
 export interface Field {
   label: string;

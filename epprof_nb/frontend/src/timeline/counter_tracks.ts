@@ -12,9 +12,9 @@ import {
   rates,
   type Sum,
   sum,
-  type Track,
   utilisation,
 } from "../data/counters.ts";
+import type { Track } from "../data/model.ts";
 import type { Bundle } from "../data/wire_format.ts";
 import type { Renderer } from "../render/renderer.ts";
 import type { Palette } from "../render/theme.ts";

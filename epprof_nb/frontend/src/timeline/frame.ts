@@ -1,7 +1,8 @@
 // One frame of the timeline, drawn from its geometry.
 
 import { ticks } from "../base/time_scale.ts";
-import type { Lit, Renderer } from "../render/renderer.ts";
+import type { Lit } from "../data/model.ts";
+import type { Renderer } from "../render/renderer.ts";
 import type { Corner } from "./corner.ts";
 import type { Tracks } from "./counter_tracks.ts";
 import type { Geometry } from "./geometry.ts";

@@ -1,10 +1,9 @@
 // Where things lie on the canvas in one frame: time to pixels, events to boxes.
 
 import { type Range, toPixel, toTime } from "../base/time_scale.ts";
-import type { Slice } from "../data/model.ts";
+import type { Hit, Slice } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
 import type { Palette } from "../render/theme.ts";
-import type { Hit } from "./hit.ts";
 import { type PlacedLane, rowAt, slicesAt } from "./lanes.ts";
 
 export interface Box {

@@ -1,13 +1,8 @@
 // Which event lies under the pointer.
 
 import { type Range, toTime } from "../base/time_scale.ts";
-import type { EventSet, Slice } from "../data/model.ts";
-import { visible } from "../render/visible_rects.ts";
-
-export interface Hit {
-  set: EventSet;
-  event: number;
-}
+import type { Hit, Slice } from "../data/model.ts";
+import { visible } from "../data/visible_events.ts";
 
 /** Pixels beside an event that still count as on it: one-pixel events must be reachable. */
 const SLACK = 3;

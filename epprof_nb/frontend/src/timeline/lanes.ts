@@ -1,7 +1,6 @@
 // The rows of the timeline from top to bottom, given what is folded and what is pinned.
 
-import type { Track } from "../data/counters.ts";
-import type { Events, Lane, Slice } from "../data/model.ts";
+import type { Events, Lane, Slice, Track } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
 import type { Arrangement } from "./lane_state.ts";
 

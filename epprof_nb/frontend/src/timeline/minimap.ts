@@ -3,7 +3,7 @@
 import { h } from "../base/dom.ts";
 import { duration } from "../base/format.ts";
 import { type Range, toPixel, toTime } from "../base/time_scale.ts";
-import type { Viewport } from "./viewport.ts";
+import type { Viewport } from "../base/viewport.ts";
 
 export const MINIMAP = 20;
 /** The handle is never drawn narrower, however deep the zoom. */

@@ -1,6 +1,6 @@
 // How far the lanes are to be scrolled for an event to come into sight.
 
-import type { Ref } from "../data/queries.ts";
+import type { Ref } from "../data/model.ts";
 import type { Geometry } from "./geometry.ts";
 import { bandOf } from "./overlays/flows.ts";
 

@@ -3,11 +3,13 @@
 import { Frames } from "../base/animation_frame.ts";
 import { h } from "../base/dom.ts";
 import { type Range, toward } from "../base/time_scale.ts";
+import { Viewport } from "../base/viewport.ts";
 import { Recount } from "../data/counter_loader.ts";
 import type { Supply } from "../data/data_source.ts";
-import type { Events, Overview } from "../data/model.ts";
-import { type Ref, rangeOf } from "../data/queries.ts";
-import { createRenderer, type Renderer } from "../render/renderer.ts";
+import type { Events, Overview, Ref } from "../data/model.ts";
+import { rangeOf } from "../data/queries.ts";
+import { createRenderer } from "../render/create_renderer.ts";
+import type { Renderer } from "../render/renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Chosen } from "../selection/controller.ts";
 import { Corner } from "./corner.ts";
@@ -31,7 +33,6 @@ import { Layout } from "./row_layout.ts";
 import { Stage } from "./scroll_area.ts";
 import { toScroll } from "./scroll_into_view.ts";
 import { Status } from "./status_line.ts";
-import { Viewport } from "./viewport.ts";
 import { Loading } from "./window_loader.ts";
 
 export interface TimelineOptions {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { wantedOfNode } from "../../src/breakdown/row_selection.ts";
-import { Placed, Tree, type TreeData } from "../../src/breakdown/tree.ts";
+import { Placed, Tree } from "../../src/breakdown/tree.ts";
+import type { TreeData } from "../../src/data/model.ts";
 
 /** session > (a > (gemm, copy), b > gemm), and what stands for three more below b. */
 const DATA: TreeData = {

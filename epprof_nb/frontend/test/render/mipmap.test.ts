@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import type { Stretch } from "../../src/data/model.ts";
 import { level, merge } from "../../src/render/mipmap.ts";
-import type { Stretch } from "../../src/render/renderer.ts";
 import { columns, events } from "../helpers.ts";
 
 function row(acts: [number, number][]): Stretch {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { bundled, type Line, thinned } from "../../src/render/ribbons.ts";
+import { thinned } from "../../src/base/sampling.ts";
+import { bundled, type Line } from "../../src/render/ribbons.ts";
 
 const line = (x0: number, x1: number, y1 = 100): Line => ({ x0, y0: 10, x1, y1 });
 

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { firstAbove } from "../../src/base/binary_search.ts";
+import type { Stretch } from "../../src/data/model.ts";
+import { visible } from "../../src/data/visible_events.ts";
 import { opacity } from "../../src/render/event_style.ts";
-import type { Stretch } from "../../src/render/renderer.ts";
-import { firstAbove, Rects, rects, visible } from "../../src/render/visible_rects.ts";
+import { Rects, rects } from "../../src/render/visible_rects.ts";
 import { columns, events } from "../helpers.ts";
 
 const view = { start: 0, end: 1000 };

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Track } from "../../src/data/counters.ts";
-import type { Lane } from "../../src/data/model.ts";
+import type { Lane, Track } from "../../src/data/model.ts";
 import { Arrangement } from "../../src/timeline/lane_state.ts";
 import { place, rowAt, rows, slicesAt, total } from "../../src/timeline/lanes.ts";
 import { events } from "../helpers.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { History } from "../../src/base/history.ts";
 import { ticks } from "../../src/base/time_scale.ts";
-import { History } from "../../src/timeline/history.ts";
 import { named } from "../../src/timeline/input/help_dialog.ts";
 import { Pinch } from "../../src/timeline/input/pinch.ts";
 import { type Command, Keys, keyName } from "../../src/timeline/input/shortcuts.ts";

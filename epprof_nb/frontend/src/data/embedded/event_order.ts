@@ -1,7 +1,7 @@
 // Selected events one after another in the order of time, among what the page embeds.
 
-import type { Events } from "../model.ts";
-import { membersOf, type Ref, refOf, type Step, type Wanted, type Where } from "../queries.ts";
+import type { Events, Ref, Step } from "../model.ts";
+import { membersOf, refOf, type Wanted, type Where } from "../queries.ts";
 import { found } from "./selection.ts";
 
 /** The events of one selection, found once. */

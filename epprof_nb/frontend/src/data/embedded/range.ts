@@ -1,10 +1,10 @@
 // The breakdown of a span from what the page embeds; Python's views/span.py is exact for a live one.
 
 import type { Range } from "../../base/time_scale.ts";
-import { visible } from "../../render/visible_rects.ts";
 import { sum, utilisation } from "../counters.ts";
 import type { Events, Overview } from "../model.ts";
 import type { Counted, SpanTold } from "../queries.ts";
+import { visible } from "../visible_events.ts";
 import type { Bundle } from "../wire_format.ts";
 
 const KERNEL = 1;

@@ -1,10 +1,9 @@
 // What one event has to do with others, as far as the page embeds it; Python's views/related.py
 // answers the same for a live view.
 
-import { thinned } from "../../render/ribbons.ts";
-import type { Hit } from "../../timeline/hit.ts";
-import type { EventSet, Events, Overview, Slice } from "../model.ts";
-import { membersOf, type Ref, type Related, refOf } from "../queries.ts";
+import { thinned } from "../../base/sampling.ts";
+import type { EventSet, Events, Hit, Overview, Ref, Slice } from "../model.ts";
+import { membersOf, type Related, refOf } from "../queries.ts";
 
 const FIRST_WAIT = 4;
 /** Lines that are kept at most; those drawn are fewer. */

@@ -1,9 +1,8 @@
 // Which of the drawn events a selection lights: an op's subtree and what it launched, a kernel with
 // its launch and its ops, whatever matches a search.
 
-import type { Lit } from "../../render/renderer.ts";
-import type { Cell, EventSet, Events, Prefix } from "../model.ts";
-import { hitOf, type Ref, type Wanted } from "../queries.ts";
+import type { Cell, EventSet, Events, Lit, Prefix, Ref } from "../model.ts";
+import { hitOf, type Wanted } from "../queries.ts";
 import { matches } from "./pattern.ts";
 
 export type Rows = Partial<Record<Prefix, number[]>>;

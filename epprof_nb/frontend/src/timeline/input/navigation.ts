@@ -1,8 +1,10 @@
 // The keys that move through the timeline and arrange its lanes, and what the pointer does.
 
-import type { Timeline } from "../timeline.ts";
+import type { Viewport } from "../../base/viewport.ts";
+import type { Chosen } from "../../selection/controller.ts";
+import type { Arrangement } from "../lane_state.ts";
 import { openHelp } from "./help_dialog.ts";
-import type { Command, Gesture } from "./shortcuts.ts";
+import type { Command, Gesture, Keys } from "./shortcuts.ts";
 
 const ZOOM = 1.35;
 const PAN = 0.12;
@@ -24,7 +26,19 @@ export const GESTURES: Gesture[] = [
   { group: "Measure", gesture: "M and drag", help: "Measure from edge to edge" },
 ];
 
-export function moves(timeline: Timeline): Command[] {
+/** The parts of the timeline that the keys act on. */
+export interface Navigable {
+  readonly element: HTMLElement;
+  readonly viewport: Viewport;
+  readonly chosen: Chosen;
+  readonly arrangement: Arrangement;
+  readonly keys: Keys;
+  scroll(pixels: number): void;
+  foldable(): string[];
+  laneInMind(): string | null;
+}
+
+export function moves(timeline: Navigable): Command[] {
   const { viewport, chosen, arrangement } = timeline;
   const pan = (share: number): void => viewport.nudge(viewport.width * share);
   const command = (keys: string[], group: string, help: string, run: () => unknown): Command => ({

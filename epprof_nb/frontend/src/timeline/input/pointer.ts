@@ -2,13 +2,13 @@
 
 import type { Range } from "../../base/time_scale.ts";
 import { Tip } from "../../base/tooltip.ts";
-import type { Fields } from "../../data/data_source.ts";
-import { type Ref, refOf } from "../../data/queries.ts";
+import type { Viewport } from "../../base/viewport.ts";
+import type { Fields, Hit, Ref } from "../../data/model.ts";
+import { refOf } from "../../data/queries.ts";
 import { tooltip } from "../../selection/event_details.ts";
 import type { Geometry } from "../geometry.ts";
-import { type Hit, hit } from "../hit.ts";
+import { hit } from "../hit.ts";
 import type { Overlays, PointerAt, Zone } from "../overlays/overlay.ts";
-import type { Viewport } from "../viewport.ts";
 import type { Gestures } from "./gestures.ts";
 
 /** How long the pointer rests on an event before more is asked about it. */

@@ -2,9 +2,9 @@
 
 import { duration } from "../../base/format.ts";
 import type { Range } from "../../base/time_scale.ts";
+import type { Viewport } from "../../base/viewport.ts";
 import type { Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
-import type { Viewport } from "../viewport.ts";
 import type { Drag, Overlay, PointerAt } from "./overlay.ts";
 
 export class BoxZoom implements Overlay {

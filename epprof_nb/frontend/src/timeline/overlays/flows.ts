@@ -1,8 +1,8 @@
 // Flow lines: from the API calls or ops that launched to what ran on the device.
 
-import type { Ref } from "../../data/queries.ts";
+import { thinned } from "../../base/sampling.ts";
+import type { Ref } from "../../data/model.ts";
 import type { Place, Renderer } from "../../render/renderer.ts";
-import { thinned } from "../../render/ribbons.ts";
 import type { Geometry } from "../geometry.ts";
 import type { PlacedLane } from "../lanes.ts";
 import type { Overlay } from "./overlay.ts";

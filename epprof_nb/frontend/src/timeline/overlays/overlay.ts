@@ -1,8 +1,8 @@
 // How other modules draw on the timeline and take part in its gestures.
 
+import type { Hit } from "../../data/model.ts";
 import type { Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
-import type { Hit } from "../hit.ts";
 
 /** Where on the canvas something lies. `ruler` is on top, then `tracks`, then `lanes`. */
 export type Zone = "ruler" | "tracks" | "lanes";

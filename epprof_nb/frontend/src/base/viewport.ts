@@ -1,7 +1,7 @@
 // The window of time that is looked at: zoom, pan, glide, and the way back.
 
-import { around, clamp, pan, type Range, zoom } from "../base/time_scale.ts";
 import { History } from "./history.ts";
+import { around, clamp, pan, type Range, zoom } from "./time_scale.ts";
 
 const GLIDE_MS = 180;
 /** A window that stood still this long is one to come back to. */

@@ -1,6 +1,6 @@
 // The windows that were looked at: back and forward, as in a browser.
 
-import type { Range } from "../base/time_scale.ts";
+import type { Range } from "./time_scale.ts";
 
 const MOST = 200;
 
