@@ -2,7 +2,7 @@
 
 import { h } from "../base/dom.ts";
 import { position } from "../base/format.ts";
-import type { Supply } from "../data/data_source.ts";
+import type { DataSource } from "../data/data_source.ts";
 import type { Wanted } from "../data/queries.ts";
 import type { Chosen } from "../selection/controller.ts";
 
@@ -24,7 +24,7 @@ export class SearchBar {
 
   constructor(
     private readonly chosen: Chosen,
-    private readonly supply: Supply,
+    private readonly source: DataSource,
     /** The time from which on the first match is looked for. */
     private readonly from: () => number,
     private readonly left: () => void,
@@ -84,7 +84,7 @@ export class SearchBar {
     }
     const wanted: Wanted = { what: "search", pattern };
     try {
-      const step = await this.supply.step(wanted, {});
+      const step = await this.source.step(wanted, {});
       if (this.#asked !== pattern) return false;
       this.#tell(step.count ? `${position(null, step.count, step.about)} found` : "none");
       if (step.count) await this.chosen.want(wanted, "matches", false);

@@ -19,7 +19,7 @@ export interface Linked {
 
 /** Adds search and span selection to a timeline. */
 export function link(timeline: Timeline): Linked {
-  const { chosen, overview, supply, viewport } = timeline;
+  const { chosen, overview, source, viewport } = timeline;
   const span = new SpanMark(
     viewport.whole,
     () => timeline.geometry,
@@ -29,7 +29,7 @@ export function link(timeline: Timeline): Linked {
       timeline.draw();
     },
   );
-  const told = new SpanPanel(supply, overview.summary.device_word, {
+  const told = new SpanPanel(source, overview.summary.device_word, {
     zoom: (range) => viewport.show(range),
     clear: () => span.set(null),
     light: (by, name) => void chosen.want(wantedBy(by, name), name, false),
@@ -38,7 +38,7 @@ export function link(timeline: Timeline): Linked {
 
   const search = new SearchBar(
     chosen,
-    supply,
+    source,
     () => viewport.view.start,
     () => timeline.element.focus(),
   );
@@ -81,7 +81,7 @@ export function link(timeline: Timeline): Linked {
     },
   );
 
-  supply.onSelect((wanted) => {
+  source.onSelect((wanted) => {
     if (wanted) void chosen.want(wanted, "rows of a DataFrame");
     else chosen.clear();
   });

@@ -4,12 +4,12 @@ import { h } from "../base/dom.ts";
 import type { Range } from "../base/time_scale.ts";
 import { Breakdown } from "../breakdown/breakdown.ts";
 import { wantedOf, wantedOfNode } from "../breakdown/row_selection.ts";
-import type { Supply } from "../data/data_source.ts";
+import type { DataSource } from "../data/data_source.ts";
 import { Events, type LineTotals, type Overview } from "../data/model.ts";
 import type { Wanted } from "../data/queries.ts";
 import type { Bundle } from "../data/wire_format.ts";
 import type { Theme } from "../render/theme.ts";
-import { source } from "../source/source.ts";
+import { sourceView } from "../source/source.ts";
 import { Timeline } from "../timeline/timeline.ts";
 import { header } from "./header.ts";
 import { toCounted } from "./summary_links.ts";
@@ -44,18 +44,18 @@ let viewers = 0;
 export function mount(
   root: HTMLElement,
   bundle: Bundle<Overview>,
-  supply: Supply,
+  source: DataSource,
   options: ViewerOptions,
 ): Viewer {
   const overview = bundle.header;
-  const timeline = new Timeline(overview, new Events(bundle), supply, options);
+  const timeline = new Timeline(overview, new Events(bundle), source, options);
   const linked = link(timeline);
 
   const go = (stretch: Range): void => {
     show("timeline");
     timeline.viewport.show(stretch);
   };
-  const breakdown = new Breakdown(overview.breakdowns, supply, {
+  const breakdown = new Breakdown(overview.breakdowns, source, {
     row(by, row) {
       show("timeline");
       const name = String(row.name ?? row.source ?? row.op_type ?? `by ${by}`);
@@ -105,7 +105,7 @@ export function mount(
 
   async function openSource(): Promise<void> {
     try {
-      panels.source.replaceChildren(source(await supply.source(), light));
+      panels.source.replaceChildren(sourceView(await source.sourceCode(), light));
     } catch (error) {
       panels.source.replaceChildren(h("p", { class: "ep-warn" }, `No source: ${error}`));
     }
@@ -135,7 +135,7 @@ export function mount(
     const wait = h("span", { class: "ep-faint" }, "adding up …");
     head.querySelector(".ep-summary")?.append(wait);
     try {
-      Object.assign(overview, await supply.headline());
+      Object.assign(overview, await source.headline());
       const old = head;
       head = headed();
       old.replaceWith(head);
@@ -153,7 +153,7 @@ export function mount(
   const [tab, by] = options.tab.split(":");
   if (by) breakdown.opens(by);
   show(TABS.find((name) => name === tab) ?? "timeline");
-  if (supply.live) void openHeadline();
+  if (source.live) void openHeadline();
   return {
     destroy() {
       timeline.destroy();

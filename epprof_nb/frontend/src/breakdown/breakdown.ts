@@ -1,7 +1,7 @@
 // The breakdown: tables or the tree, with one filter for both.
 
 import { h } from "../base/dom.ts";
-import type { Supply } from "../data/data_source.ts";
+import type { DataSource } from "../data/data_source.ts";
 import type { Cell } from "../data/model.ts";
 import type { Theme } from "../render/theme.ts";
 import { Icicle } from "./icicle.ts";
@@ -38,12 +38,12 @@ export class Breakdown {
 
   constructor(
     private readonly offered: string[],
-    private readonly supply: Supply,
+    private readonly source: DataSource,
     private readonly choice: Choice,
   ) {
     this.#first = offered[0] ?? "op";
     const say = (text: string): void => this.#said.replaceChildren(text);
-    this.#tables = new Tables(supply, (by, row) => choice.row(by, row), say);
+    this.#tables = new Tables(source, (by, row) => choice.row(by, row), say);
     for (const by of [...offered, "tree"]) {
       const text = by === "tree" ? "tree" : `by ${NAMES[by] ?? by}`;
       const button = h("button", { type: "button", "data-by": by }, text);
@@ -110,7 +110,7 @@ export class Breakdown {
 
   async #tree(): Promise<Icicle> {
     this.#icicle ??= new Icicle(
-      new Tree(await this.supply.tree()),
+      new Tree(await this.source.tree()),
       (name, level) => this.choice.node(name, level),
       (text) => this.#said.replaceChildren(text),
     );

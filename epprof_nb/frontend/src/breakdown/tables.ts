@@ -3,7 +3,7 @@
 import { copy } from "../base/clipboard.ts";
 import { h } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
-import type { Supply } from "../data/data_source.ts";
+import type { DataSource } from "../data/data_source.ts";
 import type { Cell, TableData } from "../data/model.ts";
 import { type Column, fitting, label, lettersIn, subject, telling } from "./column_specs.ts";
 import { csv, markdown, python } from "./export.ts";
@@ -39,7 +39,7 @@ export class Tables {
   #asked = 0;
 
   constructor(
-    private readonly supply: Supply,
+    private readonly source: DataSource,
     private readonly choose: (by: string, row: Record<string, Cell>) => void,
     private readonly said: (text: string) => void,
   ) {
@@ -94,12 +94,12 @@ export class Tables {
     try {
       let table = this.#tables.get(by);
       if (!table) {
-        table = await this.supply.table(by);
+        table = await this.source.table(by);
         this.#tables.set(by, table);
       }
-      if (this.supply.live && embedded(table) < table.rows) {
+      if (this.source.live && embedded(table) < table.rows) {
         const pattern = this.#pattern;
-        table = await this.supply.table(by, { ...this.#sort, pattern, sort: this.#sort.column });
+        table = await this.source.table(by, { ...this.#sort, pattern, sort: this.#sort.column });
       }
       if (asked !== this.#asked) return;
       this.#table = table;

@@ -2,7 +2,7 @@
 
 import type { Range } from "../base/time_scale.ts";
 import { POINTS } from "./counters.ts";
-import type { Supply } from "./data_source.ts";
+import type { DataSource } from "./data_source.ts";
 import type { Bundle } from "./wire_format.ts";
 
 const SETTLE_MS = 100;
@@ -15,14 +15,14 @@ export class Recount {
   #have: Range | null = null;
 
   constructor(
-    private readonly supply: Supply,
+    private readonly source: DataSource,
     private readonly whole: Range,
     private readonly counted: (bundle: Bundle<object>, window: Range) => void,
   ) {}
 
   want(view: Range, width: number): void {
     clearTimeout(this.#settle);
-    if (!this.supply.live || !coarse(this.whole, view, width)) return;
+    if (!this.source.live || !coarse(this.whole, view, width)) return;
     if (this.#have && !coarse(this.#have, view, width) && holds(this.#have, view)) return;
     this.#settle = setTimeout(() => void this.#ask(view), SETTLE_MS);
   }
@@ -37,7 +37,7 @@ export class Recount {
     const more = (end - start) * MARGIN;
     const window = { start: start - more, end: end + more };
     try {
-      const bundle = await this.supply.counters(window);
+      const bundle = await this.source.counters(window);
       // A later window may have been asked for meanwhile.
       if (number !== this.#request) return;
       this.#have = window;

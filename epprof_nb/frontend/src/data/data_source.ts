@@ -16,14 +16,14 @@ import type { Related, SpanTold, Wanted, Where } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
 
 /** A window to draw: its time, its width in pixels, and the lanes in view as [first, end). */
-export interface WindowAsk {
+export interface WindowRequest {
   view: Range;
   width: number;
   lanes: [first: number, end: number] | null;
 }
 
 /** What of a breakdown is wanted: Python sorts and filters all of its rows. */
-export interface TableAsk {
+export interface TableRequest {
   sort: string;
   descending: boolean;
   pattern: string;
@@ -32,11 +32,11 @@ export interface TableAsk {
 /** What of the overview is known only when every event was looked at. */
 export type Headline = Pick<Overview, "summary" | "findings" | "gaps">;
 
-export interface Supply {
+export interface DataSource {
   /** Whether Python answers: what was not sent at first can still be had. */
   readonly live: boolean;
   /** The events of a window; null where none better than those embedded are to be had. */
-  window(ask: WindowAsk): Promise<Events | null>;
+  window(ask: WindowRequest): Promise<Events | null>;
   /** The line of numbers on top, and what it counts. */
   headline(): Promise<Headline>;
   /** The columns of the overview's counters; where Python answers, also of a window alone. */
@@ -48,9 +48,9 @@ export interface Supply {
   step(wanted: Wanted, where: Where): Promise<Step>;
   span(span: Range): Promise<SpanTold>;
   /** A breakdown; where Python answers and `asked` is given, sorted and filtered by it. */
-  table(by: string, asked?: TableAsk): Promise<TableData>;
+  table(by: string, asked?: TableRequest): Promise<TableData>;
   tree(): Promise<TreeData>;
-  source(): Promise<SourceCell[]>;
+  sourceCode(): Promise<SourceCell[]>;
   /** Tells what is selected, for `widget.selection`; windows asked for from now on light it. */
   selected(wanted: Wanted | null, span: Range | null): void;
   /** Calls back when Python selects. */

@@ -1,7 +1,7 @@
 // Data source of a static page: it answers from what the page embeds.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Headline, Supply } from "./data_source.ts";
+import type { DataSource, Headline } from "./data_source.ts";
 import { Walk } from "./embedded/event_order.ts";
 import { breakdown } from "./embedded/range.ts";
 import { related } from "./embedded/related.ts";
@@ -26,7 +26,7 @@ import {
 import type { Bundle } from "./wire_format.ts";
 
 /** Answers from what the page embeds. */
-export class Embedded implements Supply {
+export class EmbeddedSource implements DataSource {
   readonly live = false;
 
   readonly #events: Events;
@@ -78,7 +78,7 @@ export class Embedded implements Supply {
     return this.bundle.header.tree;
   }
 
-  async source(): Promise<SourceCell[]> {
+  async sourceCode(): Promise<SourceCell[]> {
     return this.bundle.header.source;
   }
 

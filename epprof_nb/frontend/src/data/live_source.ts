@@ -1,8 +1,8 @@
-// Answers from Python, for what supply.ts can be asked.
+// Answers from Python, for what data_source.ts can be asked.
 
 import type { Range } from "../base/time_scale.ts";
 import type { Talk } from "./channel.ts";
-import type { Headline, Supply, TableAsk, WindowAsk } from "./data_source.ts";
+import type { DataSource, Headline, TableRequest, WindowRequest } from "./data_source.ts";
 import {
   Events,
   type EventsHeader,
@@ -16,14 +16,14 @@ import {
 import type { Related, SpanTold, Wanted, Where } from "./queries.ts";
 import { Bundle } from "./wire_format.ts";
 
-export class Live implements Supply {
+export class LiveSource implements DataSource {
   readonly live = true;
 
   #wanted: Wanted | null = null;
 
   constructor(private readonly talk: Talk) {}
 
-  async window({ view, width, lanes }: WindowAsk): Promise<Events | null> {
+  async window({ view, width, lanes }: WindowRequest): Promise<Events | null> {
     const selection = this.#wanted;
     const { bytes } = await this.talk.ask({
       type: "window",
@@ -73,7 +73,7 @@ export class Live implements Supply {
     return content.span as SpanTold;
   }
 
-  async table(by: string, asked?: TableAsk): Promise<TableData> {
+  async table(by: string, asked?: TableRequest): Promise<TableData> {
     return (await this.talk.ask({ type: "table", by, ...asked })).content.table as TableData;
   }
 
@@ -81,7 +81,7 @@ export class Live implements Supply {
     return (await this.talk.ask({ type: "tree" })).content.tree as TreeData;
   }
 
-  async source(): Promise<SourceCell[]> {
+  async sourceCode(): Promise<SourceCell[]> {
     return (await this.talk.ask({ type: "source" })).content.source as SourceCell[];
   }
 

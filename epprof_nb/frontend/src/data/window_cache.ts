@@ -2,7 +2,7 @@
 // asked. One question is on its way and one waits, the latest; so Python never lags behind.
 
 import { clamp, type Range } from "../base/time_scale.ts";
-import type { Supply } from "./data_source.ts";
+import type { DataSource } from "./data_source.ts";
 import type { Events } from "./model.ts";
 
 /** So much of a window more is asked for on both sides: a small move needs no answer. */
@@ -45,7 +45,7 @@ export class Loader {
   #ended = false;
 
   constructor(
-    private readonly supply: Supply,
+    private readonly source: DataSource,
     private readonly whole: Range,
     private readonly loaded: (events: Events, sent: Range) => void,
     private readonly say: (text: string) => void,
@@ -106,7 +106,7 @@ export class Loader {
     let events: Events | null = null;
     let trouble = "";
     try {
-      events = await this.supply.window(wider(want, this.whole));
+      events = await this.source.window(wider(want, this.whole));
     } catch (error) {
       trouble = error instanceof Error ? error.message : String(error);
     }

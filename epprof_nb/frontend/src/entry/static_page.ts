@@ -2,7 +2,7 @@
 // In a notebook the page is a sandboxed frame: the theme comes by message, the height goes by one.
 
 import { mount } from "../app/viewer.ts";
-import { Embedded } from "../data/embedded_source.ts";
+import { EmbeddedSource } from "../data/embedded_source.ts";
 import type { Overview } from "../data/model.ts";
 import { Bundle, fromBase64, inflate } from "../data/wire_format.ts";
 import type { Theme } from "../render/theme.ts";
@@ -17,7 +17,7 @@ async function start(): Promise<void> {
   const bytes = await inflate(fromBase64(payload));
   const framed = window.parent !== window;
   const bundle = new Bundle<Overview>(bytes);
-  const viewer = mount(root, bundle, new Embedded(bundle), {
+  const viewer = mount(root, bundle, new EmbeddedSource(bundle), {
     tab: root.dataset.tab ?? "timeline",
     maxHeight: framed ? FRAME_HEIGHT : Math.max(window.innerHeight - PAGE_REST, 280),
     greedyWheel: !framed,

@@ -9,7 +9,7 @@
 import { mount } from "../app/viewer.ts";
 import { h } from "../base/dom.ts";
 import { type Model, Talk } from "../data/channel.ts";
-import { Live } from "../data/live_source.ts";
+import { LiveSource } from "../data/live_source.ts";
 import type { Overview } from "../data/model.ts";
 import { Bundle } from "../data/wire_format.ts";
 import { followTheme, whenCleared } from "./notebook_host.ts";
@@ -46,7 +46,7 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   const overview = new Bundle<Overview>(await firstBytes(model, talking));
   const target = String(model.get("place"));
   shown.get(mark)?.();
-  const viewer = mount(root, overview, new Live(talking), {
+  const viewer = mount(root, overview, new LiveSource(talking), {
     tab: String(model.get("tab")),
     maxHeight: MAX_HEIGHT,
     greedyWheel: false,

@@ -4,7 +4,7 @@
 import { h } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
-import type { Supply } from "../data/data_source.ts";
+import type { DataSource } from "../data/data_source.ts";
 import { chosenOf, lightOf } from "../data/embedded/selection.ts";
 import { shownNote } from "../data/lod_note.ts";
 import type { Events, Hit, Lit, Ref, Step } from "../data/model.ts";
@@ -48,7 +48,7 @@ export class Chosen {
 
   constructor(
     private readonly first: Events,
-    private readonly supply: Supply,
+    private readonly source: DataSource,
     private readonly stage: Stage,
   ) {
     this.#events = first;
@@ -81,7 +81,7 @@ export class Chosen {
     clearTimeout(this.#timer);
     const at = this.#at;
     const more = this.#related && this.#related.flows.length < this.#related.launched;
-    if (at && more && this.supply.live)
+    if (at && more && this.source.live)
       this.#timer = setTimeout(() => void this.#reflow(at), PAUSE_MS);
   }
 
@@ -119,7 +119,7 @@ export class Chosen {
     this.#relight();
     let step: Step;
     try {
-      step = await this.supply.step(wanted, {});
+      step = await this.source.step(wanted, {});
     } catch (error) {
       this.panel.replaceChildren(h("p", { class: "ep-warn" }, words(error)));
       return null;
@@ -143,7 +143,7 @@ export class Chosen {
         : from !== undefined
           ? { at: from }
           : { number: by > 0 ? 0 : -1 };
-    const step = await this.supply.step(wanted, where);
+    const step = await this.source.step(wanted, where);
     if (this.#wanted !== wanted || !step.event) return null;
     this.#many = { ...many, step };
     this.#at = step.event;
@@ -172,7 +172,7 @@ export class Chosen {
   /** Tells of a span that was marked, for Python. */
   mark(span: Range | null): void {
     this.#span = span;
-    this.supply.selected(this.#wanted, span);
+    this.source.selected(this.#wanted, span);
   }
 
   #choose(ref: Ref): void {
@@ -185,7 +185,7 @@ export class Chosen {
 
   #want(wanted: Wanted | null): void {
     this.#wanted = wanted;
-    this.supply.selected(wanted, this.#span);
+    this.source.selected(wanted, this.#span);
     this.stage.relight();
   }
 
@@ -204,8 +204,8 @@ export class Chosen {
     this.panel.replaceChildren(...many, heading(at));
     try {
       const [fields, related] = await Promise.all([
-        this.supply.describe(at),
-        this.supply.related(at, this.stage.view()),
+        this.source.describe(at),
+        this.source.related(at, this.stage.view()),
       ]);
       if (!sameRef(this.#at, at)) return;
       // A rectangle may stand for several events: what is chosen is the longest of them.
@@ -227,7 +227,7 @@ export class Chosen {
   async #reflow(at: Ref): Promise<void> {
     if (!sameRef(this.#at, at)) return;
     try {
-      const related = await this.supply.related(at, this.stage.view());
+      const related = await this.source.related(at, this.stage.view());
       if (sameRef(this.#at, at)) this.#flow(related);
     } catch {
       // Those that are drawn stay.
@@ -270,7 +270,7 @@ export class Chosen {
 
   #hint(): void {
     const whole = this.#events === this.first ? "" : "Drawn is every event of this window.";
-    const note = shownNote(this.#events, this.supply.live) || whole;
+    const note = shownNote(this.#events, this.source.live) || whole;
     // Said once, to screen readers as well, however many windows it is true of.
     if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
     this.#note.textContent = note;

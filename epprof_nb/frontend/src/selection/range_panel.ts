@@ -3,7 +3,7 @@
 import { h } from "../base/dom.ts";
 import { count, duration, moment, percent, shorten, size } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
-import type { Supply } from "../data/data_source.ts";
+import type { DataSource } from "../data/data_source.ts";
 import type { Counted, SpanTold } from "../data/queries.ts";
 
 const ROWS = 6;
@@ -28,7 +28,7 @@ export class SpanPanel {
   #asked = false;
 
   constructor(
-    private readonly supply: Supply,
+    private readonly source: DataSource,
     private readonly word: string,
     private readonly actions: SpanActions,
   ) {
@@ -48,7 +48,7 @@ export class SpanPanel {
     if (this.#asked) return;
     this.#asked = true;
     try {
-      const told = await this.supply.span(span);
+      const told = await this.source.span(span);
       if (this.#span) this.#fill(told);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);

@@ -8,7 +8,7 @@ import type { LineTotals, SourceCell, Span } from "../data/model.ts";
 const NO_SOURCE =
   "No source: this profile was not taken of a cell. Put %%gpuprofile above one to see its lines here.";
 
-export function source(
+export function sourceView(
   cells: SourceCell[],
   choose: (cell: string, totals: LineTotals) => void,
 ): HTMLElement {

@@ -5,7 +5,7 @@ import { h } from "../base/dom.ts";
 import { type Range, toward } from "../base/time_scale.ts";
 import { Viewport } from "../base/viewport.ts";
 import { Recount } from "../data/counter_loader.ts";
-import type { Supply } from "../data/data_source.ts";
+import type { DataSource } from "../data/data_source.ts";
 import type { Events, Overview, Ref } from "../data/model.ts";
 import { rangeOf } from "../data/queries.ts";
 import { createRenderer } from "../render/create_renderer.ts";
@@ -71,7 +71,7 @@ export class Timeline {
   constructor(
     readonly overview: Overview,
     first: Events,
-    readonly supply: Supply,
+    readonly source: DataSource,
     options: TimelineOptions,
   ) {
     this.#events = first;
@@ -80,7 +80,7 @@ export class Timeline {
     this.add(this.#missing);
     const flows = new Flows(() => this.draw());
     this.add(flows);
-    this.chosen = new Chosen(first, supply, {
+    this.chosen = new Chosen(first, source, {
       draw: () => this.draw(),
       show: (stretch) => this.viewport.show(stretch),
       reveal: (ref) => this.reveal(ref),
@@ -91,7 +91,7 @@ export class Timeline {
       flows: (pairs) => flows.set(pairs),
       view: () => this.viewport.view,
     });
-    this.#loading = new Loading(overview, supply, first, {
+    this.#loading = new Loading(overview, source, first, {
       use: (more, sent) => this.#use(more, sent),
       say: (text) => this.#status.say(text),
     });
@@ -103,7 +103,7 @@ export class Timeline {
       resized: () => this.#resize(),
     });
     this.#tracks = new Tracks(overview.counters);
-    this.#recount = new Recount(supply, this.viewport.whole, (bundle, window) => {
+    this.#recount = new Recount(source, this.viewport.whole, (bundle, window) => {
       this.#tracks.use(bundle, window);
       this.draw();
     });
@@ -252,7 +252,7 @@ export class Timeline {
 
   async #count(): Promise<void> {
     try {
-      this.#tracks.use(await this.supply.counters());
+      this.#tracks.use(await this.source.counters());
       this.#minimap.renew();
       this.draw();
     } catch {
@@ -271,7 +271,7 @@ export class Timeline {
       scroll: (pixels) => this.scroll(pixels),
       select: (hit) => this.chosen.select(hit),
       tell: (counter, stretch) => this.#tracks.tell(counter, stretch, this.viewport.whole),
-      describe: this.supply.live ? (event) => this.supply.describe(event) : undefined,
+      describe: this.source.live ? (event) => this.source.describe(event) : undefined,
     });
   }
 

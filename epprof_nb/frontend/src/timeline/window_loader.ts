@@ -1,7 +1,7 @@
 // What the timeline asks for as it moves. A static page has all its events at hand: it asks nothing.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Supply } from "../data/data_source.ts";
+import type { DataSource } from "../data/data_source.ts";
 import type { Events, Overview } from "../data/model.ts";
 import { Loader } from "../data/window_cache.ts";
 import type { Geometry } from "./geometry.ts";
@@ -16,13 +16,13 @@ export class Loading {
 
   constructor(
     private readonly overview: Overview,
-    supply: Supply,
+    source: DataSource,
     first: Events,
     { use, say }: { use(events: Events, sent: Range): void; say(text: string): void },
   ) {
-    if (!supply.live) return;
+    if (!source.live) return;
     const whole = { start: overview.range[0], end: overview.range[1] };
-    this.#loader = new Loader(supply, whole, use, say);
+    this.#loader = new Loader(source, whole, use, say);
     this.#loader.add({ view: whole, width: FIRST_WIDTH, lanes: null }, first);
   }
 

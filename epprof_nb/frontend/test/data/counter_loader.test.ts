@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Range } from "../../src/base/time_scale.ts";
 import { coarse, Recount } from "../../src/data/counter_loader.ts";
 import { POINTS } from "../../src/data/counters.ts";
-import type { Supply } from "../../src/data/data_source.ts";
+import type { DataSource } from "../../src/data/data_source.ts";
 import { Bundle } from "../../src/data/wire_format.ts";
 import { Tracks } from "../../src/timeline/counter_tracks.ts";
 import { encode } from "../helpers.ts";
@@ -22,13 +22,13 @@ const bundle = (t: number[], value: number[]): Bundle<object> =>
 describe("counters of a window", () => {
   const asked: Range[] = [];
   const counted: Range[] = [];
-  const supply = {
+  const source = {
     live: true,
     counters: async (window: Range) => {
       asked.push(window);
       return bundle([], []);
     },
-  } as unknown as Supply;
+  } as unknown as DataSource;
   beforeEach(() => {
     vi.useFakeTimers();
     asked.length = counted.length = 0;
@@ -36,7 +36,7 @@ describe("counters of a window", () => {
   afterEach(() => vi.useRealTimers());
 
   test("are asked for once it stands still, with a margin, where the whole's are too coarse", async () => {
-    const recount = new Recount(supply, whole, (_, window) => counted.push(window));
+    const recount = new Recount(source, whole, (_, window) => counted.push(window));
     recount.want({ start: 0, end: 9e9 }, 1000);
     await vi.runAllTimersAsync();
     expect(asked).toEqual([]);
@@ -54,7 +54,7 @@ describe("counters of a window", () => {
     expect(asked.length).toBe(2);
   });
   test("are not asked of a page", async () => {
-    const page = { ...supply, live: false } as Supply;
+    const page = { ...source, live: false } as DataSource;
     new Recount(page, whole, () => {}).want({ start: 1, end: 1e6 }, 1000);
     await vi.runAllTimersAsync();
     expect(asked).toEqual([]);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Range } from "../../src/base/time_scale.ts";
-import type { Supply } from "../../src/data/data_source.ts";
+import type { DataSource } from "../../src/data/data_source.ts";
 import type { Events } from "../../src/data/model.ts";
 import { Loader, type Want } from "../../src/data/window_cache.ts";
 
@@ -19,7 +19,7 @@ function rig(thinned = true) {
   const shown: Range[] = [];
   const said: string[] = [];
   const loader = new Loader(
-    { window } as unknown as Supply,
+    { window } as unknown as DataSource,
     whole,
     (events, sent) => {
       drawn.push(events);
