@@ -1,6 +1,6 @@
-// The talk with Python over the widget's channel: questions are numbered, answers find theirs.
+// Message channel between the widget and Python. Requests are numbered; replies carry the number.
 
-/** What anywidget hands over; only what is used. */
+/** The part of anywidget's model that is used here. */
 export interface Model {
   get(name: string): unknown;
   set(name: string, value: unknown): void;
@@ -9,16 +9,16 @@ export interface Model {
   off(event: "msg:custom", handler: Handler): void;
 }
 
-type Handler = (content: AnswerContent, buffers: DataView[]) => void;
+type Handler = (content: ReplyContent, buffers: DataView[]) => void;
 
-interface AnswerContent {
+interface ReplyContent {
   request?: number;
   error?: string;
   [key: string]: unknown;
 }
 
-export interface Answer {
-  content: AnswerContent;
+export interface Reply {
+  content: ReplyContent;
   bytes: Uint8Array<ArrayBuffer> | null;
 }
 
@@ -27,82 +27,82 @@ export interface Message {
   [key: string]: unknown;
 }
 
-/** How long to wait before asking again: a message can be lost; and before giving up. */
-const PATIENCE_MS = 4_000;
-const SILENCE_MS = 30_000;
-const SILENCE =
-  "Python did not answer: the kernel is busy or gone. What is drawn stays; try again when it is idle.";
+/** Time until a request is repeated, since messages can get lost, and until it fails. */
+const RETRY_MS = 4_000;
+const TIMEOUT_MS = 30_000;
+const NO_ANSWER =
+  "Python did not answer: the kernel is busy or has stopped. The view stays as it is; try again when the kernel is idle.";
 
-export class Talk {
-  /** Hears whether Python leaves a question unanswered for longer than it should. */
-  silent: (silent: boolean) => void = () => {};
+export class Channel {
+  /** Called with true when a reply is overdue, and with false when replies arrive again. */
+  onSilence: (silent: boolean) => void = () => {};
 
-  readonly #listeners = new Map<string, (content: AnswerContent) => void>();
-  /** Hears the answer; null where there will be none. */
-  readonly #waiting = new Map<number, (answer: Answer | null) => void>();
-  #last = 0;
+  readonly #listeners = new Map<string, (content: ReplyContent) => void>();
+  /** Callbacks by request number; called with null if no reply will come. */
+  readonly #pending = new Map<number, (answer: Reply | null) => void>();
+  #lastRequest = 0;
 
   constructor(private readonly model: Model) {
-    model.on("msg:custom", this.#hear);
+    model.on("msg:custom", this.#onMessage);
   }
 
-  readonly #hear: Handler = (content, buffers) => {
+  readonly #onMessage: Handler = (content, buffers) => {
     if (content.request === undefined) this.#listeners.get(String(content.type))?.(content);
-    const done = this.#waiting.get(Number(content.request));
+    const settle = this.#pending.get(Number(content.request));
     const [view] = buffers;
-    // The channel's buffer is its own: what is kept is a copy.
+    // The buffer belongs to the channel, so keep a copy.
     const bytes = view
       ? new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset, view.byteLength).slice()
       : null;
-    done?.({ content, bytes });
+    settle?.({ content, bytes });
   };
 
-  /** Asks Python; the promise fails where Python says that it cannot answer, or says nothing. */
-  async ask(message: Message): Promise<Answer> {
-    const request = ++this.#last;
-    const answer = await new Promise<Answer>((resolve, reject) => {
-      const again = setTimeout(() => {
-        this.silent(true);
-        this.tell({ ...message, request });
-      }, PATIENCE_MS);
-      const silent = setTimeout(() => this.#waiting.get(request)?.(null), SILENCE_MS);
-      this.#waiting.set(request, (answer) => {
-        this.#waiting.delete(request);
-        clearTimeout(again);
-        clearTimeout(silent);
-        if (!answer) return reject(new Error(SILENCE));
-        this.silent(false);
-        resolve(answer);
+  /** Send a request. The promise rejects if Python answers with an error or not at all. */
+  async request(message: Message): Promise<Reply> {
+    const request = ++this.#lastRequest;
+    const reply = await new Promise<Reply>((resolve, reject) => {
+      const retry = setTimeout(() => {
+        this.onSilence(true);
+        this.send({ ...message, request });
+      }, RETRY_MS);
+      const timeout = setTimeout(() => this.#pending.get(request)?.(null), TIMEOUT_MS);
+      this.#pending.set(request, (reply) => {
+        this.#pending.delete(request);
+        clearTimeout(retry);
+        clearTimeout(timeout);
+        if (!reply) return reject(new Error(NO_ANSWER));
+        this.onSilence(false);
+        resolve(reply);
       });
-      // Without a kernel there is no channel to send on: it counts as silence.
-      this.tell({ ...message, request });
+      // Without a kernel there is no channel to send on; the timeout reports it.
+      this.send({ ...message, request });
     });
-    if (answer.content.error !== undefined) throw new Error(answer.content.error);
-    return answer;
+    if (reply.content.error !== undefined) throw new Error(reply.content.error);
+    return reply;
   }
 
-  /** Calls back for what Python says of itself; one listener a type. */
-  listen(type: string, heard: (content: AnswerContent) => void): void {
-    this.#listeners.set(type, heard);
+  /** Register the listener for messages of a type that Python sends on its own. */
+  on(type: string, listener: (content: ReplyContent) => void): void {
+    this.#listeners.set(type, listener);
   }
 
-  tell(message: Message): void {
+  send(message: Message): void {
     try {
       this.model.send(message);
     } catch {
-      // Nobody is there to be told.
+      // The kernel is gone, so there is no receiver.
     }
   }
 
   /**
-   * Hears no more, and lets go of everything. JupyterLab keeps a closed widget's model while its
-   * kernel runs; and a model keeps what its attributes were before they were last set.
+   * Stop listening and release everything. JupyterLab keeps the model of a closed widget while its
+   * kernel runs, and a model keeps the previous values of its attributes until they are set again.
    */
-  end(): void {
-    this.model.off("msg:custom", this.#hear);
+  close(): void {
+    this.model.off("msg:custom", this.#onMessage);
     this.model.set("mark", this.model.get("mark"));
     this.#listeners.clear();
-    this.silent = () => {};
-    for (const done of [...this.#waiting.values()]) done(null);
+    this.onSilence = () => {};
+    for (const settle of [...this.#pending.values()]) settle(null);
   }
 }

@@ -1,7 +1,7 @@
 // Answers from Python, for what data_source.ts can be asked.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Talk } from "./channel.ts";
+import type { Channel } from "./channel.ts";
 import type { DataSource, Headline, TableRequest, WindowRequest } from "./data_source.ts";
 import {
   Events,
@@ -21,11 +21,11 @@ export class LiveSource implements DataSource {
 
   #wanted: Wanted | null = null;
 
-  constructor(private readonly talk: Talk) {}
+  constructor(private readonly channel: Channel) {}
 
   async window({ view, width, lanes }: WindowRequest): Promise<Events | null> {
     const selection = this.#wanted;
-    const { bytes } = await this.talk.ask({
+    const { bytes } = await this.channel.request({
       type: "window",
       selection,
       start: view.start,
@@ -40,32 +40,32 @@ export class LiveSource implements DataSource {
   }
 
   async headline(): Promise<Headline> {
-    return (await this.talk.ask({ type: "headline" })).content.headline as Headline;
+    return (await this.channel.request({ type: "headline" })).content.headline as Headline;
   }
 
   async counters(window?: Range): Promise<Bundle<object>> {
-    const { bytes } = await this.talk.ask({ type: "counters", ...window });
+    const { bytes } = await this.channel.request({ type: "counters", ...window });
     return new Bundle<object>(bytes ?? new Uint8Array());
   }
 
   async describe({ prefix, row }: Ref): Promise<Fields> {
-    const { content } = await this.talk.ask({ type: "describe", prefix, row });
+    const { content } = await this.channel.request({ type: "describe", prefix, row });
     return content.fields as Fields;
   }
 
   async related({ prefix, row }: Ref, { start, end }: Range): Promise<Related> {
     const window = [start, end];
-    const { content } = await this.talk.ask({ type: "related", prefix, row, window });
+    const { content } = await this.channel.request({ type: "related", prefix, row, window });
     return content.related as Related;
   }
 
   async step(selection: Wanted, where: Where): Promise<Step> {
-    const { content } = await this.talk.ask({ type: "step", selection, ...where });
+    const { content } = await this.channel.request({ type: "step", selection, ...where });
     return content as unknown as Step;
   }
 
   async span({ start, end }: Range): Promise<SpanTold> {
-    const { content } = await this.talk.ask({
+    const { content } = await this.channel.request({
       type: "span",
       start: Math.round(start),
       end: Math.round(end),
@@ -74,20 +74,20 @@ export class LiveSource implements DataSource {
   }
 
   async table(by: string, asked?: TableRequest): Promise<TableData> {
-    return (await this.talk.ask({ type: "table", by, ...asked })).content.table as TableData;
+    return (await this.channel.request({ type: "table", by, ...asked })).content.table as TableData;
   }
 
   async tree(): Promise<TreeData> {
-    return (await this.talk.ask({ type: "tree" })).content.tree as TreeData;
+    return (await this.channel.request({ type: "tree" })).content.tree as TreeData;
   }
 
   async sourceCode(): Promise<SourceCell[]> {
-    return (await this.talk.ask({ type: "source" })).content.source as SourceCell[];
+    return (await this.channel.request({ type: "source" })).content.source as SourceCell[];
   }
 
   selected(wanted: Wanted | null, span: Range | null): void {
     this.#wanted = wanted;
-    this.talk.tell({
+    this.channel.send({
       type: "selected",
       selection: wanted,
       span: span && [Math.round(span.start), Math.round(span.end)],
@@ -95,6 +95,6 @@ export class LiveSource implements DataSource {
   }
 
   onSelect(chosen: (wanted: Wanted | null) => void): void {
-    this.talk.listen("select", (content) => chosen((content.selection as Wanted) ?? null));
+    this.channel.on("select", (content) => chosen((content.selection as Wanted) ?? null));
   }
 }

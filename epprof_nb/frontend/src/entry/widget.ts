@@ -8,7 +8,7 @@
 
 import { mount } from "../app/viewer.ts";
 import { h } from "../base/dom.ts";
-import { type Model, Talk } from "../data/channel.ts";
+import { Channel, type Model } from "../data/channel.ts";
 import { LiveSource } from "../data/live_source.ts";
 import type { Overview } from "../data/model.ts";
 import { Bundle } from "../data/wire_format.ts";
@@ -23,30 +23,30 @@ const PLACE_TIMES = 600;
 const SILENT =
   "Python does not answer: it is busy, or its kernel has ended. What is shown stays as it is.";
 /** Conversations by mark. What listens in `render` would go with the view: these stay. */
-const talks = new Map<string, Talk>();
+const channels = new Map<string, Channel>();
 /** What takes a view off the screen, by mark. */
 const shown = new Map<string, () => void>();
 
 function initialize(model: Model): () => void {
   const mark = String(model.get("mark"));
-  talks.set(mark, new Talk(model));
-  return () => talks.delete(mark);
+  channels.set(mark, new Channel(model));
+  return () => channels.delete(mark);
 }
 
 async function render(model: Model, el: HTMLElement): Promise<(() => void) | undefined> {
   const mark = String(model.get("mark"));
-  const talking = talks.get(mark);
-  if (!talking) return;
+  const channel = channels.get(mark);
+  if (!channel) return;
   // Neither the notebook's styles nor, by Lumino's own attribute, its one-letter commands
   // reach inside: there, D twice would delete a cell.
   const host = h("div", { class: "epprof-live", "data-lm-suppress-shortcuts": "true" });
   const root = h("div");
   host.attachShadow({ mode: "open" }).append(h("style", {}, VIEWER_CSS), root);
   el.append(host);
-  const overview = new Bundle<Overview>(await firstBytes(model, talking));
+  const overview = new Bundle<Overview>(await firstBytes(model, channel));
   const target = String(model.get("place"));
   shown.get(mark)?.();
-  const viewer = mount(root, overview, new LiveSource(talking), {
+  const viewer = mount(root, overview, new LiveSource(channel), {
     tab: String(model.get("tab")),
     maxHeight: MAX_HEIGHT,
     greedyWheel: false,
@@ -54,7 +54,7 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   root.classList.add("ep-live");
   const notice = h("p", { class: "ep-note ep-silent", role: "status" });
   root.append(notice);
-  talking.silent = (silent) => notice.replaceChildren(silent ? SILENT : "");
+  channel.onSilence = (silent) => notice.replaceChildren(silent ? SILENT : "");
   const unfollow = followTheme((theme) => viewer.setTheme(theme));
   let state: "here" | "moved" | "closed" = "here";
   let leave = (): void => {};
@@ -70,13 +70,13 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   shown.set(mark, vanish);
   const close = (): void => {
     vanish();
-    talking.end();
+    channel.close();
   };
   const end = (): void => {
     close();
-    talking.tell({ type: "closed" });
+    channel.send({ type: "closed" });
   };
-  talking.listen("close", close);
+  channel.on("close", close);
   let left = Number.POSITIVE_INFINITY;
   const move = (): void => {
     if (state !== "here") return;
@@ -92,7 +92,7 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
         unwatch();
         place.replaceChildren(...before);
       };
-      talking.tell({ type: "mounted" });
+      channel.send({ type: "mounted" });
     } else if (--left > 0) setTimeout(move, PLACE_MS);
     else end();
   };
@@ -104,12 +104,12 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
 }
 
 /** What Python sent along with the widget; it is asked for where that has been used up. */
-async function firstBytes(model: Model, talking: Talk): Promise<Uint8Array> {
+async function firstBytes(model: Model, channel: Channel): Promise<Uint8Array> {
   const sent = model.get("first");
   if (sent instanceof DataView && sent.byteLength > 0) {
     return new Uint8Array(sent.buffer as ArrayBuffer, sent.byteOffset, sent.byteLength);
   }
-  return (await talking.ask({ type: "first" })).bytes ?? new Uint8Array();
+  return (await channel.request({ type: "first" })).bytes ?? new Uint8Array();
 }
 
 export default {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type Model, Talk } from "../../src/data/channel.ts";
+import { Channel, type Model } from "../../src/data/channel.ts";
 
 type Heard = Parameters<Model["on"]>[1];
 
@@ -13,8 +13,8 @@ function quiet(): { model: Model; sent: { request: number }[]; answer: Heard } {
     on: (_, handler) => handlers.add(handler),
     off: (_, handler) => handlers.delete(handler),
   };
-  const answer: Heard = (...told) => {
-    for (const handler of handlers) handler(...told);
+  const answer: Heard = (...silences) => {
+    for (const handler of handlers) handler(...silences);
   };
   return { model, sent, answer };
 }
@@ -22,29 +22,29 @@ function quiet(): { model: Model; sent: { request: number }[]; answer: Heard } {
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-test("a question that was lost is asked again, and silence is told until the answer", async () => {
+test("a question that was lost is reply again, and silence is silences until the answer", async () => {
   const { model, sent, answer } = quiet();
-  const talk = new Talk(model);
-  const told: boolean[] = [];
-  talk.silent = (silent) => told.push(silent);
-  const asked = talk.ask({ type: "tree" });
+  const channel = new Channel(model);
+  const silences: boolean[] = [];
+  channel.onSilence = (silent) => silences.push(silent);
+  const reply = channel.request({ type: "tree" });
   expect(sent).toHaveLength(1);
   vi.advanceTimersByTime(5_000);
   expect(sent).toHaveLength(2);
   expect(sent[1]).toEqual(sent[0]);
-  expect(told).toEqual([true]);
+  expect(silences).toEqual([true]);
   answer({ request: sent[0]?.request, tree: 7 }, []);
-  expect((await asked).content.tree).toBe(7);
-  expect(told).toEqual([true, false]);
+  expect((await reply).content.tree).toBe(7);
+  expect(silences).toEqual([true, false]);
   vi.advanceTimersByTime(100_000);
   expect(sent).toHaveLength(2);
 });
 
 test("a question that is never answered fails in the end, and says why", async () => {
   const { model, sent, answer } = quiet();
-  const talk = new Talk(model);
-  const asked = talk.ask({ type: "tree" });
-  const failed = expect(asked).rejects.toThrow("busy or gone");
+  const channel = new Channel(model);
+  const reply = channel.request({ type: "tree" });
+  const failed = expect(reply).rejects.toThrow("busy or has stopped");
   vi.advanceTimersByTime(100_000);
   await failed;
   expect(sent).toHaveLength(2);
@@ -56,22 +56,22 @@ test("a kernel that has ended is silence, no error", () => {
   model.send = () => {
     throw new Error("Cannot send");
   };
-  const talk = new Talk(model);
-  const told: boolean[] = [];
-  talk.silent = (silent) => told.push(silent);
-  talk.ask({ type: "tree" }).catch(() => {});
+  const channel = new Channel(model);
+  const silences: boolean[] = [];
+  channel.onSilence = (silent) => silences.push(silent);
+  channel.request({ type: "tree" }).catch(() => {});
   vi.advanceTimersByTime(5_000);
-  expect(told).toEqual([true]);
+  expect(silences).toEqual([true]);
 });
 
-test("a talk that has ended hears and says nothing more", async () => {
+test("a closed channel receives and sends nothing", async () => {
   const { model, sent, answer } = quiet();
-  const talk = new Talk(model);
+  const channel = new Channel(model);
   const closed = vi.fn();
-  talk.listen("close", closed);
-  const asked = talk.ask({ type: "tree" });
-  const failed = expect(asked).rejects.toThrow("did not answer");
-  talk.end();
+  channel.on("close", closed);
+  const reply = channel.request({ type: "tree" });
+  const failed = expect(reply).rejects.toThrow("did not answer");
+  channel.close();
   await failed;
   vi.advanceTimersByTime(100_000);
   expect(sent).toHaveLength(1);
