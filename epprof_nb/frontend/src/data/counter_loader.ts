@@ -1,4 +1,4 @@
-// Asks for the counters of a window where those of the whole are too coarse for it.
+// Loader for the counters of a window where the overview's resolution is too low.
 
 import type { Range } from "../base/time_scale.ts";
 import { POINTS } from "./counters.ts";
@@ -6,25 +6,26 @@ import type { DataSource } from "./data_source.ts";
 import type { Bundle } from "./wire_format.ts";
 
 const SETTLE_MS = 100;
-/** So much of a window more is counted on both sides, for small moves. */
+/** Share of the window requested in addition on both sides, for small moves. */
 const MARGIN = 0.5;
 
-export class Recount {
+export class CounterLoader {
   #settle: ReturnType<typeof setTimeout> | undefined;
   #request = 0;
-  #have: Range | null = null;
+  #loaded: Range | null = null;
 
   constructor(
     private readonly source: DataSource,
     private readonly whole: Range,
-    private readonly counted: (bundle: Bundle<object>, window: Range) => void,
+    private readonly onLoad: (bundle: Bundle<object>, window: Range) => void,
   ) {}
 
-  want(view: Range, width: number): void {
+  request(view: Range, width: number): void {
     clearTimeout(this.#settle);
-    if (!this.source.live || !coarse(this.whole, view, width)) return;
-    if (this.#have && !coarse(this.#have, view, width) && holds(this.#have, view)) return;
-    this.#settle = setTimeout(() => void this.#ask(view), SETTLE_MS);
+    if (!this.source.live || !tooCoarse(this.whole, view, width)) return;
+    if (this.#loaded && !tooCoarse(this.#loaded, view, width) && contains(this.#loaded, view))
+      return;
+    this.#settle = setTimeout(() => void this.#fetch(view), SETTLE_MS);
   }
 
   destroy(): void {
@@ -32,27 +33,27 @@ export class Recount {
     this.#request = -1;
   }
 
-  async #ask({ start, end }: Range): Promise<void> {
+  async #fetch({ start, end }: Range): Promise<void> {
     const number = ++this.#request;
-    const more = (end - start) * MARGIN;
-    const window = { start: start - more, end: end + more };
+    const margin = (end - start) * MARGIN;
+    const window = { start: start - margin, end: end + margin };
     try {
       const bundle = await this.source.counters(window);
-      // A later window may have been asked for meanwhile.
+      // A later request may have been sent meanwhile.
       if (number !== this.#request) return;
-      this.#have = window;
-      this.counted(bundle, window);
+      this.#loaded = window;
+      this.onLoad(bundle, window);
     } catch {
-      // The coarse ones stay; the next window asks again.
+      // Keep the overview's resolution; the next move tries again.
     }
   }
 }
 
-/** Whether the points of `counted` lie further apart than the window's pixels. */
-export function coarse(counted: Range, view: Range, width: number): boolean {
-  return (counted.end - counted.start) / POINTS > (view.end - view.start) / Math.max(width, 1);
+/** Whether counter points over `loaded` are further apart than the window's pixels. */
+export function tooCoarse(loaded: Range, view: Range, width: number): boolean {
+  return (loaded.end - loaded.start) / POINTS > (view.end - view.start) / Math.max(width, 1);
 }
 
-export function holds(outer: Range, { start, end }: Range): boolean {
+export function contains(outer: Range, { start, end }: Range): boolean {
   return outer.start <= start && outer.end >= end;
 }

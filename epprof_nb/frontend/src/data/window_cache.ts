@@ -1,173 +1,174 @@
-// Has the events of the window ready: those that were sent before where they serve, else Python is
-// asked. One question is on its way and one waits, the latest; so Python never lags behind.
+// Cache of event windows; asks Python on a miss. At most one request is in flight and only the
+// latest pending one is kept, so that Python never lags behind.
 
 import { clamp, type Range } from "../base/time_scale.ts";
-import type { DataSource } from "./data_source.ts";
+import type { DataSource, WindowRequest } from "./data_source.ts";
 import type { Events } from "./model.ts";
 
-/** So much of a window more is asked for on both sides: a small move needs no answer. */
+/** Share of the window requested in addition on both sides, so that small moves need no request. */
 const MARGIN = 0.25;
-/** A move that leaves less than this share of a window beside it asks before the rest is gone. */
-const SPARE = 0.08;
-/** Rectangles up to so much wider than a pixel still serve. */
+/** Share of the window: a margin smaller than this triggers the next request early. */
+const EDGE = 0.08;
+/** Factor by which rectangles may be wider than a pixel before the window is requested again. */
 const BLUR = 1.5;
-const KEPT = 12;
+const CAPACITY = 12;
 const RETRY_MS = 2000;
-/** How long nothing moves until something is fetched ahead; and between two such. */
+/** Idle time before a prefetch, and between two prefetches. */
 const IDLE_MS = 200;
-const SILENT = "no answer from Python: showing what is here";
+const SILENT = "no answer from Python: showing the events loaded so far";
 
-export interface Want {
-  view: Range;
-  width: number;
-  /** Lanes in view, first and last + 1; null for all. */
-  lanes: [first: number, end: number] | null;
-}
-
-/** What was sent: `view` is all of it, the margins too. */
-interface Loaded extends Want {
+/** Events of a window; `view` includes the margins. */
+interface CachedWindow extends WindowRequest {
   events: Events;
 }
 
-export class Loader {
-  /** The last windows, the latest used first. */
-  #kept: Loaded[] = [];
-  #first: Loaded | null = null;
-  #wanted: Want | null = null;
-  #asked: Want | null = null;
-  /** What is looked at now. */
-  #now: Want | null = null;
+export class WindowCache {
+  /** Most recently used windows first. */
+  #windows: CachedWindow[] = [];
+  #first: CachedWindow | null = null;
+  #queued: WindowRequest | null = null;
+  #inFlight: WindowRequest | null = null;
+  /** Window in view now. */
+  #current: WindowRequest | null = null;
   #round = 0;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
-  /** Nothing was answered for so long that the reader was told. */
-  #silent = false;
+  /** Whether the status line reports a missing answer. */
+  #unanswered = false;
   #ended = false;
 
   constructor(
     private readonly source: DataSource,
     private readonly whole: Range,
-    private readonly loaded: (events: Events, sent: Range) => void,
-    private readonly say: (text: string) => void,
+    private readonly onLoad: (events: Events, sent: Range) => void,
+    private readonly onStatus: (text: string) => void,
   ) {}
 
-  /** Notes events that are there already. */
-  add(want: Want, events: Events): void {
-    this.#first = { ...want, events };
-    this.#keep(this.#first, 0);
+  /** Add events that are already loaded. */
+  add(request: WindowRequest, events: Events): void {
+    this.#first = { ...request, events };
+    this.#store(this.#first, 0);
   }
 
-  want(want: Want): void {
+  request(request: WindowRequest): void {
     clearTimeout(this.#idle);
-    this.#now = want;
-    const found = this.#kept.find((one) => serves(one, want, this.whole));
-    if (found) {
-      this.#wanted = null;
-      if (found !== this.#kept[0]) {
-        this.#kept = [found, ...this.#kept.filter((one) => one !== found)];
-        this.loaded(found.events, found.view);
+    this.#current = request;
+    const hit = this.#windows.find((cached) => covers(cached, request, this.whole));
+    if (hit) {
+      this.#queued = null;
+      if (hit !== this.#windows[0]) {
+        this.#windows = [hit, ...this.#windows.filter((cached) => cached !== hit)];
+        this.onLoad(hit.events, hit.view);
       }
-      if (ends(found, want, this.whole) && !this.#asked) void this.#ask(want, true);
-      else this.#ahead();
+      if (nearEdge(hit, request, this.whole) && !this.#inFlight) void this.#fetch(request, true);
+      else this.#prefetch();
       return;
     }
-    this.#wanted = want;
-    // After a silence every look elsewhere tries anew, though not faster than silence is noticed.
-    if (!this.#asked || this.#silent) void this.#ask(want, true, this.#silent);
+    this.#queued = request;
+    // After a missing answer every move tries again, but no faster than the retry interval.
+    if (!this.#inFlight || this.#unanswered) void this.#fetch(request, true, this.#unanswered);
   }
 
-  /** What was sent no longer serves: other events are lit now. */
-  forget(): void {
-    this.#kept = [];
+  /** Drop all windows, because the highlighted events have changed. */
+  clear(): void {
+    this.#windows = [];
     this.#first = null;
     this.#round++;
-    this.#asked = null;
+    this.#inFlight = null;
   }
 
   destroy(): void {
     this.#ended = true;
-    this.forget();
+    this.clear();
     clearTimeout(this.#retry);
     clearTimeout(this.#idle);
   }
 
-  async #ask(want: Want, show: boolean, again = false): Promise<void> {
+  async #fetch(request: WindowRequest, show: boolean, again = false): Promise<void> {
     const round = this.#round;
-    this.#asked = want;
-    this.#silent = false;
+    this.#inFlight = request;
+    this.#unanswered = false;
     clearTimeout(this.#retry);
-    // A message may have been lost: once more, then no more until the silence ends.
+    // Messages can get lost: retry once, then wait until an answer arrives.
     this.#retry = setTimeout(() => {
       if (again) {
-        this.#silent = true;
-        this.say(SILENT);
-      } else void this.#ask(this.#wanted ?? want, show, true);
+        this.#unanswered = true;
+        this.onStatus(SILENT);
+      } else void this.#fetch(this.#queued ?? request, show, true);
     }, RETRY_MS);
     let events: Events | null = null;
-    let trouble = "";
+    let problem = "";
     try {
-      events = await this.source.window(wider(want, this.whole));
+      events = await this.source.window(withMargin(request, this.whole));
     } catch (error) {
-      trouble = error instanceof Error ? error.message : String(error);
+      problem = error instanceof Error ? error.message : String(error);
     }
     if (this.#ended || round !== this.#round) return;
     clearTimeout(this.#retry);
-    this.say(trouble);
-    this.#asked = null;
+    this.onStatus(problem);
+    this.#inFlight = null;
     if (events) {
-      const fresh = { ...wider(want, this.whole), events };
-      const useful = show && this.#useful(fresh);
-      // What was fetched ahead waits behind what is drawn.
-      this.#keep(fresh, useful ? 0 : 1);
-      if (useful) this.loaded(events, fresh.view);
+      const loaded = { ...withMargin(request, this.whole), events };
+      const isUseful = show && this.#isUseful(loaded);
+      // A prefetched window goes behind the one in view.
+      this.#store(loaded, isUseful ? 0 : 1);
+      if (isUseful) this.onLoad(events, loaded.view);
     }
-    const next = this.#wanted;
-    this.#wanted = null;
-    if (next && next !== want) this.want(next);
-    else if (events) this.#ahead();
+    const next = this.#queued;
+    this.#queued = null;
+    if (next && next !== request) this.request(next);
+    else if (events) this.#prefetch();
   }
 
-  /** Whether an answer shows what is looked at now, or some of it where nothing here shows all. */
-  #useful(fresh: Loaded): boolean {
-    const now = this.#now;
-    if (!now || serves(fresh, now, this.whole)) return true;
-    return near(fresh, now) && !this.#kept.some((one) => serves(one, now, this.whole));
+  /**
+   * Whether a loaded window covers the view, or shows part of it when no cached window covers it.
+   */
+  #isUseful(loaded: CachedWindow): boolean {
+    const current = this.#current;
+    if (!current || covers(loaded, current, this.whole)) return true;
+    return (
+      overlaps(loaded, current) &&
+      !this.#windows.some((cached) => covers(cached, current, this.whole))
+    );
   }
 
-  /** Keeps what was sent; of much the longest unused goes, though never the first picture. */
-  #keep(one: Loaded, at: number): void {
-    this.#kept.splice(at, 0, one);
-    if (this.#kept.length <= KEPT) return;
-    const last = this.#kept.length - 1;
-    this.#kept.splice(this.#kept[last] === this.#first ? last - 1 : last, 1);
+  /** Store a window and evict the least recently used one, but never the first overview. */
+  #store(cached: CachedWindow, at: number): void {
+    this.#windows.splice(at, 0, cached);
+    if (this.#windows.length <= CAPACITY) return;
+    const last = this.#windows.length - 1;
+    this.#windows.splice(this.#windows[last] === this.#first ? last - 1 : last, 1);
   }
 
-  /** Asks for where a next step may lead while nothing else is to be done. */
-  #ahead(): void {
+  /** Request a window that is likely to be needed next, once nothing else is pending. */
+  #prefetch(): void {
     clearTimeout(this.#idle);
     const next =
-      this.#now &&
-      steps(this.#now, this.whole).find(
-        (step) => !this.#kept.some((one) => serves(one, step, this.whole)),
+      this.#current &&
+      likelyNext(this.#current, this.whole).find(
+        (step) => !this.#windows.some((cached) => covers(cached, step, this.whole)),
       );
     if (!next) return;
     this.#idle = setTimeout(() => {
-      if (!this.#asked) void this.#ask(next, false);
+      if (!this.#inFlight) void this.#fetch(next, false);
     }, IDLE_MS);
   }
 }
 
-/** The window with its margins. */
-function wider(want: Want, whole: Range): Want {
-  const length = want.view.end - want.view.start;
-  const start = Math.max(want.view.start - length * MARGIN, Math.min(whole.start, want.view.start));
-  const end = Math.min(want.view.end + length * MARGIN, Math.max(whole.end, want.view.end));
-  return { ...want, view: { start, end }, width: (want.width * (end - start)) / length };
+/** Window extended by the margins. */
+function withMargin(request: WindowRequest, whole: Range): WindowRequest {
+  const length = request.view.end - request.view.start;
+  const start = Math.max(
+    request.view.start - length * MARGIN,
+    Math.min(whole.start, request.view.start),
+  );
+  const end = Math.min(request.view.end + length * MARGIN, Math.max(whole.end, request.view.end));
+  return { ...request, view: { start, end }, width: (request.width * (end - start)) / length };
 }
 
-/** Where the next steps may lead, the likeliest first: nearer, on either way along, further off. */
-function steps(want: Want, whole: Range): Want[] {
-  const { start, end } = want.view;
+/** Windows likely to be requested next: zoom in, pan either way, zoom out. */
+function likelyNext(request: WindowRequest, whole: Range): WindowRequest[] {
+  const { start, end } = request.view;
   const half = (end - start) / 2;
   const views = [
     { start: start + half / 2, end: end - half / 2 },
@@ -175,32 +176,35 @@ function steps(want: Want, whole: Range): Want[] {
     { start: start - half, end: end - half },
     { start: start - half, end: end + half },
   ];
-  return views.map((view) => ({ ...want, view: clamp(view, whole) }));
+  return views.map((view) => ({ ...request, view: clamp(view, whole) }));
 }
 
-/** Whether what was sent for one window serves for another. */
-export function serves(one: Loaded, want: Want, whole: Range): boolean {
-  const from = Math.max(want.view.start, whole.start);
-  const to = Math.min(want.view.end, whole.end);
-  if (one.view.start > from || one.view.end < to) return false;
-  if (one.lanes && (!want.lanes || want.lanes[0] < one.lanes[0] || want.lanes[1] > one.lanes[1])) {
+/** Whether a cached window has all that a request needs. */
+export function covers(cached: CachedWindow, request: WindowRequest, whole: Range): boolean {
+  const from = Math.max(request.view.start, whole.start);
+  const to = Math.min(request.view.end, whole.end);
+  if (cached.view.start > from || cached.view.end < to) return false;
+  if (
+    cached.lanes &&
+    (!request.lanes || request.lanes[0] < cached.lanes[0] || request.lanes[1] > cached.lanes[1])
+  ) {
     return false;
   }
-  if (!one.events.thinned) return true;
-  const has = (one.view.end - one.view.start) / one.width;
-  const needs = (want.view.end - want.view.start) / want.width;
+  if (!cached.events.thinned) return true;
+  const has = (cached.view.end - cached.view.start) / cached.width;
+  const needs = (request.view.end - request.view.start) / request.width;
   return has <= needs * BLUR;
 }
 
-/** Whether what was sent reaches hardly further than the window, on a side where there is more. */
-function ends(one: Loaded, want: Want, whole: Range): boolean {
-  const spare = (want.view.end - want.view.start) * SPARE;
+/** Whether the view is close to an edge of a cached window beyond which there is more. */
+function nearEdge(cached: CachedWindow, request: WindowRequest, whole: Range): boolean {
+  const spare = (request.view.end - request.view.start) * EDGE;
   return (
-    (one.view.start > want.view.start - spare && one.view.start > whole.start) ||
-    (one.view.end < want.view.end + spare && one.view.end < whole.end)
+    (cached.view.start > request.view.start - spare && cached.view.start > whole.start) ||
+    (cached.view.end < request.view.end + spare && cached.view.end < whole.end)
   );
 }
 
-function near(one: Want, now: Want): boolean {
-  return one.view.start < now.view.end && one.view.end > now.view.start;
+function overlaps(cached: WindowRequest, current: WindowRequest): boolean {
+  return cached.view.start < current.view.end && cached.view.end > current.view.start;
 }

@@ -2,7 +2,7 @@
 
 import { count, percent, size } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
-import { holds } from "../data/counter_loader.ts";
+import { contains } from "../data/counter_loader.ts";
 import {
   extremes,
   type Level,
@@ -50,7 +50,7 @@ export class Tracks {
 
   /** The curves to read a stretch from. */
   #of(stretch: Range): Curves {
-    return this.#part && holds(this.#part.window, stretch) ? this.#part : this.#whole;
+    return this.#part && contains(this.#part.window, stretch) ? this.#part : this.#whole;
   }
 
   /** Share of a stretch for which the devices were busy, the mean of all. */

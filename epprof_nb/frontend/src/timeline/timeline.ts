@@ -4,7 +4,7 @@ import { Frames } from "../base/animation_frame.ts";
 import { h } from "../base/dom.ts";
 import { type Range, toward } from "../base/time_scale.ts";
 import { Viewport } from "../base/viewport.ts";
-import { Recount } from "../data/counter_loader.ts";
+import { CounterLoader } from "../data/counter_loader.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { Events, Overview, Ref } from "../data/model.ts";
 import { rangeOf } from "../data/queries.ts";
@@ -28,12 +28,12 @@ import { BoxZoom } from "./overlays/box_zoom.ts";
 import { Flows } from "./overlays/flows.ts";
 import { type Overlay, Overlays } from "./overlays/overlay.ts";
 import { Measure } from "./overlays/ruler_measure.ts";
-import { Missing } from "./overlays/unloaded.ts";
+import { UnloadedOverlay } from "./overlays/unloaded.ts";
 import { Layout } from "./row_layout.ts";
 import { Stage } from "./scroll_area.ts";
 import { toScroll } from "./scroll_into_view.ts";
 import { Status } from "./status_line.ts";
-import { Loading } from "./window_loader.ts";
+import { WindowLoader } from "./window_loader.ts";
 
 export interface TimelineOptions {
   /** Height of the lanes' window at most, pixels. */
@@ -55,13 +55,13 @@ export class Timeline {
   readonly #tracks: Tracks;
   readonly #corner: Corner;
   readonly #minimap: Minimap;
-  readonly #recount: Recount;
+  readonly #counterLoader: CounterLoader;
   readonly #pointing: Pointing;
   readonly #status = new Status();
   readonly #renderer: Renderer;
   readonly #overlays = new Overlays();
-  readonly #missing: Missing;
-  readonly #loading: Loading;
+  readonly #unloaded: UnloadedOverlay;
+  readonly #windows: WindowLoader;
   readonly #frames = new Frames(() => this.#drawNow());
   readonly #ended = new AbortController();
   readonly #resizes = new ResizeObserver(() => this.#resize());
@@ -76,8 +76,8 @@ export class Timeline {
   ) {
     this.#events = first;
     this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
-    this.#missing = new Missing(this.viewport.whole);
-    this.add(this.#missing);
+    this.#unloaded = new UnloadedOverlay(this.viewport.whole);
+    this.add(this.#unloaded);
     const flows = new Flows(() => this.draw());
     this.add(flows);
     this.chosen = new Chosen(first, source, {
@@ -85,13 +85,13 @@ export class Timeline {
       show: (stretch) => this.viewport.show(stretch),
       reveal: (ref) => this.reveal(ref),
       relight: () => {
-        this.#loading?.forget();
-        this.#load();
+        this.#windows?.clear();
+        this.#loadWindow();
       },
       flows: (pairs) => flows.set(pairs),
       view: () => this.viewport.view,
     });
-    this.#loading = new Loading(overview, source, first, {
+    this.#windows = new WindowLoader(overview, source, first, {
       use: (more, sent) => this.#use(more, sent),
       say: (text) => this.#status.say(text),
     });
@@ -103,7 +103,7 @@ export class Timeline {
       resized: () => this.#resize(),
     });
     this.#tracks = new Tracks(overview.counters);
-    this.#recount = new Recount(source, this.viewport.whole, (bundle, window) => {
+    this.#counterLoader = new CounterLoader(source, this.viewport.whole, (bundle, window) => {
       this.#tracks.use(bundle, window);
       this.draw();
     });
@@ -142,19 +142,19 @@ export class Timeline {
     this.keys.add(...moves(this), ...measure.commands);
     const moved = (): void => {
       this.draw();
-      this.#load();
+      this.#loadWindow();
     };
     this.viewport.watch(() => {
       this.#pointing.tip.hide();
       moved();
-      this.#recount.want(this.viewport.view, this.viewport.width);
+      this.#counterLoader.request(this.viewport.view, this.viewport.width);
     });
     const { signal } = this.#ended;
     const { scroller, canvas } = this.#stage;
     scroller.addEventListener("scroll", moved, { signal });
     listen(this.element, canvas, this.#pointing, this.keys, options.greedyWheel, signal);
     this.#resizes.observe(scroller);
-    void this.#count();
+    void this.#loadCounters();
   }
 
   /** The events that are drawn now. */
@@ -228,15 +228,15 @@ export class Timeline {
     this.#resizes.disconnect();
     this.#frames.destroy();
     this.viewport.destroy();
-    this.#loading.destroy();
-    this.#recount.destroy();
+    this.#windows.destroy();
+    this.#counterLoader.destroy();
     this.#renderer.destroy();
     this.element.remove();
   }
 
   #use(events: Events, sent: Range): void {
     this.#events = events;
-    this.#missing.sent = sent;
+    this.#unloaded.loaded = sent;
     this.chosen.use(events);
     const { height, all } = this.#layout;
     this.#layout.place(events);
@@ -246,11 +246,11 @@ export class Timeline {
   }
 
   /** Has what the window needs, where it is not there already. */
-  #load(): void {
-    if (this.viewport.width) this.#loading.want(this.geometry);
+  #loadWindow(): void {
+    if (this.viewport.width) this.#windows.request(this.geometry);
   }
 
-  async #count(): Promise<void> {
+  async #loadCounters(): Promise<void> {
     try {
       this.#tracks.use(await this.source.counters());
       this.#minimap.renew();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Range } from "../../src/base/time_scale.ts";
-import { coarse, Recount } from "../../src/data/counter_loader.ts";
+import { CounterLoader, tooCoarse } from "../../src/data/counter_loader.ts";
 import { POINTS } from "../../src/data/counters.ts";
 import type { DataSource } from "../../src/data/data_source.ts";
 import { Bundle } from "../../src/data/wire_format.ts";
@@ -36,26 +36,26 @@ describe("counters of a window", () => {
   afterEach(() => vi.useRealTimers());
 
   test("are asked for once it stands still, with a margin, where the whole's are too coarse", async () => {
-    const recount = new Recount(source, whole, (_, window) => counted.push(window));
-    recount.want({ start: 0, end: 9e9 }, 1000);
+    const recount = new CounterLoader(source, whole, (_, window) => counted.push(window));
+    recount.request({ start: 0, end: 9e9 }, 1000);
     await vi.runAllTimersAsync();
     expect(asked).toEqual([]);
-    recount.want({ start: 1e9, end: 1.1e9 }, 1000);
-    recount.want({ start: 1e9, end: 1.2e9 }, 1000);
+    recount.request({ start: 1e9, end: 1.1e9 }, 1000);
+    recount.request({ start: 1e9, end: 1.2e9 }, 1000);
     await vi.runAllTimersAsync();
     expect(asked).toEqual([{ start: 0.9e9, end: 1.3e9 }]);
     expect(counted).toEqual(asked);
     // A small move is served by what is there.
-    recount.want({ start: 1.05e9, end: 1.25e9 }, 1000);
+    recount.request({ start: 1.05e9, end: 1.25e9 }, 1000);
     await vi.runAllTimersAsync();
     expect(asked.length).toBe(1);
-    recount.want({ start: 1.05e9, end: 1.06e9 }, 1000);
+    recount.request({ start: 1.05e9, end: 1.06e9 }, 1000);
     await vi.runAllTimersAsync();
     expect(asked.length).toBe(2);
   });
   test("are not asked of a page", async () => {
     const page = { ...source, live: false } as DataSource;
-    new Recount(page, whole, () => {}).want({ start: 1, end: 1e6 }, 1000);
+    new CounterLoader(page, whole, () => {}).request({ start: 1, end: 1e6 }, 1000);
     await vi.runAllTimersAsync();
     expect(asked).toEqual([]);
   });
@@ -71,6 +71,6 @@ describe("counters of a window", () => {
 
 test("points are too coarse where pixels lie closer", () => {
   const view = { start: 0, end: 1e9 };
-  expect(coarse({ start: 0, end: (1e9 * POINTS) / 1000 }, view, 1000)).toBe(false);
-  expect(coarse({ start: 0, end: (1.1e9 * POINTS) / 1000 }, view, 1000)).toBe(true);
+  expect(tooCoarse({ start: 0, end: (1e9 * POINTS) / 1000 }, view, 1000)).toBe(false);
+  expect(tooCoarse({ start: 0, end: (1.1e9 * POINTS) / 1000 }, view, 1000)).toBe(true);
 });

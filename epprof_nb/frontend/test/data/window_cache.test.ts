@@ -1,41 +1,45 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Range } from "../../src/base/time_scale.ts";
-import type { DataSource } from "../../src/data/data_source.ts";
+import type { DataSource, WindowRequest } from "../../src/data/data_source.ts";
 import type { Events } from "../../src/data/model.ts";
-import { Loader, type Want } from "../../src/data/window_cache.ts";
+import { WindowCache } from "../../src/data/window_cache.ts";
 
 const whole = { start: 0, end: 1000 };
 
-/** Python made up: it notes what it is asked and answers when told to. */
+/** A fake Python side that records requests and answers on demand. */
 function rig(thinned = true) {
-  const asked: Want[] = [];
+  const requests: WindowRequest[] = [];
   const answers: ((events: Events | Error) => void)[] = [];
-  const window = (want: Want): Promise<Events> =>
+  const window = (request: WindowRequest): Promise<Events> =>
     new Promise((resolve, reject) => {
-      asked.push(want);
+      requests.push(request);
       answers.push((one) => (one instanceof Error ? reject(one) : resolve(one)));
     });
   const drawn: Events[] = [];
-  const shown: Range[] = [];
-  const said: string[] = [];
-  const loader = new Loader(
+  const ranges: Range[] = [];
+  const statuses: string[] = [];
+  const cache = new WindowCache(
     { window } as unknown as DataSource,
     whole,
     (events, sent) => {
       drawn.push(events);
-      shown.push(sent);
+      ranges.push(sent);
     },
-    (text) => said.push(text),
+    (text) => statuses.push(text),
   );
   const events = (): Events => ({ thinned }) as Events;
   const answer = async (i: number, events: Events | Error): Promise<void> => {
     answers[i](events);
     await vi.advanceTimersByTimeAsync(0);
   };
-  return { loader, asked, drawn, shown, said, events, answer };
+  return { cache, requests, drawn, ranges, statuses, events, answer };
 }
 
-const want = (start: number, end: number, lanes: Want["lanes"] = null): Want => ({
+const request = (
+  start: number,
+  end: number,
+  lanes: WindowRequest["lanes"] = null,
+): WindowRequest => ({
   view: { start, end },
   width: 100,
   lanes,
@@ -45,117 +49,117 @@ beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
 describe("windows", () => {
-  test("are asked for one at a time, and of those that wait only the last", async () => {
-    const { loader, asked, shown, answer, events } = rig();
-    loader.want(want(0, 100));
-    loader.want(want(300, 400));
-    loader.want(want(700, 800));
-    expect(asked.length).toBe(1);
+  test("are requested one at a time; of the pending ones only the last", async () => {
+    const { cache, requests, ranges, answer, events } = rig();
+    cache.request(request(0, 100));
+    cache.request(request(300, 400));
+    cache.request(request(700, 800));
+    expect(requests.length).toBe(1);
     await answer(0, events());
     await answer(1, events());
-    expect(shown.at(-1)).toEqual({ start: 675, end: 825 });
-    // With a quarter more on both sides, as far as there is more.
-    expect(asked.map(({ view }) => [view.start, view.end])).toEqual([
+    expect(ranges.at(-1)).toEqual({ start: 675, end: 825 });
+    // With a margin of a quarter on both sides, within the profile.
+    expect(requests.map(({ view }) => [view.start, view.end])).toEqual([
       [0, 125],
       [675, 825],
     ]);
-    expect(asked.map(({ width }) => width)).toEqual([125, 150]);
+    expect(requests.map(({ width }) => width)).toEqual([125, 150]);
   });
 
-  test("that were sent are drawn again without asking", async () => {
-    const { loader, asked, drawn, answer, events } = rig();
+  test("in the cache are drawn again without a request", async () => {
+    const { cache, requests, drawn, answer, events } = rig();
     const [first, second] = [events(), events()];
-    loader.want(want(0, 100));
+    cache.request(request(0, 100));
     await answer(0, first);
-    loader.want(want(700, 800));
+    cache.request(request(700, 800));
     await answer(1, second);
-    loader.want(want(20, 110));
-    expect(asked.length).toBe(2);
+    cache.request(request(20, 110));
+    expect(requests.length).toBe(2);
     expect(drawn).toEqual([first, second, first]);
   });
 
-  test("are asked for before the margin of the last is used up", async () => {
-    const { loader, asked, drawn, answer, events } = rig();
-    loader.want(want(400, 500));
+  test("are requested before the margin of the last is used up", async () => {
+    const { cache, requests, drawn, answer, events } = rig();
+    cache.request(request(400, 500));
     await answer(0, events());
-    loader.want(want(384, 484));
-    expect(asked.length).toBe(1);
-    loader.want(want(380, 480));
-    expect(asked.map(({ view }) => view.start)).toEqual([375, 355]);
+    cache.request(request(384, 484));
+    expect(requests.length).toBe(1);
+    cache.request(request(380, 480));
+    expect(requests.map(({ view }) => view.start)).toEqual([375, 355]);
     expect(drawn.length).toBe(1);
     const next = events();
     await answer(1, next);
     expect(drawn[1]).toBe(next);
   });
 
-  test("kept are a few, the first picture whatever came later", async () => {
-    const { loader, asked, drawn, answer, events } = rig();
+  test("are evicted, except for the first overview", async () => {
+    const { cache, requests, drawn, answer, events } = rig();
     const first = events();
-    loader.add(want(0, 1000), first);
+    cache.add(request(0, 1000), first);
     for (let i = 0; i < 20; i++) {
-      loader.want(want(10 * i, 10 * i + 1));
+      cache.request(request(10 * i, 10 * i + 1));
       await answer(i, events());
     }
-    loader.want(want(0, 1000));
+    cache.request(request(0, 1000));
     expect(drawn.at(-1)).toBe(first);
-    loader.want(want(190, 191));
-    expect(asked.length).toBe(20);
-    loader.want(want(10, 11));
-    expect(asked.length).toBe(21);
+    cache.request(request(190, 191));
+    expect(requests.length).toBe(20);
+    cache.request(request(10, 11));
+    expect(requests.length).toBe(21);
   });
 
-  test("that come late are not drawn over what shows all that is looked at by then", async () => {
-    const { loader, asked, drawn, answer, events } = rig();
-    loader.add(want(0, 1000), events());
-    loader.want(want(300, 600));
-    loader.want(want(0, 1000));
+  test("that arrive late are not drawn when a cached window covers the view", async () => {
+    const { cache, requests, drawn, answer, events } = rig();
+    cache.add(request(0, 1000), events());
+    cache.request(request(300, 600));
+    cache.request(request(0, 1000));
     await answer(0, events());
     expect(drawn).toEqual([]);
-    loader.want(want(310, 610));
-    expect([asked.length, drawn.length]).toEqual([1, 1]);
-    // Of what nothing shows yet, a part is better than none.
-    loader.want(want(700, 720));
-    loader.want(want(703, 733));
+    cache.request(request(310, 610));
+    expect([requests.length, drawn.length]).toEqual([1, 1]);
+    // When no window covers the view, a part is better than nothing.
+    cache.request(request(700, 720));
+    cache.request(request(703, 733));
     await answer(1, events());
-    expect([asked.length, drawn.length]).toEqual([3, 2]);
+    expect([requests.length, drawn.length]).toEqual([3, 2]);
   });
 
-  test("at the ends of everything need no margin", async () => {
-    const { loader, asked, answer, events } = rig();
-    loader.want(want(0, 100));
+  test("at the ends of the profile need no margin", async () => {
+    const { cache, requests, answer, events } = rig();
+    cache.request(request(0, 100));
     await answer(0, events());
-    loader.want(want(10, 110));
-    loader.want(want(0, 100));
-    expect(asked.length).toBe(1);
+    cache.request(request(10, 110));
+    cache.request(request(0, 100));
+    expect(requests.length).toBe(1);
   });
 
-  test("of which nothing was left out serve at any zoom", async () => {
-    const { loader, asked, answer, events } = rig(false);
-    loader.want(want(0, 1000));
+  test("without merged events cover any zoom", async () => {
+    const { cache, requests, answer, events } = rig(false);
+    cache.request(request(0, 1000));
     await answer(0, events());
-    loader.want(want(500, 501));
-    expect(asked.length).toBe(1);
+    cache.request(request(500, 501));
+    expect(requests.length).toBe(1);
   });
 
-  test("with other lanes in view are asked for again", async () => {
-    const { loader, asked, answer, events } = rig();
-    loader.want(want(0, 100, [0, 10]));
+  test("are requested again for other lanes", async () => {
+    const { cache, requests, answer, events } = rig();
+    cache.request(request(0, 100, [0, 10]));
     await answer(0, events());
-    loader.want(want(0, 100, [2, 8]));
-    expect(asked.length).toBe(1);
-    loader.want(want(0, 100, [5, 15]));
-    expect(asked.length).toBe(2);
+    cache.request(request(0, 100, [2, 8]));
+    expect(requests.length).toBe(1);
+    cache.request(request(0, 100, [5, 15]));
+    expect(requests.length).toBe(2);
   });
 
-  test("around are fetched when nothing else is to be done, and not drawn", async () => {
-    const { loader, asked, drawn, answer, events } = rig();
-    loader.want(want(400, 600));
+  test("around the view are prefetched when idle, and not drawn", async () => {
+    const { cache, requests, drawn, answer, events } = rig();
+    cache.request(request(400, 600));
     for (let i = 0; i < 6; i++) {
-      if (asked.length > i) await answer(i, events());
+      if (requests.length > i) await answer(i, events());
       await vi.advanceTimersByTimeAsync(1000);
     }
-    // Nearer, later, earlier, and further off: then there is nothing left to fetch.
-    expect(asked.map(({ view }) => [view.start, view.end])).toEqual([
+    // Zoom in, later, earlier, zoom out: then there is nothing left to prefetch.
+    expect(requests.map(({ view }) => [view.start, view.end])).toEqual([
       [350, 650],
       [425, 575],
       [450, 750],
@@ -169,51 +173,51 @@ describe("windows", () => {
       [300, 500],
       [320, 700],
     ]) {
-      loader.want(want(start, end));
+      cache.request(request(start, end));
     }
-    expect(asked.length).toBe(5);
+    expect(requests.length).toBe(5);
     expect(drawn.length).toBe(5);
   });
 
-  test("are forgotten when something else is lit", async () => {
-    const { loader, asked, drawn, answer, events } = rig();
-    loader.want(want(0, 100));
-    loader.forget();
-    loader.want(want(0, 100));
+  test("are dropped when the highlight changes", async () => {
+    const { cache, requests, drawn, answer, events } = rig();
+    cache.request(request(0, 100));
+    cache.clear();
+    cache.request(request(0, 100));
     await answer(0, events());
     expect(drawn).toEqual([]);
     await answer(1, events());
-    expect(asked.length).toBe(2);
+    expect(requests.length).toBe(2);
     expect(drawn.length).toBe(1);
   });
 });
 
-describe("silence", () => {
-  test("is met by asking once more, then told, and over with the first answer", async () => {
-    const { loader, asked, said, drawn, answer, events } = rig();
-    loader.want(want(0, 100));
+describe("a missing answer", () => {
+  test("leads to one retry and a status, until an answer arrives", async () => {
+    const { cache, requests, statuses, drawn, answer, events } = rig();
+    cache.request(request(0, 100));
     await vi.advanceTimersByTimeAsync(2100);
-    expect(asked.length).toBe(2);
+    expect(requests.length).toBe(2);
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(asked.length).toBe(2);
-    expect(said.at(-1)).toMatch(/no answer from Python/);
+    expect(requests.length).toBe(2);
+    expect(statuses.at(-1)).toMatch(/no answer from Python/);
     await answer(1, events());
-    expect(said.at(-1)).toBe("");
+    expect(statuses.at(-1)).toBe("");
     expect(drawn.length).toBe(1);
   });
 
-  test("asks for what is wanted by then", async () => {
-    const { loader, asked } = rig();
-    loader.want(want(0, 100));
-    loader.want(want(500, 600));
+  test("leads to a retry for the latest window", async () => {
+    const { cache, requests } = rig();
+    cache.request(request(0, 100));
+    cache.request(request(500, 600));
     await vi.advanceTimersByTimeAsync(2100);
-    expect(asked[1].view.start).toBe(475);
+    expect(requests[1].view.start).toBe(475);
   });
 
-  test("of a request that fails is told in Python's words", async () => {
-    const { loader, said, answer } = rig();
-    loader.want(want(0, 100));
+  test("of a failed request shows Python's error", async () => {
+    const { cache, statuses, answer } = rig();
+    cache.request(request(0, 100));
     await answer(0, new Error("ValueError: no"));
-    expect(said.at(-1)).toBe("ValueError: no");
+    expect(statuses.at(-1)).toBe("ValueError: no");
   });
 });
