@@ -5,7 +5,8 @@ import { h } from "./dom.ts";
 import { count, percent, shorten } from "./format.ts";
 import { Frames } from "./frames.ts";
 import { nodePanel, nodeTip } from "./node.ts";
-import { createRenderer, type Lit } from "./renderer.ts";
+import { Painter } from "./painter.ts";
+import type { Lit } from "./renderer.ts";
 import { toPixel, toTime } from "./scale.ts";
 import { palette, type Theme } from "./theme.ts";
 import { Tip } from "./tip.ts";
@@ -36,7 +37,7 @@ export class Icicle {
   readonly #told = h("div", { class: "ep-panel", "aria-live": "polite" });
   readonly #table = h("details", { class: "ep-tree" }, h("summary", {}, "as a table"));
   readonly #tip = new Tip();
-  readonly #renderer = createRenderer(this.#canvas, { redraw: () => this.draw() });
+  readonly #renderer = new Painter(this.#canvas, () => this.draw());
   #placed: Placed;
   #viewport!: Viewport;
   #root = 0;

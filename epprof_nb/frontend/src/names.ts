@@ -1,4 +1,4 @@
-// Text on events, and the outline of the chosen one: drawn on the 2D canvas whatever draws events.
+// Text on events, and the outline of the chosen one.
 
 import { visible } from "./cull.ts";
 import { cut } from "./cut.ts";

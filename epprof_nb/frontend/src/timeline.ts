@@ -21,9 +21,9 @@ import { Missing } from "./missing.ts";
 import type { Events, Overview } from "./model.ts";
 import { GESTURES, moves } from "./moves.ts";
 import { type Overlay, Overlays } from "./overlay.ts";
+import { Painter } from "./painter.ts";
 import { extentOf, Pointing } from "./pointing.ts";
 import { Recount } from "./recount.ts";
-import { createRenderer, type Renderer } from "./renderer.ts";
 import { type Range, toward } from "./scale.ts";
 import { toScroll } from "./sight.ts";
 import { Stage } from "./stage.ts";
@@ -57,7 +57,7 @@ export class Timeline {
   readonly #recount: Recount;
   readonly #pointing: Pointing;
   readonly #status = new Status();
-  readonly #renderer: Renderer;
+  readonly #renderer: Painter;
   readonly #overlays = new Overlays();
   readonly #missing: Missing;
   readonly #loading: Loading;
@@ -127,7 +127,7 @@ export class Timeline {
     );
     this.#pointing = this.#point();
     this.element.append(this.#pointing.tip.element);
-    this.#renderer = createRenderer(this.#stage.canvas, { redraw: () => this.draw() });
+    this.#renderer = new Painter(this.#stage.canvas, () => this.draw());
     this.#relayout();
     const measure = new Measure({
       event: () => this.#eventInMind(),
