@@ -9,21 +9,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, "..", "views", "static");
 await mkdir(out, { recursive: true });
 
-/** What of the shaders is for readers alone: within strings, nothing else drops it. */
-const shaders = {
-  name: "shaders",
-  setup({ onLoad }) {
-    onLoad({ filter: /webgl_shaders\.ts$/ }, async ({ path }) => {
-      const text = await readFile(path, "utf8");
-      const lines = text.split("\n").map((line) => line.replace(/\/\/.*/, "").trim());
-      const tight = lines.join("\n").replace(/ *([=+*/,;(){}<>?:]) */g, "$1");
-      return { contents: tight.replace(/(^|[;{},])\n+/g, "$1"), loader: "ts" };
-    });
-  },
-};
-
 const common = {
-  plugins: [shaders],
   absWorkingDir: here,
   bundle: true,
   minify: true,

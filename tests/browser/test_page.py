@@ -12,14 +12,12 @@ from tests.browser.moving import focused
 from tests.browser.pixels import (
     COPY,
     KERNEL,
-    RENDERERS,
     RULER,
     canvas,
     click,
     lane_y,
     pixel,
     ready,
-    with_renderer,
     x_at,
 )
 
@@ -27,16 +25,8 @@ pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
 
 
-@pytest.fixture(params=RENDERERS)
-def drawn_file(page_file, tmp_path, request):
-    """The page, drawn by one renderer and by the other."""
-    path = tmp_path / f"{request.param}.html"
-    path.write_text(with_renderer(page_file.read_text(), request.param))
-    return path
-
-
-def test_bars_stand_where_their_times_say(opened, drawn_file):
-    page = ready(opened(drawn_file.as_uri()))
+def test_bars_stand_where_their_times_say(opened, page_file):
+    page = ready(opened(page_file.as_uri()))
     stream = lane_y(page, "stream 7")
     background = (255, 255, 255)
     assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
@@ -73,8 +63,8 @@ def test_the_page_forbids_and_needs_no_network(opened, page_file):
     assert "default-src 'none'" in page_file.read_text()
 
 
-def test_clicking_an_op_lights_what_it_launched(opened, drawn_file):
-    _an_op_lights_what_it_launched(ready(opened(drawn_file.as_uri())))
+def test_clicking_an_op_lights_what_it_launched(opened, page_file):
+    _an_op_lights_what_it_launched(ready(opened(page_file.as_uri())))
 
 
 def test_clicking_an_op_lights_what_it_launched_in_jupyterlab(in_jupyterlab):
@@ -115,8 +105,8 @@ def test_hovering_tells_the_fields(shows):
     assert "busy 100.0 %" in tip.text_content()
 
 
-def test_wheel_keys_and_double_click_change_the_window(opened, drawn_file):
-    page = ready(opened(drawn_file.as_uri()))
+def test_wheel_keys_and_double_click_change_the_window(opened, page_file):
+    page = ready(opened(page_file.as_uri()))
     stream = lane_y(page, "stream 7")
     page.locator(".ep-timeline").focus()
     page.mouse.move(0, 0)
@@ -142,8 +132,8 @@ def test_wheel_keys_and_double_click_change_the_window(opened, drawn_file):
     assert pixel(page, 3, stream + 6) == (255, 255, 255)
 
 
-def test_dragging_pans(opened, drawn_file):
-    page = ready(opened(drawn_file.as_uri()))
+def test_dragging_pans(opened, page_file):
+    page = ready(opened(page_file.as_uri()))
     stream = lane_y(page, "stream 7")
     page.locator(".ep-timeline").focus()
     for _ in range(3):
@@ -243,8 +233,8 @@ def test_high_contrast_is_followed_while_the_view_is_open(shows, contrast, kerne
     page.emulate_media(contrast="no-preference")
 
 
-def test_dark_theme_follows_the_system(opened, drawn_file):
-    page = ready(opened(drawn_file.as_uri(), theme="dark"))
+def test_dark_theme_follows_the_system(opened, page_file):
+    page = ready(opened(page_file.as_uri(), theme="dark"))
     assert (
         page.evaluate("getComputedStyle(document.querySelector('.ep-viewer')).backgroundColor")
         == "rgb(20, 24, 29)"

@@ -7,7 +7,7 @@ import { toPixel, toTime } from "../base/time_scale.ts";
 import { Tip } from "../base/tooltip.ts";
 import { Viewport } from "../base/viewport.ts";
 import type { Lit } from "../data/model.ts";
-import { createRenderer } from "../render/create_renderer.ts";
+import { Painter } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Matcher } from "./filter.ts";
 import { nodePanel, nodeTip } from "./icicle_details.ts";
@@ -37,7 +37,7 @@ export class Icicle {
   readonly #told = h("div", { class: "ep-panel", "aria-live": "polite" });
   readonly #table = h("details", { class: "ep-tree" }, h("summary", {}, "as a table"));
   readonly #tip = new Tip();
-  readonly #renderer = createRenderer(this.#canvas, { redraw: () => this.draw() });
+  readonly #renderer = new Painter(this.#canvas, () => this.draw());
   #placed: Placed;
   #viewport!: Viewport;
   #root = 0;

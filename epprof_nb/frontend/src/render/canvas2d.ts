@@ -1,7 +1,6 @@
-// Events by Canvas2D: what is thinner than a pixel is put together first (cull.ts).
+// Draws the events of a row as rectangles; visible_rects.ts first combines what is thinner than a pixel.
 
-import type { Kind } from "../data/model.ts";
-import type { Bars, Row } from "./backend.ts";
+import type { Kind, Stretch } from "../data/model.ts";
 import {
   COPY,
   DIMMED,
@@ -17,42 +16,41 @@ import {
   tones,
 } from "./event_style.ts";
 import { level } from "./mipmap.ts";
-import type { Frame } from "./renderer.ts";
+import type { Band, Frame } from "./renderer.ts";
 import type { Palette } from "./theme.ts";
 import { Rects, rects } from "./visible_rects.ts";
 
-export class Canvas2dBars implements Bars {
-  readonly name = "canvas2d";
+export class Bars {
   readonly #rects = new Rects();
   readonly #hatch = new Map<string, CanvasPattern | null>();
 
-  draw(context: CanvasRenderingContext2D, frame: Frame, ratio: number, rows: Row[]): boolean {
+  draw(
+    context: CanvasRenderingContext2D,
+    frame: Frame,
+    ratio: number,
+    slice: Stretch,
+    band: Band,
+  ): void {
     const { lit, view, width } = frame;
     const pixel = (view.end - view.start) / width;
     const pixels = Math.round(width * ratio);
-    for (const row of rows) {
-      const toned = row.band.look === "op";
-      rects(level(row.slice, pixel), view, pixels, ratio, this.#rects, toned);
-      this.#paint(context, frame, ratio, row, lit ? DIMMED : 1);
-      if (!lit) continue;
-      // What is lit is put together apart, so that a dim neighbour never swallows it.
-      const bright = level(row.slice, pixel, lit[row.slice.set.prefix]);
+    const toned = band.look === "op";
+    rects(level(slice, pixel), view, pixels, ratio, this.#rects, toned);
+    this.#paint(context, frame, ratio, band, lit ? DIMMED : 1);
+    if (lit) {
+      // Highlighted events are combined apart, so that a dimmed neighbour never swallows them.
+      const bright = level(slice, pixel, lit[slice.set.prefix]);
       rects(bright, view, pixels, ratio, this.#rects, toned);
-      this.#paint(context, frame, ratio, row, 1);
+      this.#paint(context, frame, ratio, band, 1);
     }
     context.globalAlpha = 1;
-    return true;
-  }
-
-  destroy(): void {
-    this.#hatch.clear();
   }
 
   #paint(
     c: CanvasRenderingContext2D,
     { palette }: Frame,
     ratio: number,
-    { band }: Row,
+    band: Band,
     dim: number,
   ): void {
     const { length, shared, kinds, x, width, alpha, tone, kind } = this.#rects;

@@ -1,4 +1,4 @@
-// Text on events, and the outline of the chosen one: drawn on the 2D canvas whatever draws events.
+// Text on events, and the outline of the chosen one.
 
 import { toPixel } from "../base/time_scale.ts";
 import type { Kind, Stretch } from "../data/model.ts";

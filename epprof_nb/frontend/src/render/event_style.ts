@@ -1,4 +1,4 @@
-// How an event looks by its kind, the same in every renderer.
+// How an event looks by its kind.
 
 import type { Kind } from "../data/model.ts";
 import type { Band } from "./renderer.ts";
@@ -69,7 +69,7 @@ export function tones(fill: string, edge: string): string[] {
 }
 
 /** Opacity where events cover only a share of a rectangle: idle stays visible at any zoom. */
-export const FAINTEST = 0.35;
+const FAINTEST = 0.35;
 export function opacity(cover: number): number {
   return FAINTEST + (1 - FAINTEST) * cover;
 }

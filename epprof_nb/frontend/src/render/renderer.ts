@@ -1,5 +1,5 @@
-// What draws a timeline. The timeline knows times, lanes and selection, a renderer knows pixels.
-// Calls between begin() and end() draw in their order, later ones on top.
+// The drawing surface of a timeline. The timeline knows times, lanes and the selection; the renderer
+// (canvas_renderer.ts) knows pixels. Calls between begin() and end() draw in order, later ones on top.
 
 import type { Range } from "../base/time_scale.ts";
 import type { Lit, Stretch } from "../data/model.ts";
@@ -26,11 +26,7 @@ export type Place = [time: number, y: number];
 /** What a stretch of time is marked for. */
 export type SpanStyle = "selected" | "measure" | "zoom" | "missing";
 
-export type RendererName = "webgl" | "canvas2d";
-
 export interface Renderer {
-  /** What draws the events now; changes when a WebGL context comes or goes. */
-  readonly name: RendererName;
   resize(width: number, height: number, ratio: number): void;
   begin(frame: Frame): void;
   ruler(times: number[], labels: string[], height: number): void;
@@ -47,9 +43,4 @@ export interface Renderer {
   end(): void;
   /** Frees what is held; nothing can be drawn afterwards. */
   destroy(): void;
-}
-
-export interface RendererOptions {
-  /** Asked to draw again where what was drawn is gone or can be had better. */
-  redraw: () => void;
 }

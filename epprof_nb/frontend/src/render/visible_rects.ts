@@ -103,8 +103,8 @@ export class Rects {
  * Fills `out` with the rectangles of a slice in a window `width` pixels wide.
  *
  * An event thinner than `unit` pixels is widened up to that, but never into the next event; what it
- * does not cover of its widened self makes it fainter, unless it stands alone. (The vertex shader
- * does the same.) `tones` asks for their tones.
+ * does not cover of its widened self makes it fainter, unless it stands alone. `tones` asks for their
+ * tones.
  */
 export function rects(
   slice: Stretch,

@@ -8,8 +8,7 @@ import { CounterLoader } from "../data/counter_loader.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { Events, Overview, Ref } from "../data/model.ts";
 import { rangeOf } from "../data/queries.ts";
-import { createRenderer } from "../render/create_renderer.ts";
-import type { Renderer } from "../render/renderer.ts";
+import { Painter } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Chosen } from "../selection/controller.ts";
 import { Corner } from "./corner.ts";
@@ -58,7 +57,7 @@ export class Timeline {
   readonly #counterLoader: CounterLoader;
   readonly #pointing: Pointing;
   readonly #status = new Status();
-  readonly #renderer: Renderer;
+  readonly #renderer: Painter;
   readonly #overlays = new Overlays();
   readonly #unloaded: UnloadedOverlay;
   readonly #windows: WindowLoader;
@@ -128,7 +127,7 @@ export class Timeline {
     );
     this.#pointing = this.#point();
     this.element.append(this.#pointing.tip.element);
-    this.#renderer = createRenderer(this.#stage.canvas, { redraw: () => this.draw() });
+    this.#renderer = new Painter(this.#stage.canvas, () => this.draw());
     this.#relayout();
     const measure = new Measure({
       event: () => this.#eventInMind(),
