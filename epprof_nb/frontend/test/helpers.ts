@@ -1,6 +1,6 @@
 // Bundles made by hand, in the layout of views/encode.py.
 
-import { type Columns, Events, type EventsHeader } from "../src/data/model.ts";
+import { type EventColumns, Events, type EventsHeader } from "../src/data/model.ts";
 import { Bundle } from "../src/data/wire_format.ts";
 
 type Tag = "u8" | "i32" | "f64" | "i64";
@@ -43,7 +43,7 @@ export function encode(header: object, columns: Record<string, Given>): Uint8Arr
 }
 
 /** A table's columns, some of them replaced. */
-export function columns(set: Columns, replaced: Partial<Columns> = {}): Columns {
+export function columns(set: EventColumns, replaced: Partial<EventColumns> = {}): EventColumns {
   const { prefix, start, dur, reach, kind } = set;
   const name = (column: string, event: number): string => set.name(column, event);
   return { prefix, start, dur, reach, kind, name, ...replaced };

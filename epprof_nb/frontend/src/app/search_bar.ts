@@ -3,7 +3,7 @@
 import { h } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { Wanted } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/queries.ts";
 import type { Chosen } from "../selection/controller.ts";
 
 const PAUSE_MS = 140;
@@ -67,7 +67,7 @@ export class SearchBar {
     this.element.hidden = true;
     clearTimeout(this.#timer);
     this.#asked = "";
-    if (this.chosen.wanted?.what === "search") this.chosen.clear();
+    if (this.chosen.query?.what === "search") this.chosen.clear();
     this.left();
   }
 
@@ -75,20 +75,20 @@ export class SearchBar {
   async #look(): Promise<boolean> {
     clearTimeout(this.#timer);
     const pattern = this.#field.value;
-    if (pattern === this.#asked && this.chosen.wanted?.what === "search") return true;
+    if (pattern === this.#asked && this.chosen.query?.what === "search") return true;
     this.#asked = pattern;
     this.#tell("");
     if (!pattern) {
-      if (this.chosen.wanted?.what === "search") this.chosen.clear();
+      if (this.chosen.query?.what === "search") this.chosen.clear();
       return false;
     }
-    const wanted: Wanted = { what: "search", pattern };
+    const query: SelectionQuery = { what: "search", pattern };
     try {
-      const step = await this.source.step(wanted, {});
+      const step = await this.source.seek(query, {});
       if (this.#asked !== pattern) return false;
       this.#tell(step.count ? `${position(null, step.count, step.about)} found` : "none");
-      if (step.count) await this.chosen.want(wanted, "matches", false);
-      else if (this.chosen.wanted?.what === "search") this.chosen.clear();
+      if (step.count) await this.chosen.want(query, "matches", false);
+      else if (this.chosen.query?.what === "search") this.chosen.clear();
       return step.count > 0;
     } catch (error) {
       if (this.#asked === pattern) this.#tell(error instanceof Error ? error.message : "?", true);

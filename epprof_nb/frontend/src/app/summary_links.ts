@@ -1,7 +1,7 @@
 // From a number of the summary to what it counts.
 
 import type { Count } from "../data/model.ts";
-import type { Wanted } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/queries.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import type { Linked } from "./timeline_controls.ts";
 
@@ -17,12 +17,12 @@ export function toCounted({ span }: Linked, timeline: Timeline, { what, text }: 
     return;
   }
   const stray = what === "stray";
-  const wanted: Wanted = {
+  const query: SelectionQuery = {
     what: "where",
     prefix: "act",
     equals: stray ? { op_id: null } : { kind: what },
   };
-  void timeline.chosen.want(wanted, stray ? "activities without an op" : NAMES[what], true, text);
+  void timeline.chosen.want(query, stray ? "activities without an op" : NAMES[what], true, text);
 }
 
 /** The first gap that starts after `after`; after the last one the first again. */

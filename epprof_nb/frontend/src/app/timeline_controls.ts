@@ -1,7 +1,7 @@
 // What links the timeline's parts: selection, flow lines, search and the marked span.
 
 import { h } from "../base/dom.ts";
-import type { Wanted } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/queries.ts";
 import { SpanPanel } from "../selection/range_panel.ts";
 import { SpanMark } from "../timeline/overlays/range_mark.ts";
 import type { Timeline } from "../timeline/timeline.ts";
@@ -61,7 +61,7 @@ export function link(timeline: Timeline): Linked {
       help: "Clear the selection, then the span",
       group: GROUP,
       run: () => {
-        if (chosen.wanted) chosen.clear();
+        if (chosen.query) chosen.clear();
         else if (span.span) span.set(null);
         else return false;
         return true;
@@ -81,8 +81,8 @@ export function link(timeline: Timeline): Linked {
     },
   );
 
-  source.onSelect((wanted) => {
-    if (wanted) void chosen.want(wanted, "rows of a DataFrame");
+  source.onSelect((query) => {
+    if (query) void chosen.want(query, "rows of a DataFrame");
     else chosen.clear();
   });
   const { given } = overview;
@@ -96,7 +96,7 @@ function rowsLabel(count: number, sent: number): string {
   return `rows of a DataFrame, the longest of ${count.toLocaleString("en")}: more do not fit in this page`;
 }
 
-function wantedBy(by: "op" | "name", name: string): Wanted {
+function wantedBy(by: "op" | "name", name: string): SelectionQuery {
   const missing = name === "(no op)" || name === "(no name)";
   if (by === "op") {
     return missing

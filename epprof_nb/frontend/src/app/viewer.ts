@@ -6,7 +6,7 @@ import { Breakdown } from "../breakdown/breakdown.ts";
 import { wantedOf, wantedOfNode } from "../breakdown/row_selection.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { Events, type LineTotals, type Overview } from "../data/model.ts";
-import type { Wanted } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/queries.ts";
 import type { Bundle } from "../data/wire_format.ts";
 import type { Theme } from "../render/theme.ts";
 import { sourceView } from "../source/source.ts";
@@ -99,8 +99,8 @@ export function mount(
   /** Lights what a line of the source ran, and goes there. */
   function light(cell: string, { line }: LineTotals): void {
     show("timeline");
-    const wanted: Wanted = { what: "where", prefix: "op", equals: { cell, line } };
-    void timeline.chosen.want(wanted, `times line ${line} of ${cell}`);
+    const query: SelectionQuery = { what: "where", prefix: "op", equals: { cell, line } };
+    void timeline.chosen.want(query, `times line ${line} of ${cell}`);
   }
 
   async function openSource(): Promise<void> {

@@ -1,6 +1,6 @@
 // What is shown as text for other programs: CSV, Markdown, Python.
 
-import type { Wanted } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/queries.ts";
 import { type Column, isText, label, show } from "./column_specs.ts";
 
 /** The rows as CSV: the DataFrame's column names, whole numbers without units. */
@@ -40,10 +40,10 @@ const SHORTENED = 600;
 const FRAMES = { op: "prof.ops", api: "prof.api_calls", act: "prof.activities" };
 
 /** Python that selects the wanted rows; null where that cannot be said. */
-export function python(wanted: Wanted): string | null {
-  if (wanted.what !== "where") return null;
+export function python(query: SelectionQuery): string | null {
+  if (query.what !== "where") return null;
   const tests: string[] = [];
-  for (const [column, value] of Object.entries(wanted.equals)) {
+  for (const [column, value] of Object.entries(query.equals)) {
     const values = Array.isArray(value) ? value : [value];
     if (values.some((one) => typeof one === "string" && one.length >= SHORTENED)) return null;
     const written = values.map((one) =>
@@ -53,7 +53,7 @@ export function python(wanted: Wanted): string | null {
     else if (value === null) tests.push(`rows["${column}"].isna()`);
     else tests.push(`(rows["${column}"] == ${written[0]})`);
   }
-  return `${FRAMES[wanted.prefix]}[lambda rows: ${tests.join(" & ")}]`;
+  return `${FRAMES[query.prefix]}[lambda rows: ${tests.join(" & ")}]`;
 }
 
 /** A string as Python writes it, in ASCII: nothing in a name changes how code reads. */

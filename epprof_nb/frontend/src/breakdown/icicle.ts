@@ -6,7 +6,7 @@ import { count, percent, shorten } from "../base/format.ts";
 import { toPixel, toTime } from "../base/time_scale.ts";
 import { Tip } from "../base/tooltip.ts";
 import { Viewport } from "../base/viewport.ts";
-import type { Lit } from "../data/model.ts";
+import type { Highlight } from "../data/model.ts";
 import { Painter } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Matcher } from "./filter.ts";
@@ -166,7 +166,7 @@ export class Icicle {
     const { ops, activities } = this.#placed;
     const r = this.#renderer;
     const height = this.#height();
-    r.begin({ view, width, height, palette: palette(this.#theme), lit: this.#lit() });
+    r.begin({ view, width, height, palette: palette(this.#theme), highlight: this.#highlight() });
     ops.rows.forEach((row, depth) => {
       const band = { y: depth * ROW, height: ROW - GAP };
       r.slice(row, { ...band, look: "op" });
@@ -175,7 +175,7 @@ export class Icicle {
     r.end();
   }
 
-  #lit(): Lit | null {
+  #highlight(): Highlight | null {
     if (!this.#found && this.#chosen < 0) return null;
     const { ops, activities } = this.#placed;
     const marks = (nodes: number[]): Uint8Array =>
@@ -186,7 +186,7 @@ export class Icicle {
       op: marks(ops.nodes),
       act: marks(activities.nodes),
       api: new Uint8Array(0),
-      chosen:
+      outlined:
         op !== undefined
           ? { prefix: "op", event: op }
           : act !== undefined

@@ -1,7 +1,7 @@
 // From a row of a breakdown to its events in the timeline.
 
 import type { Cell } from "../data/model.ts";
-import type { Wanted } from "../data/queries.ts";
+import type { SelectionQuery } from "../data/queries.ts";
 
 const NO_OP = "(no op)";
 
@@ -10,7 +10,7 @@ type Row = Record<string, Cell>;
 const WORK = ["kernel", "memcpy", "memset"];
 
 /** The events that a row of a breakdown counts. */
-export function wantedOf(by: string, row: Row): Wanted {
+export function wantedOf(by: string, row: Row): SelectionQuery {
   const equals = (columns: string[]): Row =>
     Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
   if (by === "kernel") {
@@ -27,7 +27,7 @@ export function wantedOf(by: string, row: Row): Wanted {
 }
 
 /** The events of a name in the tree: of ops, or of what the device did. */
-export function wantedOfNode(name: string, level: string): Wanted {
+export function wantedOfNode(name: string, level: string): SelectionQuery {
   if (WORK.includes(level)) {
     return { what: "where", prefix: "act", equals: { name, kind: level } };
   }

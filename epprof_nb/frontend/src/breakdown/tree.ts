@@ -1,6 +1,6 @@
 // The tree of paths from the session to the kernels, and where its boxes lie in an icicle.
 
-import type { Columns, Kind, Stretch, TreeData } from "../data/model.ts";
+import type { EventColumns, Kind, RowSlice, TreeData } from "../data/model.ts";
 
 /** What the width of a box tells. */
 export type Measure = "device" | "host" | "kernels";
@@ -103,13 +103,13 @@ export class Tree {
 }
 
 /** Boxes of ops, or of activities, by depth: columns that a renderer draws. */
-export class Boxes implements Columns {
+export class Boxes implements EventColumns {
   readonly start: Float64Array;
   readonly dur: Float64Array;
   readonly reach: Float64Array;
   readonly kind: Float64Array;
   /** The stretch of each depth. */
-  readonly rows: Stretch[] = [];
+  readonly rows: RowSlice[] = [];
   readonly #place = new Map<number, number>();
 
   constructor(

@@ -3,16 +3,16 @@
 
 import type { Range } from "../base/time_scale.ts";
 import type {
+  EventRef,
   Events,
   Fields,
   Overview,
-  Ref,
+  SeekResult,
   SourceCell,
-  Step,
   TableData,
   TreeData,
 } from "./model.ts";
-import type { Related, SpanTold, Wanted, Where } from "./queries.ts";
+import type { RangeBreakdown, Related, SeekTarget, SelectionQuery } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
 
 /** A window to draw: its time, its width in pixels, and the lanes in view as [first, end). */
@@ -41,18 +41,18 @@ export interface DataSource {
   headline(): Promise<Headline>;
   /** The columns of the overview's counters; where Python answers, also of a window alone. */
   counters(window?: Range): Promise<Bundle<object>>;
-  describe(at: Ref): Promise<Fields>;
+  describe(at: EventRef): Promise<Fields>;
   /** What an event has to do with others; of very many flows, those in `window`. */
-  related(at: Ref, window: Range): Promise<Related>;
+  related(at: EventRef, window: Range): Promise<Related>;
   /** How many events a selection has, and one of them. */
-  step(wanted: Wanted, where: Where): Promise<Step>;
-  span(span: Range): Promise<SpanTold>;
+  seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult>;
+  rangeBreakdown(span: Range): Promise<RangeBreakdown>;
   /** A breakdown; where Python answers and `asked` is given, sorted and filtered by it. */
   table(by: string, asked?: TableRequest): Promise<TableData>;
   tree(): Promise<TreeData>;
   sourceCode(): Promise<SourceCell[]>;
   /** Tells what is selected, for `widget.selection`; windows asked for from now on light it. */
-  selected(wanted: Wanted | null, span: Range | null): void;
+  setSelection(query: SelectionQuery | null, span: Range | null): void;
   /** Calls back when Python selects. */
-  onSelect(chosen: (wanted: Wanted | null) => void): void;
+  onSelect(onSelection: (query: SelectionQuery | null) => void): void;
 }

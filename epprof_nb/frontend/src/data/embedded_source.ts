@@ -2,26 +2,26 @@
 
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource, Headline } from "./data_source.ts";
-import { Walk } from "./embedded/event_order.ts";
-import { breakdown } from "./embedded/range.ts";
+import { EventOrder } from "./embedded/event_order.ts";
+import { rangeBreakdown } from "./embedded/range.ts";
 import { related } from "./embedded/related.ts";
 import {
+  type EventRef,
   Events,
   type Fields,
   type Overview,
-  type Ref,
+  type SeekResult,
   type SourceCell,
-  type Step,
   type TableData,
   type TreeData,
 } from "./model.ts";
 import {
   fieldsOf,
   hitOf,
+  type RangeBreakdown,
   type Related,
-  type SpanTold,
-  type Wanted,
-  type Where,
+  type SeekTarget,
+  type SelectionQuery,
 } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
 
@@ -30,7 +30,7 @@ export class EmbeddedSource implements DataSource {
   readonly live = false;
 
   readonly #events: Events;
-  #walk: { key: string; walk: Walk } | null = null;
+  #order: { key: string; walk: EventOrder } | null = null;
 
   constructor(private readonly bundle: Bundle<Overview>) {
     this.#events = new Events(bundle);
@@ -48,25 +48,25 @@ export class EmbeddedSource implements DataSource {
     return this.bundle;
   }
 
-  async describe(at: Ref): Promise<Fields> {
+  async describe(at: EventRef): Promise<Fields> {
     const hit = hitOf(this.#events, at);
     return hit ? fieldsOf(hit.set, hit.event) : {};
   }
 
-  async related(at: Ref): Promise<Related> {
+  async related(at: EventRef): Promise<Related> {
     const hit = hitOf(this.#events, at);
     if (!hit) throw new Error("this event is not in the page");
     return related(this.#events, this.bundle.header, hit);
   }
 
-  async step(wanted: Wanted, where: Where): Promise<Step> {
-    const key = JSON.stringify(wanted);
-    if (this.#walk?.key !== key) this.#walk = { key, walk: new Walk(this.#events, wanted) };
-    return this.#walk.walk.step(where);
+  async seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult> {
+    const key = JSON.stringify(query);
+    if (this.#order?.key !== key) this.#order = { key, walk: new EventOrder(this.#events, query) };
+    return this.#order.walk.seek(where);
   }
 
-  async span(span: Range): Promise<SpanTold> {
-    return breakdown(this.#events, this.bundle, span);
+  async rangeBreakdown(span: Range): Promise<RangeBreakdown> {
+    return rangeBreakdown(this.#events, this.bundle, span);
   }
 
   async table(by: string): Promise<TableData> {
@@ -82,7 +82,7 @@ export class EmbeddedSource implements DataSource {
     return this.bundle.header.source;
   }
 
-  selected(): void {}
+  setSelection(): void {}
 
   onSelect(): void {}
 }

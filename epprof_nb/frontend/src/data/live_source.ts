@@ -4,27 +4,27 @@ import type { Range } from "../base/time_scale.ts";
 import type { Channel } from "./channel.ts";
 import type { DataSource, Headline, TableRequest, WindowRequest } from "./data_source.ts";
 import {
+  type EventRef,
   Events,
   type EventsHeader,
   type Fields,
-  type Ref,
+  type SeekResult,
   type SourceCell,
-  type Step,
   type TableData,
   type TreeData,
 } from "./model.ts";
-import type { Related, SpanTold, Wanted, Where } from "./queries.ts";
+import type { RangeBreakdown, Related, SeekTarget, SelectionQuery } from "./queries.ts";
 import { Bundle } from "./wire_format.ts";
 
 export class LiveSource implements DataSource {
   readonly live = true;
 
-  #wanted: Wanted | null = null;
+  #query: SelectionQuery | null = null;
 
   constructor(private readonly channel: Channel) {}
 
   async window({ view, width, lanes }: WindowRequest): Promise<Events | null> {
-    const selection = this.#wanted;
+    const selection = this.#query;
     const { bytes } = await this.channel.request({
       type: "window",
       selection,
@@ -35,7 +35,7 @@ export class LiveSource implements DataSource {
     });
     if (!bytes) return null;
     const events = new Events(new Bundle<EventsHeader>(bytes));
-    events.litBy = selection ? JSON.stringify(selection) : "";
+    events.highlightKey = selection ? JSON.stringify(selection) : "";
     return events;
   }
 
@@ -48,29 +48,29 @@ export class LiveSource implements DataSource {
     return new Bundle<object>(bytes ?? new Uint8Array());
   }
 
-  async describe({ prefix, row }: Ref): Promise<Fields> {
+  async describe({ prefix, row }: EventRef): Promise<Fields> {
     const { content } = await this.channel.request({ type: "describe", prefix, row });
     return content.fields as Fields;
   }
 
-  async related({ prefix, row }: Ref, { start, end }: Range): Promise<Related> {
+  async related({ prefix, row }: EventRef, { start, end }: Range): Promise<Related> {
     const window = [start, end];
     const { content } = await this.channel.request({ type: "related", prefix, row, window });
     return content.related as Related;
   }
 
-  async step(selection: Wanted, where: Where): Promise<Step> {
+  async seek(selection: SelectionQuery, where: SeekTarget): Promise<SeekResult> {
     const { content } = await this.channel.request({ type: "step", selection, ...where });
-    return content as unknown as Step;
+    return content as unknown as SeekResult;
   }
 
-  async span({ start, end }: Range): Promise<SpanTold> {
+  async rangeBreakdown({ start, end }: Range): Promise<RangeBreakdown> {
     const { content } = await this.channel.request({
       type: "span",
       start: Math.round(start),
       end: Math.round(end),
     });
-    return content.span as SpanTold;
+    return content.span as RangeBreakdown;
   }
 
   async table(by: string, asked?: TableRequest): Promise<TableData> {
@@ -85,16 +85,16 @@ export class LiveSource implements DataSource {
     return (await this.channel.request({ type: "source" })).content.source as SourceCell[];
   }
 
-  selected(wanted: Wanted | null, span: Range | null): void {
-    this.#wanted = wanted;
+  setSelection(query: SelectionQuery | null, span: Range | null): void {
+    this.#query = query;
     this.channel.send({
       type: "selected",
-      selection: wanted,
+      selection: query,
       span: span && [Math.round(span.start), Math.round(span.end)],
     });
   }
 
-  onSelect(chosen: (wanted: Wanted | null) => void): void {
-    this.channel.on("select", (content) => chosen((content.selection as Wanted) ?? null));
+  onSelect(chosen: (query: SelectionQuery | null) => void): void {
+    this.channel.on("select", (content) => chosen((content.selection as SelectionQuery) ?? null));
   }
 }

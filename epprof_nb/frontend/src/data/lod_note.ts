@@ -5,7 +5,7 @@ import type { Events } from "./model.ts";
 
 /** How many events the rectangles stand for; empty where each is one event. */
 export function shownNote(events: Events, live: boolean): string {
-  const merged = Object.entries(events.shown).filter(([, [sent, all]]) => sent < all);
+  const merged = Object.entries(events.counts).filter(([, [sent, all]]) => sent < all);
   if (!merged.length) return "";
   const parts = merged.map(([what, [sent, all]]) => `${count(all)} ${what} by ${count(sent)}`);
   const more = live

@@ -99,7 +99,7 @@ export interface Count {
 }
 
 /** One event, wherever it is: drawn now or not. */
-export interface Ref {
+export interface EventRef {
   prefix: Prefix;
   /** Row in Python's table; in a static page the position among what it embeds. */
   row: number;
@@ -112,12 +112,12 @@ export interface Ref {
 }
 
 /** How many events a selection has, where they lie, and the one that was asked for. */
-export interface Step {
+export interface SeekResult {
   count: number;
   start: number | null;
   end: number | null;
   number: number | null;
-  event: Ref | null;
+  event: EventRef | null;
   /** Whether some were counted with rectangles that stand for several events. */
   about?: boolean;
 }
@@ -140,7 +140,7 @@ export interface Overview extends EventsHeader {
   /** The idle stretches that the summary counts, the longest where there are very many. */
   gaps: [start: number, end: number][];
   /** Rows that Python was given to select, and how many of them are embedded. */
-  given?: Step & { sent: number };
+  given?: SeekResult & { sent: number };
   lanes: Lane[];
   counters: Track[];
   /** What the profile can be broken down by. */
@@ -151,7 +151,7 @@ export interface Overview extends EventsHeader {
 }
 
 /** Columns of events, as an EventSet has them; whoever has such columns can have them drawn. */
-export interface Columns {
+export interface EventColumns {
   readonly prefix: Prefix;
   readonly start: Float64Array;
   readonly dur: Float64Array;
@@ -166,14 +166,14 @@ export interface Columns {
 }
 
 /** Events [first, end) of a table, in start order: those of one row. */
-export interface Stretch {
-  readonly set: Columns;
+export interface RowSlice {
+  readonly set: EventColumns;
   readonly first: number;
   readonly end: number;
 }
 
 /** A stretch of events of one lane and row, in start order; row -1 is the lane's foot. */
-export interface Slice {
+export interface LaneSlice {
   set: EventSet;
   lane: number;
   row: number;
@@ -199,10 +199,10 @@ export class EventSet {
   /** Row in Python's table, of the event or of the longest it stands for. */
   readonly row: Float64Array | undefined;
   /** 1 where the selection lights the rectangle, in a window asked for with a selection. */
-  readonly lit: Float64Array | undefined;
+  readonly highlighted: Float64Array | undefined;
   /** 1 where the event is one of those that Python was given to select. */
-  readonly kept: Float64Array | undefined;
-  readonly slices: Slice[];
+  readonly pinned: Float64Array | undefined;
+  readonly slices: LaneSlice[];
 
   constructor(
     readonly prefix: Prefix,
@@ -215,8 +215,8 @@ export class EventSet {
     this.members = this.#numbers("members");
     this.cover = this.#numbers("cover");
     this.row = this.#numbers("row");
-    this.lit = this.#numbers("lit");
-    this.kept = this.#numbers("kept");
+    this.highlighted = this.#numbers("lit");
+    this.pinned = this.#numbers("kept");
     this.slices = (bundle.header.slices[prefix] ?? []).map(([lane, row, first, end]) => ({
       set: this,
       lane,
@@ -288,13 +288,17 @@ export interface Hit {
   event: number;
 }
 
-/** Which events are lit while a selection stands: one value an event, by table. */
-export interface Lit {
+/** Masks of the highlighted events by table: 1 for each highlighted event. */
+export interface HighlightMasks {
   op: Uint8Array;
   api: Uint8Array;
   act: Uint8Array;
-  /** The one event that was clicked. */
-  chosen: { prefix: Prefix; event: number } | null;
+}
+
+/** Highlight of the current selection. */
+export interface Highlight extends HighlightMasks {
+  /** Event drawn with an outline: the one that was clicked. */
+  outlined: { prefix: Prefix; event: number } | null;
 }
 
 /** An event's fields as the DataFrame has them: column to number or text, missing ones left out. */
@@ -302,16 +306,16 @@ export type Fields = Record<string, Cell | bigint>;
 
 /** The three tables of one bundle. */
 export class Events {
-  readonly shown: EventsHeader["shown"];
+  readonly counts: EventsHeader["shown"];
   /** All names that its columns refer to. */
   readonly names: string[];
   /** Which selection the sets' `lit` is of, in a window asked for with one. */
-  litBy = "";
+  highlightKey = "";
   #children: number[][] | undefined;
   readonly #sets = new Map<Prefix, EventSet>();
 
   constructor(private readonly bundle: Bundle<EventsHeader>) {
-    this.shown = bundle.header.shown;
+    this.counts = bundle.header.shown;
     this.names = bundle.header.names;
   }
 
@@ -342,8 +346,8 @@ export class Events {
   }
 
   /** Whether some events were left out. */
-  get thinned(): boolean {
-    return Object.values(this.shown).some(([sent, total]) => sent < total);
+  get merged(): boolean {
+    return Object.values(this.counts).some(([sent, total]) => sent < total);
   }
 
   /** The op and its ancestors, outermost first. */

@@ -2,9 +2,9 @@
 // and views/related.py.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Cell, EventSet, Events, Fields, Hit, Prefix, Ref } from "./model.ts";
+import type { Cell, EventRef, EventSet, Events, Fields, Hit, Prefix } from "./model.ts";
 
-export type Wanted =
+export type SelectionQuery =
   | { what: "event"; prefix: Prefix; row: number }
   | { what: "where"; prefix: Prefix; equals: Record<string, Cell | Cell[]> }
   | { what: "search"; pattern: string }
@@ -12,26 +12,26 @@ export type Wanted =
   | { what: "rows"; number?: number };
 
 /** Which event to step to: by number from 0 (it goes round), or the first one from a time on. */
-export type Where = { number: number } | { at: number } | Record<string, never>;
+export type SeekTarget = { number: number } | { at: number } | Record<string, never>;
 
 /** What one event has to do with others. */
 export interface Related {
   /** The ops around it, outermost first; an op's own chain ends with itself. */
-  chain: Ref[];
+  chain: EventRef[];
   line: { cell: string; line: number; text: string } | null;
-  call: Ref | null;
+  call: EventRef | null;
   /** From the start of its API call to its own start, ns. */
   delay: number | null;
   /** From launches to activities, the longest one first; of very many, those in the window. */
-  flows: [from: Ref, to: Ref][];
+  flows: [from: EventRef, to: EventRef][];
   launched: number;
-  before: Ref | null;
-  after: Ref | null;
-  same: { before: Ref | null; after: Ref | null; number: number; count: number };
+  before: EventRef | null;
+  after: EventRef | null;
+  same: { before: EventRef | null; after: EventRef | null; number: number; count: number };
 }
 
 /** What happened in a span of time; see Python's views/span.py. */
-export interface SpanTold {
+export interface RangeBreakdown {
   start: number;
   end: number;
   devices: { device: number; name: string; busy: number }[];
@@ -40,27 +40,27 @@ export interface SpanTold {
   copies: number;
   sets: number;
   bytes: number;
-  ops: Counted;
-  names: Counted;
+  ops: RankedTotals;
+  names: RankedTotals;
   /** Whether some of it was added up from rectangles that stand for several events. */
   approximate?: boolean;
 }
 
-export interface Counted {
+export interface RankedTotals {
   rows: [name: string, count: number, ns: number][];
   total: number;
 }
 
-export function rangeOf({ start, dur }: Ref): Range {
+export function rangeOf({ start, dur }: EventRef): Range {
   return { start, end: start + dur };
 }
 
-export function sameRef(a: Ref | null, b: Ref | null): boolean {
+export function sameRef(a: EventRef | null, b: EventRef | null): boolean {
   return a !== null && b !== null && a.prefix === b.prefix && a.row === b.row;
 }
 
 /** The event as something to refer to, after other events are drawn. */
-export function refOf({ set, event }: Hit): Ref {
+export function refOf({ set, event }: Hit): EventRef {
   const slice = set.slices.find(({ first, end }) => event >= first && event < end);
   return {
     prefix: set.prefix,
@@ -84,7 +84,7 @@ export function hitOf(
 }
 
 /** How many events a rectangle stands for. */
-export function membersOf(set: EventSet, event: number): number {
+export function memberCount(set: EventSet, event: number): number {
   return set.members?.[event] ?? 1;
 }
 

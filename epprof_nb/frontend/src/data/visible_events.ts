@@ -2,14 +2,14 @@
 
 import { firstAbove } from "../base/binary_search.ts";
 import type { Range } from "../base/time_scale.ts";
-import type { Stretch } from "./model.ts";
+import type { RowSlice } from "./model.ts";
 
 /**
  * The slice's events that may touch the window, as [first, end).
  *
  * `pixel` ns before the window count as well: a thin event is widened up to one.
  */
-export function visible(slice: Stretch, view: Range, pixel = 1): [first: number, end: number] {
+export function visible(slice: RowSlice, view: Range, pixel = 1): [first: number, end: number] {
   const { set } = slice;
   const first = firstAbove(set.reach, view.start - pixel, slice.first, slice.end);
   return [first, firstAbove(set.start, view.end, first, slice.end)];

@@ -190,7 +190,7 @@ export function covers(cached: CachedWindow, request: WindowRequest, whole: Rang
   ) {
     return false;
   }
-  if (!cached.events.thinned) return true;
+  if (!cached.events.merged) return true;
   const has = (cached.view.end - cached.view.start) / cached.width;
   const needs = (request.view.end - request.view.start) / request.width;
   return has <= needs * BLUR;

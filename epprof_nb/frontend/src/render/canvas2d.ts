@@ -1,6 +1,6 @@
 // Draws the events of a row as rectangles; visible_rects.ts first combines what is thinner than a pixel.
 
-import type { Kind, Stretch } from "../data/model.ts";
+import type { Kind, RowSlice } from "../data/model.ts";
 import {
   COPY,
   DIMMED,
@@ -28,18 +28,18 @@ export class Bars {
     context: CanvasRenderingContext2D,
     frame: Frame,
     ratio: number,
-    slice: Stretch,
+    slice: RowSlice,
     band: Band,
   ): void {
-    const { lit, view, width } = frame;
+    const { highlight, view, width } = frame;
     const pixel = (view.end - view.start) / width;
     const pixels = Math.round(width * ratio);
     const toned = band.look === "op";
     rects(level(slice, pixel), view, pixels, ratio, this.#rects, toned);
-    this.#paint(context, frame, ratio, band, lit ? DIMMED : 1);
-    if (lit) {
+    this.#paint(context, frame, ratio, band, highlight ? DIMMED : 1);
+    if (highlight) {
       // Highlighted events are combined apart, so that a dimmed neighbour never swallows them.
-      const bright = level(slice, pixel, lit[slice.set.prefix]);
+      const bright = level(slice, pixel, highlight[slice.set.prefix]);
       rects(bright, view, pixels, ratio, this.#rects, toned);
       this.#paint(context, frame, ratio, band, 1);
     }

@@ -1,6 +1,6 @@
 // The renderer: draws on one 2D canvas.
 
-import type { Stretch } from "../data/model.ts";
+import type { RowSlice } from "../data/model.ts";
 import { Bars } from "./canvas2d.ts";
 import * as marks from "./decorations.ts";
 import { FONT, Names } from "./event_labels.ts";
@@ -75,7 +75,7 @@ export class Painter implements Renderer {
     this.#context.fillRect(0, Math.round(y), this.#frame.width, 1);
   }
 
-  slice(slice: Stretch, band: Band): void {
+  slice(slice: RowSlice, band: Band): void {
     this.#bars.draw(this.#context, this.#frame, this.#ratio, slice, band);
     this.#names.draw(slice, band, this.#frame);
   }

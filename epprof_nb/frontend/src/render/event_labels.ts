@@ -1,7 +1,7 @@
 // Text on events, and the outline of the chosen one.
 
 import { toPixel } from "../base/time_scale.ts";
-import type { Kind, Stretch } from "../data/model.ts";
+import type { Kind, RowSlice } from "../data/model.ts";
 import { visible } from "../data/visible_events.ts";
 import { cut } from "./elide.ts";
 import { COPY, GAP, shape } from "./event_style.ts";
@@ -28,17 +28,17 @@ interface Row {
 
 export class Names {
   readonly #widths = new Map<string, number>();
-  readonly #rows = new WeakMap<Stretch, Row>();
+  readonly #rows = new WeakMap<RowSlice, Row>();
 
   constructor(private readonly context: CanvasRenderingContext2D) {}
 
-  draw(slice: Stretch, band: Band, frame: Frame): void {
+  draw(slice: RowSlice, band: Band, frame: Frame): void {
     const { set } = slice;
-    const { view, width, lit } = frame;
+    const { view, width, highlight } = frame;
     if (band.height >= TEXT_HEIGHT) {
       const [first, end] = visible(slice, view);
       const least = (TEXT_WIDTH * (view.end - view.start)) / width;
-      const bright = lit?.[set.prefix];
+      const bright = highlight?.[set.prefix];
       wide(set.dur).each(first, end, least, (event) => {
         // The name of a rectangle that stands for several events is that of one of them.
         if ((bright && !bright[event]) || (set.members && set.members[event] > 1)) return;
@@ -46,13 +46,13 @@ export class Names {
         if (right - left > TEXT_WIDTH) this.#label(slice, event, band, frame, left, right);
       });
     }
-    const chosen = lit?.chosen;
+    const chosen = highlight?.outlined;
     if (chosen?.prefix === set.prefix && chosen.event >= slice.first && chosen.event < slice.end)
       this.#outline(slice, chosen.event, band, frame);
   }
 
   #label(
-    slice: Stretch,
+    slice: RowSlice,
     event: number,
     band: Band,
     { palette }: Frame,
@@ -82,7 +82,7 @@ export class Names {
     c.fillText(shown, from, band.y + band.height / 2 + 0.5);
   }
 
-  #outline(slice: Stretch, event: number, band: Band, frame: Frame): void {
+  #outline(slice: RowSlice, event: number, band: Band, frame: Frame): void {
     const c = this.context;
     const { left, right } = extent(slice, event, frame);
     const { y, height } = shape(band, (slice.set.kind?.[event] ?? 0) as Kind);
@@ -95,7 +95,7 @@ export class Names {
     return remember(this.#widths, text, () => this.context.measureText(text).width);
   }
 
-  #fit(slice: Stretch, text: string, room: number, statement: boolean): string {
+  #fit(slice: RowSlice, text: string, room: number, statement: boolean): string {
     const line = short(text);
     if (this.#measure(line) <= room) return line;
     const steps = Math.floor(room / ROOM_STEP);
@@ -105,7 +105,7 @@ export class Names {
     );
   }
 
-  #row(slice: Stretch, statement: boolean): Row {
+  #row(slice: RowSlice, statement: boolean): Row {
     let row = this.#rows.get(slice);
     if (!row) {
       const all = slice.set.names?.(slice.first, slice.end) ?? [];
@@ -124,7 +124,7 @@ function short(text: string): string {
 
 /** Left and right of an event in pixels, cut a little outside of the window. */
 function extent(
-  { set }: Stretch,
+  { set }: RowSlice,
   event: number,
   { view, width }: Frame,
 ): { left: number; right: number } {

@@ -3,7 +3,7 @@
 // A level serves an octave of zooms and all windows, so most frames find theirs made, hold still
 // while they move, and draw a few rectangles a pixel however many events there are.
 
-import type { Columns, Stretch } from "../data/model.ts";
+import type { EventColumns, RowSlice } from "../data/model.ts";
 import { covered } from "./event_style.ts";
 
 /** Levels kept of a row: the one shown, and its neighbours in a zoom that goes to and fro. */
@@ -11,16 +11,16 @@ const KEPT = 3;
 /** So many events a pixel are drawn as they are: there is not much to put together. */
 const FEW = 2;
 
-type Levels = Map<number, Stretch>;
-const whole = new WeakMap<Stretch, Levels>();
-const parts = new WeakMap<Uint8Array, WeakMap<Stretch, Levels>>();
+type Levels = Map<number, RowSlice>;
+const whole = new WeakMap<RowSlice, Levels>();
+const parts = new WeakMap<Uint8Array, WeakMap<RowSlice, Levels>>();
 
 /**
  * The stretch as rectangles for a zoom of `pixel` ns a pixel; itself where few share a pixel.
  *
  * `only` leaves out events whose value is 0.
  */
-export function level(slice: Stretch, pixel: number, only?: Uint8Array): Stretch {
+export function level(slice: RowSlice, pixel: number, only?: Uint8Array): RowSlice {
   if (!only && sparse(slice, pixel)) return slice;
   let owner = whole;
   if (only) {
@@ -39,13 +39,13 @@ export function level(slice: Stretch, pixel: number, only?: Uint8Array): Stretch
   return made;
 }
 
-function sparse({ set, first, end }: Stretch, pixel: number): boolean {
+function sparse({ set, first, end }: RowSlice, pixel: number): boolean {
   if (first >= end) return true;
   return end - first <= (FEW * (set.reach[end - 1] - set.start[first])) / pixel;
 }
 
 /** Puts together what is thinner than `pixel` ns with the neighbours that start within as much. */
-export function merge(slice: Stretch, pixel: number, only?: Uint8Array): Stretch {
+export function merge(slice: RowSlice, pixel: number, only?: Uint8Array): RowSlice {
   const { set, first, end } = slice;
   const { start, dur } = set;
   // The longest event of each rectangle, and where its members lie and how long they cover it.
@@ -91,7 +91,7 @@ export function merge(slice: Stretch, pixel: number, only?: Uint8Array): Stretch
     reach[i] = latest;
   }
   const { kind } = set;
-  const merged: Columns = {
+  const merged: EventColumns = {
     prefix: set.prefix,
     start: starts,
     dur: lengths,

@@ -2,7 +2,7 @@
 // (canvas_renderer.ts) knows pixels. Calls between begin() and end() draw in order, later ones on top.
 
 import type { Range } from "../base/time_scale.ts";
-import type { Lit, Stretch } from "../data/model.ts";
+import type { Highlight, RowSlice } from "../data/model.ts";
 import type { Palette } from "./theme.ts";
 
 /** Where a row lies and how its events look. */
@@ -17,7 +17,7 @@ export interface Frame {
   width: number;
   height: number;
   palette: Palette;
-  lit: Lit | null;
+  highlight: Highlight | null;
 }
 
 /** A place in a frame: a time, and a height in pixels. */
@@ -35,7 +35,7 @@ export interface Renderer {
   /** Draws only between `top` and `bottom`, until told otherwise. */
   clip(top: number, bottom: number): void;
   separator(y: number): void;
-  slice(slice: Stretch, band: Band): void;
+  slice(slice: RowSlice, band: Band): void;
   /** Flow lines from place to place, as curves; those side by side as one ribbon. */
   lines(flows: [from: Place, to: Place][]): void;
   /** A stretch of time between two heights, with a text on it where there is room. */

@@ -1,7 +1,7 @@
 // From events to the rectangles worth drawing: only the window's, and of what is narrow one a pixel.
 
 import { type Range, toPixel } from "../base/time_scale.ts";
-import type { Stretch } from "../data/model.ts";
+import type { RowSlice } from "../data/model.ts";
 import { visible } from "../data/visible_events.ts";
 import { covered, EDGE, opacity, toned } from "./event_style.ts";
 
@@ -107,7 +107,7 @@ export class Rects {
  * tones.
  */
 export function rects(
-  slice: Stretch,
+  slice: RowSlice,
   view: Range,
   width: number,
   unit: number,

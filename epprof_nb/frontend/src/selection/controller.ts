@@ -5,10 +5,17 @@ import { h } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
-import { chosenOf, lightOf } from "../data/embedded/selection.ts";
+import { highlightFor, outlineOf } from "../data/embedded/selection.ts";
 import { shownNote } from "../data/lod_note.ts";
-import type { Events, Hit, Lit, Ref, Step } from "../data/model.ts";
-import { hitOf, type Related, rangeOf, refOf, sameRef, type Wanted } from "../data/queries.ts";
+import type { EventRef, Events, Highlight, Hit, SeekResult } from "../data/model.ts";
+import {
+  hitOf,
+  type Related,
+  rangeOf,
+  refOf,
+  type SelectionQuery,
+  sameRef,
+} from "../data/queries.ts";
 import { heading, panel } from "./event_details.ts";
 
 const HINT =
@@ -23,7 +30,7 @@ export interface Stage {
   /** Glides to a stretch of time. */
   show(stretch: Range): void;
   /** Brings an event into sight, in time and among the lanes. */
-  reveal(ref: Ref): void;
+  reveal(ref: EventRef): void;
   /** What is lit has changed: asks for the window again where Python lights it. */
   relight(): void;
   flows(pairs: Related["flows"]): void;
@@ -33,16 +40,16 @@ export interface Stage {
 
 export class Chosen {
   readonly panel = h("div", { class: "ep-panel", "aria-live": "polite" });
-  #wanted: Wanted | null = null;
-  #at: Ref | null = null;
+  #query: SelectionQuery | null = null;
+  #at: EventRef | null = null;
   /** What it has to do with others, when that is known. */
   #related: Related | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #extent: Range | null = null;
   #span: Range | null = null;
-  #lit: Lit | null = null;
+  #lit: Highlight | null = null;
   /** What many events are called, and where in them one stands. */
-  #many: { label: string; step: Step; exact: string | undefined } | null = null;
+  #many: { label: string; step: SeekResult; exact: string | undefined } | null = null;
   #events: Events;
   readonly #note = h("p", { class: "ep-note" });
 
@@ -55,17 +62,17 @@ export class Chosen {
     this.#hint();
   }
 
-  get lit(): Lit | null {
+  get lit(): Highlight | null {
     return this.#lit;
   }
 
   /** The event whose details are shown. */
-  get at(): Ref | null {
+  get at(): EventRef | null {
     return this.#at;
   }
 
-  get wanted(): Wanted | null {
-    return this.#wanted;
+  get query(): SelectionQuery | null {
+    return this.#query;
   }
 
   /** Where all that is chosen lies. */
@@ -77,7 +84,7 @@ export class Chosen {
   use(events: Events): void {
     this.#events = events;
     this.#relight();
-    if (!this.#wanted) this.#hint();
+    if (!this.#query) this.#hint();
     clearTimeout(this.#timer);
     const at = this.#at;
     const more = this.#related && this.#related.flows.length < this.#related.launched;
@@ -92,7 +99,7 @@ export class Chosen {
   }
 
   /** Chooses an event wherever it is, and brings it into sight. */
-  choose(ref: Ref): void {
+  choose(ref: EventRef): void {
     this.#choose(ref);
     this.stage.reveal(ref);
   }
@@ -111,20 +118,25 @@ export class Chosen {
    * Lights all that `wanted` means under the name `label`, and goes to where it is; `exact` says
    * how many they are where that is known better than from what is drawn.
    */
-  async want(wanted: Wanted, label: string, go = true, exact?: string): Promise<Step | null> {
-    this.#want(wanted);
+  async want(
+    query: SelectionQuery,
+    label: string,
+    go = true,
+    exact?: string,
+  ): Promise<SeekResult | null> {
+    this.#want(query);
     this.#at = null;
     this.#many = null;
     this.stage.flows([]);
     this.#relight();
-    let step: Step;
+    let step: SeekResult;
     try {
-      step = await this.source.step(wanted, {});
+      step = await this.source.seek(query, {});
     } catch (error) {
       this.panel.replaceChildren(h("p", { class: "ep-warn" }, words(error)));
       return null;
     }
-    if (this.#wanted !== wanted) return null;
+    if (this.#query !== query) return null;
     this.#many = { label, step, exact };
     this.#extent = step.start === null ? null : { start: step.start, end: step.end ?? step.start };
     if (go && this.#extent) this.stage.show(this.#extent);
@@ -133,9 +145,9 @@ export class Chosen {
   }
 
   /** Steps through what `want` lit: the next event, or the one before. */
-  async walk(by: 1 | -1, from?: number): Promise<Step | null> {
-    const [wanted, many] = [this.#wanted, this.#many];
-    if (!wanted || !many) return null;
+  async walk(by: 1 | -1, from?: number): Promise<SeekResult | null> {
+    const [query, many] = [this.#query, this.#many];
+    if (!query || !many) return null;
     const now = many.step.number;
     const where =
       now !== null
@@ -143,8 +155,8 @@ export class Chosen {
         : from !== undefined
           ? { at: from }
           : { number: by > 0 ? 0 : -1 };
-    const step = await this.source.step(wanted, where);
-    if (this.#wanted !== wanted || !step.event) return null;
+    const step = await this.source.seek(query, where);
+    if (this.#query !== query || !step.event) return null;
     this.#many = { ...many, step };
     this.#at = step.event;
     this.#relight();
@@ -162,7 +174,7 @@ export class Chosen {
   #follow(by: 1 | -1): void {
     const [at, related] = [this.#at, this.#related];
     if (!at || !related) return;
-    const other = (ref: Ref): boolean => !sameRef(ref, at);
+    const other = (ref: EventRef): boolean => !sameRef(ref, at);
     const { chain, call, flows } = related;
     const to =
       by < 0 ? (call ?? chain.filter(other).at(-1)) : flows.map(([, ref]) => ref).find(other);
@@ -172,10 +184,10 @@ export class Chosen {
   /** Tells of a span that was marked, for Python. */
   mark(span: Range | null): void {
     this.#span = span;
-    this.source.selected(this.#wanted, span);
+    this.source.setSelection(this.#query, span);
   }
 
-  #choose(ref: Ref): void {
+  #choose(ref: EventRef): void {
     this.#want({ what: "event", prefix: ref.prefix, row: ref.row });
     this.#many = null;
     this.#at = ref;
@@ -183,22 +195,22 @@ export class Chosen {
     void this.#describe(ref);
   }
 
-  #want(wanted: Wanted | null): void {
-    this.#wanted = wanted;
-    this.source.selected(wanted, this.#span);
+  #want(query: SelectionQuery | null): void {
+    this.#query = query;
+    this.source.setSelection(query, this.#span);
     this.stage.relight();
   }
 
   #relight(): void {
-    const wanted = this.#wanted;
-    this.#lit = wanted && {
-      ...lightOf(this.#events, wanted),
-      chosen: chosenOf(this.#events, this.#at),
+    const query = this.#query;
+    this.#lit = query && {
+      ...highlightFor(this.#events, query),
+      outlined: outlineOf(this.#events, this.#at),
     };
     this.stage.draw();
   }
 
-  async #describe(at: Ref): Promise<void> {
+  async #describe(at: EventRef): Promise<void> {
     const many = this.#manyBar();
     this.#related = null;
     this.panel.replaceChildren(...many, heading(at));
@@ -212,8 +224,8 @@ export class Chosen {
       const [start, end] = [Number(fields.start_ns), Number(fields.end_ns)];
       if (end >= start) this.#at = { ...at, start, dur: end - start };
       const actions = {
-        choose: (ref: Ref) => this.choose(ref),
-        show: (ref: Ref) => this.stage.show(rangeOf(ref)),
+        choose: (ref: EventRef) => this.choose(ref),
+        show: (ref: EventRef) => this.stage.show(rangeOf(ref)),
       };
       const hit = hitOf(this.#events, at);
       this.panel.replaceChildren(...many, ...panel(at, hit, fields, related, actions));
@@ -224,7 +236,7 @@ export class Chosen {
   }
 
   /** Asks for the flows near the window that is looked at now. */
-  async #reflow(at: Ref): Promise<void> {
+  async #reflow(at: EventRef): Promise<void> {
     if (!sameRef(this.#at, at)) return;
     try {
       const related = await this.source.related(at, this.stage.view());

@@ -3,8 +3,8 @@
 import { copy } from "../base/clipboard.ts";
 import { h } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
-import type { Fields, Hit, Ref } from "../data/model.ts";
-import { fieldsOf, membersOf, type Related, refOf, sameRef } from "../data/queries.ts";
+import type { EventRef, Fields, Hit } from "../data/model.ts";
+import { fieldsOf, memberCount, type Related, refOf, sameRef } from "../data/queries.ts";
 import { type Field, type Group, groups } from "./event_fields.ts";
 
 const COPIED_MS = 900;
@@ -24,14 +24,14 @@ const TOLD = new Set([
 
 /** What an event's panel can ask for. */
 export interface Actions {
-  choose(ref: Ref): void;
+  choose(ref: EventRef): void;
   /** Shows all that a rectangle stands for. */
-  show(ref: Ref): void;
+  show(ref: EventRef): void;
 }
 
 export function tooltip(at: Hit, fields = fieldsOf(at.set, at.event)): HTMLElement[] {
   const ref = refOf(at);
-  const members = membersOf(at.set, at.event);
+  const members = memberCount(at.set, at.event);
   const told = groups(ref, fields, null, members).flatMap(({ fields }) => fields);
   const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NOTHING, 240));
   const list = h(
@@ -47,7 +47,7 @@ export function tooltip(at: Hit, fields = fieldsOf(at.set, at.event)): HTMLEleme
 }
 
 /** The panel's content while the event's fields are on their way. */
-export function heading(at: Ref): HTMLElement {
+export function heading(at: EventRef): HTMLElement {
   return h(
     "div",
     { class: "ep-chain" },
@@ -57,14 +57,14 @@ export function heading(at: Ref): HTMLElement {
 
 /** The whole panel: ops around it as links, steps to its neighbours, every field in its group. */
 export function panel(
-  at: Ref,
+  at: EventRef,
   hit: Hit | null,
   given: Fields,
   related: Related,
   actions: Actions,
 ): HTMLElement[] {
   const parts = [chain(at, related, actions), steps(at, related, actions)];
-  const members = hit ? membersOf(hit.set, hit.event) : 1;
+  const members = hit ? memberCount(hit.set, hit.event) : 1;
   if (hit && members > 1) parts.push(several(hit, members, actions));
   const known = groups(
     at,
@@ -79,7 +79,7 @@ export function panel(
   return parts;
 }
 
-function link(ref: Ref, text: string, actions: Actions, current = false): HTMLElement {
+function link(ref: EventRef, text: string, actions: Actions, current = false): HTMLElement {
   const button = h(
     "button",
     { class: "ep-link", type: "button", title: ref.name, "aria-current": current },
@@ -89,7 +89,7 @@ function link(ref: Ref, text: string, actions: Actions, current = false): HTMLEl
   return button;
 }
 
-function chain(at: Ref, related: Related, actions: Actions): HTMLElement {
+function chain(at: EventRef, related: Related, actions: Actions): HTMLElement {
   const links = related.chain.map((op) =>
     link(op, shorten(op.name || NOTHING, 44), actions, sameRef(op, at)),
   );
@@ -101,10 +101,10 @@ function chain(at: Ref, related: Related, actions: Actions): HTMLElement {
   return path;
 }
 
-function steps(at: Ref, { before, after, same }: Related, actions: Actions): HTMLElement {
+function steps(at: EventRef, { before, after, same }: Related, actions: Actions): HTMLElement {
   const place = at.prefix === "act" ? "in the stream" : "in the row";
   const bar = h("div", { class: "ep-steps" });
-  const step = (ref: Ref | null, sign: string, label: string): HTMLElement => {
+  const step = (ref: EventRef | null, sign: string, label: string): HTMLElement => {
     const button = h("button", { type: "button", "aria-label": label, title: label }, sign);
     button.disabled = ref === null;
     if (ref) button.addEventListener("click", () => actions.choose(ref));
@@ -171,7 +171,7 @@ function row({ label, value, raw }: Field): HTMLElement {
 }
 
 /** Where it was launched from and what it launched, with its line of the source. */
-function launched(at: Ref, related: Related, actions: Actions): HTMLElement | null {
+function launched(at: EventRef, related: Related, actions: Actions): HTMLElement | null {
   const rows: HTMLElement[] = [];
   const add = (label: string, ...value: (Node | string)[]): number =>
     rows.push(h("div", {}, h("dt", {}, label), h("dd", {}, ...value)));

@@ -1,7 +1,7 @@
 // The fields of an event in groups that a reader looks for: what, when, where, launch, memory.
 
 import { count, duration, moment, size } from "../base/format.ts";
-import type { Fields, Ref } from "../data/model.ts";
+import type { EventRef, Fields } from "../data/model.ts";
 
 export interface Field {
   label: string;
@@ -104,7 +104,7 @@ const KINDS = ["other", "kernel", "memcpy", "memset", "synchronization", "graph_
  * Every field that says something, by group; what no group knows comes last. Of a rectangle that
  * stands for several `members` these are the fields of the longest.
  */
-export function groups(at: Ref, given: Fields, delay: number | null, members = 1): Group[] {
+export function groups(at: EventRef, given: Fields, delay: number | null, members = 1): Group[] {
   const fields = complete(at, given, delay, members);
   const known = GROUPS.map(([title, columns]) => ({
     title,
@@ -117,7 +117,7 @@ export function groups(at: Ref, given: Fields, delay: number | null, members = 1
 }
 
 /** Adds what follows from other fields, and takes together what belongs together. */
-function complete(at: Ref, given: Fields, delay: number | null, members: number): Fields {
+function complete(at: EventRef, given: Fields, delay: number | null, members: number): Fields {
   const fields: Fields = { start_ns: at.start, end_ns: at.start + at.dur, ...given };
   const dur = Number(fields.end_ns) - Number(fields.start_ns);
   // A page has no times of the longest of several: only where all of them begin and end.

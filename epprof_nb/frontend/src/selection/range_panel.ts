@@ -4,7 +4,7 @@ import { h } from "../base/dom.ts";
 import { count, duration, moment, percent, shorten, size } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { Counted, SpanTold } from "../data/queries.ts";
+import type { RangeBreakdown, RankedTotals } from "../data/queries.ts";
 
 const ROWS = 6;
 
@@ -48,7 +48,7 @@ export class SpanPanel {
     if (this.#asked) return;
     this.#asked = true;
     try {
-      const told = await this.source.span(span);
+      const told = await this.source.rangeBreakdown(span);
       if (this.#span) this.#fill(told);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
@@ -76,7 +76,7 @@ export class SpanPanel {
     );
   }
 
-  #fill(told: SpanTold): void {
+  #fill(told: RangeBreakdown): void {
     const length = Math.max(told.end - told.start, 1);
     const numbers = h("dl", { class: "ep-span-numbers" });
     const add = (label: string, value: string): void =>
@@ -107,7 +107,12 @@ export class SpanPanel {
     }
   }
 
-  #table(title: string, by: "op" | "name", { rows, total }: Counted, whole: number): HTMLElement {
+  #table(
+    title: string,
+    by: "op" | "name",
+    { rows, total }: RankedTotals,
+    whole: number,
+  ): HTMLElement {
     const largest = Math.max(...rows.map(([, , ns]) => ns), 1);
     const body = rows.slice(0, ROWS).map(([name, times, ns]) => {
       const bar = h("span", { class: "ep-bar" });

@@ -1,7 +1,7 @@
 // One frame of the timeline, drawn from its geometry.
 
 import { ticks } from "../base/time_scale.ts";
-import type { Lit } from "../data/model.ts";
+import type { Highlight } from "../data/model.ts";
 import type { Renderer } from "../render/renderer.ts";
 import type { Corner } from "./corner.ts";
 import type { Tracks } from "./counter_tracks.ts";
@@ -20,11 +20,11 @@ interface Tools {
   corner: Corner;
 }
 
-export function drawFrame(geometry: Geometry, lit: Lit | null, tools: Tools): void {
+export function drawFrame(geometry: Geometry, highlight: Highlight | null, tools: Tools): void {
   const { view, width, height, ruler, head, sticky, lanes, inView, palette } = geometry;
   const { renderer: r, overlays } = tools;
   tools.labels.show(sticky, inView, ruler, head, geometry.scroll);
-  r.begin({ view, width, height, palette, lit });
+  r.begin({ view, width, height, palette, highlight });
   const { step, times } = ticks(view, width);
   const { base, labels } = rulerLabels(times, step, view);
   r.ruler(times, labels, ruler);

@@ -1,7 +1,7 @@
 // Where things lie on the canvas in one frame: time to pixels, events to boxes.
 
 import { type Range, toPixel, toTime } from "../base/time_scale.ts";
-import type { Hit, Slice } from "../data/model.ts";
+import type { Hit, LaneSlice } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
 import type { Palette } from "../render/theme.ts";
 import { type PlacedLane, rowAt, slicesAt } from "./lanes.ts";
@@ -69,7 +69,7 @@ export class Geometry implements Placing {
     return rowAt(this.lanes, y - this.head + this.scroll);
   }
 
-  slicesAt(y: number): Slice[] {
+  slicesAt(y: number): LaneSlice[] {
     if (y < this.head) return slicesAt(this.sticky, y - this.ruler);
     return slicesAt(this.lanes, y - this.head + this.scroll);
   }

@@ -1,6 +1,6 @@
 // The rows of the timeline from top to bottom, given what is folded and what is pinned.
 
-import type { Events, Lane, Slice, Track } from "../data/model.ts";
+import type { Events, Lane, LaneSlice, Track } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
 import type { Arrangement } from "./lane_state.ts";
 
@@ -40,7 +40,7 @@ export interface PlacedLane {
   sticky: boolean;
   y: number;
   height: number;
-  bands: { slice: Slice; band: Band }[];
+  bands: { slice: LaneSlice; band: Band }[];
 }
 
 export interface Rows {
@@ -187,8 +187,8 @@ function stack(part: PlacedLane[]): void {
   }
 }
 
-function slicesByLane(events: Events, lanes: number): Slice[][] {
-  const by: Slice[][] = Array.from({ length: lanes }, () => []);
+function slicesByLane(events: Events, lanes: number): LaneSlice[][] {
+  const by: LaneSlice[][] = Array.from({ length: lanes }, () => []);
   for (const set of events.sets()) for (const slice of set.slices) by[slice.lane]?.push(slice);
   return by;
 }
@@ -196,7 +196,7 @@ function slicesByLane(events: Events, lanes: number): Slice[][] {
 /** A row's height, and its bands counted from its upper edge. */
 function shape(
   row: Row,
-  slices: Slice[][],
+  slices: LaneSlice[][],
   folded: boolean,
   lanes: Lane[],
 ): Pick<PlacedLane, "height" | "bands"> {
@@ -262,7 +262,7 @@ export function rowAt(placed: PlacedLane[], y: number): PlacedLane | null {
 }
 
 /** The slices of the row under `y`, the foot included; a few pixels of a gap count as the lane. */
-export function slicesAt(placed: PlacedLane[], y: number): Slice[] {
+export function slicesAt(placed: PlacedLane[], y: number): LaneSlice[] {
   const row = rowAt(placed, y);
   if (!row || y >= row.y + row.height + 1) return [];
   return row.bands

@@ -6,7 +6,7 @@ import { type Range, toward } from "../base/time_scale.ts";
 import { Viewport } from "../base/viewport.ts";
 import { CounterLoader } from "../data/counter_loader.ts";
 import type { DataSource } from "../data/data_source.ts";
-import type { Events, Overview, Ref } from "../data/model.ts";
+import type { EventRef, Events, Overview } from "../data/model.ts";
 import { rangeOf } from "../data/queries.ts";
 import { Painter } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
@@ -193,7 +193,7 @@ export class Timeline {
   }
 
   /** Brings an event into sight: glides in time, scrolls among the lanes. */
-  reveal(ref: Ref): void {
+  reveal(ref: EventRef): void {
     const { viewport } = this;
     viewport.glide(toward(viewport.view, viewport.width, rangeOf(ref)));
     const folded = this.#layout.foldOf(ref.lane);

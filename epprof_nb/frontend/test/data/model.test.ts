@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { lightOf } from "../../src/data/embedded/selection.ts";
+import { highlightFor } from "../../src/data/embedded/selection.ts";
 import { Bundle, fromBase64, inflate } from "../../src/data/wire_format.ts";
 import { hit } from "../../src/timeline/hit.ts";
 import { encode, events } from "../helpers.ts";
@@ -89,18 +89,18 @@ describe("selection", () => {
     [2, 1, 3],
   );
   test("of an op lights its subtree and what it launched", () => {
-    const lit = lightOf(all, { what: "event", prefix: "op", row: 1 });
+    const lit = highlightFor(all, { what: "event", prefix: "op", row: 1 });
     expect([...lit.op]).toEqual([0, 1, 1, 0]);
     expect([...lit.act]).toEqual([1, 1, 0]);
   });
   test("of an activity lights its chain", () => {
-    const lit = lightOf(all, { what: "event", prefix: "act", row: 0 });
+    const lit = highlightFor(all, { what: "event", prefix: "act", row: 0 });
     expect([...lit.op]).toEqual([1, 1, 1, 0]);
     expect([...lit.act]).toEqual([1, 0, 0]);
     expect(all.chain(2)).toEqual([0, 1, 2]);
   });
   test("by name lights every such activity and the ops above", () => {
-    const lit = lightOf(all, { what: "where", prefix: "act", equals: { name: "a" } });
+    const lit = highlightFor(all, { what: "where", prefix: "act", equals: { name: "a" } });
     expect([...lit.act]).toEqual([0, 1, 0]);
     expect([...lit.op]).toEqual([1, 1, 0, 0]);
   });

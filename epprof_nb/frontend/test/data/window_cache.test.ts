@@ -27,7 +27,7 @@ function rig(thinned = true) {
     },
     (text) => statuses.push(text),
   );
-  const events = (): Events => ({ thinned }) as Events;
+  const events = (): Events => ({ merged: thinned }) as Events;
   const answer = async (i: number, events: Events | Error): Promise<void> => {
     answers[i](events);
     await vi.advanceTimersByTimeAsync(0);

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import type { Stretch } from "../../src/data/model.ts";
+import type { RowSlice } from "../../src/data/model.ts";
 import { level, merge } from "../../src/render/mipmap.ts";
 import { columns, events } from "../helpers.ts";
 
-function row(acts: [number, number][]): Stretch {
+function row(acts: [number, number][]): RowSlice {
   return events([], acts).act.slices[0];
 }
 
-function rectangles({ set, first, end }: Stretch) {
+function rectangles({ set, first, end }: RowSlice) {
   return Array.from({ length: end - first }, (_, i) => ({
     start: set.start[first + i],
     dur: set.dur[first + i],

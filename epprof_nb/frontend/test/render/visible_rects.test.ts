@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { firstAbove } from "../../src/base/binary_search.ts";
-import type { Stretch } from "../../src/data/model.ts";
+import type { RowSlice } from "../../src/data/model.ts";
 import { visible } from "../../src/data/visible_events.ts";
 import { opacity } from "../../src/render/event_style.ts";
 import { Rects, rects } from "../../src/render/visible_rects.ts";
@@ -8,7 +8,7 @@ import { columns, events } from "../helpers.ts";
 
 const view = { start: 0, end: 1000 };
 
-function drawn(slice: Stretch, window = view, width = 100, unit = 1) {
+function drawn(slice: RowSlice, window = view, width = 100, unit = 1) {
   const out = new Rects();
   rects(slice, window, width, unit, out);
   return Array.from({ length: out.length }, (_, i) => ({
@@ -19,7 +19,7 @@ function drawn(slice: Stretch, window = view, width = 100, unit = 1) {
   }));
 }
 
-function row(acts: [number, number][]): Stretch {
+function row(acts: [number, number][]): RowSlice {
   return events([], acts).act.slices[0];
 }
 

@@ -1,35 +1,41 @@
 // Selected events one after another in the order of time, among what the page embeds.
 
-import type { Events, Ref, Step } from "../model.ts";
-import { membersOf, refOf, type Wanted, type Where } from "../queries.ts";
-import { found } from "./selection.ts";
+import type { EventRef, Events, SeekResult } from "../model.ts";
+import { memberCount, refOf, type SeekTarget, type SelectionQuery } from "../queries.ts";
+import { matchingEvents } from "./selection.ts";
 
 /** The events of one selection, found once. */
-export class Walk {
-  readonly #order: Ref[] = [];
+export class EventOrder {
+  readonly #events: EventRef[] = [];
   readonly #count: number;
   readonly #about: boolean;
 
-  constructor(events: Events, wanted: Wanted) {
-    const rows = found(events, wanted);
+  constructor(events: Events, query: SelectionQuery) {
+    const rows = matchingEvents(events, query);
     let count = 0;
     let about = false;
     for (const set of events.sets()) {
       for (const event of rows[set.prefix] ?? []) {
-        this.#order.push(refOf({ set, event }));
-        const members = membersOf(set, event);
+        this.#events.push(refOf({ set, event }));
+        const members = memberCount(set, event);
         count += members;
         about ||= members > 1;
       }
     }
-    this.#order.sort((a, b) => a.start - b.start);
+    this.#events.sort((a, b) => a.start - b.start);
     this.#count = count;
     this.#about = about;
   }
 
-  step(where: Where): Step {
-    const events = this.#order;
-    const told: Step = { count: this.#count, start: null, end: null, number: null, event: null };
+  seek(where: SeekTarget): SeekResult {
+    const events = this.#events;
+    const told: SeekResult = {
+      count: this.#count,
+      start: null,
+      end: null,
+      number: null,
+      event: null,
+    };
     if (this.#about) told.about = true;
     if (events.length === 0) return told;
     told.start = events[0].start;

@@ -3,7 +3,7 @@
 import type { Range } from "../../base/time_scale.ts";
 import { sum, utilisation } from "../counters.ts";
 import type { Events, Overview } from "../model.ts";
-import type { Counted, SpanTold } from "../queries.ts";
+import type { RangeBreakdown, RankedTotals } from "../queries.ts";
 import { visible } from "../visible_events.ts";
 import type { Bundle } from "../wire_format.ts";
 
@@ -13,11 +13,15 @@ const SET = 3;
 const TOP = 12;
 
 /** Adds up what the span holds of each event, or of the events that a rectangle stands for. */
-export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range): SpanTold {
+export function rangeBreakdown(
+  events: Events,
+  bundle: Bundle<Overview>,
+  span: Range,
+): RangeBreakdown {
   const { act, op } = events;
   const names = new Map<string, [number, number]>();
   const ops = new Map<string, [number, number]>();
-  const told: SpanTold = {
+  const told: RangeBreakdown = {
     start: span.start,
     end: span.end,
     devices: [],
@@ -66,7 +70,7 @@ export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range)
     // The curve has less detail than single events, but knows what merged ones cover.
     const busy = told.approximate
       ? utilisation(sum(bundle, i), span) * (span.end - span.start)
-      : together(times.get(device) ?? []);
+      : coveredTime(times.get(device) ?? []);
     return [{ device, name, busy: Math.round(busy) }];
   });
   for (const key of ["kernels", "copies", "sets", "bytes", "device_ns"] as const) {
@@ -78,7 +82,7 @@ export function breakdown(events: Events, bundle: Bundle<Overview>, span: Range)
 }
 
 /** Time that intervals cover together. */
-function together(times: [start: number, end: number][]): number {
+function coveredTime(times: [start: number, end: number][]): number {
   let covered = 0;
   let reach = Number.NEGATIVE_INFINITY;
   for (const [start, end] of times.sort((a, b) => a[0] - b[0])) {
@@ -96,8 +100,8 @@ function add(sums: Map<string, [number, number]>, name: string, count: number, n
   } else sums.set(name, [count, ns]);
 }
 
-function top(sums: Map<string, [number, number]>): Counted {
-  const rows = [...sums].map(([name, [count, ns]]): Counted["rows"][number] => [
+function top(sums: Map<string, [number, number]>): RankedTotals {
+  const rows = [...sums].map(([name, [count, ns]]): RankedTotals["rows"][number] => [
     name,
     Math.round(count),
     Math.round(ns),

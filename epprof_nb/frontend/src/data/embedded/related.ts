@@ -2,8 +2,8 @@
 // answers the same for a live view.
 
 import { thinned } from "../../base/sampling.ts";
-import type { EventSet, Events, Hit, Overview, Ref, Slice } from "../model.ts";
-import { membersOf, type Related, refOf } from "../queries.ts";
+import type { EventRef, EventSet, Events, Hit, LaneSlice, Overview } from "../model.ts";
+import { memberCount, type Related, refOf } from "../queries.ts";
 
 const FIRST_WAIT = 4;
 /** Lines that are kept at most; those drawn are fewer. */
@@ -22,7 +22,7 @@ export function related(events: Events, overview: Overview, at: Hit): Related {
     call: call < 0 ? null : refOf({ set: events.api, event: call }),
     delay,
     flows: flows(events, at, launched),
-    launched: launched.reduce((sum, i) => sum + membersOf(events.act, i), 0),
+    launched: launched.reduce((sum, i) => sum + memberCount(events.act, i), 0),
     ...neighbours(set, event),
     same: sameName(set, event),
   };
@@ -67,10 +67,10 @@ function activitiesOf(events: Events, { set, event }: Hit): number[] {
   return found.sort((a, b) => act.dur[b] - act.dur[a]);
 }
 
-function flows(events: Events, { set, event }: Hit, launched: number[]): [Ref, Ref][] {
+function flows(events: Events, { set, event }: Hit, launched: number[]): [EventRef, EventRef][] {
   const calls = new Map<number, number>();
   for (let i = events.api.length - 1; i >= 0; i--) calls.set(correlation(events.api, i), i);
-  const drawn: [Ref, Ref][] = [];
+  const drawn: [EventRef, EventRef][] = [];
   // The longest first, whatever is left out.
   const others = launched.slice(1).sort((a, b) => events.act.start[a] - events.act.start[b]);
   for (const act of [...launched.slice(0, 1), ...thinned(others, FLOWS - 1)]) {
@@ -84,9 +84,12 @@ function flows(events: Events, { set, event }: Hit, launched: number[]): [Ref, R
   return drawn;
 }
 
-function neighbours(set: EventSet, event: number): { before: Ref | null; after: Ref | null } {
-  const slice: Slice | undefined = set.slices.find((s) => event >= s.first && event < s.end);
-  const ref = (i: number): Ref | null =>
+function neighbours(
+  set: EventSet,
+  event: number,
+): { before: EventRef | null; after: EventRef | null } {
+  const slice: LaneSlice | undefined = set.slices.find((s) => event >= s.first && event < s.end);
+  const ref = (i: number): EventRef | null =>
     slice && i >= slice.first && i < slice.end ? refOf({ set, event: i }) : null;
   return { before: ref(event - 1), after: ref(event + 1) };
 }
@@ -97,6 +100,6 @@ function sameName(set: EventSet, event: number): Related["same"] {
   for (let i = 0; i < set.length; i++) if (set.code("name", i) === code) same.push(i);
   same.sort((a, b) => set.start[a] - set.start[b] || a - b);
   const at = same.indexOf(event);
-  const ref = (i: number): Ref | null => (i in same ? refOf({ set, event: same[i] }) : null);
+  const ref = (i: number): EventRef | null => (i in same ? refOf({ set, event: same[i] }) : null);
   return { before: ref(at - 1), after: ref(at + 1), number: at + 1, count: same.length };
 }

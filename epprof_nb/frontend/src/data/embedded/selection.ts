@@ -1,54 +1,62 @@
 // Which of the drawn events a selection lights: an op's subtree and what it launched, a kernel with
 // its launch and its ops, whatever matches a search.
 
-import type { Cell, EventSet, Events, Lit, Prefix, Ref } from "../model.ts";
-import { hitOf, type Wanted } from "../queries.ts";
+import type {
+  Cell,
+  EventRef,
+  EventSet,
+  Events,
+  Highlight,
+  HighlightMasks,
+  Prefix,
+} from "../model.ts";
+import { hitOf, type SelectionQuery } from "../queries.ts";
 import { matches } from "./pattern.ts";
 
-export type Rows = Partial<Record<Prefix, number[]>>;
+export type EventRows = Partial<Record<Prefix, number[]>>;
 
 /** The drawn events that a selection asks for, by table; without what belongs to them. */
-export function found(events: Events, wanted: Wanted): Rows {
-  if (wanted.what === "event") {
-    const at = hitOf(events, wanted);
-    return at ? { [wanted.prefix]: [at.event] } : {};
+export function matchingEvents(events: Events, query: SelectionQuery): EventRows {
+  if (query.what === "event") {
+    const at = hitOf(events, query);
+    return at ? { [query.prefix]: [at.event] } : {};
   }
-  if (wanted.what === "where") {
-    const set = events[wanted.prefix];
-    return { [wanted.prefix]: all(set, equalTo(set, wanted.equals)) };
+  if (query.what === "where") {
+    const set = events[query.prefix];
+    return { [query.prefix]: filterEvents(set, equalTo(set, query.equals)) };
   }
-  const rows: Rows = {};
-  const hits = wanted.what === "search" ? matches(events.names, wanted.pattern) : null;
+  const rows: EventRows = {};
+  const hits = query.what === "search" ? matches(events.names, query.pattern) : null;
   for (const set of events.sets()) {
-    const marked = hits ? null : set.kept;
-    rows[set.prefix] = all(set, (i) => (hits ? hits[set.code("name", i)] : marked?.[i]) === 1);
+    const marked = hits ? null : set.pinned;
+    rows[set.prefix] = filterEvents(
+      set,
+      (i) => (hits ? hits[set.code("name", i)] : marked?.[i]) === 1,
+    );
   }
   return rows;
 }
 
 /** What a selection lights among the drawn events. */
-export function lightOf(events: Events, wanted: Wanted): Omit<Lit, "chosen"> {
+export function highlightFor(events: Events, query: SelectionQuery): HighlightMasks {
   // What Python lit in this window is exact, whatever of it is drawn.
-  if (events.litBy === JSON.stringify(wanted)) {
-    const lit = marks(events);
-    for (const set of events.sets()) if (set.lit) lit[set.prefix] = Uint8Array.from(set.lit);
-    return lit;
+  if (events.highlightKey === JSON.stringify(query)) {
+    const masks = emptyHighlight(events);
+    for (const set of events.sets())
+      if (set.highlighted) masks[set.prefix] = Uint8Array.from(set.highlighted);
+    return masks;
   }
-  const rows = found(events, wanted);
-  return light(events, rows, wanted.what !== "search", wanted.what === "event");
+  const rows = matchingEvents(events, query);
+  return highlightRows(events, rows, query.what !== "search", query.what === "event");
 }
 
 /** Where the outline of the chosen event goes; null where it is not drawn. */
-export function chosenOf(events: Events, at: Ref | null): Lit["chosen"] {
+export function outlineOf(events: Events, at: EventRef | null): Highlight["outlined"] {
   const hit = at && hitOf(events, at);
   return hit && { prefix: hit.set.prefix, event: hit.event };
 }
 
-export function nothing(events: Events): Omit<Lit, "chosen"> {
-  return marks(events);
-}
-
-function marks(events: Events): Omit<Lit, "chosen"> {
+function emptyHighlight(events: Events): HighlightMasks {
   return {
     op: new Uint8Array(events.op.length),
     api: new Uint8Array(events.api.length),
@@ -56,32 +64,32 @@ function marks(events: Events): Omit<Lit, "chosen"> {
   };
 }
 
-function all(set: EventSet, wanted: (i: number) => boolean): number[] {
+function filterEvents(set: EventSet, matches: (i: number) => boolean): number[] {
   const rows: number[] = [];
-  for (let i = 0; i < set.length; i++) if (wanted(i)) rows.push(i);
+  for (let i = 0; i < set.length; i++) if (matches(i)) rows.push(i);
   return rows;
 }
 
 /** Lights rows; if `related`, ops around them and what ran under ops; if `launches`, launches. */
-function light(
+function highlightRows(
   events: Events,
-  rows: Rows,
+  rows: EventRows,
   related: boolean,
   launches: boolean,
-): Omit<Lit, "chosen"> {
-  const lit = marks(events);
-  for (const set of events.sets()) for (const i of rows[set.prefix] ?? []) lit[set.prefix][i] = 1;
+): HighlightMasks {
+  const masks = emptyHighlight(events);
+  for (const set of events.sets()) for (const i of rows[set.prefix] ?? []) masks[set.prefix][i] = 1;
   if (related && rows.op?.length) {
     const tree = events.subtree(rows.op);
-    for (const op of tree) lit.op[op] = 1;
+    for (const op of tree) masks.op[op] = 1;
     for (const set of [events.api, events.act]) {
-      for (let i = 0; i < set.length; i++) if (tree.has(set.op[i])) lit[set.prefix][i] = 1;
+      for (let i = 0; i < set.length; i++) if (tree.has(set.op[i])) masks[set.prefix][i] = 1;
     }
   }
   for (const set of [events.api, events.act]) {
     const mine = rows[set.prefix] ?? [];
     for (const i of related ? mine : []) {
-      for (let op = set.op[i]; op >= 0 && !lit.op[op]; op = events.op.op[op]) lit.op[op] = 1;
+      for (let op = set.op[i]; op >= 0 && !masks.op[op]; op = events.op.op[op]) masks.op[op] = 1;
     }
     if (!launches || mine.length === 0) continue;
     // The call and the activities that it launched share a correlation id.
@@ -89,11 +97,11 @@ function light(
     for (const other of [events.api, events.act]) {
       for (let i = 0; i < other.length; i++) {
         const id = other.number("correlation_id", i);
-        if (id !== undefined && Number(id) >= 0 && ids.has(id)) lit[other.prefix][i] = 1;
+        if (id !== undefined && Number(id) >= 0 && ids.has(id)) masks[other.prefix][i] = 1;
       }
     }
   }
-  return lit;
+  return masks;
 }
 
 const KINDS = ["", "kernel", "memcpy", "memset", "synchronization", "graph_launch"];

@@ -3,7 +3,7 @@
 import type { Range } from "../../base/time_scale.ts";
 import { Tip } from "../../base/tooltip.ts";
 import type { Viewport } from "../../base/viewport.ts";
-import type { Fields, Hit, Ref } from "../../data/model.ts";
+import type { EventRef, Fields, Hit } from "../../data/model.ts";
 import { refOf } from "../../data/queries.ts";
 import { tooltip } from "../../selection/event_details.ts";
 import type { Geometry } from "../geometry.ts";
@@ -25,7 +25,7 @@ export interface Pointed {
   /** What a counter says about a stretch. */
   tell(counter: number, stretch: Range): string;
   /** Asks for what is not here of an event; undefined where all is here. */
-  readonly describe: ((event: Ref) => Promise<Fields>) | undefined;
+  readonly describe: ((event: EventRef) => Promise<Fields>) | undefined;
 }
 
 export class Pointing implements Gestures {

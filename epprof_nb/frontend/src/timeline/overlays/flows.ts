@@ -1,7 +1,7 @@
 // Flow lines: from the API calls or ops that launched to what ran on the device.
 
 import { thinned } from "../../base/sampling.ts";
-import type { Ref } from "../../data/model.ts";
+import type { EventRef } from "../../data/model.ts";
 import type { Place, Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
 import type { PlacedLane } from "../lanes.ts";
@@ -11,11 +11,11 @@ import type { Overlay } from "./overlay.ts";
 const DRAWN = 400;
 
 export class Flows implements Overlay {
-  #pairs: [from: Ref, to: Ref][] = [];
+  #pairs: [from: EventRef, to: EventRef][] = [];
 
   constructor(private readonly changed: () => void) {}
 
-  set(pairs: [from: Ref, to: Ref][]): void {
+  set(pairs: [from: EventRef, to: EventRef][]): void {
     this.#pairs = [...pairs].sort(([, a], [, b]) => a.start - b.start);
     this.changed();
   }
@@ -35,7 +35,10 @@ export class Flows implements Overlay {
 }
 
 /** Where lines begin and end; those of lanes that are not shown are left out. */
-export function places(pairs: [from: Ref, to: Ref][], geometry: Geometry): [Place, Place][] {
+export function places(
+  pairs: [from: EventRef, to: EventRef][],
+  geometry: Geometry,
+): [Place, Place][] {
   const lanes = new Map([...geometry.lanes, ...geometry.sticky].map((lane) => [lane.index, lane]));
   const lines: [Place, Place][] = [];
   for (const [from, to] of pairs) {

@@ -3,12 +3,17 @@ import { nextGap } from "../../../src/app/summary_links.ts";
 import { position } from "../../../src/base/format.ts";
 import { toward } from "../../../src/base/time_scale.ts";
 import { wantedOf } from "../../../src/breakdown/row_selection.ts";
-import { Walk } from "../../../src/data/embedded/event_order.ts";
+import { EventOrder } from "../../../src/data/embedded/event_order.ts";
 import { compile, matches } from "../../../src/data/embedded/pattern.ts";
-import { breakdown } from "../../../src/data/embedded/range.ts";
+import { rangeBreakdown } from "../../../src/data/embedded/range.ts";
 import { related } from "../../../src/data/embedded/related.ts";
-import { found, lightOf } from "../../../src/data/embedded/selection.ts";
-import { Events, type EventsHeader, type Overview, type Ref } from "../../../src/data/model.ts";
+import { highlightFor, matchingEvents } from "../../../src/data/embedded/selection.ts";
+import {
+  type EventRef,
+  Events,
+  type EventsHeader,
+  type Overview,
+} from "../../../src/data/model.ts";
 import { hitOf, refOf } from "../../../src/data/queries.ts";
 import { Bundle } from "../../../src/data/wire_format.ts";
 import { groups } from "../../../src/selection/event_fields.ts";
@@ -77,13 +82,13 @@ const counted = new Bundle<Overview>(
 );
 
 const all = profile();
-const ref = (prefix: "op" | "api" | "act", row: number): Ref =>
+const ref = (prefix: "op" | "api" | "act", row: number): EventRef =>
   refOf({ set: all[prefix], event: row });
 
 describe("a selection", () => {
   test("by columns asks for what has the values, or one of them", () => {
     const where = (equals: Record<string, string | number | null | string[]>) =>
-      found(all, { what: "where", prefix: "act", equals });
+      matchingEvents(all, { what: "where", prefix: "act", equals });
     expect(where({ name: "gemm" })).toEqual({ act: [0, 1] });
     expect(where({ kind: ["memcpy", "memset"] })).toEqual({ act: [2] });
     expect(where({ op_id: null })).toEqual({ act: [2] });
@@ -91,15 +96,15 @@ describe("a selection", () => {
   });
   test("by pattern asks for names in every table, and lights no more", () => {
     const wanted = { what: "search", pattern: "gemm|step" } as const;
-    expect(found(all, wanted)).toEqual({ op: [1], api: [], act: [0, 1] });
-    const lit = lightOf(all, wanted);
-    expect([...lit.api]).toEqual([0, 0]);
-    expect([...lit.op]).toEqual([0, 1]);
+    expect(matchingEvents(all, wanted)).toEqual({ op: [1], api: [], act: [0, 1] });
+    const masks = highlightFor(all, wanted);
+    expect([...masks.api]).toEqual([0, 0]);
+    expect([...masks.op]).toEqual([0, 1]);
   });
   test("of a launch lights what it launched", () => {
-    const lit = lightOf(all, { what: "event", prefix: "api", row: 1 });
-    expect([...lit.act]).toEqual([0, 1, 0]);
-    expect([...lit.api]).toEqual([0, 1]);
+    const masks = highlightFor(all, { what: "event", prefix: "api", row: 1 });
+    expect([...masks.act]).toEqual([0, 1, 0]);
+    expect([...masks.api]).toEqual([0, 1]);
   });
   test("is lit as Python says only where Python was asked for it", () => {
     const window = profile({
@@ -108,9 +113,9 @@ describe("a selection", () => {
       "act.lit": { tag: "u8", values: [0, 0, 1] },
     });
     const wanted = { what: "where", prefix: "act", equals: { name: "gemm" } } as const;
-    expect([...lightOf(window, wanted).act]).toEqual([1, 1, 0]);
-    window.litBy = JSON.stringify(wanted);
-    expect([...lightOf(window, wanted).act]).toEqual([0, 0, 1]);
+    expect([...highlightFor(window, wanted).act]).toEqual([1, 1, 0]);
+    window.highlightKey = JSON.stringify(wanted);
+    expect([...highlightFor(window, wanted).act]).toEqual([0, 0, 1]);
   });
   test("stays with its row when other events are drawn", () => {
     const window = profile({
@@ -125,26 +130,26 @@ describe("a selection", () => {
 });
 
 describe("a walk", () => {
-  const walk = new Walk(all, { what: "search", pattern: "gemm|step|cu" });
+  const walk = new EventOrder(all, { what: "search", pattern: "gemm|step|cu" });
   test("goes through the tables in the order of time, and round", () => {
-    const starts = [0, 1, 2, 3, 4, 5, -1].map((number) => walk.step({ number }).event?.start);
+    const starts = [0, 1, 2, 3, 4, 5, -1].map((number) => walk.seek({ number }).event?.start);
     expect(starts).toEqual([10, 11, 20, 30, 60, 10, 60]);
-    expect(walk.step({})).toMatchObject({ count: 5, start: 10, end: 80, event: null });
+    expect(walk.seek({})).toMatchObject({ count: 5, start: 10, end: 80, event: null });
   });
   test("begins at a time", () => {
-    expect(walk.step({ at: 15 }).number).toBe(2);
-    expect(walk.step({ at: 999 }).number).toBe(0);
+    expect(walk.seek({ at: 15 }).number).toBe(2);
+    expect(walk.seek({ at: 999 }).number).toBe(0);
   });
   test("counts about right where a rectangle stands for several, and says so", () => {
     const merged = profile({ "act.members": { tag: "i32", values: [1, 1234, 1] } });
-    const step = new Walk(merged, { what: "search", pattern: "gemm" }).step({});
+    const step = new EventOrder(merged, { what: "search", pattern: "gemm" }).seek({});
     expect(step).toMatchObject({ count: 1235, about: true });
     expect(position(null, step.count, step.about)).toBe("about 1,200");
     expect(position(1, 5)).toBe("2 of 5");
   });
   test("of nothing is nothing", () => {
-    const none = new Walk(all, { what: "search", pattern: "absent" });
-    expect(none.step({ number: 0 })).toMatchObject({ count: 0, event: null });
+    const none = new EventOrder(all, { what: "search", pattern: "absent" });
+    expect(none.seek({ number: 0 })).toMatchObject({ count: 0, event: null });
   });
 });
 
@@ -182,7 +187,7 @@ describe("what an event leads to", () => {
 
 describe("a span", () => {
   test("clips times, and counts what has a part in it", () => {
-    const told = breakdown(all, counted, { start: 35, end: 75 });
+    const told = rangeBreakdown(all, counted, { start: 35, end: 75 });
     expect(told.device_ns).toBe(5 + 15 + 5);
     expect([told.kernels, told.copies, told.bytes]).toEqual([2, 1, 1000]);
     expect(told.devices[0].busy).toBe(20);
@@ -197,15 +202,15 @@ describe("a span", () => {
     expect(told.approximate).toBe(false);
   });
   test("beside events holds nothing", () => {
-    expect(breakdown(all, counted, { start: 40, end: 60 }).device_ns).toBe(0);
-    expect(breakdown(all, counted, { start: 40, end: 60 }).kernels).toBe(0);
+    expect(rangeBreakdown(all, counted, { start: 40, end: 60 }).device_ns).toBe(0);
+    expect(rangeBreakdown(all, counted, { start: 40, end: 60 }).kernels).toBe(0);
   });
   test("is about right where a rectangle stands for several events, and says so", () => {
     const merged = profile({
       "act.members": { tag: "i32", values: [1, 10, 1] },
       "act.cover": { tag: "i32", values: [10, 8, 10] },
     });
-    const told = breakdown(merged, counted, { start: 60, end: 70 });
+    const told = rangeBreakdown(merged, counted, { start: 60, end: 70 });
     expect(told.kernels).toBe(5);
     expect(told.names.rows[0]).toEqual(["gemm", 5, 4]);
     expect(told.approximate).toBe(true);
