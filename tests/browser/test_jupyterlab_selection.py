@@ -42,7 +42,7 @@ def test_what_is_chosen_is_a_dataframe_in_python(in_jupyterlab):
     page.locator(".ep-span[aria-busy=false]").wait_for()
     numbers = page.locator(".ep-span-numbers > div")
     expect(numbers.filter(has_text="kernels").locator("dd")).to_have_text("1")
-    expect(numbers.filter(has_text="sets").locator("dd")).to_have_text("1")
+    expect(numbers.filter(has_text="memsets").locator("dd")).to_have_text("1")
     busy = numbers.filter(has_text="GPU busy").locator("dd").inner_text()
     assert abs(float(busy.split("%")[0]) - 100 * 9 / 29) < 1
     first = page.locator(".ep-span-tables table").first.locator("tr").all_inner_texts()

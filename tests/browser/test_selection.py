@@ -255,7 +255,7 @@ def test_numbers_of_the_summary_lead_to_what_they_count(page):
         gaps.click()
         page.wait_for_timeout(350)
         lengths.append(page.locator(".ep-span-head").inner_text())
-        assert "The device did nothing here" in page.locator(".ep-span").inner_text()
+        assert "The device was idle in this time range" in page.locator(".ep-span").inner_text()
     assert lengths[0] != lengths[1]
     assert lengths[0] == lengths[2]
 

@@ -13,7 +13,7 @@ export function notes(all: readonly string[]): HTMLElement[] {
   const line = h(
     "summary",
     {},
-    h("span", { class: "ep-closed ep-gist" }, gist(first)),
+    h("span", { class: "ep-closed ep-gist" }, firstSentence(first)),
     h("span", { class: "ep-closed" }, more),
     h("span", { class: "ep-opened" }, all.length > 1 ? "notes" : "note"),
   );
@@ -23,6 +23,6 @@ export function notes(all: readonly string[]): HTMLElement[] {
 }
 
 /** What a note says first. */
-export function gist(note: string): string {
+export function firstSentence(note: string): string {
   return note.split(/(?<=[.!?]) (?=[A-Z])/)[0];
 }

@@ -3,16 +3,20 @@
 import type { Count } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Timeline } from "../timeline/timeline.ts";
-import type { Linked } from "./timeline_controls.ts";
+import type { TimelineControls } from "./timeline_controls.ts";
 
 const NAMES = { kernel: "kernels", memcpy: "copies", memset: "sets" };
 
 /** Lights what is counted; gaps are stepped through, one at a time. */
-export function toCounted({ span }: Linked, timeline: Timeline, { what, text }: Count): void {
+export function selectCounted(
+  { mark }: TimelineControls,
+  timeline: Timeline,
+  { what, text }: Count,
+): void {
   if (what === "gaps") {
-    const gap = nextGap(timeline.overview.gaps, span.span?.start ?? null);
+    const gap = nextGap(timeline.overview.gaps, mark.range?.start ?? null);
     if (!gap) return;
-    span.set({ start: gap[0], end: gap[1] });
+    mark.set({ start: gap[0], end: gap[1] });
     timeline.viewport.show({ start: gap[0], end: gap[1] });
     return;
   }
@@ -22,7 +26,12 @@ export function toCounted({ span }: Linked, timeline: Timeline, { what, text }: 
     prefix: "act",
     equals: stray ? { op_id: null } : { kind: what },
   };
-  void timeline.chosen.want(query, stray ? "activities without an op" : NAMES[what], true, text);
+  void timeline.selection.select(
+    query,
+    stray ? "activities without an op" : NAMES[what],
+    true,
+    text,
+  );
 }
 
 /** The first gap that starts after `after`; after the last one the first again. */

@@ -1,43 +1,43 @@
-// What links the timeline's parts: selection, flow lines, search and the marked span.
+// Search, range selection and keyboard commands of the timeline, and the panels below it.
 
 import { h } from "../base/dom.ts";
 import type { SelectionQuery } from "../data/queries.ts";
-import { SpanPanel } from "../selection/range_panel.ts";
-import { SpanMark } from "../timeline/overlays/range_mark.ts";
+import { RangePanel } from "../selection/range_panel.ts";
+import { RangeMark } from "../timeline/overlays/range_mark.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { SearchBar } from "./search_bar.ts";
 
 const GROUP = "Select";
 
-export interface Linked {
-  /** Details and the span's breakdown, to be placed below the timeline. */
+export interface TimelineControls {
+  /** Event details and range breakdown, to be placed below the timeline. */
   panel: HTMLElement;
-  /** The search, closed until it is asked for; to be placed where it covers nothing. */
+  /** Search bar, hidden until opened; to be placed where it covers nothing. */
   search: HTMLElement;
-  span: SpanMark;
+  mark: RangeMark;
 }
 
-/** Adds search and span selection to a timeline. */
-export function link(timeline: Timeline): Linked {
-  const { chosen, overview, source, viewport } = timeline;
-  const span = new SpanMark(
+/** Add search and range selection to a timeline. */
+export function addControls(timeline: Timeline): TimelineControls {
+  const { selection, overview, source, viewport } = timeline;
+  const mark = new RangeMark(
     viewport.whole,
     () => timeline.geometry,
     (range) => {
-      chosen.mark(range);
-      void told.show(range);
+      selection.setRange(range);
+      void panel.show(range);
       timeline.draw();
     },
   );
-  const told = new SpanPanel(source, overview.summary.device_word, {
+  const panel = new RangePanel(source, overview.summary.device_word, {
     zoom: (range) => viewport.show(range),
-    clear: () => span.set(null),
-    light: (by, name) => void chosen.want(wantedBy(by, name), name, false),
+    clear: () => mark.set(null),
+    highlight: (by, name) => void selection.select(queryBy(by, name), name, false),
   });
-  timeline.add(span);
+  timeline.add(mark);
 
   const search = new SearchBar(
-    chosen,
+    selection,
     source,
     () => viewport.view.start,
     () => timeline.element.focus(),
@@ -51,52 +51,57 @@ export function link(timeline: Timeline): Linked {
     },
     {
       keys: ["i"],
-      help: "Start a span at the pointer",
+      help: "Start a time range at the pointer",
       group: GROUP,
-      run: () => span.edge("start"),
+      run: () => mark.edge("start"),
     },
-    { keys: ["o"], help: "End the span at the pointer", group: GROUP, run: () => span.edge("end") },
+    {
+      keys: ["o"],
+      help: "End the time range at the pointer",
+      group: GROUP,
+      run: () => mark.edge("end"),
+    },
     {
       keys: ["escape"],
-      help: "Clear the selection, then the span",
+      help: "Clear the selection, then the time range",
       group: GROUP,
       run: () => {
-        if (chosen.query) chosen.clear();
-        else if (span.span) span.set(null);
+        if (selection.query) selection.clear();
+        else if (mark.range) mark.set(null);
         else return false;
         return true;
       },
     },
     {
       keys: ["]"],
-      help: "Next of what is lit; of one event, what it launched",
+      help: "Next highlighted event; from a single event, what it launched",
       group: GROUP,
-      run: () => chosen.go(1),
+      run: () => selection.next(1),
     },
     {
       keys: ["["],
-      help: "Previous of what is lit; of one event, what launched it",
+      help: "Previous highlighted event; from a single event, its launch",
       group: GROUP,
-      run: () => chosen.go(-1),
+      run: () => selection.next(-1),
     },
   );
 
   source.onSelect((query) => {
-    if (query) void chosen.want(query, "rows of a DataFrame");
-    else chosen.clear();
+    if (query) void selection.select(query, "rows of a DataFrame");
+    else selection.clear();
   });
   const { given } = overview;
-  if (given) void chosen.want({ what: "rows" }, rowsLabel(given.count, given.sent));
-  const panel = h("div", { class: "ep-below" }, chosen.panel, told.element);
-  return { panel, search: search.element, span };
+  if (given) void selection.select({ what: "rows" }, rowsLabel(given.count, given.sent));
+  const below = h("div", { class: "ep-below" }, selection.panel, panel.element);
+  return { panel: below, search: search.element, mark };
 }
 
 function rowsLabel(count: number, sent: number): string {
   if (sent >= count) return "rows of a DataFrame";
-  return `rows of a DataFrame, the longest of ${count.toLocaleString("en")}: more do not fit in this page`;
+  return `rows of a DataFrame, the longest of ${count.toLocaleString("en")}; more do not fit in this page`;
 }
 
-function wantedBy(by: "op" | "name", name: string): SelectionQuery {
+function queryBy(by: "op" | "name", name: string): SelectionQuery {
   const missing = name === "(no op)" || name === "(no name)";
   if (by === "op") {
     return missing

@@ -12,8 +12,8 @@ import type { Theme } from "../render/theme.ts";
 import { sourceView } from "../source/source.ts";
 import { Timeline } from "../timeline/timeline.ts";
 import { header } from "./header.ts";
-import { toCounted } from "./summary_links.ts";
-import { link } from "./timeline_controls.ts";
+import { selectCounted } from "./summary_links.ts";
+import { addControls } from "./timeline_controls.ts";
 
 export type Tab = "timeline" | "breakdown" | "source";
 export const TABS: Tab[] = ["timeline", "breakdown", "source"];
@@ -49,7 +49,7 @@ export function mount(
 ): Viewer {
   const overview = bundle.header;
   const timeline = new Timeline(overview, new Events(bundle), source, options);
-  const linked = link(timeline);
+  const controls = addControls(timeline);
 
   const go = (stretch: Range): void => {
     show("timeline");
@@ -59,19 +59,19 @@ export function mount(
     row(by, row) {
       show("timeline");
       const name = String(row.name ?? row.source ?? row.op_type ?? `by ${by}`);
-      void timeline.chosen.want(wantedOf(by, row), name);
+      void timeline.selection.select(wantedOf(by, row), name);
     },
     node(name, level) {
       show("timeline");
-      void timeline.chosen.want(wantedOfNode(name, level), name);
+      void timeline.selection.select(wantedOfNode(name, level), name);
     },
   });
 
   const id = `ep${++viewers}-`;
   const tabs = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
-  const beside = h("div", { class: "ep-beside" }, linked.search, legend());
+  const beside = h("div", { class: "ep-beside" }, controls.search, legend());
   const panels: Record<Tab, HTMLElement> = {
-    timeline: h("section", {}, timeline.element, linked.panel),
+    timeline: h("section", {}, timeline.element, controls.panel),
     breakdown: h("section", {}, breakdown.element),
     source: h("section"),
   };
@@ -97,15 +97,15 @@ export function mount(
   });
 
   /** Lights what a line of the source ran, and goes there. */
-  function light(cell: string, { line }: LineTotals): void {
+  function highlightLine(cell: string, { line }: LineTotals): void {
     show("timeline");
     const query: SelectionQuery = { what: "where", prefix: "op", equals: { cell, line } };
-    void timeline.chosen.want(query, `times line ${line} of ${cell}`);
+    void timeline.selection.select(query, `times line ${line} of ${cell}`);
   }
 
   async function openSource(): Promise<void> {
     try {
-      panels.source.replaceChildren(sourceView(await source.sourceCode(), light));
+      panels.source.replaceChildren(sourceView(await source.sourceCode(), highlightLine));
     } catch (error) {
       panels.source.replaceChildren(h("p", { class: "ep-warn" }, `No source: ${error}`));
     }
@@ -123,12 +123,12 @@ export function mount(
     if (tab === "source" && !panels.source.hasChildNodes()) void openSource();
   }
 
-  const headed = (): HTMLElement =>
+  const makeHeader = (): HTMLElement =>
     header(overview, go, (count) => {
       show("timeline");
-      toCounted(linked, timeline, count);
+      selectCounted(controls, timeline, count);
     });
-  let head = headed();
+  let head = makeHeader();
 
   /** The numbers on top come when the first picture stands. */
   async function openHeadline(): Promise<void> {
@@ -137,7 +137,7 @@ export function mount(
     try {
       Object.assign(overview, await source.headline());
       const old = head;
-      head = headed();
+      head = makeHeader();
       old.replaceWith(head);
     } catch {
       wait.textContent = "no summary: Python did not answer";

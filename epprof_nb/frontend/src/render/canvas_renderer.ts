@@ -4,7 +4,7 @@ import type { RowSlice } from "../data/model.ts";
 import { Bars } from "./canvas2d.ts";
 import * as marks from "./decorations.ts";
 import { FONT, Names } from "./event_labels.ts";
-import type { Band, Frame, Place, Renderer, SpanStyle } from "./renderer.ts";
+import type { Band, Frame, Place, RangeStyle, Renderer } from "./renderer.ts";
 import { moreContrast } from "./theme.ts";
 
 export class Painter implements Renderer {
@@ -84,8 +84,8 @@ export class Painter implements Renderer {
     marks.flows(this.#context, this.#frame, flows);
   }
 
-  band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void {
-    marks.span(this.#context, this.#frame, t0, t1, y0, y1, style, text);
+  band(t0: number, t1: number, y0: number, y1: number, style: RangeStyle, text?: string): void {
+    marks.range(this.#context, this.#frame, t0, t1, y0, y1, style, text);
   }
 
   destroy(): void {

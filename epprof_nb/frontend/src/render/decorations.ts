@@ -1,7 +1,7 @@
 // What is drawn besides events: ruler, strips, flow lines, marked stretches.
 
 import { toPixel } from "../base/time_scale.ts";
-import type { Frame, Place, SpanStyle } from "./renderer.ts";
+import type { Frame, Place, RangeStyle } from "./renderer.ts";
 import { bundled } from "./ribbons.ts";
 
 type Context = CanvasRenderingContext2D;
@@ -133,14 +133,14 @@ function curve(
   path.bezierCurveTo(x0 + level, y0, x1 - level, y1, x1, y1);
 }
 
-export function span(
+export function range(
   c: Context,
   { palette, view, width }: Frame,
   t0: number,
   t1: number,
   y0: number,
   y1: number,
-  style: SpanStyle,
+  style: RangeStyle,
   text?: string,
 ): void {
   const clamp = (x: number): number => Math.min(Math.max(x, -2), width + 2);

@@ -24,7 +24,7 @@ export interface Frame {
 export type Place = [time: number, y: number];
 
 /** What a stretch of time is marked for. */
-export type SpanStyle = "selected" | "measure" | "zoom" | "missing";
+export type RangeStyle = "selected" | "measure" | "zoom" | "missing";
 
 export interface Renderer {
   resize(width: number, height: number, ratio: number): void;
@@ -39,7 +39,7 @@ export interface Renderer {
   /** Flow lines from place to place, as curves; those side by side as one ribbon. */
   lines(flows: [from: Place, to: Place][]): void;
   /** A stretch of time between two heights, with a text on it where there is room. */
-  band(t0: number, t1: number, y0: number, y1: number, style: SpanStyle, text?: string): void;
+  band(t0: number, t1: number, y0: number, y1: number, style: RangeStyle, text?: string): void;
   end(): void;
   /** Frees what is held; nothing can be drawn afterwards. */
   destroy(): void;

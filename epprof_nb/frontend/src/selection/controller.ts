@@ -1,5 +1,6 @@
-// What is chosen and lit, and the panel that tells of it. An event, all events of a kind or name,
-// a search's matches, or the rows of a DataFrame: whatever is drawn, it stays chosen.
+// The current selection, its highlight and its panel. A selection is one event, all events of a
+// kind or name, the matches of a search, or the rows of a DataFrame; it stays selected whichever
+// events are drawn.
 
 import { h } from "../base/dom.ts";
 import { position } from "../base/format.ts";
@@ -19,136 +20,136 @@ import {
 import { heading, panel } from "./event_details.ts";
 
 const HINT =
-  "Click an event for its details and what it launched. Drag on the ruler to mark a span, / to search, ? for all keys.";
+  "Click an event for its details and what it launched. Drag on the ruler to mark a time range, press / to search, ? for all keys.";
 
-/** So long a window stands before flows are asked for in it. */
+/** Time the view must rest before the flows of the new window are requested. */
 const PAUSE_MS = 300;
 
-/** What the selection needs of the timeline. */
-export interface Stage {
+/** The part of the timeline that the selection uses. */
+export interface TimelineActions {
   draw(): void;
-  /** Glides to a stretch of time. */
+  /** Animate to a time range. */
   show(stretch: Range): void;
-  /** Brings an event into sight, in time and among the lanes. */
+  /** Scroll and pan so that an event becomes visible. */
   reveal(ref: EventRef): void;
-  /** What is lit has changed: asks for the window again where Python lights it. */
-  relight(): void;
-  flows(pairs: Related["flows"]): void;
-  /** The stretch of time that is looked at. */
+  /** Request the window again where Python computes the highlight. */
+  highlightChanged(): void;
+  setFlows(pairs: Related["flows"]): void;
+  /** Time range in view. */
   view(): Range;
 }
 
-export class Chosen {
+export class SelectionController {
   readonly panel = h("div", { class: "ep-panel", "aria-live": "polite" });
   #query: SelectionQuery | null = null;
-  #at: EventRef | null = null;
-  /** What it has to do with others, when that is known. */
+  #current: EventRef | null = null;
+  /** Relations of the current event, once loaded. */
   #related: Related | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #extent: Range | null = null;
-  #span: Range | null = null;
-  #lit: Highlight | null = null;
-  /** What many events are called, and where in them one stands. */
-  #many: { label: string; step: SeekResult; exact: string | undefined } | null = null;
+  #range: Range | null = null;
+  #highlight: Highlight | null = null;
+  /** Label and position when several events are selected. */
+  #multi: { label: string; step: SeekResult; exact: string | undefined } | null = null;
   #events: Events;
   readonly #note = h("p", { class: "ep-note" });
 
   constructor(
     private readonly first: Events,
     private readonly source: DataSource,
-    private readonly stage: Stage,
+    private readonly timeline: TimelineActions,
   ) {
     this.#events = first;
     this.#hint();
   }
 
-  get lit(): Highlight | null {
-    return this.#lit;
+  get highlight(): Highlight | null {
+    return this.#highlight;
   }
 
-  /** The event whose details are shown. */
-  get at(): EventRef | null {
-    return this.#at;
+  /** Event whose details are shown. */
+  get current(): EventRef | null {
+    return this.#current;
   }
 
   get query(): SelectionQuery | null {
     return this.#query;
   }
 
-  /** Where all that is chosen lies. */
+  /** Time range of the selection. */
   get extent(): Range | null {
-    return this.#at ? rangeOf(this.#at) : this.#extent;
+    return this.#current ? rangeOf(this.#current) : this.#extent;
   }
 
-  /** Other events are drawn: what is chosen stays. */
-  use(events: Events): void {
+  /** Draw other events; the selection stays. */
+  setEvents(events: Events): void {
     this.#events = events;
-    this.#relight();
+    this.#updateHighlight();
     if (!this.#query) this.#hint();
     clearTimeout(this.#timer);
-    const at = this.#at;
+    const at = this.#current;
     const more = this.#related && this.#related.flows.length < this.#related.launched;
     if (at && more && this.source.live)
-      this.#timer = setTimeout(() => void this.#reflow(at), PAUSE_MS);
+      this.#timer = setTimeout(() => void this.#reloadFlows(at), PAUSE_MS);
   }
 
-  /** Chooses what was clicked; null clears. */
-  select(hit: Hit | null): void {
-    if (hit) this.#choose(refOf(hit));
+  /** Select the clicked event; null clears the selection. */
+  selectHit(hit: Hit | null): void {
+    if (hit) this.#selectEvent(refOf(hit));
     else this.clear();
   }
 
-  /** Chooses an event wherever it is, and brings it into sight. */
-  choose(ref: EventRef): void {
-    this.#choose(ref);
-    this.stage.reveal(ref);
+  /** Select any event and bring it into view. */
+  selectEvent(ref: EventRef): void {
+    this.#selectEvent(ref);
+    this.timeline.reveal(ref);
   }
 
   clear(): void {
-    this.#want(null);
-    this.#at = null;
-    this.#many = null;
+    this.#setQuery(null);
+    this.#current = null;
+    this.#multi = null;
     this.#extent = null;
-    this.stage.flows([]);
-    this.#relight();
+    this.timeline.setFlows([]);
+    this.#updateHighlight();
     this.#hint();
   }
 
   /**
-   * Lights all that `wanted` means under the name `label`, and goes to where it is; `exact` says
-   * how many they are where that is known better than from what is drawn.
+   * Select and highlight all events of a query. `label` names them; `exact` is their count as text
+   * where the drawn events only allow an estimate. `go` shows their time range.
    */
-  async want(
+  async select(
     query: SelectionQuery,
     label: string,
     go = true,
     exact?: string,
   ): Promise<SeekResult | null> {
-    this.#want(query);
-    this.#at = null;
-    this.#many = null;
-    this.stage.flows([]);
-    this.#relight();
+    this.#setQuery(query);
+    this.#current = null;
+    this.#multi = null;
+    this.timeline.setFlows([]);
+    this.#updateHighlight();
     let step: SeekResult;
     try {
       step = await this.source.seek(query, {});
     } catch (error) {
-      this.panel.replaceChildren(h("p", { class: "ep-warn" }, words(error)));
+      this.panel.replaceChildren(h("p", { class: "ep-warn" }, messageOf(error)));
       return null;
     }
     if (this.#query !== query) return null;
-    this.#many = { label, step, exact };
+    this.#multi = { label, step, exact };
     this.#extent = step.start === null ? null : { start: step.start, end: step.end ?? step.start };
-    if (go && this.#extent) this.stage.show(this.#extent);
-    this.#tellMany();
+    if (go && this.#extent) this.timeline.show(this.#extent);
+    this.#showMulti();
     return step;
   }
 
-  /** Steps through what `want` lit: the next event, or the one before. */
-  async walk(by: 1 | -1, from?: number): Promise<SeekResult | null> {
-    const [query, many] = [this.#query, this.#many];
-    if (!query || !many) return null;
-    const now = many.step.number;
+  /** Select the next or the previous event of the query. */
+  async seekBy(by: 1 | -1, from?: number): Promise<SeekResult | null> {
+    const [query, multi] = [this.#query, this.#multi];
+    if (!query || !multi) return null;
+    const now = multi.step.number;
     const where =
       now !== null
         ? { number: now + by }
@@ -157,111 +158,115 @@ export class Chosen {
           : { number: by > 0 ? 0 : -1 };
     const step = await this.source.seek(query, where);
     if (this.#query !== query || !step.event) return null;
-    this.#many = { ...many, step };
-    this.#at = step.event;
-    this.#relight();
-    this.stage.reveal(step.event);
+    this.#multi = { ...multi, step };
+    this.#current = step.event;
+    this.#updateHighlight();
+    this.timeline.reveal(step.event);
     void this.#describe(step.event);
     return step;
   }
 
-  /** The next of what is lit, or the one before; of one event, what it launched, or its launch. */
-  go(by: 1 | -1): void {
-    if (this.#many) void this.walk(by);
-    else this.#follow(by);
+  /**
+   * Select the next or the previous event of the query; from a single event, go to what it launched
+   * or to its launch.
+   */
+  next(by: 1 | -1): void {
+    if (this.#multi) void this.seekBy(by);
+    else this.#followLaunch(by);
   }
 
-  #follow(by: 1 | -1): void {
-    const [at, related] = [this.#at, this.#related];
+  #followLaunch(by: 1 | -1): void {
+    const [at, related] = [this.#current, this.#related];
     if (!at || !related) return;
     const other = (ref: EventRef): boolean => !sameRef(ref, at);
     const { chain, call, flows } = related;
     const to =
       by < 0 ? (call ?? chain.filter(other).at(-1)) : flows.map(([, ref]) => ref).find(other);
-    if (to) this.choose(to);
+    if (to) this.selectEvent(to);
   }
 
-  /** Tells of a span that was marked, for Python. */
-  mark(span: Range | null): void {
-    this.#span = span;
+  /** Report the marked time range to Python. */
+  setRange(span: Range | null): void {
+    this.#range = span;
     this.source.setSelection(this.#query, span);
   }
 
-  #choose(ref: EventRef): void {
-    this.#want({ what: "event", prefix: ref.prefix, row: ref.row });
-    this.#many = null;
-    this.#at = ref;
-    this.#relight();
+  #selectEvent(ref: EventRef): void {
+    this.#setQuery({ what: "event", prefix: ref.prefix, row: ref.row });
+    this.#multi = null;
+    this.#current = ref;
+    this.#updateHighlight();
     void this.#describe(ref);
   }
 
-  #want(query: SelectionQuery | null): void {
+  #setQuery(query: SelectionQuery | null): void {
     this.#query = query;
-    this.source.setSelection(query, this.#span);
-    this.stage.relight();
+    this.source.setSelection(query, this.#range);
+    this.timeline.highlightChanged();
   }
 
-  #relight(): void {
+  #updateHighlight(): void {
     const query = this.#query;
-    this.#lit = query && {
+    this.#highlight = query && {
       ...highlightFor(this.#events, query),
-      outlined: outlineOf(this.#events, this.#at),
+      outlined: outlineOf(this.#events, this.#current),
     };
-    this.stage.draw();
+    this.timeline.draw();
   }
 
   async #describe(at: EventRef): Promise<void> {
-    const many = this.#manyBar();
+    const multi = this.#multiBar();
     this.#related = null;
-    this.panel.replaceChildren(...many, heading(at));
+    this.panel.replaceChildren(...multi, heading(at));
     try {
       const [fields, related] = await Promise.all([
         this.source.describe(at),
-        this.source.related(at, this.stage.view()),
+        this.source.related(at, this.timeline.view()),
       ]);
-      if (!sameRef(this.#at, at)) return;
-      // A rectangle may stand for several events: what is chosen is the longest of them.
+      if (!sameRef(this.#current, at)) return;
+      // The rectangle may stand for several events; the details are those of the longest.
       const [start, end] = [Number(fields.start_ns), Number(fields.end_ns)];
-      if (end >= start) this.#at = { ...at, start, dur: end - start };
+      if (end >= start) this.#current = { ...at, start, dur: end - start };
       const actions = {
-        choose: (ref: EventRef) => this.choose(ref),
-        show: (ref: EventRef) => this.stage.show(rangeOf(ref)),
+        select: (ref: EventRef) => this.selectEvent(ref),
+        show: (ref: EventRef) => this.timeline.show(rangeOf(ref)),
       };
       const hit = hitOf(this.#events, at);
-      this.panel.replaceChildren(...many, ...panel(at, hit, fields, related, actions));
-      this.#flow(related);
+      this.panel.replaceChildren(...multi, ...panel(at, hit, fields, related, actions));
+      this.#showFlows(related);
     } catch (error) {
-      if (sameRef(this.#at, at)) this.panel.append(h("p", { class: "ep-warn" }, words(error)));
+      if (sameRef(this.#current, at))
+        this.panel.append(h("p", { class: "ep-warn" }, messageOf(error)));
     }
   }
 
-  /** Asks for the flows near the window that is looked at now. */
-  async #reflow(at: EventRef): Promise<void> {
-    if (!sameRef(this.#at, at)) return;
+  /** Load the flows near the window in view. */
+  async #reloadFlows(at: EventRef): Promise<void> {
+    if (!sameRef(this.#current, at)) return;
     try {
-      const related = await this.source.related(at, this.stage.view());
-      if (sameRef(this.#at, at)) this.#flow(related);
+      const related = await this.source.related(at, this.timeline.view());
+      if (sameRef(this.#current, at)) this.#showFlows(related);
     } catch {
-      // Those that are drawn stay.
+      // The flows already drawn stay.
     }
   }
 
-  #flow(related: Related): void {
+  #showFlows(related: Related): void {
     this.#related = related;
-    this.stage.flows(related.flows);
+    this.timeline.setFlows(related.flows);
   }
 
-  #tellMany(): void {
-    this.panel.replaceChildren(...this.#manyBar());
+  #showMulti(): void {
+    this.panel.replaceChildren(...this.#multiBar());
   }
 
-  #manyBar(): HTMLElement[] {
-    if (!this.#many) return [];
-    const { label, step, exact } = this.#many;
+  #multiBar(): HTMLElement[] {
+    if (!this.#multi) return [];
+    const { label, step, exact } = this.#multi;
     const button = (sign: string, title: string, by: 1 | -1): HTMLElement => {
       const one = h("button", { type: "button", "aria-label": title, title }, sign);
       one.disabled = step.count === 0;
-      one.addEventListener("click", () => void this.walk(by));
+      one.addEventListener("click", () => void this.seekBy(by));
       return one;
     };
     const bar = h(
@@ -281,9 +286,9 @@ export class Chosen {
   }
 
   #hint(): void {
-    const whole = this.#events === this.first ? "" : "Drawn is every event of this window.";
-    const note = shownNote(this.#events, this.source.live) || whole;
-    // Said once, to screen readers as well, however many windows it is true of.
+    const complete = this.#events === this.first ? "" : "Every event of this window is drawn.";
+    const note = shownNote(this.#events, this.source.live) || complete;
+    // Do not repeat an unchanged note: screen readers would announce it again.
     if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
     this.#note.textContent = note;
     this.panel.replaceChildren(h("p", { class: "ep-faint" }, HINT));
@@ -291,6 +296,6 @@ export class Chosen {
   }
 }
 
-function words(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

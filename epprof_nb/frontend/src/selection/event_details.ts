@@ -1,4 +1,4 @@
-// What is known about one event: for the tooltip, and for the panel below the timeline.
+// Details of one event, for the tooltip and for the panel below the timeline.
 
 import { copy } from "../base/clipboard.ts";
 import { h } from "../base/dom.ts";
@@ -8,12 +8,12 @@ import { fieldsOf, memberCount, type Related, refOf, sameRef } from "../data/que
 import { type Field, type Group, groups } from "./event_fields.ts";
 
 const COPIED_MS = 900;
-/** With fewer lines, those that are left out are not worth a word. */
+/** Below this number of flow lines the panel does not mention omitted ones. */
 const MANY = 200;
-const NOTHING = "(no name)";
-const TOLD = new Set([
+const NO_NAME = "(no name)";
+const TOOLTIP_FIELDS = new Set([
   "duration",
-  "all together",
+  "in total",
   "start",
   "device time",
   "launched",
@@ -22,40 +22,42 @@ const TOLD = new Set([
   "grid",
 ]);
 
-/** What an event's panel can ask for. */
+/** Actions of an event's panel. */
 export interface Actions {
-  choose(ref: EventRef): void;
-  /** Shows all that a rectangle stands for. */
+  select(ref: EventRef): void;
+  /** Show the time range of all events behind a rectangle. */
   show(ref: EventRef): void;
 }
 
 export function tooltip(at: Hit, fields = fieldsOf(at.set, at.event)): HTMLElement[] {
   const ref = refOf(at);
   const members = memberCount(at.set, at.event);
-  const told = groups(ref, fields, null, members).flatMap(({ fields }) => fields);
-  const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NOTHING, 240));
+  const shown = groups(ref, fields, null, members)
+    .flatMap((group) => group.fields)
+    .filter(({ label }) => TOOLTIP_FIELDS.has(label));
+  const head = h("div", { class: "ep-tip-title" }, shorten(ref.name || NO_NAME, 240));
   const list = h(
     "dl",
     {},
-    ...told
-      .filter(({ label }) => TOLD.has(label))
-      .map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
+    ...shown.map(({ label, value }) => h("div", {}, h("dt", {}, label), h("dd", {}, value))),
   );
   if (members === 1) return [head, list];
   const many = h("p", { class: "ep-faint" }, `${count(members)} events; the longest is`);
   return [many, head, list];
 }
 
-/** The panel's content while the event's fields are on their way. */
+/** Content of the panel while the event's fields are loading. */
 export function heading(at: EventRef): HTMLElement {
   return h(
     "div",
     { class: "ep-chain" },
-    h("span", { class: "ep-leaf" }, shorten(at.name || NOTHING, 90)),
+    h("span", { class: "ep-leaf" }, shorten(at.name || NO_NAME, 90)),
   );
 }
 
-/** The whole panel: ops around it as links, steps to its neighbours, every field in its group. */
+/**
+ * Content of the panel: enclosing ops as links, buttons to its neighbours, and all fields by group.
+ */
 export function panel(
   at: EventRef,
   hit: Hit | null,
@@ -65,7 +67,7 @@ export function panel(
 ): HTMLElement[] {
   const parts = [chain(at, related, actions), steps(at, related, actions)];
   const members = hit ? memberCount(hit.set, hit.event) : 1;
-  if (hit && members > 1) parts.push(several(hit, members, actions));
+  if (hit && members > 1) parts.push(mergedNote(hit, members, actions));
   const known = groups(
     at,
     given,
@@ -73,7 +75,7 @@ export function panel(
     members,
   );
   const list = h("div", { class: "ep-groups" }, ...known.map((group) => section(group)));
-  const launch = launched(at, related, actions);
+  const launch = launchSection(at, related, actions);
   if (launch) list.append(launch);
   parts.push(list);
   return parts;
@@ -85,19 +87,20 @@ function link(ref: EventRef, text: string, actions: Actions, current = false): H
     { class: "ep-link", type: "button", title: ref.name, "aria-current": current },
     text,
   );
-  button.addEventListener("click", () => actions.choose(ref));
+  button.addEventListener("click", () => actions.select(ref));
   return button;
 }
 
 function chain(at: EventRef, related: Related, actions: Actions): HTMLElement {
   const links = related.chain.map((op) =>
-    link(op, shorten(op.name || NOTHING, 44), actions, sameRef(op, at)),
+    link(op, shorten(op.name || NO_NAME, 44), actions, sameRef(op, at)),
   );
-  const path = h("nav", { class: "ep-chain", "aria-label": "Ops around it, outermost first" });
+  const path = h("nav", { class: "ep-chain", "aria-label": "Enclosing ops, outermost first" });
   path.append(...links);
   if (at.prefix === "op") return path;
-  path.append(h("span", { class: "ep-leaf", title: at.name }, shorten(at.name || NOTHING, 110)));
-  if (related.chain.length === 0) path.append(h("span", { class: "ep-faint" }, "belongs to no op"));
+  path.append(h("span", { class: "ep-leaf", title: at.name }, shorten(at.name || NO_NAME, 110)));
+  if (related.chain.length === 0)
+    path.append(h("span", { class: "ep-faint" }, "not attributed to an op"));
   return path;
 }
 
@@ -107,7 +110,7 @@ function steps(at: EventRef, { before, after, same }: Related, actions: Actions)
   const step = (ref: EventRef | null, sign: string, label: string): HTMLElement => {
     const button = h("button", { type: "button", "aria-label": label, title: label }, sign);
     button.disabled = ref === null;
-    if (ref) button.addEventListener("click", () => actions.choose(ref));
+    if (ref) button.addEventListener("click", () => actions.select(ref));
     return button;
   };
   bar.append(
@@ -133,7 +136,7 @@ function steps(at: EventRef, { before, after, same }: Related, actions: Actions)
   return bar;
 }
 
-function several(hit: Hit, members: number, actions: Actions): HTMLElement {
+function mergedNote(hit: Hit, members: number, actions: Actions): HTMLElement {
   const word = hit.set.prefix === "op" ? "ops" : hit.set.prefix === "api" ? "calls" : "activities";
   const button = h(
     "button",
@@ -144,7 +147,7 @@ function several(hit: Hit, members: number, actions: Actions): HTMLElement {
   return h(
     "p",
     { class: "ep-note" },
-    `Drawn as one: ${count(members)} ${word}, of which this is the longest · `,
+    `Drawn as one rectangle: ${count(members)} ${word}; this is the longest · `,
     button,
   );
 }
@@ -170,21 +173,22 @@ function row({ label, value, raw }: Field): HTMLElement {
   return h("div", {}, h("dt", {}, label), h("dd", {}, button));
 }
 
-/** Where it was launched from and what it launched, with its line of the source. */
-function launched(at: EventRef, related: Related, actions: Actions): HTMLElement | null {
+/** Section with the launch, the launched activities and the source line. */
+function launchSection(at: EventRef, related: Related, actions: Actions): HTMLElement | null {
   const rows: HTMLElement[] = [];
   const add = (label: string, ...value: (Node | string)[]): number =>
     rows.push(h("div", {}, h("dt", {}, label), h("dd", {}, ...value)));
   const { call, line, launched: total } = related;
-  if (call) add("launched by", link(call, shorten(call.name || NOTHING, 40), actions));
+  if (call) add("launched by", link(call, shorten(call.name || NO_NAME, 40), actions));
   else if (at.prefix === "act")
-    add("launched by", h("span", { class: "ep-faint" }, "a call that was not recorded"));
+    add("launched by", h("span", { class: "ep-faint" }, "an API call that was not recorded"));
   if (at.prefix !== "act" && total) {
     const [longest] = related.flows;
     const drawn = related.flows.length;
-    const some = drawn >= MANY && drawn < total ? `; lines lead to ${count(drawn)} of them` : "";
+    const some =
+      drawn >= MANY && drawn < total ? `; flow lines are drawn to ${count(drawn)} of them` : "";
     add("launched", `${count(total)}${some}`);
-    if (longest) add("longest", link(longest[1], shorten(longest[1].name || NOTHING, 40), actions));
+    if (longest) add("longest", link(longest[1], shorten(longest[1].name || NO_NAME, 40), actions));
   }
   if (line) {
     const where = `${line.cell} line ${line.line}`;

@@ -1,4 +1,4 @@
-// The fields of an event in groups that a reader looks for: what, when, where, launch, memory.
+// Fields of an event in groups: what, when, where, launch, memory.
 
 import { count, duration, moment, size } from "../base/format.ts";
 import type { EventRef, Fields } from "../data/model.ts";
@@ -6,7 +6,7 @@ import type { EventRef, Fields } from "../data/model.ts";
 export interface Field {
   label: string;
   value: string;
-  /** What copying gives: the number itself, without its unit. */
+  /** Text that is copied: the number without its unit. */
   raw: string;
 }
 
@@ -17,7 +17,7 @@ export interface Group {
 
 type Value = Fields[string];
 
-/** Columns by group, in the order in which they are read, with their labels. */
+/** Columns by group in display order, with their labels. */
 const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
   [
     "what",
@@ -42,7 +42,7 @@ const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
     "when",
     [
       ["dur", "duration"],
-      ["together_ns", "all together"],
+      ["together_ns", "in total"],
       ["start_ns", "start"],
       ["end_ns", "end"],
       ["delay", "queued"],
@@ -71,7 +71,7 @@ const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
     [
       ["grid", "grid"],
       ["block", "block"],
-      ["registers_per_thread", "registers a thread"],
+      ["registers_per_thread", "registers per thread"],
       ["static_shared_bytes", "static shared"],
       ["dynamic_shared_bytes", "dynamic shared"],
       ["graph_id", "graph"],
@@ -94,34 +94,34 @@ const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
   ],
 ];
 const LABELS = new Map(GROUPS.flatMap(([, columns]) => columns));
-/** Shown in a way of their own, or the viewer's and not the table's. */
+/** Columns shown elsewhere, or used by the viewer only. */
 const HIDDEN = new Set(
   "name op_name start dur op id row lit kept members cover cell line end_line".split(" "),
 );
 const KINDS = ["other", "kernel", "memcpy", "memset", "synchronization", "graph_launch"];
 
 /**
- * Every field that says something, by group; what no group knows comes last. Of a rectangle that
- * stands for several `members` these are the fields of the longest.
+ * Non-empty fields by group; columns of no group come last. For a rectangle that stands for several
+ * `members` these are the fields of the longest event.
  */
-export function groups(at: EventRef, given: Fields, delay: number | null, members = 1): Group[] {
-  const fields = complete(at, given, delay, members);
-  const known = GROUPS.map(([title, columns]) => ({
+export function groups(at: EventRef, known: Fields, delay: number | null, members = 1): Group[] {
+  const fields = complete(at, known, delay, members);
+  const filled = GROUPS.map(([title, columns]) => ({
     title,
     fields: columns.flatMap(([column]) => field(column, fields[column]) ?? []),
   }));
   const rest = Object.keys(fields).filter((column) => !LABELS.has(column) && !HIDDEN.has(column));
   const others = rest.flatMap((column) => field(column, fields[column]) ?? []);
-  if (others.length) known.push({ title: "more", fields: others });
-  return known.filter((group) => group.fields.length > 0);
+  if (others.length) filled.push({ title: "more", fields: others });
+  return filled.filter((group) => group.fields.length > 0);
 }
 
-/** Adds what follows from other fields, and takes together what belongs together. */
-function complete(at: EventRef, given: Fields, delay: number | null, members: number): Fields {
-  const fields: Fields = { start_ns: at.start, end_ns: at.start + at.dur, ...given };
+/** Add derived fields and combine related ones. */
+function complete(at: EventRef, known: Fields, delay: number | null, members: number): Fields {
+  const fields: Fields = { start_ns: at.start, end_ns: at.start + at.dur, ...known };
   const dur = Number(fields.end_ns) - Number(fields.start_ns);
-  // A page has no times of the longest of several: only where all of them begin and end.
-  if (members > 1 && given.start_ns === undefined) fields.together_ns = at.dur;
+  // A static page does not have the times of the longest event, only those of the rectangle.
+  if (members > 1 && known.start_ns === undefined) fields.together_ns = at.dur;
   else fields.dur = Math.max(dur, 0);
   if (delay !== null) fields.delay = delay;
   if (at.prefix !== "op" || Number(fields.duration_ns) === dur) delete fields.duration_ns;
@@ -147,7 +147,7 @@ function field(column: string, value: Value | undefined): Field[] | null {
   return [{ label, value: text, raw: String(value) }];
 }
 
-/** A value with its unit; empty where it says nothing. */
+/** Text of a value with its unit; empty for values without information. */
 function show(column: string, value: Value): string {
   if (column === "start_ns" || column === "end_ns") return moment(Number(value));
   if (column === "dur" || column === "delay") return duration(Number(value));

@@ -1,4 +1,4 @@
-// What happened in the marked span: numbers, and what took the device's time.
+// Breakdown of the marked time range: totals, and what took the device time.
 
 import { h } from "../base/dom.ts";
 import { count, duration, moment, percent, shorten, size } from "../base/format.ts";
@@ -8,101 +8,102 @@ import type { RangeBreakdown, RankedTotals } from "../data/queries.ts";
 
 const ROWS = 6;
 
-export interface SpanActions {
-  zoom(span: Range): void;
+export interface RangeActions {
+  zoom(range: Range): void;
   clear(): void;
-  /** Lights what a row of the tables counts. */
-  light(by: "op" | "name", name: string): void;
+  /** Highlight the events of a table row. */
+  highlight(by: "op" | "name", name: string): void;
 }
 
-export class SpanPanel {
+export class RangePanel {
   readonly element = h("aside", {
     class: "ep-span",
-    "aria-label": "The marked span",
+    "aria-label": "Marked time range",
     hidden: true,
   });
   readonly #head = h("div", { class: "ep-span-head" });
-  /** What is known of the span before, until there is more to tell of this one. */
+  /** Breakdown of the previous range until the new one is loaded. */
   readonly #body = h("div", { class: "ep-span-body" });
-  #span: Range | null = null;
-  #asked = false;
+  #range: Range | null = null;
+  #loading = false;
 
   constructor(
     private readonly source: DataSource,
     private readonly word: string,
-    private readonly actions: SpanActions,
+    private readonly actions: RangeActions,
   ) {
     this.element.append(this.#head, this.#body);
   }
 
-  /** Shows the breakdown of a span; while answers are awaited only the latest span counts. */
-  async show(span: Range | null): Promise<void> {
-    this.#span = span;
-    this.element.hidden = span === null;
-    if (!span) {
+  /** Show the breakdown of a range. While a request is pending, only the latest range is kept. */
+  async show(range: Range | null): Promise<void> {
+    this.#range = range;
+    this.element.hidden = range === null;
+    if (!range) {
       this.#body.replaceChildren();
       return;
     }
-    this.#name(span);
+    this.#showHead(range);
     this.element.ariaBusy = "true";
-    if (this.#asked) return;
-    this.#asked = true;
+    if (this.#loading) return;
+    this.#loading = true;
     try {
-      const told = await this.source.rangeBreakdown(span);
-      if (this.#span) this.#fill(told);
+      const totals = await this.source.rangeBreakdown(range);
+      if (this.#range) this.#showBreakdown(totals);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       this.#body.replaceChildren(h("p", { class: "ep-warn" }, text));
     } finally {
-      this.#asked = false;
+      this.#loading = false;
     }
-    if (this.#span && this.#span !== span) await this.show(this.#span);
+    if (this.#range && this.#range !== range) await this.show(this.#range);
     else this.element.ariaBusy = "false";
   }
 
-  /** Says which span it is: that needs no answer. */
-  #name(span: Range): void {
+  /** Show the bounds of the range, which need no request. */
+  #showHead(range: Range): void {
     const button = (text: string, run: () => void): HTMLElement => {
       const one = h("button", { type: "button", class: "ep-link" }, text);
       one.addEventListener("click", run);
       return one;
     };
-    const [start, end] = [Math.round(span.start), Math.round(span.end)];
+    const [start, end] = [Math.round(range.start), Math.round(range.end)];
     this.#head.replaceChildren(
       h("strong", {}, duration(end - start)),
       h("span", { class: "ep-faint" }, `from ${moment(start)} to ${moment(end)}`),
-      button("zoom in", () => this.actions.zoom(span)),
+      button("zoom in", () => this.actions.zoom(range)),
       button("clear", () => this.actions.clear()),
     );
   }
 
-  #fill(told: RangeBreakdown): void {
-    const length = Math.max(told.end - told.start, 1);
+  #showBreakdown(totals: RangeBreakdown): void {
+    const length = Math.max(totals.end - totals.start, 1);
     const numbers = h("dl", { class: "ep-span-numbers" });
     const add = (label: string, value: string): void =>
       numbers.append(h("div", {}, h("dt", {}, label), h("dd", {}, value)));
-    for (const { device, busy } of told.devices) {
-      const name = told.devices.length > 1 ? `${this.word} ${device}` : this.word;
+    for (const { device, busy } of totals.devices) {
+      const name = totals.devices.length > 1 ? `${this.word} ${device}` : this.word;
       add(`${name} busy`, `${percent(busy / length)} (${duration(busy)})`);
       add("idle", duration(length - busy));
     }
-    if (told.kernels) add("kernels", count(told.kernels));
-    if (told.copies) add("copies", `${count(told.copies)} (${size(told.bytes)})`);
-    if (told.sets) add("sets", count(told.sets));
+    if (totals.kernels) add("kernels", count(totals.kernels));
+    if (totals.copies) add("copies", `${count(totals.copies)} (${size(totals.bytes)})`);
+    if (totals.sets) add("memsets", count(totals.sets));
     this.#body.replaceChildren(numbers);
-    if (told.device_ns > 0) {
+    if (totals.device_ns > 0) {
       this.#body.append(
         h(
           "div",
           { class: "ep-span-tables" },
-          this.#table("by op", "op", told.ops, told.device_ns),
-          this.#table("by kernel and copy", "name", told.names, told.device_ns),
+          this.#table("by op", "op", totals.ops, totals.device_ns),
+          this.#table("by kernel and copy", "name", totals.names, totals.device_ns),
         ),
       );
-    } else this.#body.append(h("p", { class: "ep-empty" }, "The device did nothing here."));
-    if (told.approximate) {
+    } else
+      this.#body.append(h("p", { class: "ep-empty" }, "The device was idle in this time range."));
+    if (totals.approximate) {
       const text =
-        "About: some rectangles of this page stand for several events. Times are clipped to the span.";
+        "Approximate: some rectangles of this page stand for several events. Times are clipped to the range.";
       this.#body.append(h("p", { class: "ep-note" }, text));
     }
   }
@@ -126,10 +127,10 @@ export class SpanPanel {
         h("td", {}, duration(ns)),
         h("td", { class: "ep-faint" }, `${count(times)} ×`),
       );
-      const light = (): void => this.actions.light(by, name);
-      row.addEventListener("click", light);
+      const highlight = (): void => this.actions.highlight(by, name);
+      row.addEventListener("click", highlight);
       row.addEventListener("keydown", (event) => {
-        if (event.key === "Enter") light();
+        if (event.key === "Enter") highlight();
       });
       return row;
     });

@@ -10,7 +10,7 @@ import type { EventRef, Events, Overview } from "../data/model.ts";
 import { rangeOf } from "../data/queries.ts";
 import { Painter } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
-import { Chosen } from "../selection/controller.ts";
+import { SelectionController } from "../selection/controller.ts";
 import { Corner } from "./corner.ts";
 import { Tracks } from "./counter_tracks.ts";
 import { drawFrame } from "./frame.ts";
@@ -43,7 +43,7 @@ export interface TimelineOptions {
 export class Timeline {
   readonly element: HTMLElement;
   readonly viewport: Viewport;
-  readonly chosen: Chosen;
+  readonly selection: SelectionController;
   /** Commands of the keyboard; others add theirs. */
   readonly keys = new Keys();
   readonly #stage: Stage;
@@ -79,15 +79,15 @@ export class Timeline {
     this.add(this.#unloaded);
     const flows = new Flows(() => this.draw());
     this.add(flows);
-    this.chosen = new Chosen(first, source, {
+    this.selection = new SelectionController(first, source, {
       draw: () => this.draw(),
       show: (stretch) => this.viewport.show(stretch),
       reveal: (ref) => this.reveal(ref),
-      relight: () => {
+      highlightChanged: () => {
         this.#windows?.clear();
         this.#loadWindow();
       },
-      flows: (pairs) => flows.set(pairs),
+      setFlows: (pairs) => flows.set(pairs),
       view: () => this.viewport.view,
     });
     this.#windows = new WindowLoader(overview, source, first, {
@@ -208,14 +208,14 @@ export class Timeline {
 
   /** The lane that a key means: of the label with the focus, under the pointer, of what is chosen. */
   laneInMind(): string | null {
-    const { at } = this.chosen;
+    const { current: at } = this.selection;
     const { last } = this.#pointing;
     const pointed = last && this.geometry.rowAt(last.y)?.key;
     return this.#labels.focused ?? pointed ?? (at ? `lane:${at.lane}` : null);
   }
 
   #eventInMind(): Range | null {
-    const { at } = this.chosen;
+    const { current: at } = this.selection;
     if (at) return rangeOf(at);
     const under = this.#pointing.last?.hit;
     return under ? extentOf(under) : null;
@@ -236,7 +236,7 @@ export class Timeline {
   #use(events: Events, sent: Range): void {
     this.#events = events;
     this.#unloaded.loaded = sent;
-    this.chosen.use(events);
+    this.selection.setEvents(events);
     const { height, all } = this.#layout;
     this.#layout.place(events);
     // As a rule only what is in the rows has changed.
@@ -268,7 +268,7 @@ export class Timeline {
       viewport: this.viewport,
       overlays: this.#overlays,
       scroll: (pixels) => this.scroll(pixels),
-      select: (hit) => this.chosen.select(hit),
+      select: (hit) => this.selection.selectHit(hit),
       tell: (counter, stretch) => this.#tracks.tell(counter, stretch, this.viewport.whole),
       describe: this.source.live ? (event) => this.source.describe(event) : undefined,
     });
@@ -302,7 +302,7 @@ export class Timeline {
     this.element.dataset.start = String(Math.round(view.start));
     this.element.dataset.end = String(Math.round(view.end));
     this.#minimap.draw();
-    drawFrame(geometry, this.chosen.lit, {
+    drawFrame(geometry, this.selection.highlight, {
       renderer: this.#renderer,
       labels: this.#labels,
       tracks: this.#tracks,

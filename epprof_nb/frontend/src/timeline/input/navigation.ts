@@ -1,7 +1,7 @@
-// The keys that move through the timeline and arrange its lanes, and what the pointer does.
+// Keyboard commands for moving through the timeline and for its lanes, and the list of gestures.
 
 import type { Viewport } from "../../base/viewport.ts";
-import type { Chosen } from "../../selection/controller.ts";
+import type { SelectionController } from "../../selection/controller.ts";
 import type { Arrangement } from "../lane_state.ts";
 import { openHelp } from "./help_dialog.ts";
 import type { Command, Gesture, Keys } from "./shortcuts.ts";
@@ -9,7 +9,9 @@ import type { Command, Gesture, Keys } from "./shortcuts.ts";
 const ZOOM = 1.35;
 const PAN = 0.12;
 const SCROLL = 40;
-/** While a key is held: share of the width, and logarithm of the zoom, a millisecond. */
+/**
+ * Rates while a key is held, per millisecond: share of the width, and logarithm of the zoom factor.
+ */
 const HOLD_PAN = 0.0012;
 const HOLD_ZOOM = 0.0035;
 const MOVE = "Move";
@@ -18,19 +20,19 @@ const LANES = "Lanes";
 export const GESTURES: Gesture[] = [
   { group: MOVE, gesture: "Wheel, pinch", help: "Zoom at the pointer" },
   { group: MOVE, gesture: "Drag", help: "Move in time and among the lanes" },
-  { group: MOVE, gesture: "Shift drag", help: "Zoom to the stretch" },
+  { group: MOVE, gesture: "Shift drag", help: "Zoom to the time range" },
   { group: MOVE, gesture: "Shift wheel", help: "Move in time" },
-  { group: MOVE, gesture: "Double click", help: "Zoom to the event; beside events, show all" },
-  { group: "Select", gesture: "Click", help: "Select the event, and light what belongs to it" },
-  { group: "Select", gesture: "Drag on the ruler", help: "Mark a span" },
+  { group: MOVE, gesture: "Double click", help: "Zoom to the event; outside events, show all" },
+  { group: "Select", gesture: "Click", help: "Select the event and highlight what belongs to it" },
+  { group: "Select", gesture: "Drag on the ruler", help: "Mark a time range" },
   { group: "Measure", gesture: "M and drag", help: "Measure from edge to edge" },
 ];
 
-/** The parts of the timeline that the keys act on. */
+/** The parts of the timeline that the commands act on. */
 export interface Navigable {
   readonly element: HTMLElement;
   readonly viewport: Viewport;
-  readonly chosen: Chosen;
+  readonly selection: SelectionController;
   readonly arrangement: Arrangement;
   readonly keys: Keys;
   scroll(pixels: number): void;
@@ -39,7 +41,7 @@ export interface Navigable {
 }
 
 export function moves(timeline: Navigable): Command[] {
-  const { viewport, chosen, arrangement } = timeline;
+  const { viewport, selection, arrangement } = timeline;
   const pan = (share: number): void => viewport.nudge(viewport.width * share);
   const command = (keys: string[], group: string, help: string, run: () => unknown): Command => ({
     keys,
@@ -63,24 +65,26 @@ export function moves(timeline: Navigable): Command[] {
     command(["arrowup"], MOVE, "Scroll up", () => timeline.scroll(-SCROLL)),
     command(["arrowdown"], MOVE, "Scroll down", () => timeline.scroll(SCROLL)),
     command(["0"], MOVE, "Show all", () => viewport.fit()),
-    command(["f"], MOVE, "Zoom to the selection; show all where there is none", () => {
-      const { extent } = chosen;
+    command(["f"], MOVE, "Zoom to the selection; without one, show all", () => {
+      const { extent } = selection;
       if (extent) viewport.show(extent);
       else viewport.fit();
     }),
-    command(["backspace", "alt+arrowleft"], MOVE, "Back to the window before", () =>
+    command(["backspace", "alt+arrowleft"], MOVE, "Back to the previous view", () =>
       viewport.back(),
     ),
-    command(["shift+backspace", "alt+arrowright"], MOVE, "Forward again", () => viewport.forward()),
-    command(["p"], LANES, "Pin the lane under the pointer to the top, or let it go", () => {
+    command(["shift+backspace", "alt+arrowright"], MOVE, "Forward to the next view", () =>
+      viewport.forward(),
+    ),
+    command(["p"], LANES, "Pin the lane under the pointer to the top, or unpin it", () => {
       const key = timeline.laneInMind();
       if (key === null) return false;
       arrangement.togglePin(key);
       return true;
     }),
-    command(["c"], LANES, "Fold all lanes, or unfold them", () =>
+    command(["c"], LANES, "Fold or unfold all lanes", () =>
       arrangement.toggleAll(timeline.foldable()),
     ),
-    command(["?"], "Help", "Show this", () => openHelp(timeline.keys, timeline.element)),
+    command(["?"], "Help", "Show this help", () => openHelp(timeline.keys, timeline.element)),
   ];
 }

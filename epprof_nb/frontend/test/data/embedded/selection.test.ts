@@ -293,7 +293,7 @@ describe("fields", () => {
         .flatMap((g) => g.fields)
         .map((f) => `${f.label} ${f.value}`);
     expect(when({ start_ns: 1_300_000, end_ns: 1_800_000 })).toContain("duration 500 µs");
-    expect(when({})).toContain("all together 2.00 ms");
+    expect(when({})).toContain("in total 2.00 ms");
     expect(when({}).join()).not.toContain("duration");
   });
   test("that no group knows come last; copies keep every digit", () => {
