@@ -42,7 +42,7 @@ export function addControls(timeline: Timeline): TimelineControls {
     () => viewport.view.start,
     () => timeline.element.focus(),
   );
-  timeline.keys.add(
+  timeline.shortcuts.add(
     {
       keys: ["/", "ctrl+f"],
       help: "Search names by regular expression",

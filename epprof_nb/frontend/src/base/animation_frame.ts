@@ -1,22 +1,22 @@
-// Draws when the browser next paints, once however often it was asked for.
+// Scheduler that draws once per animation frame, however often a frame is requested.
 
-export class Frames {
-  #asked = 0;
-  #ended = false;
+export class FrameScheduler {
+  #pending = 0;
+  #destroyed = false;
 
   constructor(private readonly draw: () => void) {}
 
-  ask(): void {
-    if (this.#asked || this.#ended) return;
-    this.#asked = requestAnimationFrame(() => {
-      this.#asked = 0;
+  request(): void {
+    if (this.#pending || this.#destroyed) return;
+    this.#pending = requestAnimationFrame(() => {
+      this.#pending = 0;
       this.draw();
     });
   }
 
-  /** Nothing is drawn any more, whoever asks: an answer may still be on its way. */
+  /** Stop drawing. Requests that arrive later, such as from a pending answer, are ignored. */
   destroy(): void {
-    cancelAnimationFrame(this.#asked);
-    this.#ended = true;
+    cancelAnimationFrame(this.#pending);
+    this.#destroyed = true;
   }
 }

@@ -1,9 +1,11 @@
-// Text to the clipboard; where a sandboxed frame may not, to a dialog to copy it from.
+// Copying to the clipboard, with a dialog as fallback where a sandboxed frame may not use it.
 
 import { h } from "./dom.ts";
 
-/** Copies `text`. Returns whether it is on the clipboard; if not, a dialog in `home` shows it. */
-export async function copy(text: string, home: HTMLElement): Promise<boolean> {
+/**
+ * Copy `text`. Returns false if the clipboard is not available; then a dialog in `home` shows it.
+ */
+export async function copyText(text: string, home: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -35,7 +37,7 @@ function dialog(text: string, home: HTMLElement): void {
   };
   close.addEventListener("click", end);
   home.append(box);
-  // Not modal: in a tall frame a modal dialog could open where nobody looks.
+  // Not modal: in a tall frame a modal dialog could open out of view.
   box.show();
   box.addEventListener("keydown", (event) => {
     if (event.key === "Escape") end();

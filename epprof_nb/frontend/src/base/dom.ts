@@ -1,4 +1,5 @@
-// Elements without markup: text only ever becomes text, so names from traces stay harmless.
+// Creation of DOM elements without markup. Text stays text, so names from traces cannot inject
+// HTML.
 
 type Child = Node | string | null | undefined;
 
@@ -16,7 +17,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Text in which `backticks` mark code. */
+/** Text nodes, with `backticks` turned into code elements. */
 export function withCode(text: string): Node[] {
   return text
     .split("`")

@@ -1,4 +1,4 @@
-// The windows that were looked at: back and forward, as in a browser.
+// History of windows with back and forward, as in a browser.
 
 import type { Range } from "./time_scale.ts";
 
@@ -12,7 +12,7 @@ export class History {
     this.#windows = [first];
   }
 
-  /** Notes a window as looked at; what lay ahead is forgotten. Noting it twice changes nothing. */
+  /** Add a window and drop the windows ahead. Adding the current one again has no effect. */
   note(view: Range): void {
     if (same(view, this.#windows[this.#at])) return;
     this.#windows = [...this.#windows.slice(0, this.#at + 1), view].slice(-MOST);

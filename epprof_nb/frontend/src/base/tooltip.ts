@@ -1,22 +1,23 @@
-// The tooltip: what it says comes from others, where it goes is decided here.
+// Tooltip element and its placement.
 
 import { h } from "./dom.ts";
 
-export class Tip {
+export class Tooltip {
   readonly element = h("div", { class: "ep-tip", role: "tooltip", hidden: true });
 
   hide(): void {
     this.element.hidden = true;
   }
 
-  /** Shows `content` beside the pointer, within `root` and what clips it. */
+  /** Show `content` beside the pointer, inside `root` and the containers that clip it. */
   show(content: (Node | string)[], clientX: number, clientY: number, root: HTMLElement): void {
     this.element.replaceChildren(...content);
     this.element.hidden = false;
     const box = root.getBoundingClientRect();
     const tip = this.element.getBoundingClientRect();
     const left = Math.max(Math.min(clientX - box.left + 14, box.width - tip.width - 6), 4);
-    // What holds the viewer may clip: below the pointer, else above it, else at the lower edge.
+    // The viewer's container may clip: place it below the pointer, else above, else at the lower
+    // edge.
     const viewer = root.closest(".ep-viewer")?.getBoundingClientRect() ?? box;
     const bottom = Math.min(viewer.bottom, window.innerHeight) - 4;
     const above = clientY - tip.height - 12;

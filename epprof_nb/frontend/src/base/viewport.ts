@@ -1,23 +1,23 @@
-// The window of time that is looked at: zoom, pan, glide, and the way back.
+// Time window of a view: zoom, pan, animation and history.
 
 import { History } from "./history.ts";
-import { around, clamp, pan, type Range, zoom } from "./time_scale.ts";
+import { clamp, pan, type Range, withContext, zoom } from "./time_scale.ts";
 
 const GLIDE_MS = 180;
-/** A window that stood still this long is one to come back to. */
+/** Time a window must rest before it is added to the history. */
 const REST_MS = 600;
-/** How fast a nudge eases out: after this long a third of it is left. */
+/** Time constant of the easing: after this long a third of a nudge remains. */
 const EASE_MS = 45;
 
 export class Viewport {
-  /** Pixels that the window is wide. */
+  /** Width of the window in pixels. */
   width = 0;
   #view: Range;
   #glide = 0;
   #rest = 0;
   #easing = 0;
-  /** What is still to be panned and, as a logarithm, zoomed. */
-  #owed = { pixels: 0, zoom: 0 };
+  /** Pan in pixels and logarithm of the zoom still to be applied. */
+  #remaining = { pixels: 0, zoom: 0 };
   readonly #history: History;
   readonly #watchers = new Set<(view: Range) => void>();
 
@@ -30,13 +30,13 @@ export class Viewport {
     return this.#view;
   }
 
-  /** Calls `watcher` whenever the window changes; the result ends that. */
+  /** Register a watcher of window changes. Returns a function that removes it. */
   watch(watcher: (view: Range) => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Goes to a window at once. */
+  /** Move to a window without animation. */
   set(view: Range): void {
     this.#stop();
     this.#go(view);
@@ -48,7 +48,7 @@ export class Viewport {
     this.#rest = setTimeout(() => this.#history.note(this.#view), REST_MS) as unknown as number;
   }
 
-  /** Zooms by `factor` (below 1 shows less time); the time at pixel `x` stays where it is. */
+  /** Zoom by `factor` (below 1 shows less time); the time at pixel `x` stays in place. */
   zoom(factor: number, x = this.width / 2): void {
     this.set(zoom(this.#view, this.whole, factor, x, this.width));
   }
@@ -58,28 +58,28 @@ export class Viewport {
   }
 
   /**
-   * Pans by `pixels` and zooms by `factor` about the middle, easing out over some frames; what is
-   * asked for meanwhile is added.
+   * Pan by `pixels` and zoom by `factor` about the middle, easing out over some frames. Further
+   * calls add up.
    */
   nudge(pixels: number, factor = 1): void {
     if (this.#glide) this.#stop();
-    this.#owed.pixels += pixels;
-    this.#owed.zoom += Math.log(factor);
-    if (stillness().matches) this.#pay(1);
+    this.#remaining.pixels += pixels;
+    this.#remaining.zoom += Math.log(factor);
+    if (reducedMotion().matches) this.#apply(1);
     else if (!this.#easing) this.#ease(performance.now());
   }
 
-  /** Glides to exactly this window. */
+  /** Animate to exactly this window. */
   glide(to: Range): void {
-    this.#settle();
+    this.#recordView();
     const end = clamp(to, this.whole);
     this.#history.note(end);
     this.#glideTo(end);
   }
 
-  /** Glides to a stretch of time, with a little around it. */
-  show(stretch: Range): void {
-    this.glide(around(stretch, this.whole));
+  /** Animate to a time range with some context around it. */
+  show(range: Range): void {
+    this.glide(withContext(range, this.whole));
   }
 
   fit(): void {
@@ -87,12 +87,12 @@ export class Viewport {
   }
 
   back(): void {
-    this.#settle();
+    this.#recordView();
     this.#glideTo(this.#history.back());
   }
 
   forward(): void {
-    this.#settle();
+    this.#recordView();
     this.#glideTo(this.#history.forward());
   }
 
@@ -102,8 +102,8 @@ export class Viewport {
     this.#watchers.clear();
   }
 
-  /** Notes the window that stands now, without waiting for it to rest. */
-  #settle(): void {
+  /** Add the current window to the history without waiting for it to rest. */
+  #recordView(): void {
     clearTimeout(this.#rest);
     if (this.#glide === 0) this.#history.note(this.#view);
   }
@@ -112,7 +112,7 @@ export class Viewport {
     if (!to) return;
     this.#stop();
     const from = this.#view;
-    const still = stillness().matches;
+    const still = reducedMotion().matches;
     const began = performance.now();
     const step = (now: number): void => {
       const part = still ? 1 : Math.min(Math.max((now - began) / GLIDE_MS, 0), 1);
@@ -128,19 +128,19 @@ export class Viewport {
   #ease(last: number): void {
     this.#easing = requestAnimationFrame((now) => {
       this.#easing = 0;
-      const { pixels, zoom: rest } = this.#owed;
+      const { pixels, zoom: rest } = this.#remaining;
       const done = Math.abs(pixels) < 0.5 && Math.abs(rest) < 1e-3;
-      this.#pay(done ? 1 : 1 - Math.exp(-Math.max(now - last, 1) / EASE_MS));
+      this.#apply(done ? 1 : 1 - Math.exp(-Math.max(now - last, 1) / EASE_MS));
       if (!done) this.#ease(now);
     });
   }
 
-  /** Does a share of what is owed. */
-  #pay(share: number): void {
-    const pixels = this.#owed.pixels * share;
-    const part = this.#owed.zoom * share;
-    this.#owed.pixels -= pixels;
-    this.#owed.zoom -= part;
+  /** Apply a share of the remaining pan and zoom. */
+  #apply(share: number): void {
+    const pixels = this.#remaining.pixels * share;
+    const part = this.#remaining.zoom * share;
+    this.#remaining.pixels -= pixels;
+    this.#remaining.zoom -= part;
     const { whole, width } = this;
     this.#go(zoom(pan(this.#view, whole, pixels, width), whole, Math.exp(part), width / 2, width));
   }
@@ -149,7 +149,7 @@ export class Viewport {
     cancelAnimationFrame(this.#glide);
     cancelAnimationFrame(this.#easing);
     this.#glide = this.#easing = 0;
-    this.#owed = { pixels: 0, zoom: 0 };
+    this.#remaining = { pixels: 0, zoom: 0 };
   }
 
   #move(view: Range): void {
@@ -158,6 +158,6 @@ export class Viewport {
   }
 }
 
-function stillness(): MediaQueryList {
+function reducedMotion(): MediaQueryList {
   return matchMedia("(prefers-reduced-motion: reduce)");
 }

@@ -1,10 +1,10 @@
 // The tree of the breakdown as an icicle: from the session on top down to the kernels.
 
-import { Frames } from "../base/animation_frame.ts";
+import { FrameScheduler } from "../base/animation_frame.ts";
 import { h } from "../base/dom.ts";
 import { count, percent, shorten } from "../base/format.ts";
 import { toPixel, toTime } from "../base/time_scale.ts";
-import { Tip } from "../base/tooltip.ts";
+import { Tooltip } from "../base/tooltip.ts";
 import { Viewport } from "../base/viewport.ts";
 import type { Highlight } from "../data/model.ts";
 import { Painter } from "../render/canvas_renderer.ts";
@@ -36,7 +36,7 @@ export class Icicle {
   });
   readonly #told = h("div", { class: "ep-panel", "aria-live": "polite" });
   readonly #table = h("details", { class: "ep-tree" }, h("summary", {}, "as a table"));
-  readonly #tip = new Tip();
+  readonly #tip = new Tooltip();
   readonly #renderer = new Painter(this.#canvas, () => this.draw());
   #placed: Placed;
   #viewport!: Viewport;
@@ -45,7 +45,7 @@ export class Icicle {
   #found: Set<number> | null = null;
   #pattern = "";
   #theme: Theme = "light";
-  readonly #frames = new Frames(() => this.#drawNow());
+  readonly #frames = new FrameScheduler(() => this.#drawNow());
   readonly #resizes = new ResizeObserver(() => this.#resize());
 
   constructor(
@@ -136,7 +136,7 @@ export class Icicle {
   }
 
   draw(): void {
-    this.#frames.ask();
+    this.#frames.request();
   }
 
   /** Lets go of everything that would outlive the element. */

@@ -1,6 +1,6 @@
 // The breakdown's tables: by op, kernel, line and so on, to be sorted, filtered and copied.
 
-import { copy } from "../base/clipboard.ts";
+import { copyText } from "../base/clipboard.ts";
 import { h } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
@@ -179,7 +179,7 @@ export class Tables {
   async #copy(as: "csv" | "md"): Promise<void> {
     const { columns, rows } = this.#shown;
     const text = as === "csv" ? csv(columns, rows) : markdown(columns, rows, this.#by);
-    if (await copy(text, this.element)) {
+    if (await copyText(text, this.element)) {
       this.said(`${count(rows.length)} rows are on the clipboard.`);
     }
   }
@@ -187,7 +187,8 @@ export class Tables {
   async #code(row: Record<string, Cell>): Promise<void> {
     const text = python(wantedOf(this.#by, row));
     if (!text) this.said("This name is too long to be copied whole.");
-    else if (await copy(text, this.element)) this.said(`On the clipboard: ${shorten(text, 90)}`);
+    else if (await copyText(text, this.element))
+      this.said(`On the clipboard: ${shorten(text, 90)}`);
   }
 
   /** Opens or closes the list of columns. */

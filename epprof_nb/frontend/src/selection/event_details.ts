@@ -1,6 +1,6 @@
 // Details of one event, for the tooltip and for the panel below the timeline.
 
-import { copy } from "../base/clipboard.ts";
+import { copyText } from "../base/clipboard.ts";
 import { h } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
 import type { EventRef, Fields, Hit } from "../data/model.ts";
@@ -166,7 +166,7 @@ function row({ label, value, raw }: Field): HTMLElement {
   const button = h("button", { type: "button", class: "ep-value", title: `${title}: copy` }, value);
   button.addEventListener("click", async () => {
     const home = button.closest<HTMLElement>(".ep-viewer");
-    if (!home || !(await copy(raw, home))) return;
+    if (!home || !(await copyText(raw, home))) return;
     button.dataset.copied = "";
     setTimeout(() => delete button.dataset.copied, COPIED_MS);
   });

@@ -1,10 +1,13 @@
-// The corner beside the ruler: folding all lanes, the help, and the time the ruler counts from.
+// Corner beside the ruler: fold button, help button, and the base time of the ruler.
 
 import { h } from "../base/dom.ts";
 
 export class Corner {
-  readonly #base = h("span", { class: "ep-base", title: "The ruler counts from this time" });
-  readonly #fold = button("ep-fold-all", "Fold all lanes, or unfold them (C)");
+  readonly #base = h("span", {
+    class: "ep-base",
+    title: "Times on the ruler are relative to this time",
+  });
+  readonly #fold = button("ep-fold-all", "Fold or unfold all lanes (C)");
   readonly #help = button("ep-help-open", "Gestures and keys (?)", "?");
 
   constructor(place: HTMLElement, act: { fold(): void; help(): void }) {
@@ -13,7 +16,7 @@ export class Corner {
     place.append(this.#fold, this.#help, this.#base);
   }
 
-  /** Tells the base of the ruler's labels, and whether all lanes are folded. */
+  /** Show the base time of the ruler, and whether all lanes are folded. */
   show(base: string | null, folded: boolean): void {
     const text = base === null ? "" : base;
     if (this.#base.textContent !== text) this.#base.textContent = text;

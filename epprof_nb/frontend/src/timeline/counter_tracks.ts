@@ -30,7 +30,7 @@ interface View {
   palette: Palette;
 }
 
-export class Tracks {
+export class CounterTracks {
   #whole: Curves = { sums: new Map(), levels: new Map() };
   /** Finer curves of a window. */
   #part: (Curves & { window: Range }) | null = null;
@@ -92,14 +92,14 @@ export class Tracks {
   }
 
   /** What a counter says about a stretch. */
-  tell(position: number, stretch: Range, whole: Range): string {
+  describe(position: number, stretch: Range, whole: Range): string {
     const { name } = this.tracks[position];
     const { sums, levels } = this.#of(stretch);
     const steps = levels.get(position);
     if (steps) {
       const [low, high] = extremes(steps, stretch);
       const what = high === 1 ? "launch" : "launches";
-      return `${name}: ${low === high ? "" : `${count(low)} to `}${count(high)} outstanding ${what}`;
+      return `${name}: ${low === high ? "" : `${count(low)} to `}${count(high)} queued ${what}`;
     }
     const curve = sums.get(position);
     if (!curve) return `${name}: being counted`;

@@ -1,21 +1,21 @@
-// One frame of the timeline, drawn from its geometry.
+// Drawing of one frame of the timeline from its geometry.
 
 import { ticks } from "../base/time_scale.ts";
 import type { Highlight } from "../data/model.ts";
 import type { Renderer } from "../render/renderer.ts";
 import type { Corner } from "./corner.ts";
-import type { Tracks } from "./counter_tracks.ts";
+import type { CounterTracks } from "./counter_tracks.ts";
 import type { Geometry } from "./geometry.ts";
-import type { Labels } from "./lane_labels.ts";
+import type { LaneLabels } from "./lane_labels.ts";
 import type { PlacedLane } from "./lanes.ts";
 import type { Overlays } from "./overlays/overlay.ts";
 import { rulerLabels } from "./ruler.ts";
 
-/** What a frame is drawn with. */
+/** Parts that draw a frame. */
 interface Tools {
   renderer: Renderer;
-  labels: Labels;
-  tracks: Tracks;
+  labels: LaneLabels;
+  tracks: CounterTracks;
   overlays: Overlays;
   corner: Corner;
 }

@@ -1,4 +1,4 @@
-// Where things lie on the canvas in one frame: time to pixels, events to boxes.
+// Geometry of one frame: times to pixels, events to boxes.
 
 import { type Range, toPixel, toTime } from "../base/time_scale.ts";
 import type { Hit, LaneSlice } from "../data/model.ts";
@@ -13,22 +13,22 @@ export interface Box {
   height: number;
 }
 
-export interface Placing {
+export interface GeometryFields {
   view: Range;
   width: number;
   height: number;
   palette: Palette;
-  /** Height of the ruler, and of all that stands above the lanes and does not scroll. */
+  /** Height of the ruler, and of everything above the scrolling lanes. */
   ruler: number;
   head: number;
-  /** How far the lanes are scrolled up. */
+  /** Scroll position of the lanes. */
   scroll: number;
-  /** Rows that stay on top, below the ruler, and those that scroll. */
+  /** Rows fixed below the ruler, and rows that scroll. */
   sticky: PlacedLane[];
   lanes: PlacedLane[];
 }
 
-export class Geometry implements Placing {
+export class Geometry implements GeometryFields {
   readonly view!: Range;
   readonly width!: number;
   readonly height!: number;
@@ -39,7 +39,7 @@ export class Geometry implements Placing {
   readonly sticky!: PlacedLane[];
   readonly lanes!: PlacedLane[];
 
-  constructor(placing: Placing) {
+  constructor(placing: GeometryFields) {
     Object.assign(this, placing);
   }
 
@@ -51,12 +51,12 @@ export class Geometry implements Placing {
     return toTime(x, this.view, this.width);
   }
 
-  /** How far down the canvas a row's own coordinates begin. */
+  /** Canvas position of the origin of a row's coordinates. */
   offset(row: PlacedLane): number {
     return row.sticky ? this.ruler : this.head - this.scroll;
   }
 
-  /** The scrolled rows of which something is in sight. */
+  /** Scrolling rows that are at least partly visible. */
   get inView(): PlacedLane[] {
     return this.lanes.filter((row) => {
       const top = row.y + this.offset(row);
@@ -74,7 +74,7 @@ export class Geometry implements Placing {
     return slicesAt(this.lanes, y - this.head + this.scroll);
   }
 
-  /** Where an event's row is drawn, also beyond the edges; null where it is folded away. */
+  /** Band of an event's row, which may lie outside the canvas; null if it is folded away. */
   band(at: Hit): Band | null {
     for (const row of [...this.sticky, ...this.lanes]) {
       for (const { slice, band } of row.bands) {
@@ -85,7 +85,7 @@ export class Geometry implements Placing {
     return null;
   }
 
-  /** An event's box on the canvas, also beyond the edges; null where it is folded away. */
+  /** Box of an event, which may lie outside the canvas; null if it is folded away. */
   box(at: Hit): Box | null {
     const band = this.band(at);
     if (!band) return null;

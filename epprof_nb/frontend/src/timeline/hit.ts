@@ -1,13 +1,15 @@
-// Which event lies under the pointer.
+// Hit test: the event under the pointer.
 
 import { type Range, toTime } from "../base/time_scale.ts";
 import type { Hit, LaneSlice } from "../data/model.ts";
 import { visible } from "../data/visible_events.ts";
 
-/** Pixels beside an event that still count as on it: one-pixel events must be reachable. */
+/**
+ * Distance in pixels at which an event still counts as hit, so that one-pixel events are reachable.
+ */
 const SLACK = 3;
 
-/** The shortest event of the slices under `x`, else the nearest within a few pixels. */
+/** Find the shortest event under `x`, else the nearest one within a few pixels. */
 export function hit(slices: LaneSlice[], view: Range, width: number, x: number): Hit | null {
   const time = toTime(x, view, width);
   const slack = toTime(x + SLACK, view, width) - time;

@@ -1,11 +1,11 @@
-// The column of labels beside the lanes: names, folding and pinning, and the column's width.
+// Column of lane labels: names, folding, pinning, and its width.
 
 import { h } from "../base/dom.ts";
 import type { PlacedLane } from "./lanes.ts";
 
 const NARROWEST = 64;
 const WIDEST = 420;
-/** As the style sheet has it. */
+/** Default width; must match the style sheet. */
 const USUAL = 140;
 const KEY_STEP = 16;
 
@@ -16,7 +16,7 @@ export interface LabelActions {
 }
 
 interface Label {
-  /** What it shows: nothing is written anew for the same row. */
+  /** Row currently shown; an unchanged row is not written again. */
   row: PlacedLane | null;
   element: HTMLElement;
   name: HTMLElement;
@@ -24,9 +24,9 @@ interface Label {
   pin: HTMLElement;
 }
 
-export class Labels {
+export class LaneLabels {
   readonly element = h("div", { class: "ep-labels" });
-  /** The place beside the ruler, for whoever has something to say there. */
+  /** Corner beside the ruler. */
   readonly corner = h("div", { class: "ep-corner" });
   readonly #rows = h("div", { class: "ep-label-rows", role: "group", "aria-label": "Lanes" });
   readonly #sticky = h("div", { class: "ep-label-part" });
@@ -43,12 +43,12 @@ export class Labels {
     "aria-valuemax": WIDEST,
     "aria-valuenow": USUAL,
   });
-  /** Where the parts were placed last. */
+  /** Last placement of the parts. */
   #place = "";
-  /** Key of the row whose label Tab reaches. */
+  /** Key of the row whose label is the tab stop. */
   #current = "";
 
-  constructor(private readonly act: LabelActions) {
+  constructor(private readonly actions: LabelActions) {
     this.#rows.append(this.#sticky, this.#clip);
     this.element.append(this.corner, this.#rows, this.#grip);
     this.#rows.addEventListener("keydown", (event) => this.#key(event));
@@ -59,13 +59,13 @@ export class Labels {
     this.#resizing();
   }
 
-  /** Row of the label that has the focus. */
+  /** Key of the row whose label has the focus. */
   get focused(): string | null {
     const root = this.element.getRootNode() as Document | ShadowRoot;
     return this.#rows.contains(root.activeElement) ? this.#current : null;
   }
 
-  /** Shows the labels of the rows in view; `top` is where the sticky ones begin. */
+  /** Show the labels of the rows in view; `top` is the position of the sticky ones. */
   show(sticky: PlacedLane[], lanes: PlacedLane[], top: number, head: number, scroll: number): void {
     const place = `${top} ${head} ${scroll}`;
     if (place !== this.#place) {
@@ -83,7 +83,7 @@ export class Labels {
       rows.forEach((row, i) => {
         kept.add(row.key);
         const { element } = this.#label(row);
-        // What stands in its place already is left alone, so that it keeps the focus.
+        // Leave elements already in place alone, so that they keep the focus.
         if (part.children[i] !== element) part.insertBefore(element, part.children[i] ?? null);
       });
     }
@@ -96,7 +96,7 @@ export class Labels {
     if (!kept.has(this.#current)) this.#reach([...kept][0] ?? "");
   }
 
-  /** What a counter is drawn to: "0–20". */
+  /** Show the scale of a counter, such as "0–20". */
   scale(key: string, text: string): void {
     const label = this.#labels.get(key);
     if (label && label.scale.textContent !== text) label.scale.textContent = text;
@@ -121,7 +121,7 @@ export class Labels {
     const name = foldable
       ? h("button", { type: "button", class: "ep-name ep-fold", tabindex: "-1" }, text)
       : h("span", { class: "ep-name" }, text);
-    name.addEventListener("click", () => foldable && this.act.fold(key));
+    name.addEventListener("click", () => foldable && this.actions.fold(key));
     const scale = h("span", { class: "ep-scale" });
     const pin = h("button", {
       type: "button",
@@ -129,7 +129,7 @@ export class Labels {
       tabindex: "-1",
       "aria-label": `Pin ${text}`,
     });
-    pin.addEventListener("click", () => this.act.pin(key));
+    pin.addEventListener("click", () => this.actions.pin(key));
     const element = h(
       "div",
       {
@@ -146,7 +146,7 @@ export class Labels {
     return label;
   }
 
-  /** One label at a time is a stop for Tab; up and down go on from there. */
+  /** Make one label the tab stop; the arrow keys move on from there. */
   #reach(key: string): void {
     const set = (at: string, index: string): void => {
       const label = this.#labels.get(at);
@@ -160,7 +160,7 @@ export class Labels {
 
   #key(event: KeyboardEvent): void {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-    // Enter and Space press the button; the timeline has no other meaning for them here.
+    // Enter and Space press the button; keep them from the timeline's shortcuts.
     if (event.key === "Enter" || event.key === " ") event.stopPropagation();
     if (!step) return;
     event.preventDefault();
@@ -180,7 +180,7 @@ export class Labels {
       const bounded = Math.round(Math.min(Math.max(width, NARROWEST), WIDEST));
       this.element.style.flexBasis = `${bounded}px`;
       grip.setAttribute("aria-valuenow", String(bounded));
-      this.act.resized();
+      this.actions.resized();
     };
     grip.addEventListener("pointerdown", (event) => {
       grip.setPointerCapture(event.pointerId);

@@ -1,16 +1,16 @@
-// What the reader has folded away and pinned to the top, by the rows' keys.
+// Folded and pinned rows, by row key.
 
 import type { Lane } from "../data/model.ts";
 
-export class Arrangement {
+export class LaneState {
   readonly #folded: Set<string>;
   readonly #pinned = new Set<string>();
 
   constructor(
     lanes: Lane[],
-    private readonly changed: () => void,
+    private readonly onChange: () => void,
   ) {
-    // API calls are many and small: a strip of them says enough until one asks.
+    // API calls are many and short, so their lanes start folded.
     this.#folded = new Set(lanes.flatMap(({ kind }, i) => (kind === "api" ? [`lane:${i}`] : [])));
   }
 
@@ -24,21 +24,21 @@ export class Arrangement {
 
   toggleFold(key: string): void {
     if (!this.#folded.delete(key)) this.#folded.add(key);
-    this.changed();
+    this.onChange();
   }
 
   togglePin(key: string): void {
     if (!this.#pinned.delete(key)) this.#pinned.add(key);
-    this.changed();
+    this.onChange();
   }
 
-  /** Folds all of `keys`; unfolds them where they are all folded. */
+  /** Fold all of `keys`, or unfold them if all are folded. */
   toggleAll(keys: string[]): void {
     const every = keys.every((key) => this.#folded.has(key));
     for (const key of keys) {
       if (every) this.#folded.delete(key);
       else this.#folded.add(key);
     }
-    this.changed();
+    this.onChange();
   }
 }

@@ -1,8 +1,8 @@
-// The rows of the timeline from top to bottom, given what is folded and what is pinned.
+// Rows of the timeline from top to bottom, given the folded and pinned ones.
 
 import type { Events, Lane, LaneSlice, Track } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
-import type { Arrangement } from "./lane_state.ts";
+import type { LaneState } from "./lane_state.ts";
 
 const OP_ROW = 17;
 const API_ROW = 15;
@@ -14,52 +14,55 @@ const COUNTER_ROW = 18;
 const FOOT = 4;
 const LEAD = 4;
 const GAP = 7;
-/** From so many streams on a device has a row of its own to fold them into, even a single one. */
+/** From this number of streams on, even a single device gets a row that folds them. */
 const MANY_STREAMS = 9;
 
 export type RowKind = Lane["kind"] | "device" | Track["what"];
 
 export interface PlacedLane {
-  /** Tells the row apart from all others, whatever is folded. */
+  /** Unique key of the row, independent of folding. */
   key: string;
   kind: RowKind;
-  /** The lane it shows; null for a counter, or for a device's row. */
+  /** Lane shown; null for a counter or a device row. */
   lane: Lane | null;
-  /** The lane's position in the overview; -1 for none. */
+  /** Index of the lane in the overview; -1 for none. */
   index: number;
-  /** The counter that is drawn in the row, its position in the overview. */
+  /** Index of the counter drawn in the row. */
   counter: number | null;
   label: string;
   title: string;
-  /** 1 for what a row above it can fold away. */
+  /** 1 if another row can fold it away. */
   indent: 0 | 1;
-  /** Whether it is folded; null where there is nothing to fold. */
+  /** Whether it is folded; null if it cannot be folded. */
   folded: boolean | null;
   pinned: boolean;
-  /** Whether it stays while the lanes scroll: then `y` counts from the ruler's lower edge. */
+  /**
+   * Whether it stays in place while the lanes scroll; then `y` is relative to the ruler's lower
+   * edge.
+   */
   sticky: boolean;
   y: number;
   height: number;
   bands: { slice: LaneSlice; band: Band }[];
 }
 
-export interface Rows {
+export interface RowSource {
   lanes: Lane[];
   counters: Track[];
-  /** How a device is called: "GPU". */
+  /** Word for a device, such as "GPU". */
   word: string;
 }
 
 type Row = Omit<PlacedLane, "y" | "height" | "bands" | "pinned" | "sticky"> & {
-  /** Key of the row that folds it away. */
+  /** Key of the row that folds this one away. */
   parent: string | null;
 };
 
-/** All rows in their order, folded ones included. */
-export function rows({ lanes, counters, word }: Rows): Row[] {
-  const found: Row[] = [];
+/** All rows in order, folded ones included. */
+export function buildRows({ lanes, counters, word }: RowSource): Row[] {
+  const result: Row[] = [];
   const add = (row: Partial<Row> & Pick<Row, "key" | "kind" | "label" | "title">): void => {
-    found.push({
+    result.push({
       lane: null,
       index: -1,
       counter: null,
@@ -82,8 +85,8 @@ export function rows({ lanes, counters, word }: Rows): Row[] {
         key: `counter:${i}`,
         kind: counter.what,
         counter: i,
-        label: counter.what === "busy" ? `${word} busy` : COUNTED[counter.what].label,
-        title: `${counter.name}: ${COUNTED[counter.what].title}`,
+        label: counter.what === "busy" ? `${word} busy` : COUNTERS[counter.what].label,
+        title: `${counter.name}: ${COUNTERS[counter.what].title}`,
         indent: counter.what === "busy" ? 0 : 1,
         folded: counter.what === "busy" && counters.length > 1 ? false : null,
         parent:
@@ -137,39 +140,39 @@ export function rows({ lanes, counters, word }: Rows): Row[] {
     const of = above?.kind === "ops" && above.thread === thread ? `lane:${i - 1}` : null;
     lane(i, of, false);
   });
-  return found;
+  return result;
 }
 
-const COUNTED = {
-  busy: { label: "busy", title: "share of time for which it worked" },
-  launches: { label: "outstanding", title: "launches given to it and not finished yet" },
-  copied: { label: "copies", title: "bytes copied a second" },
+const COUNTERS = {
+  busy: { label: "busy", title: "share of time the device was busy" },
+  launches: { label: "queued", title: "launches submitted and not finished" },
+  copied: { label: "copies", title: "bytes copied per second" },
 };
 
-/** Places the rows: those that stay on top, and those that scroll. */
-export function place(
-  given: Rows,
+/** Place the rows: fixed ones on top, and scrolling ones. */
+export function placeRows(
+  given: RowSource,
   events: Events,
-  { folded, pinned }: Pick<Arrangement, "folded" | "pinned">,
+  { folded, pinned }: Pick<LaneState, "folded" | "pinned">,
 ): { sticky: PlacedLane[]; lanes: PlacedLane[] } {
   const slices = slicesByLane(events, given.lanes.length);
   const single = new Set(given.counters.map(({ device }) => device)).size <= 1;
-  const all = rows(given).filter(
+  const all = buildRows(given).filter(
     ({ parent, key }) => pinned.has(key) || parent === null || !folded.has(parent),
   );
   const sticky: PlacedLane[] = [];
   const scrolling: PlacedLane[] = [];
   for (const row of all) {
     const isPinned = pinned.has(row.key);
-    // The counters of a single device stand above everything.
-    const stays = isPinned || (single && row.kind in COUNTED);
+    // The counters of a single device stay above everything.
+    const stays = isPinned || (single && row.kind in COUNTERS);
     (stays ? sticky : scrolling).push({
       ...row,
       folded: row.folded === null ? null : folded.has(row.key),
       pinned: isPinned,
       sticky: stays,
       y: 0,
-      ...shape(row, slices, folded.has(row.key), given.lanes),
+      ...rowShape(row, slices, folded.has(row.key), given.lanes),
     });
   }
   const byPin = [...pinned];
@@ -193,8 +196,8 @@ function slicesByLane(events: Events, lanes: number): LaneSlice[][] {
   return by;
 }
 
-/** A row's height, and its bands counted from its upper edge. */
-function shape(
+/** Height of a row, and its bands relative to its upper edge. */
+function rowShape(
   row: Row,
   slices: LaneSlice[][],
   folded: boolean,
@@ -203,7 +206,7 @@ function shape(
   if (row.kind === "busy") return { height: BUSY_ROW, bands: [] };
   if (row.kind === "launches" || row.kind === "copied") return { height: COUNTER_ROW, bands: [] };
   if (row.kind === "device") {
-    // Folded, it shows the first row of all its streams as one.
+    // A folded device shows the first row of all of its streams.
     const mine = Number(row.key.slice("device:".length));
     const own = folded && row.counter === null ? slices.flat() : [];
     const bands = own
@@ -224,7 +227,7 @@ function shape(
         ? API_ROW
         : OP_ROW;
   const count = folded ? 1 : lane.rows;
-  // A lane of waits alone still has room for its label.
+  // A lane with only synchronizations still has room for its label.
   const lead = count === 0 ? LEAD : 0;
   const foot = lane.kind === "stream" && !folded && mine.some((slice) => slice.row < 0);
   const bands = mine
@@ -243,13 +246,13 @@ function look(lane: Lane): Band["look"] {
   return lane.kind === "ops" ? "op" : lane.kind === "api" ? "api" : "activity";
 }
 
-/** Height of all rows together. */
-export function total(placed: PlacedLane[]): number {
+/** Total height of the rows. */
+export function totalHeight(placed: PlacedLane[]): number {
   const last = placed.at(-1);
   return last ? last.y + last.height + GAP : 0;
 }
 
-/** The row under `y`; its gap below counts as well. */
+/** Find the row at `y`; the gap below it counts as part of it. */
 export function rowAt(placed: PlacedLane[], y: number): PlacedLane | null {
   let low = 0;
   let high = placed.length;
@@ -261,7 +264,7 @@ export function rowAt(placed: PlacedLane[], y: number): PlacedLane | null {
   return placed[low] && y >= placed[low].y ? placed[low] : null;
 }
 
-/** The slices of the row under `y`, the foot included; a few pixels of a gap count as the lane. */
+/** Slices of the row at `y`, including the foot; a pixel of tolerance. */
 export function slicesAt(placed: PlacedLane[], y: number): LaneSlice[] {
   const row = rowAt(placed, y);
   if (!row || y >= row.y + row.height + 1) return [];

@@ -1,4 +1,4 @@
-// The whole profile in a strip, with the window as a handle to move and to resize.
+// Minimap of the whole profile, with the view as a handle to move and resize.
 
 import { h } from "../base/dom.ts";
 import { duration } from "../base/format.ts";
@@ -6,7 +6,7 @@ import { type Range, toPixel, toTime } from "../base/time_scale.ts";
 import type { Viewport } from "../base/viewport.ts";
 
 export const MINIMAP = 20;
-/** The handle is never drawn narrower, however deep the zoom. */
+/** Narrowest handle, at any zoom. */
 const NARROWEST = 6;
 const GRIP = 5;
 const ZOOM = 1.5;
@@ -21,7 +21,7 @@ export class Minimap {
     class: "ep-window",
     role: "slider",
     tabindex: "0",
-    "aria-label": "Window of time",
+    "aria-label": "Time window",
     "aria-valuemin": "0",
     "aria-valuemax": "100",
   });
@@ -32,8 +32,8 @@ export class Minimap {
 
   constructor(
     private readonly viewport: Viewport,
-    /** Share of a stretch for which the devices were busy. */
-    private readonly busy: (stretch: Range) => number,
+    /** Busy share of the devices in a time range. */
+    private readonly busy: (range: Range) => number,
   ) {
     const { element } = this;
     this.#strip.setAttribute("aria-hidden", "true");
@@ -48,7 +48,7 @@ export class Minimap {
     this.#window.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  /** Lies `left` pixels from the edge, as wide as the canvas below. */
+  /** Align with the canvas: `left` pixels from the edge, `width` pixels wide. */
   resize(left: number, width: number): void {
     this.element.style.marginLeft = `${left}px`;
     this.element.style.width = `${width}px`;
@@ -56,7 +56,7 @@ export class Minimap {
     this.#stale = true;
   }
 
-  /** Places the handle; draws the strip anew where its width or the counts have changed. */
+  /** Place the handle; redraw the strip if its width or the counters have changed. */
   draw(): void {
     if (this.#stale) this.#paint();
     const { view, whole } = this.viewport;
@@ -69,8 +69,8 @@ export class Minimap {
     this.#window.setAttribute("aria-valuetext", `${duration(view.start)} to ${duration(view.end)}`);
   }
 
-  /** The counts have come: what was painted is out of date. */
-  renew(): void {
+  /** Mark the strip as outdated, because counters were loaded. */
+  invalidate(): void {
     this.#stale = true;
   }
 
@@ -81,7 +81,7 @@ export class Minimap {
     for (let x = 0; x < this.#width; x++) {
       const start = toTime(x, whole, this.#width);
       const share = this.busy({ start, end: toTime(x + 1, whole, this.#width) });
-      // However little, it is seen.
+      // Keep the smallest share visible.
       const top = MINIMAP - (share > 0 ? Math.max(share * MINIMAP, 1) : 0);
       path += `V${top.toFixed(1)}h1`;
     }
@@ -110,7 +110,7 @@ export class Minimap {
     const [left, right] = this.#edges();
     const { view, whole } = this.viewport;
     const grip = Math.min(GRIP, (right - left) / 3);
-    // A window that is all there is cannot be moved, but drawn in from its edges.
+    // The full view cannot be moved, but its edges can be dragged inward.
     if (Math.abs(x - left) <= grip) this.#grab = { part: "start", offset: 0 };
     else if (Math.abs(x - right) <= grip) this.#grab = { part: "end", offset: 0 };
     else {

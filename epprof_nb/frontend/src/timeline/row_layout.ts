@@ -1,36 +1,36 @@
-// Where the rows lie: placed anew when other events come, or when rows are folded or pinned.
+// Placement of the rows; updated when other events are loaded, or rows are folded or pinned.
 
 import type { Range } from "../base/time_scale.ts";
 import type { Events, Overview } from "../data/model.ts";
 import type { Palette } from "../render/theme.ts";
 import { Geometry } from "./geometry.ts";
-import type { Arrangement } from "./lane_state.ts";
-import { type PlacedLane, place, type Rows, rows, total } from "./lanes.ts";
+import type { LaneState } from "./lane_state.ts";
+import { buildRows, type PlacedLane, placeRows, type RowSource, totalHeight } from "./lanes.ts";
 
 const RULER = 22;
-/** Lanes have at least so many pixels, however much is pinned above them. */
+/** Minimum height of the scrolling lanes, however much is pinned. */
 const LEAST_LANES = 60;
 
-export class Layout {
-  /** Pixels of the window, and of all rows. */
+export class RowLayout {
+  /** Height of the visible part, and of all rows, in pixels. */
   height = 0;
-  all = 0;
+  totalHeight = 0;
   #sticky: PlacedLane[] = [];
   #lanes: PlacedLane[] = [];
 
   constructor(
     private readonly overview: Overview,
-    private readonly arrangement: Arrangement,
-    /** Height of the window at most, pixels. */
-    private readonly most: number,
+    private readonly laneState: LaneState,
+    /** Maximum height of the visible part in pixels. */
+    private readonly maxHeight: number,
   ) {}
 
   place(events: Events): void {
-    const { sticky, lanes } = place(this.#rows, events, this.arrangement);
+    const { sticky, lanes } = placeRows(this.#rows, events, this.laneState);
     this.#sticky = sticky;
     this.#lanes = lanes;
-    this.all = this.#head + total(lanes);
-    this.height = Math.min(this.all, Math.max(this.most, this.#head + LEAST_LANES));
+    this.totalHeight = this.#head + totalHeight(lanes);
+    this.height = Math.min(this.totalHeight, Math.max(this.maxHeight, this.#head + LEAST_LANES));
   }
 
   geometry(
@@ -53,20 +53,20 @@ export class Layout {
 
   /** Keys of the rows that can be folded. */
   get foldable(): string[] {
-    return rows(this.#rows).flatMap(({ key, folded }) => (folded === null ? [] : [key]));
+    return buildRows(this.#rows).flatMap(({ key, folded }) => (folded === null ? [] : [key]));
   }
 
-  /** The folded row that a lane is hidden in. */
+  /** Key of the folded row that hides a lane. */
   foldOf(lane: number): string | null {
-    const parent = rows(this.#rows).find(({ index }) => index === lane)?.parent;
-    return parent && this.arrangement.folded.has(parent) ? parent : null;
+    const parent = buildRows(this.#rows).find(({ index }) => index === lane)?.parent;
+    return parent && this.laneState.folded.has(parent) ? parent : null;
   }
 
   get #head(): number {
-    return RULER + total(this.#sticky);
+    return RULER + totalHeight(this.#sticky);
   }
 
-  get #rows(): Rows {
+  get #rows(): RowSource {
     const { lanes, counters, summary } = this.overview;
     return { lanes, counters, word: summary.device_word };
   }

@@ -1,12 +1,12 @@
-// What the ruler says: times from the profile's start, or, zoomed in deep, from a base before them.
+// Labels of the ruler: times since the profile's start, or relative to a base when zoomed in.
 
 import type { Range } from "../base/time_scale.ts";
 
-/** More digits after the point than this and nobody tells two labels apart: count from a base. */
+/** With more decimals than this, labels are relative to a base. */
 const DIGITS = 3;
 
 export interface RulerLabels {
-  /** The time that the labels count from; null where they are times of the profile. */
+  /** Base time of the labels; null if they are absolute. */
   base: string | null;
   labels: string[];
 }
@@ -16,14 +16,14 @@ export function rulerLabels(times: number[], step: number, view: Range): RulerLa
   const [scale, unit] = unitOf(Math.max(Math.abs(view.start), Math.abs(view.end)));
   const digits = digitsOf(step, scale);
   if (digits <= DIGITS)
-    return { base: null, labels: times.map((time) => written(time, scale, unit, digits)) };
+    return { base: null, labels: times.map((time) => formatTime(time, scale, unit, digits)) };
   const round = 10 ** Math.ceil(Math.log10(view.end - view.start) - 1e-9);
   const base = Math.floor(view.start / round) * round;
   const [small, smallUnit] = unitOf(view.end - base);
   const few = digitsOf(step, small);
   return {
-    base: written(base, scale, unit, digitsOf(round, scale)),
-    labels: times.map((time) => `+${written(time - base, small, smallUnit, few)}`),
+    base: formatTime(base, scale, unit, digitsOf(round, scale)),
+    labels: times.map((time) => `+${formatTime(time - base, small, smallUnit, few)}`),
   };
 }
 
@@ -37,6 +37,6 @@ function digitsOf(step: number, scale: number): number {
   return Math.max(0, -Math.floor(Math.log10(step / scale) + 1e-9));
 }
 
-function written(time: number, scale: number, unit: string, digits: number): string {
+function formatTime(time: number, scale: number, unit: string, digits: number): string {
   return `${(time / scale).toFixed(digits)} ${unit}`;
 }

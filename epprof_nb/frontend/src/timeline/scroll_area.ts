@@ -1,32 +1,33 @@
-// The elements that the timeline is made of: labels and canvas stay, what scrolls is their height.
+// Elements of the scroll area: labels and canvas stay in place, and an empty element gives the
+// scroll height.
 
 import { h } from "../base/dom.ts";
 
-export class Stage {
+export class ScrollArea {
   readonly canvas = h("canvas", { "aria-hidden": "true" });
   readonly #stage: HTMLElement;
   readonly #content: HTMLElement;
-  /** What scrolls; its scroll bar is the lanes'. */
+  /** Scrolling element; its scroll bar belongs to the lanes. */
   readonly scroller: HTMLElement;
-  /** How far it has scrolled, pixels. */
+  /** Scroll position in pixels. */
   scrolled = 0;
 
   constructor(private readonly labels: HTMLElement) {
     this.#stage = h("div", { class: "ep-stage" }, labels, this.canvas);
     this.#content = h("div", { class: "ep-content" }, this.#stage);
     this.scroller = h("div", { class: "ep-scroller" }, this.#content);
-    // Noted rather than read when needed: reading makes the browser lay out what has changed.
+    // Cached, because reading it forces a layout.
     this.scroller.addEventListener("scroll", () => {
       this.scrolled = this.scroller.scrollTop;
     });
   }
 
-  /** Pixels left for the canvas beside the labels; none while nothing is shown. */
+  /** Width left for the canvas beside the labels; not positive while hidden. */
   get width(): number {
     return this.#stage.clientWidth - this.labels.offsetWidth;
   }
 
-  /** `all` pixels of content, of which `height` are in view. */
+  /** Set the height of the content, and of its visible part. */
   setHeight(all: number, height: number): void {
     this.#content.style.height = `${all}px`;
     this.scroller.style.height = `${height}px`;

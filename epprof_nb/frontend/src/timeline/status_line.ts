@@ -1,12 +1,12 @@
-// A quiet line in the timeline's corner for what the reader should know and need not act on.
+// Status line in the corner of the timeline, for information that needs no action.
 
 import { h } from "../base/dom.ts";
 
-export class Status {
+export class StatusLine {
   readonly element = h("div", { class: "ep-status", role: "status", hidden: true });
 
-  /** Shows a text; an empty one takes it away. */
-  say(text: string): void {
+  /** Show a text; an empty one hides the line. */
+  show(text: string): void {
     if (this.element.textContent === text) return;
     this.element.textContent = text;
     this.element.hidden = text === "";

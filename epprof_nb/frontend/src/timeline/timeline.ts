@@ -1,8 +1,8 @@
-// The timeline: puts its parts together and draws frames. Each part is a module of its own.
+// The timeline: connects its parts and draws frames.
 
-import { Frames } from "../base/animation_frame.ts";
+import { FrameScheduler } from "../base/animation_frame.ts";
 import { h } from "../base/dom.ts";
-import { type Range, toward } from "../base/time_scale.ts";
+import { bringIntoView, type Range } from "../base/time_scale.ts";
 import { Viewport } from "../base/viewport.ts";
 import { CounterLoader } from "../data/counter_loader.ts";
 import type { DataSource } from "../data/data_source.ts";
@@ -12,30 +12,30 @@ import { Painter } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { SelectionController } from "../selection/controller.ts";
 import { Corner } from "./corner.ts";
-import { Tracks } from "./counter_tracks.ts";
+import { CounterTracks } from "./counter_tracks.ts";
 import { drawFrame } from "./frame.ts";
 import type { Geometry } from "./geometry.ts";
 import { listen } from "./input/gestures.ts";
 import { openHelp } from "./input/help_dialog.ts";
-import { GESTURES, moves } from "./input/navigation.ts";
-import { extentOf, Pointing } from "./input/pointer.ts";
-import { Keys } from "./input/shortcuts.ts";
-import { Labels } from "./lane_labels.ts";
-import { Arrangement } from "./lane_state.ts";
+import { GESTURES, navigationCommands } from "./input/navigation.ts";
+import { extentOf, PointerHandler } from "./input/pointer.ts";
+import { Shortcuts } from "./input/shortcuts.ts";
+import { LaneLabels } from "./lane_labels.ts";
+import { LaneState } from "./lane_state.ts";
 import { MINIMAP, Minimap } from "./minimap.ts";
 import { BoxZoom } from "./overlays/box_zoom.ts";
-import { Flows } from "./overlays/flows.ts";
+import { FlowOverlay } from "./overlays/flows.ts";
 import { type Overlay, Overlays } from "./overlays/overlay.ts";
-import { Measure } from "./overlays/ruler_measure.ts";
+import { RulerMeasure } from "./overlays/ruler_measure.ts";
 import { UnloadedOverlay } from "./overlays/unloaded.ts";
-import { Layout } from "./row_layout.ts";
-import { Stage } from "./scroll_area.ts";
-import { toScroll } from "./scroll_into_view.ts";
-import { Status } from "./status_line.ts";
+import { RowLayout } from "./row_layout.ts";
+import { ScrollArea } from "./scroll_area.ts";
+import { scrollIntoView } from "./scroll_into_view.ts";
+import { StatusLine } from "./status_line.ts";
 import { WindowLoader } from "./window_loader.ts";
 
 export interface TimelineOptions {
-  /** Height of the lanes' window at most, pixels. */
+  /** Maximum height of the timeline in pixels. */
   maxHeight: number;
   greedyWheel: boolean;
 }
@@ -44,25 +44,25 @@ export class Timeline {
   readonly element: HTMLElement;
   readonly viewport: Viewport;
   readonly selection: SelectionController;
-  /** Commands of the keyboard; others add theirs. */
-  readonly keys = new Keys();
-  readonly #stage: Stage;
-  readonly #labels: Labels;
-  /** What is folded and pinned. */
-  readonly arrangement: Arrangement;
-  readonly #layout: Layout;
-  readonly #tracks: Tracks;
+  /** Keyboard shortcuts; other modules add theirs. */
+  readonly shortcuts = new Shortcuts();
+  readonly #scrollArea: ScrollArea;
+  readonly #labels: LaneLabels;
+  /** Folded and pinned rows. */
+  readonly laneState: LaneState;
+  readonly #layout: RowLayout;
+  readonly #tracks: CounterTracks;
   readonly #corner: Corner;
   readonly #minimap: Minimap;
   readonly #counterLoader: CounterLoader;
-  readonly #pointing: Pointing;
-  readonly #status = new Status();
+  readonly #pointer: PointerHandler;
+  readonly #status = new StatusLine();
   readonly #renderer: Painter;
   readonly #overlays = new Overlays();
   readonly #unloaded: UnloadedOverlay;
   readonly #windows: WindowLoader;
-  readonly #frames = new Frames(() => this.#drawNow());
-  readonly #ended = new AbortController();
+  readonly #frames = new FrameScheduler(() => this.#drawNow());
+  readonly #destroyed = new AbortController();
   readonly #resizes = new ResizeObserver(() => this.#resize());
   #events: Events;
   #theme: Theme = "light";
@@ -77,11 +77,11 @@ export class Timeline {
     this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
     this.#unloaded = new UnloadedOverlay(this.viewport.whole);
     this.add(this.#unloaded);
-    const flows = new Flows(() => this.draw());
+    const flows = new FlowOverlay(() => this.draw());
     this.add(flows);
     this.selection = new SelectionController(first, source, {
       draw: () => this.draw(),
-      show: (stretch) => this.viewport.show(stretch),
+      show: (range) => this.viewport.show(range),
       reveal: (ref) => this.reveal(ref),
       highlightChanged: () => {
         this.#windows?.clear();
@@ -91,27 +91,27 @@ export class Timeline {
       view: () => this.viewport.view,
     });
     this.#windows = new WindowLoader(overview, source, first, {
-      use: (more, sent) => this.#use(more, sent),
-      say: (text) => this.#status.say(text),
+      use: (more, sent) => this.#showEvents(more, sent),
+      say: (text) => this.#status.show(text),
     });
-    this.arrangement = new Arrangement(overview.lanes, () => this.#relayout());
-    this.#layout = new Layout(overview, this.arrangement, options.maxHeight - MINIMAP);
-    this.#labels = new Labels({
-      fold: (key) => this.arrangement.toggleFold(key),
-      pin: (key) => this.arrangement.togglePin(key),
+    this.laneState = new LaneState(overview.lanes, () => this.#relayout());
+    this.#layout = new RowLayout(overview, this.laneState, options.maxHeight - MINIMAP);
+    this.#labels = new LaneLabels({
+      fold: (key) => this.laneState.toggleFold(key),
+      pin: (key) => this.laneState.togglePin(key),
       resized: () => this.#resize(),
     });
-    this.#tracks = new Tracks(overview.counters);
+    this.#tracks = new CounterTracks(overview.counters);
     this.#counterLoader = new CounterLoader(source, this.viewport.whole, (bundle, window) => {
       this.#tracks.use(bundle, window);
       this.draw();
     });
-    this.#minimap = new Minimap(this.viewport, (stretch) => this.#tracks.busy(stretch));
+    this.#minimap = new Minimap(this.viewport, (range) => this.#tracks.busy(range));
     this.#corner = new Corner(this.#labels.corner, {
-      fold: () => this.arrangement.toggleAll(this.foldable()),
-      help: () => openHelp(this.keys, this.element),
+      fold: () => this.laneState.toggleAll(this.foldable()),
+      help: () => openHelp(this.shortcuts, this.element),
     });
-    this.#stage = new Stage(this.#labels.element);
+    this.#scrollArea = new ScrollArea(this.#labels.element);
     this.element = h(
       "div",
       {
@@ -119,55 +119,55 @@ export class Timeline {
         tabindex: "0",
         role: "application",
         "aria-label":
-          "Timeline. W and S zoom, A and D or the arrows move, 0 shows all; the question mark lists all keys.",
+          "Timeline. W and S zoom, A and D or the arrow keys move, 0 shows all, the question mark lists all keys.",
       },
       this.#minimap.element,
-      this.#stage.scroller,
+      this.#scrollArea.scroller,
       this.#status.element,
     );
-    this.#pointing = this.#point();
-    this.element.append(this.#pointing.tip.element);
-    this.#renderer = new Painter(this.#stage.canvas, () => this.draw());
+    this.#pointer = this.#makePointer();
+    this.element.append(this.#pointer.tip.element);
+    this.#renderer = new Painter(this.#scrollArea.canvas, () => this.draw());
     this.#relayout();
-    const measure = new Measure({
-      event: () => this.#eventInMind(),
+    const measure = new RulerMeasure({
+      event: () => this.#targetEvent(),
       geometry: () => this.geometry,
-      isDown: (key) => this.keys.isDown(key),
+      isDown: (key) => this.shortcuts.isDown(key),
       redraw: () => this.draw(),
     });
     this.add(new BoxZoom(this.viewport, () => this.draw()));
     this.add(measure);
-    this.keys.tell(...GESTURES);
-    this.keys.add(...moves(this), ...measure.commands);
+    this.shortcuts.addGestures(...GESTURES);
+    this.shortcuts.add(...navigationCommands(this), ...measure.commands);
     const moved = (): void => {
       this.draw();
       this.#loadWindow();
     };
     this.viewport.watch(() => {
-      this.#pointing.tip.hide();
+      this.#pointer.tip.hide();
       moved();
       this.#counterLoader.request(this.viewport.view, this.viewport.width);
     });
-    const { signal } = this.#ended;
-    const { scroller, canvas } = this.#stage;
+    const { signal } = this.#destroyed;
+    const { scroller, canvas } = this.#scrollArea;
     scroller.addEventListener("scroll", moved, { signal });
-    listen(this.element, canvas, this.#pointing, this.keys, options.greedyWheel, signal);
+    listen(this.element, canvas, this.#pointer, this.shortcuts, options.greedyWheel, signal);
     this.#resizes.observe(scroller);
     void this.#loadCounters();
   }
 
-  /** The events that are drawn now. */
+  /** Events drawn now. */
   get events(): Events {
     return this.#events;
   }
 
-  /** Where everything lies in the frame to be drawn now. */
+  /** Geometry of the next frame. */
   get geometry(): Geometry {
     const { viewport } = this;
-    return this.#layout.geometry(viewport, palette(this.#theme), this.#stage.scrolled);
+    return this.#layout.geometry(viewport, palette(this.#theme), this.#scrollArea.scrolled);
   }
 
-  /** Adds an overlay on top of those there are; the result takes it away. */
+  /** Add an overlay on top. Returns a function that removes it. */
   add(overlay: Overlay): () => void {
     const remove = this.#overlays.add(overlay);
     this.draw();
@@ -182,23 +182,23 @@ export class Timeline {
     this.draw();
   }
 
-  /** Draws a frame when the browser next paints. */
+  /** Draw a frame at the next repaint. */
   draw(): void {
-    this.#frames.ask();
+    this.#frames.request();
   }
 
-  /** Scrolls the lanes. */
+  /** Scroll the lanes. */
   scroll(pixels: number): void {
-    this.#stage.scroller.scrollBy(0, pixels);
+    this.#scrollArea.scroller.scrollBy(0, pixels);
   }
 
-  /** Brings an event into sight: glides in time, scrolls among the lanes. */
+  /** Bring an event into view: animate in time, scroll the lanes. */
   reveal(ref: EventRef): void {
     const { viewport } = this;
-    viewport.glide(toward(viewport.view, viewport.width, rangeOf(ref)));
+    viewport.glide(bringIntoView(viewport.view, viewport.width, rangeOf(ref)));
     const folded = this.#layout.foldOf(ref.lane);
-    if (folded) this.arrangement.toggleFold(folded);
-    this.scroll(toScroll(ref, this.geometry));
+    if (folded) this.laneState.toggleFold(folded);
+    this.scroll(scrollIntoView(ref, this.geometry));
   }
 
   /** Keys of the rows that can be folded. */
@@ -206,24 +206,27 @@ export class Timeline {
     return this.#layout.foldable;
   }
 
-  /** The lane that a key means: of the label with the focus, under the pointer, of what is chosen. */
-  laneInMind(): string | null {
+  /**
+   * Lane that a shortcut acts on: of the focused label, under the pointer, or of the selected
+   * event.
+   */
+  targetLane(): string | null {
     const { current: at } = this.selection;
-    const { last } = this.#pointing;
+    const { last } = this.#pointer;
     const pointed = last && this.geometry.rowAt(last.y)?.key;
     return this.#labels.focused ?? pointed ?? (at ? `lane:${at.lane}` : null);
   }
 
-  #eventInMind(): Range | null {
+  #targetEvent(): Range | null {
     const { current: at } = this.selection;
     if (at) return rangeOf(at);
-    const under = this.#pointing.last?.hit;
+    const under = this.#pointer.last?.hit;
     return under ? extentOf(under) : null;
   }
 
-  /** Lets go of everything that would outlive the element. */
+  /** Release everything that would outlive the element. */
   destroy(): void {
-    this.#ended.abort();
+    this.#destroyed.abort();
     this.#resizes.disconnect();
     this.#frames.destroy();
     this.viewport.destroy();
@@ -233,18 +236,18 @@ export class Timeline {
     this.element.remove();
   }
 
-  #use(events: Events, sent: Range): void {
+  #showEvents(events: Events, sent: Range): void {
     this.#events = events;
     this.#unloaded.loaded = sent;
     this.selection.setEvents(events);
-    const { height, all } = this.#layout;
+    const { height, totalHeight: all } = this.#layout;
     this.#layout.place(events);
-    // As a rule only what is in the rows has changed.
-    if (this.#layout.height !== height || this.#layout.all !== all) this.#fit();
+    // Usually only the events in the rows have changed.
+    if (this.#layout.height !== height || this.#layout.totalHeight !== all) this.#fit();
     this.draw();
   }
 
-  /** Has what the window needs, where it is not there already. */
+  /** Request the events of the window unless they are loaded. */
   #loadWindow(): void {
     if (this.viewport.width) this.#windows.request(this.geometry);
   }
@@ -252,16 +255,16 @@ export class Timeline {
   async #loadCounters(): Promise<void> {
     try {
       this.#tracks.use(await this.source.counters());
-      this.#minimap.renew();
+      this.#minimap.invalidate();
       this.draw();
     } catch {
-      // Without counters there is still the timeline; the strips say that they are being counted.
+      // The timeline works without counters; their rows stay empty.
     }
   }
 
-  #point(): Pointing {
+  #makePointer(): PointerHandler {
     const timeline = this;
-    return new Pointing(this.element, this.#stage.canvas, {
+    return new PointerHandler(this.element, this.#scrollArea.canvas, {
       get geometry() {
         return timeline.geometry;
       },
@@ -269,7 +272,8 @@ export class Timeline {
       overlays: this.#overlays,
       scroll: (pixels) => this.scroll(pixels),
       select: (hit) => this.selection.selectHit(hit),
-      tell: (counter, stretch) => this.#tracks.tell(counter, stretch, this.viewport.whole),
+      describeCounter: (counter, range) =>
+        this.#tracks.describe(counter, range, this.viewport.whole),
       describe: this.source.live ? (event) => this.source.describe(event) : undefined,
     });
   }
@@ -281,12 +285,12 @@ export class Timeline {
   }
 
   #fit(): void {
-    this.#stage.setHeight(this.#layout.all, this.#layout.height);
+    this.#scrollArea.setHeight(this.#layout.totalHeight, this.#layout.height);
     this.#resize();
   }
 
   #resize(): void {
-    const { width } = this.#stage;
+    const { width } = this.#scrollArea;
     if (width <= 0) return;
     this.viewport.width = width;
     this.#minimap.resize(this.#labels.element.offsetWidth, width);
@@ -298,7 +302,7 @@ export class Timeline {
     const { geometry } = this;
     if (!geometry.width) return;
     const { view } = geometry;
-    // For tests and other programs that read the page.
+    // For tests and other readers of the page.
     this.element.dataset.start = String(Math.round(view.start));
     this.element.dataset.end = String(Math.round(view.end));
     this.#minimap.draw();

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { around, clamp, pan, ticks, toPixel, toTime, zoom } from "../../src/base/time_scale.ts";
+import {
+  clamp,
+  pan,
+  ticks,
+  toPixel,
+  toTime,
+  withContext,
+  zoom,
+} from "../../src/base/time_scale.ts";
 
 const whole = { start: 0, end: 1e9 };
 
@@ -26,7 +34,7 @@ describe("a window", () => {
     expect(view.end - view.start).toBeCloseTo(20);
   });
   test("goes around a stretch, an empty one too", () => {
-    const view = around({ start: 5e8, end: 5e8 }, whole);
+    const view = withContext({ start: 5e8, end: 5e8 }, whole);
     expect(view.start).toBeLessThan(5e8);
     expect(view.end).toBeGreaterThan(5e8);
   });

@@ -4,7 +4,7 @@ import { CounterLoader, tooCoarse } from "../../src/data/counter_loader.ts";
 import { POINTS } from "../../src/data/counters.ts";
 import type { DataSource } from "../../src/data/data_source.ts";
 import { Bundle } from "../../src/data/wire_format.ts";
-import { Tracks } from "../../src/timeline/counter_tracks.ts";
+import { CounterTracks } from "../../src/timeline/counter_tracks.ts";
 import { encode } from "../helpers.ts";
 
 const whole = { start: 0, end: 1e10 };
@@ -60,12 +60,12 @@ describe("counters of a window", () => {
     expect(asked).toEqual([]);
   });
   test("are told where they hold, and those of the whole elsewhere", () => {
-    const tracks = new Tracks([{ what: "busy", device: 0, name: "GPU" }]);
+    const tracks = new CounterTracks([{ what: "busy", device: 0, name: "GPU" }]);
     tracks.use(bundle([0, 1e10], [0, 5e9]));
     tracks.use(bundle([1000, 2000], [0, 1000]), { start: 0, end: 5000 });
-    expect(tracks.tell(0, { start: 1200, end: 1300 }, whole)).toContain("100.0 %");
-    expect(tracks.tell(0, { start: 3000, end: 3100 }, whole)).toContain("0.0 %");
-    expect(tracks.tell(0, { start: 1e9, end: 2e9 }, whole)).toContain("50.0 %");
+    expect(tracks.describe(0, { start: 1200, end: 1300 }, whole)).toContain("100.0 %");
+    expect(tracks.describe(0, { start: 3000, end: 3100 }, whole)).toContain("0.0 %");
+    expect(tracks.describe(0, { start: 1e9, end: 2e9 }, whole)).toContain("50.0 %");
   });
 });
 

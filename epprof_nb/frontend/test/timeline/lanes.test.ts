@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Lane, Track } from "../../src/data/model.ts";
-import { Arrangement } from "../../src/timeline/lane_state.ts";
-import { place, rowAt, rows, slicesAt, total } from "../../src/timeline/lanes.ts";
+import { LaneState } from "../../src/timeline/lane_state.ts";
+import { buildRows, placeRows, rowAt, slicesAt, totalHeight } from "../../src/timeline/lanes.ts";
 import { events } from "../helpers.ts";
 
 const lane = (kind: Lane["kind"], label: string, device = -1, thread = -1): Lane => ({
@@ -37,7 +37,7 @@ const keys = (placed: { key: string }[]): string[] => placed.map(({ key }) => ke
 
 describe("lanes", () => {
   test("lie under each other, and find their events", () => {
-    const { lanes } = place(one, all, none);
+    const { lanes } = placeRows(one, all, none);
     expect(lanes[1].y).toBeGreaterThan(lanes[0].y + lanes[0].height);
     expect(slicesAt(lanes, lanes[1].y + 3)[0].set.prefix).toBe("act");
     expect(slicesAt(lanes, lanes[0].y + lanes[0].height + 4)).toEqual([]);
@@ -45,19 +45,19 @@ describe("lanes", () => {
     expect(rowAt(lanes, 1e6)).toBeNull();
   });
   test("take less room when folded", () => {
-    const open = place(one, all, none).lanes;
-    const folded = place(one, all, { ...none, folded: new Set(["lane:0"]) }).lanes;
-    expect(total(folded)).toBeLessThan(total(open));
+    const open = placeRows(one, all, none).lanes;
+    const folded = placeRows(one, all, { ...none, folded: new Set(["lane:0"]) }).lanes;
+    expect(totalHeight(folded)).toBeLessThan(totalHeight(open));
   });
   test("of one device stand below its counters, which stay", () => {
-    const { sticky, lanes } = place(one, all, none);
+    const { sticky, lanes } = placeRows(one, all, none);
     expect(sticky.map(({ kind }) => kind)).toEqual(["busy", "launches"]);
     expect(keys(lanes)).toEqual(["lane:0", "lane:1"]);
-    const folded = place(one, all, { ...none, folded: new Set(["counter:0"]) });
+    const folded = placeRows(one, all, { ...none, folded: new Set(["counter:0"]) });
     expect(folded.sticky.map(({ kind }) => kind)).toEqual(["busy"]);
   });
   test("of several devices have a row for each device that folds them", () => {
-    const { sticky, lanes } = place(two, all, none);
+    const { sticky, lanes } = placeRows(two, all, none);
     expect(sticky).toEqual([]);
     expect(keys(lanes)).toEqual([
       ...["lane:0", "lane:1", "lane:2", "device:0", "counter:1", "lane:3"],
@@ -65,17 +65,17 @@ describe("lanes", () => {
     ]);
     expect(lanes[3].counter).toBe(0);
     expect(lanes[5].label).toBe("stream 7");
-    const folded = place(two, all, { ...none, folded: new Set(["device:0"]) }).lanes;
+    const folded = placeRows(two, all, { ...none, folded: new Set(["device:0"]) }).lanes;
     expect(keys(folded)).not.toContain("lane:3");
     expect(keys(folded)).toContain("lane:4");
   });
   test("of a folded thread go with its calls", () => {
-    const { lanes } = place(two, all, { ...none, folded: new Set(["lane:0"]) });
+    const { lanes } = placeRows(two, all, { ...none, folded: new Set(["lane:0"]) });
     expect(keys(lanes).slice(0, 2)).toEqual(["lane:0", "lane:2"]);
   });
   test("that are pinned come on top in the order of pinning, folded away or not", () => {
     const pinned = new Set(["lane:4", "lane:0"]);
-    const { sticky, lanes } = place(two, all, { folded: new Set(["device:1"]), pinned });
+    const { sticky, lanes } = placeRows(two, all, { folded: new Set(["device:1"]), pinned });
     expect(keys(sticky)).toEqual(["lane:4", "lane:0"]);
     expect(sticky[1].y).toBeGreaterThan(0);
     expect(keys(lanes)).not.toContain("lane:0");
@@ -83,15 +83,15 @@ describe("lanes", () => {
   test("of many streams are grouped also on a single device", () => {
     const streams = Array.from({ length: 20 }, (_, i) => lane("stream", `stream ${i}`, 0));
     const given = { lanes: streams, counters: counters(0), word: "GPU" };
-    expect(keys(rows(given))[2]).toBe("device:0");
-    const { lanes } = place(given, events([], []), { ...none, folded: new Set(["device:0"]) });
+    expect(keys(buildRows(given))[2]).toBe("device:0");
+    const { lanes } = placeRows(given, events([], []), { ...none, folded: new Set(["device:0"]) });
     expect(lanes.length).toBe(1);
   });
 });
 
 test("folding all folds what is open, and unfolds where nothing is", () => {
   let changes = 0;
-  const arrangement = new Arrangement(two.lanes, () => changes++);
+  const arrangement = new LaneState(two.lanes, () => changes++);
   expect([...arrangement.folded]).toEqual(["lane:1", "lane:2"]);
   arrangement.toggleAll(["lane:0", "lane:1"]);
   expect([...arrangement.folded].sort()).toEqual(["lane:0", "lane:1", "lane:2"]);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { History } from "../../src/base/history.ts";
 import { ticks } from "../../src/base/time_scale.ts";
-import { named } from "../../src/timeline/input/help_dialog.ts";
+import { keyLabel } from "../../src/timeline/input/help_dialog.ts";
 import { Pinch } from "../../src/timeline/input/pinch.ts";
-import { type Command, Keys, keyName } from "../../src/timeline/input/shortcuts.ts";
+import { type Command, keyName, Shortcuts } from "../../src/timeline/input/shortcuts.ts";
 import { rulerLabels } from "../../src/timeline/ruler.ts";
 
 const press = (key: string, more: Partial<KeyboardEvent> = {}): KeyboardEvent =>
@@ -86,7 +86,7 @@ describe("keys", () => {
     [press("Backspace", { shiftKey: true }), "shift+backspace"],
   ])("have names", (event, name) => expect(keyName(event)).toBe(name));
   test("run the command added last, and the one before where it has nothing to do", () => {
-    const keys = new Keys();
+    const keys = new Shortcuts();
     keys.add(command(["x"], "first"));
     const remove = keys.add(command(["x"], "idle", false));
     expect(keys.press(press("x"))).toBe(true);
@@ -97,16 +97,16 @@ describe("keys", () => {
     expect(keys.press(press("y"))).toBe(false);
   });
   test("are down until they are let go", () => {
-    const keys = new Keys();
+    const keys = new Shortcuts();
     keys.press(press("M", { shiftKey: true }));
     expect(keys.isDown("m")).toBe(true);
     keys.release(press("m"));
     expect(keys.isDown("m")).toBe(false);
   });
   test("are written as they stand on the keyboard", () => {
-    expect(named("alt+arrowleft")).toBe("Alt ←");
-    expect(named("+")).toBe("+");
-    expect(named("w")).toBe("W");
+    expect(keyLabel("alt+arrowleft")).toBe("Alt ←");
+    expect(keyLabel("+")).toBe("+");
+    expect(keyLabel("w")).toBe("W");
   });
 });
 

@@ -1,16 +1,16 @@
-// Pointer, wheel and keys of the timeline, turned into what they mean.
+// Translation of pointer, wheel and key events into gestures.
 
 import type { Drag, PointerAt } from "../overlays/overlay.ts";
 import { Pinch } from "./pinch.ts";
-import { isTyping, type Keys } from "./shortcuts.ts";
+import { isTyping, type Shortcuts } from "./shortcuts.ts";
 
 export interface Gestures {
   zoom(factor: number, x: number): void;
   pan(pixels: number): void;
   scroll(pixels: number): void;
-  /** What lies under the pointer. */
+  /** Pointer position with what lies under it. */
   at(event: MouseEvent): PointerAt;
-  /** The drag that a press begins, where an overlay wants it. */
+  /** Drag started by a press, if an overlay takes it. */
   press(at: PointerAt): Drag | null;
   hover(at: PointerAt): void;
   leave(): void;
@@ -20,22 +20,22 @@ export interface Gestures {
 }
 
 const DRAG_PIXELS = 4;
-/** How far a wheel's step zooms; a trackpad's pinch comes as a wheel with Ctrl, in small steps. */
+/** Zoom per wheel step; a trackpad pinch arrives as a wheel event with Ctrl, in small steps. */
 const WHEEL = { speed: 0.0035, most: 120 };
 const PINCH = { speed: 0.01, most: 50 };
 const LINE_PIXELS = 16;
 
 /**
- * Listens on `root` (keys) and `canvas` (pointer) until `signal` is aborted.
+ * Listen on `root` (keys) and `canvas` (pointer) until `signal` is aborted.
  *
- * A wheel over the timeline belongs to the page until the timeline has the focus, so that a
- * notebook scrolls as ever; with Ctrl or Cmd, or `greedy`, it always zooms.
+ * The wheel scrolls the page until the timeline has the focus, so that a notebook scrolls as usual;
+ * with Ctrl or Cmd, or `greedy`, it always zooms.
  */
 export function listen(
   root: HTMLElement,
   canvas: HTMLElement,
   act: Gestures,
-  keys: Keys,
+  keys: Shortcuts,
   greedy: boolean,
   signal: AbortSignal,
 ): void {
@@ -143,7 +143,7 @@ export function listen(
       if (event.key === "Escape" && drag?.taken) cancel();
       else if (!keys.press(event)) return;
       event.preventDefault();
-      // A notebook has meanings of its own for bare letters.
+      // Notebooks have shortcuts of their own on plain letters.
       event.stopPropagation();
     },
     { signal },

@@ -1,7 +1,7 @@
-// The help that `?` opens: every gesture and key, from what is registered.
+// Help dialog with every registered gesture and shortcut.
 
 import { h } from "../../base/dom.ts";
-import type { Keys } from "./shortcuts.ts";
+import type { Shortcuts } from "./shortcuts.ts";
 
 const NAMES: Record<string, string> = {
   arrowleft: "←",
@@ -15,8 +15,8 @@ const NAMES: Record<string, string> = {
   ctrl: "Ctrl",
 };
 
-/** Opens the help over the page; the browser keeps the focus in it, and Escape closes it. */
-export function openHelp(keys: Keys, owner: HTMLElement): HTMLDialogElement {
+/** Open the help. The browser keeps the focus in it, and Escape closes it. */
+export function openHelp(keys: Shortcuts, owner: HTMLElement): HTMLDialogElement {
   const close = h("button", { type: "button", class: "ep-help-close", "aria-label": "Close" }, "×");
   const dialog = h(
     "dialog",
@@ -25,11 +25,11 @@ export function openHelp(keys: Keys, owner: HTMLElement): HTMLDialogElement {
     h("div", { class: "ep-help-groups" }, ...groups(keys)),
   );
   close.addEventListener("click", () => dialog.close());
-  // A click beside the dialog falls on its backdrop, which counts as the dialog itself.
+  // A click on the backdrop has the dialog itself as its target.
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
   });
-  // Keys mean nothing to the timeline while the help is read.
+  // Keep keys from the timeline while the dialog is open.
   dialog.addEventListener("keydown", (event) => {
     event.stopPropagation();
     if (event.key === "?") dialog.close();
@@ -43,28 +43,28 @@ export function openHelp(keys: Keys, owner: HTMLElement): HTMLDialogElement {
   return dialog;
 }
 
-function groups(keys: Keys): HTMLElement[] {
-  const found = new Map<string, HTMLElement[]>();
+function groups(keys: Shortcuts): HTMLElement[] {
+  const sections = new Map<string, HTMLElement[]>();
   const add = (group: string, how: HTMLElement, help: string): void => {
-    const rows = found.get(group) ?? [];
-    found.set(group, rows);
+    const rows = sections.get(group) ?? [];
+    sections.set(group, rows);
     rows.push(h("div", {}, h("dt", {}, how), h("dd", {}, help)));
   };
   for (const { gesture, help, group } of keys.gestures) {
     add(group, h("span", { class: "ep-gesture" }, gesture), help);
   }
   for (const { keys: all, help, group } of keys.commands) {
-    const names = all.map((key) => h("kbd", {}, named(key)));
+    const names = all.map((key) => h("kbd", {}, keyLabel(key)));
     add(group, h("span", {}, ...names), help);
   }
-  return [...found].map(([group, rows]) =>
+  return [...sections].map(([group, rows]) =>
     h("section", {}, h("h4", {}, group), h("dl", {}, ...rows)),
   );
 }
 
-/** A key as it stands on the keyboard: "shift+backspace" is "Shift Backspace". */
-export function named(key: string): string {
-  // The sign "+" is a key of its own.
+/** Label of a key: "shift+backspace" becomes "Shift Backspace". */
+export function keyLabel(key: string): string {
+  // "+" is also a key.
   const parts = key === "+" ? [key] : key.split("+");
   return parts.map((part) => NAMES[part] ?? part.toUpperCase()).join(" ");
 }

@@ -1,16 +1,16 @@
-// Keys that are held down: after a moment, what they do goes on for as long as they are.
+// Repetition of commands while their keys are held down.
 
-/** From here on a press is no tap. */
+/** Time after which a press counts as held. */
 const TAP_MS = 170;
-/** A tab that slept must not jump. */
+/** Longest step, so that a suspended tab does not jump. */
 const LONGEST_MS = 60;
 
-export class Held {
+export class KeyRepeat {
   readonly #held = new Map<string, { since: number; act: (ms: number) => void }>();
   #frame = 0;
   #last = 0;
 
-  /** Calls `act` with the milliseconds gone by, every frame until `stop`. */
+  /** Call `act` every frame with the milliseconds elapsed, until `stop`. */
   start(key: string, act: (ms: number) => void): void {
     const now = performance.now();
     this.#held.set(key, { since: now, act });

@@ -2,9 +2,9 @@
 
 import type { Viewport } from "../../base/viewport.ts";
 import type { SelectionController } from "../../selection/controller.ts";
-import type { Arrangement } from "../lane_state.ts";
+import type { LaneState } from "../lane_state.ts";
 import { openHelp } from "./help_dialog.ts";
-import type { Command, Gesture, Keys } from "./shortcuts.ts";
+import type { Command, Gesture, Shortcuts } from "./shortcuts.ts";
 
 const ZOOM = 1.35;
 const PAN = 0.12;
@@ -33,15 +33,15 @@ export interface Navigable {
   readonly element: HTMLElement;
   readonly viewport: Viewport;
   readonly selection: SelectionController;
-  readonly arrangement: Arrangement;
-  readonly keys: Keys;
+  readonly laneState: LaneState;
+  readonly shortcuts: Shortcuts;
   scroll(pixels: number): void;
   foldable(): string[];
-  laneInMind(): string | null;
+  targetLane(): string | null;
 }
 
-export function moves(timeline: Navigable): Command[] {
-  const { viewport, selection, arrangement } = timeline;
+export function navigationCommands(timeline: Navigable): Command[] {
+  const { viewport, selection, laneState: arrangement } = timeline;
   const pan = (share: number): void => viewport.nudge(viewport.width * share);
   const command = (keys: string[], group: string, help: string, run: () => unknown): Command => ({
     keys,
@@ -77,7 +77,7 @@ export function moves(timeline: Navigable): Command[] {
       viewport.forward(),
     ),
     command(["p"], LANES, "Pin the lane under the pointer to the top, or unpin it", () => {
-      const key = timeline.laneInMind();
+      const key = timeline.targetLane();
       if (key === null) return false;
       arrangement.togglePin(key);
       return true;
@@ -85,6 +85,6 @@ export function moves(timeline: Navigable): Command[] {
     command(["c"], LANES, "Fold or unfold all lanes", () =>
       arrangement.toggleAll(timeline.foldable()),
     ),
-    command(["?"], "Help", "Show this help", () => openHelp(timeline.keys, timeline.element)),
+    command(["?"], "Help", "Show this help", () => openHelp(timeline.shortcuts, timeline.element)),
   ];
 }

@@ -1,18 +1,18 @@
-// Two fingers on the canvas: what they do to the window.
+// Two-finger gestures on the canvas.
 
 interface Finger {
   x: number;
 }
 
-export interface Pinched {
-  /** Factor of the window's length: below 1 where the fingers part. */
+export interface PinchStep {
+  /** Factor for the window's length: below 1 when the fingers move apart. */
   factor: number;
-  /** Middle between the fingers, and by how much it has moved, pixels. */
+  /** Middle between the fingers, and its movement, in pixels. */
   x: number;
   moved: number;
 }
 
-/** Fingers nearer than this tell no factor. */
+/** Fingers closer than this do not zoom. */
 const NEAREST = 12;
 
 export class Pinch {
@@ -30,13 +30,13 @@ export class Pinch {
     this.#fingers.delete(id);
   }
 
-  /** A finger has moved; null unless two are down. */
-  move(id: number, x: number): Pinched | null {
+  /** Handle the movement of a finger; null unless two are down. */
+  move(id: number, x: number): PinchStep | null {
     const finger = this.#fingers.get(id);
     if (!finger) return null;
-    const before = this.#spread();
+    const before = this.#span();
     finger.x = x;
-    const after = this.#spread();
+    const after = this.#span();
     if (!before || !after) return null;
     return {
       factor: before.apart > NEAREST && after.apart > NEAREST ? before.apart / after.apart : 1,
@@ -45,7 +45,7 @@ export class Pinch {
     };
   }
 
-  #spread(): { apart: number; middle: number } | null {
+  #span(): { apart: number; middle: number } | null {
     const [a, b] = this.#fingers.values();
     return a && b ? { apart: Math.abs(a.x - b.x), middle: (a.x + b.x) / 2 } : null;
   }

@@ -1,7 +1,7 @@
-// What the pointer means on the canvas: overlays are asked first, then the events and the strips.
+// Pointer handling on the canvas: overlays first, then events and counters.
 
 import type { Range } from "../../base/time_scale.ts";
-import { Tip } from "../../base/tooltip.ts";
+import { Tooltip } from "../../base/tooltip.ts";
 import type { Viewport } from "../../base/viewport.ts";
 import type { EventRef, Fields, Hit } from "../../data/model.ts";
 import { refOf } from "../../data/queries.ts";
@@ -11,37 +11,37 @@ import { hit } from "../hit.ts";
 import type { Overlays, PointerAt, Zone } from "../overlays/overlay.ts";
 import type { Gestures } from "./gestures.ts";
 
-/** How long the pointer rests on an event before more is asked about it. */
+/** Time the pointer must rest on an event before its fields are requested. */
 const REST_MS = 90;
-/** Half the stretch whose counts the tooltip tells, pixels. */
+/** Half the width in pixels of the range a counter's tooltip covers. */
 const AROUND = 2;
 
-export interface Pointed {
+export interface PointerTargets {
   readonly geometry: Geometry;
   readonly viewport: Viewport;
   readonly overlays: Overlays;
   scroll(pixels: number): void;
   select(hit: Hit | null): void;
-  /** What a counter says about a stretch. */
-  tell(counter: number, stretch: Range): string;
-  /** Asks for what is not here of an event; undefined where all is here. */
+  /** Tooltip of a counter for a time range. */
+  describeCounter(counter: number, range: Range): string;
+  /** Request the fields of an event; undefined if all of them are loaded. */
   readonly describe: ((event: EventRef) => Promise<Fields>) | undefined;
 }
 
-export class Pointing implements Gestures {
-  readonly tip = new Tip();
+export class PointerHandler implements Gestures {
+  readonly tip = new Tooltip();
   #last: PointerAt | null = null;
   #resting: ReturnType<typeof setTimeout> | undefined;
-  /** What was told of the event that the pointer is or was on. */
-  #told: { hit: Hit; fields: Fields } | null = null;
+  /** Fields of the event that the pointer is or was on. */
+  #described: { hit: Hit; fields: Fields } | null = null;
 
   constructor(
     private readonly root: HTMLElement,
     private readonly canvas: HTMLElement,
-    private readonly on: Pointed,
+    private readonly on: PointerTargets,
   ) {}
 
-  /** Where the pointer is, while it is over the canvas. */
+  /** Pointer position while it is over the canvas. */
   get last(): PointerAt | null {
     return this.#last;
   }
@@ -88,7 +88,7 @@ export class Pointing implements Gestures {
     if (!this.on.overlays.first((overlay) => overlay.click?.(at))) this.on.select(at.hit);
   }
 
-  /** A double click goes to the event; beside events it shows all. */
+  /** Zoom to the double-clicked event; outside events, show all. */
   open(at: PointerAt): void {
     if (at.hit) this.on.viewport.show(extentOf(at.hit));
     else this.on.viewport.fit();
@@ -99,13 +99,13 @@ export class Pointing implements Gestures {
     const { overlays } = this.on;
     this.canvas.classList.toggle("ep-over", at.hit !== null);
     this.canvas.style.cursor = overlays.first((overlay) => overlay.cursor?.(at)) ?? "";
-    const content = overlays.first((overlay) => overlay.hover?.(at)) ?? this.#tell(at);
+    const content = overlays.first((overlay) => overlay.hover?.(at)) ?? this.#tooltip(at);
     if (content) this.tip.show(content, at.clientX, at.clientY, this.root);
     else this.tip.hide();
     clearTimeout(this.#resting);
     const { hit } = at;
-    if (!hit || same(hit, this.#told?.hit)) return;
-    this.#resting = setTimeout(() => void this.#ask(hit), REST_MS);
+    if (!hit || same(hit, this.#described?.hit)) return;
+    this.#resting = setTimeout(() => void this.#loadFields(hit), REST_MS);
   }
 
   leave(): void {
@@ -114,28 +114,31 @@ export class Pointing implements Gestures {
     this.tip.hide();
   }
 
-  /** Has more told of the event under the pointer, and shows it if that still is there. */
-  async #ask(hit: Hit): Promise<void> {
+  /** Load the fields of the event under the pointer, and show them if it is still there. */
+  async #loadFields(hit: Hit): Promise<void> {
     try {
       const fields = await this.on.describe?.(refOf(hit));
       const at = this.#last;
       if (!fields || !at?.hit || !same(at.hit, hit)) return;
-      this.#told = { hit, fields };
+      this.#described = { hit, fields };
       this.hover(at);
     } catch {
-      // The tooltip says what is here.
+      // The tooltip shows the fields already loaded.
     }
   }
 
-  #tell(at: PointerAt): (Node | string)[] | null {
+  #tooltip(at: PointerAt): (Node | string)[] | null {
     if (at.hit) {
-      return tooltip(at.hit, same(at.hit, this.#told?.hit) ? this.#told?.fields : undefined);
+      return tooltip(
+        at.hit,
+        same(at.hit, this.#described?.hit) ? this.#described?.fields : undefined,
+      );
     }
     const { geometry } = this.on;
     const counter = geometry.rowAt(at.y)?.counter ?? null;
     if (counter === null || at.zone === "ruler") return null;
-    const stretch = { start: geometry.time(at.x - AROUND), end: geometry.time(at.x + AROUND) };
-    return [this.on.tell(counter, stretch)];
+    const range = { start: geometry.time(at.x - AROUND), end: geometry.time(at.x + AROUND) };
+    return [this.on.describeCounter(counter, range)];
   }
 }
 

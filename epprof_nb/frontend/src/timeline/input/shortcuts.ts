@@ -1,38 +1,41 @@
-// The keyboard's commands, each with its help text: what `?` lists is what works.
+// Keyboard commands with their help texts: the help lists exactly what works.
 
-import { Held } from "./key_repeat.ts";
+import { KeyRepeat } from "./key_repeat.ts";
 
 export interface Command {
   /**
-   * Keys that start it, as `KeyboardEvent.key` names them in lower case; "shift+", "alt+" and
-   * "ctrl+" (Cmd on a Mac) in front, in this order: "f", "?", "shift+f", "alt+arrowleft". Shift
-   * is not named for signs that need it, such as "?".
+   * Keys that run it, as `KeyboardEvent.key` names them in lower case, prefixed with "shift+",
+   * "alt+" and "ctrl+" (Cmd on a Mac) in this order: "f", "?", "shift+f", "alt+arrowleft". Shift is
+   * not named for characters that need it, such as "?".
    */
   keys: string[];
-  /** What it does, for the help: "Zoom in". */
+  /** Help text, such as "Zoom in". */
   help: string;
-  /** Heading of the help that it stands under. */
+  /** Heading in the help dialog. */
   group: string;
-  /** Runs it; false where there was nothing to do, so that the key is left to others. */
+  /** Run it. Returns false if there was nothing to do; the key is then passed on. */
   run(): unknown;
-  /** Goes on while the key is held down, every frame, with the milliseconds gone by. */
+  /** Called every frame while the key is held, with the milliseconds elapsed. */
   hold?(ms: number): void;
 }
 
-/** What the pointer can do, for the help alone. */
+/** Pointer gesture, for the help only. */
 export interface Gesture {
   gesture: string;
   help: string;
   group: string;
 }
 
-export class Keys {
+export class Shortcuts {
   readonly gestures: Gesture[] = [];
   readonly #commands: Command[] = [];
-  readonly #held = new Held();
+  readonly #repeat = new KeyRepeat();
   readonly #down = new Set<string>();
 
-  /** Adds commands; of two with the same key the later has the first say. The result takes them away. */
+  /**
+   * Add commands; of two with the same key, the later one runs first. Returns a function that
+   * removes them.
+   */
   add(...commands: Command[]): () => void {
     this.#commands.push(...commands);
     return () => {
@@ -40,8 +43,8 @@ export class Keys {
     };
   }
 
-  /** Adds gestures to the help. */
-  tell(...gestures: Gesture[]): void {
+  /** Add gestures to the help. */
+  addGestures(...gestures: Gesture[]): void {
     this.gestures.push(...gestures);
   }
 
@@ -49,35 +52,35 @@ export class Keys {
     return this.#commands;
   }
 
-  /** Runs what a key means; true where it meant something. */
+  /** Run the command of a key. Returns whether there was one. */
   press(event: KeyboardEvent): boolean {
     const key = keyName(event);
     this.#down.add(event.key.toLowerCase());
     for (const command of [...this.#commands].reverse()) {
       if (!command.keys.includes(key)) continue;
       const { hold } = command;
-      // While a key is held the frames count, not how often the keyboard repeats it.
+      // While a key is held, frames count instead of keyboard repeats.
       if (hold && event.repeat) return true;
       if (command.run() === false) continue;
-      if (hold) this.#held.start(event.key.toLowerCase(), (ms) => hold(ms));
+      if (hold) this.#repeat.start(event.key.toLowerCase(), (ms) => hold(ms));
       return true;
     }
     return false;
   }
 
-  /** A key was let go. */
+  /** Handle the release of a key. */
   release(event: KeyboardEvent): void {
     this.#down.delete(event.key.toLowerCase());
-    this.#held.stop(event.key.toLowerCase());
+    this.#repeat.stop(event.key.toLowerCase());
   }
 
-  /** The focus has gone elsewhere: nothing is held any more. */
+  /** Release all keys, because the focus was lost. */
   releaseAll(): void {
     this.#down.clear();
-    this.#held.stopAll();
+    this.#repeat.stopAll();
   }
 
-  /** Whether a key is down now, by its name without Shift and the like. */
+  /** Whether a key is down, by its name without modifiers. */
   isDown(key: string): boolean {
     return this.#down.has(key);
   }
@@ -85,7 +88,7 @@ export class Keys {
 
 export function keyName(event: KeyboardEvent): string {
   const key = event.key.toLowerCase();
-  // A sign such as "?" already tells that Shift was down, a letter does not.
+  // A character such as "?" implies Shift, a letter does not.
   const plainSign = key.length === 1 && key.toUpperCase() === key;
   const shift = event.shiftKey && !plainSign ? "shift+" : "";
   const alt = event.altKey ? "alt+" : "";
@@ -93,7 +96,7 @@ export function keyName(event: KeyboardEvent): string {
   return `${shift}${alt}${ctrl}${key === " " ? "space" : key}`;
 }
 
-/** Whether a key belongs to what has the focus: a field that takes text. */
+/** Whether the focused element takes text input. */
 export function isTyping(event: Event): boolean {
   const target = event.composedPath()[0];
   return (

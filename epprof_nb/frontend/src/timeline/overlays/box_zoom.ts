@@ -1,4 +1,4 @@
-// Shift and drag: the stretch under the pointer becomes the window.
+// Zoom to the time range of a Shift drag.
 
 import { duration } from "../../base/format.ts";
 import type { Range } from "../../base/time_scale.ts";
@@ -43,7 +43,7 @@ export class BoxZoom implements Overlay {
     }
   }
 
-  /** The box never leaves the window: what is out of sight is not meant. */
+  /** Limit the box to the visible window. */
   #within(time: number): number {
     const { start, end } = this.viewport.view;
     return Math.min(Math.max(time, start), end);

@@ -1,4 +1,4 @@
-// Flow lines: from the API calls or ops that launched to what ran on the device.
+// Flow lines from API calls or ops to the activities they launched.
 
 import { thinned } from "../../base/sampling.ts";
 import type { EventRef } from "../../data/model.ts";
@@ -7,17 +7,17 @@ import type { Geometry } from "../geometry.ts";
 import type { PlacedLane } from "../lanes.ts";
 import type { Overlay } from "./overlay.ts";
 
-/** Lines that are drawn at most: more could not be told apart. */
+/** Maximum number of lines; more could not be distinguished. */
 const DRAWN = 400;
 
-export class Flows implements Overlay {
+export class FlowOverlay implements Overlay {
   #pairs: [from: EventRef, to: EventRef][] = [];
 
-  constructor(private readonly changed: () => void) {}
+  constructor(private readonly redraw: () => void) {}
 
   set(pairs: [from: EventRef, to: EventRef][]): void {
     this.#pairs = [...pairs].sort(([, a], [, b]) => a.start - b.start);
-    this.changed();
+    this.redraw();
   }
 
   draw(renderer: Renderer, geometry: Geometry): void {
@@ -26,7 +26,7 @@ export class Flows implements Overlay {
     const near = this.#pairs.filter(
       ([from, to]) => from.start <= end && to.start + to.dur >= start,
     );
-    const lines = places(thinned(near, DRAWN), geometry);
+    const lines = flowPoints(thinned(near, DRAWN), geometry);
     if (lines.length === 0) return;
     renderer.clip(geometry.ruler, geometry.height);
     renderer.lines(lines);
@@ -34,8 +34,8 @@ export class Flows implements Overlay {
   }
 }
 
-/** Where lines begin and end; those of lanes that are not shown are left out. */
-export function places(
+/** Start and end points of the lines; lanes that are not shown are omitted. */
+export function flowPoints(
   pairs: [from: EventRef, to: EventRef][],
   geometry: Geometry,
 ): [Place, Place][] {
@@ -46,14 +46,14 @@ export function places(
     const below = lanes.get(to.lane);
     if (!above || !below) continue;
     lines.push([
-      [from.start, onCanvas(above, foot(above, from.level), geometry)],
+      [from.start, onCanvas(above, bottomOf(above, from.level), geometry)],
       [to.start, onCanvas(below, bandOf(below, to.level).y, geometry)],
     ]);
   }
   return lines;
 }
 
-/** Where a row of a lane lies, whether any of its events is drawn now or not. */
+/** Position of a row of a lane, whether or not its events are loaded. */
 export function bandOf(placed: PlacedLane, level: number): { y: number; height: number } {
   const { y, height, folded, lane, bands } = placed;
   const band = bands.find(({ slice }) => slice.row === level)?.band;
@@ -64,12 +64,12 @@ export function bandOf(placed: PlacedLane, level: number): { y: number; height: 
   return { y: y + (level * height) / rows, height: height / rows };
 }
 
-function foot(lane: PlacedLane, level: number): number {
+function bottomOf(lane: PlacedLane, level: number): number {
   const { y, height } = bandOf(lane, level);
   return y + height - 1;
 }
 
-/** Where a row is on the canvas; what is scrolled out of sight above is at the lanes' edge. */
+/** Canvas position of a row; rows scrolled out at the top are moved to the lanes' edge. */
 function onCanvas(lane: PlacedLane, placed: number, geometry: Geometry): number {
   const y = placed + geometry.offset(lane);
   return lane.sticky ? y : Math.max(y, geometry.head);

@@ -1,62 +1,62 @@
-// How other modules draw on the timeline and take part in its gestures.
+// Interface for modules that draw on the timeline and take part in its gestures.
 
 import type { Hit } from "../../data/model.ts";
 import type { Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
 
-/** Where on the canvas something lies. `ruler` is on top, then `tracks`, then `lanes`. */
+/** Zones of the canvas from top to bottom. */
 export type Zone = "ruler" | "tracks" | "lanes";
 
-/** The pointer on the canvas, in pixels from its upper left corner, and what is there. */
+/** Pointer position in pixels from the canvas' upper left corner, and what lies there. */
 export interface PointerAt {
   x: number;
   y: number;
   clientX: number;
   clientY: number;
-  /** Time under the pointer, ns; not held within the window while dragging beyond the edge. */
+  /** Time under the pointer in ns; may lie outside the window during a drag. */
   time: number;
   zone: Zone;
   shift: boolean;
   alt: boolean;
   /** Ctrl, or Cmd on a Mac. */
   ctrl: boolean;
-  /** The event there, found when first asked for. */
+  /** Event under the pointer, computed on first access. */
   readonly hit: Hit | null;
 }
 
-/** A drag that an overlay has taken for itself. */
+/** Drag handled by an overlay. */
 export interface Drag {
   move(at: PointerAt): void;
-  /** The button was let go; `moved` tells a drag from a click. */
+  /** The button was released; `moved` distinguishes a drag from a click. */
   end(at: PointerAt, moved: boolean): void;
-  /** Escape, or the browser took the pointer away: as if it had never begun. */
+  /** Cancelled by Escape or by the browser: undo the drag. */
   cancel(): void;
 }
 
 /**
- * Something drawn on top of the lanes. Every part is optional; of several overlays that answer a
- * press or a click the one added last wins.
+ * Layer on top of the lanes. All parts are optional; if several overlays answer a press or a click,
+ * the one added last wins.
  */
 export interface Overlay {
-  /** Draws below the events, in every frame. */
+  /** Draw below the events, in every frame. */
   under?(renderer: Renderer, geometry: Geometry): void;
-  /** Draws above the events, in every frame. */
+  /** Draw above the events, in every frame. */
   draw?(renderer: Renderer, geometry: Geometry): void;
-  /** A button went down: take the drag by returning it, or leave it (null) to panning. */
+  /** Handle a press: return a drag to take it, or null to leave it to panning. */
   press?(at: PointerAt): Drag | null;
-  /** A click without a drag; true where it was meant for this overlay. */
+  /** Handle a click without a drag. Returns whether it was handled. */
   click?(at: PointerAt): boolean;
-  /** The pointer's look there, as CSS names it; null leaves it to others. */
+  /** CSS cursor at a position; null leaves it to others. */
   cursor?(at: PointerAt): string | null;
-  /** The tooltip for the place under the pointer; null leaves it to others and to the event. */
+  /** Tooltip at a position; null leaves it to others and to the event. */
   hover?(at: PointerAt): (Node | string)[] | null;
 }
 
-/** The overlays there are, in the order in which they are drawn. */
+/** List of overlays in drawing order. */
 export class Overlays {
   readonly #all: Overlay[] = [];
 
-  /** Adds one on top; the result takes it away. */
+  /** Add an overlay on top. Returns a function that removes it. */
   add(overlay: Overlay): () => void {
     this.#all.push(overlay);
     return () => this.#all.splice(this.#all.indexOf(overlay), 1);
@@ -66,7 +66,7 @@ export class Overlays {
     return this.#all;
   }
 
-  /** What the topmost overlay that has an answer answers. */
+  /** Answer of the topmost overlay that has one. */
   first<T>(ask: (overlay: Overlay) => T | null | undefined): T | null {
     for (const overlay of [...this.#all].reverse()) {
       const answer = ask(overlay);

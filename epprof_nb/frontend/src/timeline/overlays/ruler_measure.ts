@@ -1,4 +1,4 @@
-// Measuring: the span of an event, or from one place to another, with its length above the lanes.
+// Measurement of an event's duration or of the time between two points, shown above the lanes.
 
 import { duration } from "../../base/format.ts";
 import type { Range } from "../../base/time_scale.ts";
@@ -8,25 +8,25 @@ import type { Command } from "../input/shortcuts.ts";
 import type { Drag, Overlay, PointerAt } from "./overlay.ts";
 
 const GROUP = "Measure";
-/** An event's edge this near to the pointer draws the measure to itself, pixels. */
+/** Distance in pixels at which a measurement snaps to an event's edge. */
 const SNAP = 6;
 const KEY = "m";
 
-export interface Measured {
-  /** The event to measure: what is chosen, else what is under the pointer. */
+export interface MeasureTargets {
+  /** Event to measure: the selected one, else the one under the pointer. */
   event(): Range | null;
   geometry(): Geometry;
-  /** Whether a key is down now. */
+  /** Whether a key is down. */
   isDown(key: string): boolean;
   redraw(): void;
 }
 
-export class Measure implements Overlay {
-  /** The last measure; the next one takes its place. */
+export class RulerMeasure implements Overlay {
+  /** Latest measurement; the next one replaces it. */
   #now: Range | null = null;
   readonly #kept: Range[] = [];
 
-  constructor(private readonly timeline: Measured) {}
+  constructor(private readonly timeline: MeasureTargets) {}
 
   readonly commands: Command[] = [
     {
@@ -37,7 +37,7 @@ export class Measure implements Overlay {
     },
     {
       keys: ["shift+m"],
-      help: "Measure it, and keep what was measured before",
+      help: "Measure it and keep the previous measurements",
       group: GROUP,
       run: () => {
         if (this.#now) this.#kept.push(this.#now);
@@ -47,7 +47,7 @@ export class Measure implements Overlay {
     },
     {
       keys: ["escape"],
-      help: "Take the measures away",
+      help: "Remove the measurements",
       group: GROUP,
       run: () => {
         if (!this.#now && this.#kept.length === 0) return false;
@@ -75,7 +75,7 @@ export class Measure implements Overlay {
   draw(renderer: Renderer, { height }: Geometry): void {
     const all = this.#now ? [...this.#kept, this.#now] : this.#kept;
     for (const { start, end } of all) {
-      // The length stands on the ruler, where it hides no event.
+      // The length is written on the ruler, where it hides no event.
       renderer.band(start, end, 0, height, "measure", duration(end - start));
     }
   }
@@ -86,7 +86,7 @@ export class Measure implements Overlay {
     this.timeline.redraw();
   }
 
-  /** The time under the pointer, or the edge of the event there where it is near. */
+  /** Time under the pointer, or the nearest edge of the event there if it is close. */
   #snapped({ x, time, hit }: PointerAt): number {
     if (!hit) return time;
     const geometry = this.timeline.geometry();

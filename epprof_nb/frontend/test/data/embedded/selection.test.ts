@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { nextGap } from "../../../src/app/summary_links.ts";
 import { position } from "../../../src/base/format.ts";
-import { toward } from "../../../src/base/time_scale.ts";
+import { bringIntoView } from "../../../src/base/time_scale.ts";
 import { wantedOf } from "../../../src/breakdown/row_selection.ts";
 import { EventOrder } from "../../../src/data/embedded/event_order.ts";
 import { compile, matches } from "../../../src/data/embedded/pattern.ts";
@@ -250,16 +250,19 @@ describe("a pattern", () => {
 describe("going to an event", () => {
   const view = { start: 0, end: 1000 };
   test("moves nothing where it can be seen", () => {
-    expect(toward(view, 1000, { start: 500, end: 520 })).toBe(view);
+    expect(bringIntoView(view, 1000, { start: 500, end: 520 })).toBe(view);
   });
   test("keeps the zoom where only the place is wrong", () => {
-    expect(toward(view, 1000, { start: 5000, end: 5020 })).toEqual({ start: 4510, end: 5510 });
+    expect(bringIntoView(view, 1000, { start: 5000, end: 5020 })).toEqual({
+      start: 4510,
+      end: 5510,
+    });
   });
   test("zooms to what is too small or too large to see", () => {
-    const small = toward({ start: 0, end: 1e6 }, 1000, { start: 500, end: 510 });
+    const small = bringIntoView({ start: 0, end: 1e6 }, 1000, { start: 500, end: 510 });
     expect(small.end - small.start).toBeLessThan(200);
     expect((small.start + small.end) / 2).toBe(505);
-    const large = toward(view, 1000, { start: -5000, end: 5000 });
+    const large = bringIntoView(view, 1000, { start: -5000, end: 5000 });
     expect(large.end - large.start).toBeGreaterThan(10_000);
   });
 });
