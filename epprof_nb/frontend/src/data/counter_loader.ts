@@ -1,7 +1,7 @@
 // Loader for the counters of a window where the overview's resolution is too low.
 
 import type { Range } from "../base/time_scale.ts";
-import { POINTS } from "./counters.ts";
+import { MAX_POINTS } from "./counters.ts";
 import type { DataSource } from "./data_source.ts";
 import type { Bundle } from "./wire_format.ts";
 
@@ -51,7 +51,7 @@ export class CounterLoader {
 
 /** Whether counter points over `loaded` are further apart than the window's pixels. */
 export function tooCoarse(loaded: Range, view: Range, width: number): boolean {
-  return (loaded.end - loaded.start) / POINTS > (view.end - view.start) / Math.max(width, 1);
+  return (loaded.end - loaded.start) / MAX_POINTS > (view.end - view.start) / Math.max(width, 1);
 }
 
 export function contains(outer: Range, { start, end }: Range): boolean {

@@ -1,31 +1,31 @@
-// Counters over time (views/counters.py): sums, read as rates, and levels with their extremes.
+// Counters over time: cumulative ones, read as rates, and ranges with their extremes.
 
 import { firstAbove } from "../base/binary_search.ts";
 import { type Range, toTime } from "../base/time_scale.ts";
 import type { Bundle } from "./wire_format.ts";
 
-/** Points of a counter at most, as views/counters.py has it. */
-export const POINTS = 4096;
+/** Maximum number of points of a counter; must match the Python side. */
+export const MAX_POINTS = 4096;
 
-/** What grows: exact at each time, a straight line in between; `value` in ns or bytes. */
-export interface Sum {
+/** Cumulative counter in ns or bytes: exact at each time, linear in between. */
+export interface CumulativeCounter {
   t: Float64Array;
   value: Float64Array;
 }
 
-/** What goes up and down: its least and most from each time to the next. */
-export interface Level {
+/** Counter that rises and falls: its minimum and maximum from each time to the next. */
+export interface RangeCounter {
   t: Float64Array;
   low: Float64Array;
   high: Float64Array;
 }
 
-/** The columns of the counter at `position` among the overview's. */
-export function sum(bundle: Bundle<object>, position: number): Sum {
+/** Read the columns of the counter at `position` of the overview's counters. */
+export function cumulativeCounter(bundle: Bundle<object>, position: number): CumulativeCounter {
   return { t: numbers(bundle, position, "t"), value: numbers(bundle, position, "value") };
 }
 
-export function level(bundle: Bundle<object>, position: number): Level {
+export function rangeCounter(bundle: Bundle<object>, position: number): RangeCounter {
   return {
     t: numbers(bundle, position, "t"),
     low: numbers(bundle, position, "low"),
@@ -43,8 +43,8 @@ interface Curve {
   value: Float64Array;
 }
 
-/** The sum until `time`. */
-export function until({ t, value }: Curve, time: number): number {
+/** Cumulative value at `time`. */
+export function valueAt({ t, value }: Curve, time: number): number {
   if (t.length === 0 || time <= t[0]) return 0;
   const last = t.length - 1;
   if (time >= t[last]) return value[last];
@@ -61,40 +61,40 @@ export function until({ t, value }: Curve, time: number): number {
     : value[high];
 }
 
-/** By how much the sum grows within the stretch, a nanosecond. */
-export function rate(curve: Curve, { start, end }: Range): number {
-  return end > start ? (until(curve, end) - until(curve, start)) / (end - start) : 0;
+/** Mean growth per nanosecond within a time range. */
+export function meanRate(curve: Curve, { start, end }: Range): number {
+  return end > start ? (valueAt(curve, end) - valueAt(curve, start)) / (end - start) : 0;
 }
 
-/** Share of the stretch for which the device was busy, 0 to 1. */
-export function utilisation(curve: Curve, stretch: Range): number {
-  return Math.min(Math.max(rate(curve, stretch), 0), 1);
+/** Busy share of a time range, 0 to 1. */
+export function utilisation(curve: Curve, range: Range): number {
+  return Math.min(Math.max(meanRate(curve, range), 0), 1);
 }
 
-/** By how much the sum grows within each pixel of a window, a nanosecond. */
-export function rates({ t, value }: Curve, view: Range, width: number): Float64Array {
-  const found = new Float64Array(Math.ceil(width));
+/** Growth per nanosecond within each pixel of a window. */
+export function pixelRates({ t, value }: Curve, view: Range, width: number): Float64Array {
+  const rates = new Float64Array(Math.ceil(width));
   const last = t.length - 1;
-  if (last < 0) return found;
+  if (last < 0) return rates;
   const pixel = (view.end - view.start) / width;
-  let before = until({ t, value }, view.start);
-  // Pixels and points ascend together: one walk instead of a search for each.
+  let before = valueAt({ t, value }, view.start);
+  // Pixels and points are both sorted: one pass instead of a search for each.
   let at = Math.max(firstAbove(t, view.start, 0, t.length) - 1, 0);
-  for (let x = 0; x < found.length; x++) {
+  for (let x = 0; x < rates.length; x++) {
     const time = toTime(x + 1, view, width);
     while (at < last && t[at + 1] <= time) at++;
     const step = at < last ? t[at + 1] - t[at] : 0;
     const part = step > 0 ? (Math.max(time - t[at], 0) / step) * (value[at + 1] - value[at]) : 0;
     const now = time <= t[0] ? 0 : value[at] + part;
-    found[x] = (now - before) / pixel;
+    rates[x] = (now - before) / pixel;
     before = now;
   }
-  return found;
+  return rates;
 }
 
-/** Least and most within each pixel of a window. */
-export function ranges(
-  { t, low, high }: Level,
+/** Minimum and maximum within each pixel of a window. */
+export function pixelRanges(
+  { t, low, high }: RangeCounter,
   view: Range,
   width: number,
 ): { least: Float64Array; most: Float64Array } {
@@ -115,8 +115,8 @@ export function ranges(
   return { least, most };
 }
 
-/** Least and most within the stretch. */
-export function extremes({ t, low, high }: Level, { start, end }: Range): [number, number] {
+/** Minimum and maximum within a time range. */
+export function extremes({ t, low, high }: RangeCounter, { start, end }: Range): [number, number] {
   let at = firstAbove(t, start, 0, t.length) - 1;
   let [least, most] = at < 0 ? [0, 0] : [low[at], high[at]];
   for (at++; at < t.length && t[at] < end; at++) {

@@ -1,15 +1,15 @@
-// What is said where one rectangle stands for several events.
+// Note on the level of detail, for views in which one rectangle stands for several events.
 
 import { count } from "../base/format.ts";
 import type { Events } from "./model.ts";
 
-/** How many events the rectangles stand for; empty where each is one event. */
-export function shownNote(events: Events, live: boolean): string {
+/** Number of events that rectangles stand for; empty if each stands for one. */
+export function lodNote(events: Events, live: boolean): string {
   const merged = Object.entries(events.counts).filter(([, [sent, all]]) => sent < all);
   if (!merged.length) return "";
-  const parts = merged.map(([what, [sent, all]]) => `${count(all)} ${what} by ${count(sent)}`);
+  const parts = merged.map(([what, [sent, all]]) => `${count(all)} ${what} as ${count(sent)}`);
   const more = live
-    ? "zooming in parts them"
-    : "this page was made smaller to fit a notebook, and no nearer look is in it";
-  return `Neighbours thinner than a pixel are drawn together, none is left out: ${parts.join(", ")} rectangles; ${more}. All numbers count everything.`;
+    ? "zoom in to separate them"
+    : "this page was reduced to fit a notebook, so zooming in shows no more detail";
+  return `Neighbouring events thinner than a pixel are merged, none is omitted: ${parts.join(", ")} rectangles; ${more}. All numbers count every event.`;
 }

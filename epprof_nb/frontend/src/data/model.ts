@@ -69,7 +69,7 @@ export interface EventsHeader {
 }
 
 /** A counter that the profile has: of which device, and what it counts. */
-export interface Track {
+export interface Counter {
   what: "busy" | "launches" | "copied";
   device: number;
   name: string;
@@ -142,7 +142,7 @@ export interface Overview extends EventsHeader {
   /** Rows that Python was given to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];
-  counters: Track[];
+  counters: Counter[];
   /** What the profile can be broken down by. */
   breakdowns: string[];
   tables: Record<string, TableData>;

@@ -7,7 +7,7 @@ import { position } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { highlightFor, outlineOf } from "../data/embedded/selection.ts";
-import { shownNote } from "../data/lod_note.ts";
+import { lodNote } from "../data/lod_note.ts";
 import type { EventRef, Events, Highlight, Hit, SeekResult } from "../data/model.ts";
 import {
   hitOf,
@@ -287,7 +287,7 @@ export class SelectionController {
 
   #hint(): void {
     const complete = this.#events === this.first ? "" : "Every event of this window is drawn.";
-    const note = shownNote(this.#events, this.source.live) || complete;
+    const note = lodNote(this.#events, this.source.live) || complete;
     // Do not repeat an unchanged note: screen readers would announce it again.
     if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
     this.#note.textContent = note;

@@ -1,7 +1,8 @@
 // Rows of the timeline from top to bottom, given the folded and pinned ones.
 
-import type { Events, Lane, LaneSlice, Track } from "../data/model.ts";
+import type { Counter, Events, Lane, LaneSlice } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
+import { COUNTER_TYPES } from "./counter_tracks.ts";
 import type { LaneState } from "./lane_state.ts";
 
 const OP_ROW = 17;
@@ -9,15 +10,13 @@ const API_ROW = 15;
 const FOLDED = 6;
 const STREAM_ROW = 19;
 const DEVICE_ROW = 22;
-const BUSY_ROW = 30;
-const COUNTER_ROW = 18;
 const FOOT = 4;
 const LEAD = 4;
 const GAP = 7;
 /** From this number of streams on, even a single device gets a row that folds them. */
 const MANY_STREAMS = 9;
 
-export type RowKind = Lane["kind"] | "device" | Track["what"];
+export type RowKind = Lane["kind"] | "device" | Counter["what"];
 
 export interface PlacedLane {
   /** Unique key of the row, independent of folding. */
@@ -48,7 +47,7 @@ export interface PlacedLane {
 
 export interface RowSource {
   lanes: Lane[];
-  counters: Track[];
+  counters: Counter[];
   /** Word for a device, such as "GPU". */
   word: string;
 }
@@ -80,19 +79,17 @@ export function buildRows({ lanes, counters, word }: RowSource): Row[] {
   const single = devices.length <= 1;
   const addCounters = (device: number, parent: string | null): void => {
     counters.forEach((counter, i) => {
-      if (counter.device !== device || (!single && counter.what === "busy")) return;
+      const { main, label, title } = COUNTER_TYPES[counter.what];
+      if (counter.device !== device || (main && !single)) return;
       add({
         key: `counter:${i}`,
         kind: counter.what,
         counter: i,
-        label: counter.what === "busy" ? `${word} busy` : COUNTERS[counter.what].label,
-        title: `${counter.name}: ${COUNTERS[counter.what].title}`,
-        indent: counter.what === "busy" ? 0 : 1,
-        folded: counter.what === "busy" && counters.length > 1 ? false : null,
-        parent:
-          counter.what === "busy"
-            ? null
-            : (parent ?? `counter:${counters.findIndex(({ what }) => what === "busy")}`),
+        label: label(word),
+        title: `${counter.name}: ${title}`,
+        indent: main ? 0 : 1,
+        folded: main && counters.length > 1 ? false : null,
+        parent: main ? null : (parent ?? `counter:${counters.findIndex(isMain)}`),
       });
     });
   };
@@ -121,7 +118,7 @@ export function buildRows({ lanes, counters, word }: RowSource): Row[] {
       const key = `device:${device}`;
       if (!headed.has(device)) {
         headed.add(device);
-        const busy = counters.findIndex((c) => c.device === device && c.what === "busy");
+        const busy = counters.findIndex((c) => c.device === device && isMain(c));
         const name = counters[busy]?.name ?? `device ${device}`;
         add({
           key,
@@ -143,11 +140,13 @@ export function buildRows({ lanes, counters, word }: RowSource): Row[] {
   return result;
 }
 
-const COUNTERS = {
-  busy: { label: "busy", title: "share of time the device was busy" },
-  launches: { label: "queued", title: "launches submitted and not finished" },
-  copied: { label: "copies", title: "bytes copied per second" },
-};
+function isMain({ what }: Counter): boolean {
+  return COUNTER_TYPES[what].main;
+}
+
+function isCounter(kind: RowKind): kind is Counter["what"] {
+  return kind in COUNTER_TYPES;
+}
 
 /** Place the rows: fixed ones on top, and scrolling ones. */
 export function placeRows(
@@ -165,7 +164,7 @@ export function placeRows(
   for (const row of all) {
     const isPinned = pinned.has(row.key);
     // The counters of a single device stay above everything.
-    const stays = isPinned || (single && row.kind in COUNTERS);
+    const stays = isPinned || (single && isCounter(row.kind));
     (stays ? sticky : scrolling).push({
       ...row,
       folded: row.folded === null ? null : folded.has(row.key),
@@ -203,8 +202,7 @@ function rowShape(
   folded: boolean,
   lanes: Lane[],
 ): Pick<PlacedLane, "height" | "bands"> {
-  if (row.kind === "busy") return { height: BUSY_ROW, bands: [] };
-  if (row.kind === "launches" || row.kind === "copied") return { height: COUNTER_ROW, bands: [] };
+  if (isCounter(row.kind)) return { height: COUNTER_TYPES[row.kind].height, bands: [] };
   if (row.kind === "device") {
     // A folded device shows the first row of all of its streams.
     const mine = Number(row.key.slice("device:".length));

@@ -272,8 +272,7 @@ export class Timeline {
       overlays: this.#overlays,
       scroll: (pixels) => this.scroll(pixels),
       select: (hit) => this.selection.selectHit(hit),
-      describeCounter: (counter, range) =>
-        this.#tracks.describe(counter, range, this.viewport.whole),
+      describeCounter: (counter, range) => this.#tracks.describe(counter, range),
       describe: this.source.live ? (event) => this.source.describe(event) : undefined,
     });
   }

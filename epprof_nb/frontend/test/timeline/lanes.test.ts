@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Lane, Track } from "../../src/data/model.ts";
+import type { Counter, Lane } from "../../src/data/model.ts";
 import { LaneState } from "../../src/timeline/lane_state.ts";
 import { buildRows, placeRows, rowAt, slicesAt, totalHeight } from "../../src/timeline/lanes.ts";
 import { events } from "../helpers.ts";
@@ -12,7 +12,7 @@ const lane = (kind: Lane["kind"], label: string, device = -1, thread = -1): Lane
   device,
   thread,
 });
-const counters = (device: number): Track[] =>
+const counters = (device: number): Counter[] =>
   (["busy", "launches"] as const).map((what) => ({ what, device, name: `H100 ${device}` }));
 
 const one = {

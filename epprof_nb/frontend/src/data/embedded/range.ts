@@ -1,7 +1,7 @@
 // The breakdown of a span from what the page embeds; Python's views/span.py is exact for a live one.
 
 import type { Range } from "../../base/time_scale.ts";
-import { sum, utilisation } from "../counters.ts";
+import { cumulativeCounter, utilisation } from "../counters.ts";
 import type { Events, Overview } from "../model.ts";
 import type { RangeBreakdown, RankedTotals } from "../queries.ts";
 import { visible } from "../visible_events.ts";
@@ -69,7 +69,7 @@ export function rangeBreakdown(
     if (what !== "busy") return [];
     // The curve has less detail than single events, but knows what merged ones cover.
     const busy = told.approximate
-      ? utilisation(sum(bundle, i), span) * (span.end - span.start)
+      ? utilisation(cumulativeCounter(bundle, i), span) * (span.end - span.start)
       : coveredTime(times.get(device) ?? []);
     return [{ device, name, busy: Math.round(busy) }];
   });
