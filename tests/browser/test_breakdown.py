@@ -186,7 +186,7 @@ def test_columns_can_be_chosen(opened, loop_file):
     page.check(".ep-picker input[value=p95_device_ns]")
     page.uncheck(".ep-picker input[value=kernels]")
     assert set(_columns(page)) == {*before, "p95_device_ns"} - {"kernels"}
-    page.click("text=what fits")
+    page.click("text=automatic")
     assert _columns(page) == before
 
 

@@ -1,4 +1,4 @@
-// The line of numbers and the findings on top.
+// Summary line and findings at the top of the viewer.
 
 import { h, withCode } from "../base/dom.ts";
 import type { Count, Finding, Overview } from "../data/model.ts";
@@ -61,11 +61,11 @@ export function header(
 }
 
 const TITLES: Record<Count["what"], string> = {
-  kernel: "Light the kernels",
-  memcpy: "Light the copies",
-  memset: "Light the sets",
+  kernel: "Highlight the kernels",
+  memcpy: "Highlight the copies",
+  memset: "Highlight the memsets",
   gaps: "Go to the next idle gap",
-  stray: "Light what belongs to no op",
+  stray: "Highlight activities without an op",
 };
 
 function link(count: Count, counted: (count: Count) => void): HTMLElement {

@@ -1,8 +1,8 @@
-// What is to be known of a profile besides its numbers: one line, and the rest when asked for.
+// Notes about a profile: one line that expands to all of them.
 
 import { h } from "../base/dom.ts";
 
-/** A single note so short is shown as it is. */
+/** Longest single note that is shown without folding. */
 const SHORT = 130;
 
 export function notes(all: readonly string[]): HTMLElement[] {
@@ -22,7 +22,7 @@ export function notes(all: readonly string[]): HTMLElement[] {
   ];
 }
 
-/** What a note says first. */
+/** First sentence of a note. */
 export function firstSentence(note: string): string {
   return note.split(/(?<=[.!?]) (?=[A-Z])/)[0];
 }

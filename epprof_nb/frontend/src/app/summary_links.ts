@@ -1,13 +1,13 @@
-// From a number of the summary to what it counts.
+// Links from the numbers of the summary to the events they count.
 
 import type { Count } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import type { TimelineControls } from "./timeline_controls.ts";
 
-const NAMES = { kernel: "kernels", memcpy: "copies", memset: "sets" };
+const NAMES = { kernel: "kernels", memcpy: "copies", memset: "memsets" };
 
-/** Lights what is counted; gaps are stepped through, one at a time. */
+/** Highlight the counted events; idle gaps are visited one at a time. */
 export function selectCounted(
   { mark }: TimelineControls,
   timeline: Timeline,
@@ -34,7 +34,7 @@ export function selectCounted(
   );
 }
 
-/** The first gap that starts after `after`; after the last one the first again. */
+/** First gap that starts after `after`; wraps around after the last one. */
 export function nextGap(
   gaps: [start: number, end: number][],
   after: number | null,

@@ -1,9 +1,9 @@
-// The viewer: summary, tabs and the three views, mounted into an element.
+// The viewer: summary, tabs and views, mounted into an element.
 
 import { h } from "../base/dom.ts";
 import type { Range } from "../base/time_scale.ts";
 import { Breakdown } from "../breakdown/breakdown.ts";
-import { wantedOf, wantedOfNode } from "../breakdown/row_selection.ts";
+import { queryForNode, queryForRow } from "../breakdown/row_selection.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { Events, type LineTotals, type Overview } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
@@ -19,15 +19,15 @@ export type Tab = "timeline" | "breakdown" | "source";
 export const TABS: Tab[] = ["timeline", "breakdown", "source"];
 
 export interface ViewerOptions {
-  /** The tab to open on; for the breakdown with its table, as "breakdown:kernel". */
+  /** Tab to open, for the breakdown optionally with its table: "breakdown:kernel". */
   tab: string;
-  /** Height of the timeline's window at most, pixels. */
+  /** Maximum height of the timeline in pixels. */
   maxHeight: number;
   greedyWheel: boolean;
 }
 
 export interface Viewer {
-  /** Lets go of everything that it holds. */
+  /** Release everything the viewer holds. */
   destroy(): void;
   setTheme(theme: Theme): void;
 }
@@ -59,11 +59,11 @@ export function mount(
     row(by, row) {
       show("timeline");
       const name = String(row.name ?? row.source ?? row.op_type ?? `by ${by}`);
-      void timeline.selection.select(wantedOf(by, row), name);
+      void timeline.selection.select(queryForRow(by, row), name);
     },
     node(name, level) {
       show("timeline");
-      void timeline.selection.select(wantedOfNode(name, level), name);
+      void timeline.selection.select(queryForNode(name, level), name);
     },
   });
 
@@ -96,7 +96,7 @@ export function mount(
     tabs.querySelector<HTMLElement>(`[data-tab="${next}"]`)?.focus();
   });
 
-  /** Lights what a line of the source ran, and goes there. */
+  /** Highlight the events of a source line in the timeline. */
   function highlightLine(cell: string, { line }: LineTotals): void {
     show("timeline");
     const query: SelectionQuery = { what: "where", prefix: "op", equals: { cell, line } };
@@ -130,9 +130,9 @@ export function mount(
     });
   let head = makeHeader();
 
-  /** The numbers on top come when the first picture stands. */
+  /** Load the summary, which is computed after the first overview. */
   async function openHeadline(): Promise<void> {
-    const wait = h("span", { class: "ep-faint" }, "adding up …");
+    const wait = h("span", { class: "ep-faint" }, "computing the summary …");
     head.querySelector(".ep-summary")?.append(wait);
     try {
       Object.assign(overview, await source.headline());
@@ -151,7 +151,7 @@ export function mount(
     ...TABS.map((tab) => panels[tab]),
   );
   const [tab, by] = options.tab.split(":");
-  if (by) breakdown.opens(by);
+  if (by) breakdown.openOn(by);
   show(TABS.find((name) => name === tab) ?? "timeline");
   if (source.live) void openHeadline();
   return {

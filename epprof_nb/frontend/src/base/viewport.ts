@@ -70,7 +70,7 @@ export class Viewport {
   }
 
   /** Animate to exactly this window. */
-  glide(to: Range): void {
+  animateTo(to: Range): void {
     this.#recordView();
     const end = clamp(to, this.whole);
     this.#history.note(end);
@@ -79,11 +79,11 @@ export class Viewport {
 
   /** Animate to a time range with some context around it. */
   show(range: Range): void {
-    this.glide(withContext(range, this.whole));
+    this.animateTo(withContext(range, this.whole));
   }
 
   fit(): void {
-    this.glide(this.whole);
+    this.animateTo(this.whole);
   }
 
   back(): void {

@@ -1,19 +1,19 @@
-// The breakdown: tables or the tree, with one filter for both.
+// Breakdown tab: tables or the tree, with one filter for both.
 
 import { h } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { Cell } from "../data/model.ts";
 import type { Theme } from "../render/theme.ts";
 import { Icicle } from "./icicle.ts";
-import { NAMES, Tables } from "./tables.ts";
+import { BREAKDOWN_NAMES, Tables } from "./tables.ts";
 import { Tree } from "./tree.ts";
 
 const FILTER_MS = 120;
 
-/** What a reader asks to see in the timeline. */
-export interface Choice {
+/** Actions that show events in the timeline. */
+export interface BreakdownActions {
   row(by: string, row: Record<string, Cell>): void;
-  /** An op's name, or with the level kernel, memcpy or memset an activity's. */
+  /** Name of an op; with the level kernel, memcpy or memset, of an activity. */
   node(name: string, level: string): void;
 }
 
@@ -27,7 +27,7 @@ export class Breakdown {
     spellcheck: "false",
     maxlength: "200",
   });
-  readonly #said = h("span", { class: "ep-said", role: "status" });
+  readonly #status = h("span", { class: "ep-said", role: "status" });
   readonly #place = h("div");
   readonly #tables: Tables;
   #icicle: Icicle | undefined;
@@ -39,13 +39,13 @@ export class Breakdown {
   constructor(
     private readonly offered: string[],
     private readonly source: DataSource,
-    private readonly choice: Choice,
+    private readonly actions: BreakdownActions,
   ) {
     this.#first = offered[0] ?? "op";
-    const say = (text: string): void => this.#said.replaceChildren(text);
-    this.#tables = new Tables(source, (by, row) => choice.row(by, row), say);
+    const say = (text: string): void => this.#status.replaceChildren(text);
+    this.#tables = new Tables(source, (by, row) => actions.row(by, row), say);
     for (const by of [...offered, "tree"]) {
-      const text = by === "tree" ? "tree" : `by ${NAMES[by] ?? by}`;
+      const text = by === "tree" ? "tree" : `by ${BREAKDOWN_NAMES[by] ?? by}`;
       const button = h("button", { type: "button", "data-by": by }, text);
       button.addEventListener("click", () => void this.show(by));
       this.#switch.append(button);
@@ -59,7 +59,7 @@ export class Breakdown {
       "div",
       { class: "ep-tools" },
       this.#filter,
-      this.#said,
+      this.#status,
       h("span", { class: "ep-space" }),
       this.#tables.tools,
     );
@@ -71,14 +71,14 @@ export class Breakdown {
     this.#icicle?.setTheme(theme);
   }
 
-  /** Lets go of everything that would outlive the element. */
+  /** Release everything that would outlive the element. */
   destroy(): void {
     clearTimeout(this.#typing);
     this.#icicle?.destroy();
   }
 
-  /** Chooses what is shown when the breakdown is first looked at; the first table otherwise. */
-  opens(by: string): void {
+  /** Set what is shown when the tab is first opened; by default the first table. */
+  openOn(by: string): void {
     if (by === "tree" || this.offered.includes(by)) this.#first = by;
   }
 
@@ -111,8 +111,8 @@ export class Breakdown {
   async #tree(): Promise<Icicle> {
     this.#icicle ??= new Icicle(
       new Tree(await this.source.tree()),
-      (name, level) => this.choice.node(name, level),
-      (text) => this.#said.replaceChildren(text),
+      (name, level) => this.actions.node(name, level),
+      (text) => this.#status.replaceChildren(text),
     );
     return this.#icicle;
   }

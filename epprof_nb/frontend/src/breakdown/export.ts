@@ -1,13 +1,13 @@
-// What is shown as text for other programs: CSV, Markdown, Python.
+// Export of the shown rows as text: CSV, Markdown, Python.
 
 import type { SelectionQuery } from "../data/queries.ts";
-import { type Column, isText, label, show } from "./column_specs.ts";
+import { type Column, formatCell, isText, label } from "./column_specs.ts";
 
-/** The rows as CSV: the DataFrame's column names, whole numbers without units. */
+/** Rows as CSV, with the DataFrame's column names and integers without units. */
 export function csv(columns: Column[], rows: number[]): string {
   const field = (value: unknown, text: boolean): string => {
     let plain = value === null ? "" : String(value);
-    // A spreadsheet would run a name that begins like a formula.
+    // A spreadsheet would evaluate a name that starts like a formula.
     if (text && /^[=+\-@\t\r]/.test(plain)) plain = `'${plain}`;
     return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
   };
@@ -17,7 +17,7 @@ export function csv(columns: Column[], rows: number[]): string {
   return [columns.map(({ name }) => name).join(","), ...lines, ""].join("\r\n");
 }
 
-/** The rows as a Markdown table, as a reader sees them. */
+/** Rows as a Markdown table, formatted as on screen. */
 export function markdown(columns: Column[], rows: number[], by: string): string {
   const safe = (text: string): string =>
     text
@@ -30,33 +30,33 @@ export function markdown(columns: Column[], rows: number[], by: string): string 
   return [
     row(columns.map(({ name }) => label(name, by))),
     row(columns.map(({ name }) => (isText(name) ? ":--" : "--:"))),
-    ...rows.map((i) => row(columns.map(({ name, values }) => safe(show(name, values[i]))))),
+    ...rows.map((i) => row(columns.map(({ name, values }) => safe(formatCell(name, values[i]))))),
     "",
   ].join("\n");
 }
 
-/** Names as long as this were shortened: no row has them. */
+/** Names of this length were shortened in the payload, so no row has them. */
 const SHORTENED = 600;
 const FRAMES = { op: "prof.ops", api: "prof.api_calls", act: "prof.activities" };
 
-/** Python that selects the wanted rows; null where that cannot be said. */
+/** Python expression for the rows of a query; null if there is none. */
 export function python(query: SelectionQuery): string | null {
   if (query.what !== "where") return null;
   const tests: string[] = [];
   for (const [column, value] of Object.entries(query.equals)) {
     const values = Array.isArray(value) ? value : [value];
     if (values.some((one) => typeof one === "string" && one.length >= SHORTENED)) return null;
-    const written = values.map((one) =>
+    const literals = values.map((one) =>
       typeof one === "string" ? pythonString(one) : String(one),
     );
-    if (Array.isArray(value)) tests.push(`rows["${column}"].isin([${written.join(", ")}])`);
+    if (Array.isArray(value)) tests.push(`rows["${column}"].isin([${literals.join(", ")}])`);
     else if (value === null) tests.push(`rows["${column}"].isna()`);
-    else tests.push(`(rows["${column}"] == ${written[0]})`);
+    else tests.push(`(rows["${column}"] == ${literals[0]})`);
   }
   return `${FRAMES[query.prefix]}[lambda rows: ${tests.join(" & ")}]`;
 }
 
-/** A string as Python writes it, in ASCII: nothing in a name changes how code reads. */
+/** Python string literal in ASCII, so that no name can change how the code reads. */
 export function pythonString(text: string): string {
   const body = [...text].map((letter) => {
     const code = letter.codePointAt(0) ?? 0;

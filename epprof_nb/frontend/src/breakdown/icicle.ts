@@ -1,4 +1,4 @@
-// The tree of the breakdown as an icicle: from the session on top down to the kernels.
+// Icicle chart of the tree, from the session at the top down to the kernels.
 
 import { FrameScheduler } from "../base/animation_frame.ts";
 import { h } from "../base/dom.ts";
@@ -10,8 +10,8 @@ import type { Highlight } from "../data/model.ts";
 import { Painter } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Matcher } from "./filter.ts";
-import { nodePanel, nodeTip } from "./icicle_details.ts";
-import { type Measure, Placed, type Tree } from "./tree.ts";
+import { nodePanel, nodeTooltip } from "./icicle_details.ts";
+import { IcicleLayout, type Measure, type Tree } from "./tree.ts";
 import { treeTable } from "./tree_table.ts";
 
 const ROW = 20;
@@ -22,7 +22,7 @@ const MEASURES: Record<Measure, string> = {
   kernels: "kernels",
 };
 const HINT =
-  "Click a box to zoom into it. With the keyboard: arrows walk, Enter zooms in, Escape out.";
+  "Click a box to zoom into it. Keyboard: arrow keys move, Enter zooms in, Escape zooms out.";
 
 export class Icicle {
   readonly element: HTMLElement;
@@ -32,17 +32,17 @@ export class Icicle {
   readonly #measures = h("div", {
     class: "ep-switch",
     role: "group",
-    "aria-label": "Width of a box",
+    "aria-label": "Measure shown by the width",
   });
-  readonly #told = h("div", { class: "ep-panel", "aria-live": "polite" });
+  readonly #details = h("div", { class: "ep-panel", "aria-live": "polite" });
   readonly #table = h("details", { class: "ep-tree" }, h("summary", {}, "as a table"));
   readonly #tip = new Tooltip();
   readonly #renderer = new Painter(this.#canvas, () => this.draw());
-  #placed: Placed;
+  #layout: IcicleLayout;
   #viewport!: Viewport;
   #root = 0;
-  #chosen = -1;
-  #found: Set<number> | null = null;
+  #selected = -1;
+  #matches: Set<number> | null = null;
   #pattern = "";
   #theme: Theme = "light";
   readonly #frames = new FrameScheduler(() => this.#drawNow());
@@ -50,8 +50,8 @@ export class Icicle {
 
   constructor(
     private readonly tree: Tree,
-    private readonly choose: (name: string, level: string) => void,
-    private readonly said: (text: string) => void,
+    private readonly onSelect: (name: string, level: string) => void,
+    private readonly onStatus: (text: string) => void,
   ) {
     this.#stage = h(
       "div",
@@ -76,14 +76,14 @@ export class Icicle {
       { class: "ep-icicle" },
       head,
       this.#stage,
-      this.#told,
+      this.#details,
       this.#table,
       this.#tip.element,
     );
-    this.#placed = new Placed(tree, offered[0] ?? "device");
+    this.#layout = new IcicleLayout(tree, offered[0] ?? "device");
     this.#listen();
     this.measure(offered[0] ?? "device");
-    this.#table.addEventListener("toggle", () => this.#tabulate());
+    this.#table.addEventListener("toggle", () => this.#showTable());
     this.#resizes.observe(this.#stage);
   }
 
@@ -92,45 +92,45 @@ export class Icicle {
     this.draw();
   }
 
-  /** Makes the boxes as wide as their device time, host time or number of kernels. */
+  /** Set the measure shown by the width of a box: device time, host time or number of kernels. */
   measure(measure: Measure): void {
     for (const button of this.#measures.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.measure === measure));
     }
-    this.#placed = new Placed(this.tree, measure);
+    this.#layout = new IcicleLayout(this.tree, measure);
     const width = this.#viewport?.width ?? 0;
     this.#viewport?.destroy();
-    this.#viewport = new Viewport({ start: 0, end: Math.max(this.#placed.values[0], 1) });
+    this.#viewport = new Viewport({ start: 0, end: Math.max(this.#layout.values[0], 1) });
     this.#viewport.width = width;
     this.#viewport.watch(() => this.draw());
-    this.#chosen = -1;
+    this.#selected = -1;
     this.#root = 0;
     this.#showCrumbs();
-    this.#tell();
+    this.#showDetails();
     this.search(this.#pattern);
-    this.#tabulate();
+    this.#showTable();
     this.draw();
   }
 
-  /** Lights the boxes whose names fit a text or regular expression. */
+  /** Highlight the boxes whose names match a text or regular expression. */
   search(pattern: string): void {
     this.#pattern = pattern;
-    this.#found = null;
+    this.#matches = null;
     if (pattern) {
       const matcher = new Matcher(pattern);
-      const fits = (text: string): boolean => matcher.fits(text);
-      const { found, share } = this.tree.find(fits, this.#placed.values);
-      this.#found = found;
-      this.said(
-        [`${count(found.size)} found, ${percent(share)} of the whole`, matcher.note]
+      const matches = (text: string): boolean => matcher.matches(text);
+      const { found, share } = this.tree.find(matches, this.#layout.values);
+      this.#matches = found;
+      this.onStatus(
+        [`${count(found.size)} found, ${percent(share)} of the total`, matcher.note]
           .filter(Boolean)
           .join(" · "),
       );
     } else {
       const { paths, others } = this.tree.data;
       const left = others.reduce((sum, n) => sum + n, 0);
-      const rest = left ? `, the smallest ${count(left)} put together` : "";
-      this.said(`${count(paths)} paths${rest}`);
+      const rest = left ? `, the smallest ${count(left)} merged` : "";
+      this.onStatus(`${count(paths)} paths${rest}`);
     }
     this.draw();
   }
@@ -139,7 +139,7 @@ export class Icicle {
     this.#frames.request();
   }
 
-  /** Lets go of everything that would outlive the element. */
+  /** Release everything that would outlive the element. */
   destroy(): void {
     this.#resizes.disconnect();
     this.#frames.destroy();
@@ -149,7 +149,7 @@ export class Icicle {
   }
 
   #height(): number {
-    return (this.tree.deepest + 1) * ROW;
+    return (this.tree.maxDepth + 1) * ROW;
   }
 
   #resize(): void {
@@ -163,7 +163,7 @@ export class Icicle {
   #drawNow(): void {
     const { view, width } = this.#viewport;
     if (!width) return;
-    const { ops, activities } = this.#placed;
+    const { ops, activities } = this.#layout;
     const r = this.#renderer;
     const height = this.#height();
     r.begin({ view, width, height, palette: palette(this.#theme), highlight: this.#highlight() });
@@ -176,12 +176,12 @@ export class Icicle {
   }
 
   #highlight(): Highlight | null {
-    if (!this.#found && this.#chosen < 0) return null;
-    const { ops, activities } = this.#placed;
+    if (!this.#matches && this.#selected < 0) return null;
+    const { ops, activities } = this.#layout;
     const marks = (nodes: number[]): Uint8Array =>
-      Uint8Array.from(nodes, (node) => (!this.#found || this.#found.has(node) ? 1 : 0));
-    const op = ops.place(this.#chosen);
-    const act = activities.place(this.#chosen);
+      Uint8Array.from(nodes, (node) => (!this.#matches || this.#matches.has(node) ? 1 : 0));
+    const op = ops.position(this.#selected);
+    const act = activities.position(this.#selected);
     return {
       op: marks(ops.nodes),
       act: marks(activities.nodes),
@@ -197,7 +197,7 @@ export class Icicle {
 
   #listen(): void {
     const nodeAt = (event: MouseEvent): number =>
-      this.#placed.at(
+      this.#layout.nodeAt(
         Math.floor(event.offsetY / ROW),
         toTime(event.offsetX, this.#viewport.view, this.#viewport.width),
       );
@@ -205,38 +205,38 @@ export class Icicle {
       const node = nodeAt(event);
       this.#canvas.classList.toggle("ep-over", node >= 0);
       if (node < 0) this.#tip.hide();
-      else this.#tip.show(nodeTip(this.tree, node), event.clientX, event.clientY, this.element);
+      else this.#tip.show(nodeTooltip(this.tree, node), event.clientX, event.clientY, this.element);
     });
     this.#canvas.addEventListener("pointerleave", () => this.#tip.hide());
     this.#canvas.addEventListener("click", (event) => {
       const node = nodeAt(event);
       if (node < 0) return;
       this.#tip.hide();
-      this.#choose(node);
+      this.#select(node);
       this.zoom(node);
     });
     this.#stage.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !this.#key(event.key)) return;
       event.preventDefault();
-      // A notebook has meanings of its own for bare keys.
+      // Notebooks have shortcuts of their own on plain keys.
       event.stopPropagation();
     });
   }
 
   #key(key: string): boolean {
-    const at = Math.max(this.#chosen, 0);
+    const at = Math.max(this.#selected, 0);
     const above = this.tree.data.parent[at];
     const beside = (step: number): number => {
       if (above < 0) return at;
-      const all = this.#placed.children(above);
+      const all = this.#layout.children(above);
       return all[all.indexOf(at) + step] ?? at;
     };
     const out = this.tree.data.parent[this.#root];
     const moves: Record<string, () => void> = {
-      ArrowDown: () => this.#choose(this.#chosen < 0 ? 0 : (this.#placed.children(at)[0] ?? at)),
-      ArrowUp: () => this.#choose(above < 0 ? at : above),
-      ArrowLeft: () => this.#choose(beside(-1)),
-      ArrowRight: () => this.#choose(beside(1)),
+      ArrowDown: () => this.#select(this.#selected < 0 ? 0 : (this.#layout.children(at)[0] ?? at)),
+      ArrowUp: () => this.#select(above < 0 ? at : above),
+      ArrowLeft: () => this.#select(beside(-1)),
+      ArrowRight: () => this.#select(beside(1)),
       Enter: () => this.zoom(at),
       Escape: () => this.zoom(Math.max(out, 0)),
       "0": () => this.zoom(0),
@@ -246,22 +246,22 @@ export class Icicle {
     return move !== undefined;
   }
 
-  /** Widens a node's box to the whole width. */
+  /** Zoom so that a node's box has the full width. */
   zoom(node: number): void {
     this.#root = node;
-    const start = this.#placed.start[node];
-    this.#viewport.glide({ start, end: start + this.#placed.values[node] });
+    const start = this.#layout.start[node];
+    this.#viewport.animateTo({ start, end: start + this.#layout.values[node] });
     this.#showCrumbs();
   }
 
-  #choose(node: number): void {
-    this.#chosen = node;
+  #select(node: number): void {
+    this.#selected = node;
     const { view, width } = this.#viewport;
-    const left = toPixel(this.#placed.start[node], view, width);
-    const right = toPixel(this.#placed.start[node] + this.#placed.values[node], view, width);
-    // What the keyboard walks to comes into sight.
+    const left = toPixel(this.#layout.start[node], view, width);
+    const right = toPixel(this.#layout.start[node] + this.#layout.values[node], view, width);
+    // Bring the selected box into view.
     if (right <= 0 || left >= width) this.zoom(this.tree.data.parent[node]);
-    this.#tell();
+    this.#showDetails();
     this.draw();
   }
 
@@ -275,7 +275,7 @@ export class Icicle {
       );
       if (node === this.#root) button.setAttribute("aria-current", "true");
       button.addEventListener("click", () => {
-        this.#choose(node);
+        this.#select(node);
         this.zoom(node);
       });
       return button;
@@ -283,19 +283,19 @@ export class Icicle {
     this.#crumbs.replaceChildren(...crumbs);
   }
 
-  #tell(): void {
-    const node = this.#chosen;
+  #showDetails(): void {
+    const node = this.#selected;
     if (node < 0) {
-      this.#told.replaceChildren(h("p", { class: "ep-faint" }, HINT));
+      this.#details.replaceChildren(h("p", { class: "ep-faint" }, HINT));
       return;
     }
-    const show = (): void => this.choose(this.tree.ownName(node), this.tree.level(node));
-    this.#told.replaceChildren(...nodePanel(this.tree, node, show));
+    const show = (): void => this.onSelect(this.tree.fullName(node), this.tree.level(node));
+    this.#details.replaceChildren(...nodePanel(this.tree, node, show));
   }
 
-  #tabulate(): void {
+  #showTable(): void {
     if (!this.#table.open) return;
     this.#table.querySelector("table")?.remove();
-    this.#table.append(treeTable(this.#placed, this.#root));
+    this.#table.append(treeTable(this.#layout, this.#root));
   }
 }

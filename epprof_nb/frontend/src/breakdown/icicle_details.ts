@@ -1,10 +1,10 @@
-// What the icicle tells of one node: its numbers, in the tooltip and below the boxes.
+// Details of one node of the icicle, for the tooltip and the panel below.
 
 import { h } from "../base/dom.ts";
 import { count, duration, percent, shorten, size } from "../base/format.ts";
 import type { Tree } from "./tree.ts";
 
-export function nodeTip(tree: Tree, node: number): Node[] {
+export function nodeTooltip(tree: Tree, node: number): Node[] {
   const name = h("bdi", {}, shorten(tree.name(node), 300));
   const title = h("div", { class: "ep-tip-title" }, name);
   const level = h("span", { class: "ep-faint ep-level" }, tree.level(node));

@@ -1,4 +1,4 @@
-// From a row of a breakdown to its events in the timeline.
+// Queries for the events behind a row of a breakdown.
 
 import type { Cell } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
@@ -9,8 +9,8 @@ type Row = Record<string, Cell>;
 
 const WORK = ["kernel", "memcpy", "memset"];
 
-/** The events that a row of a breakdown counts. */
-export function wantedOf(by: string, row: Row): SelectionQuery {
+/** Query for the events that a row counts. */
+export function queryForRow(by: string, row: Row): SelectionQuery {
   const equals = (columns: string[]): Row =>
     Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
   if (by === "kernel") {
@@ -20,14 +20,14 @@ export function wantedOf(by: string, row: Row): SelectionQuery {
     const ids = equals(["device_id", "context_id", "stream_id"]);
     return { what: "where", prefix: "act", equals: { ...ids, kind: WORK } };
   }
-  if (isRest(row)) {
+  if (isUnattributed(row)) {
     return { what: "where", prefix: "act", equals: { op_id: null, kind: WORK } };
   }
   return { what: "where", prefix: "op", equals: equals(KEYS[by] ?? KEYS.op) };
 }
 
-/** The events of a name in the tree: of ops, or of what the device did. */
-export function wantedOfNode(name: string, level: string): SelectionQuery {
+/** Query for the events of a name in the tree: ops or activities. */
+export function queryForNode(name: string, level: string): SelectionQuery {
   if (WORK.includes(level)) {
     return { what: "where", prefix: "act", equals: { name, kind: level } };
   }
@@ -37,7 +37,7 @@ export function wantedOfNode(name: string, level: string): SelectionQuery {
   return { what: "where", prefix: "op", equals: { name } };
 }
 
-/** The columns by which a breakdown tells its rows apart. */
+/** Columns that identify a row, by breakdown. */
 const KEYS: Record<string, string[]> = {
   op: ["name", "op_type", "cell", "line"],
   line: ["cell", "line"],
@@ -45,8 +45,8 @@ const KEYS: Record<string, string[]> = {
   op_type: ["op_type", "provider"],
 };
 
-/** The last row of a breakdown by ops: work that belongs to none of them. */
-function isRest(row: Row): boolean {
+/** Whether a row holds the activities without an op: the last row of a breakdown by ops. */
+function isUnattributed(row: Row): boolean {
   return (
     row.count === 0 &&
     [NO_OP, "(no line)", "(no node)"].includes(String(row.name ?? row.source ?? row.op_type))

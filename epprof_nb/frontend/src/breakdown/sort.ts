@@ -1,11 +1,13 @@
-// Row order of a column.
+// Sorting of the rows by a column.
 
 import type { Cell } from "../data/model.ts";
 
 const WORDS = new Intl.Collator("en", { numeric: true });
 
-/** Positions of `values` in order; what is missing comes last either way, ties keep their order. */
-export function order(values: Cell[], descending: boolean): number[] {
+/**
+ * Sort positions of `values`; missing values come last in both directions, ties keep their order.
+ */
+export function sortedRows(values: Cell[], descending: boolean): number[] {
   const sign = descending ? -1 : 1;
   return values
     .map((_, i) => i)

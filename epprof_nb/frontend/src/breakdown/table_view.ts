@@ -1,35 +1,43 @@
-// A table on the page: real table elements, headers that sort, rows to walk through and choose.
+// Rendering of a table: sortable headers, rows reachable by keyboard.
 
 import { h } from "../base/dom.ts";
 import { shorten } from "../base/format.ts";
 import type { Cell } from "../data/model.ts";
-import { barred, type Column, isText, label, show, subject, title } from "./column_specs.ts";
+import {
+  barColumn,
+  type Column,
+  formatCell,
+  isText,
+  label,
+  nameColumn,
+  title,
+} from "./column_specs.ts";
 import type { Sort } from "./filter.ts";
 
 const NO_NAME = "(no name)";
-const CODE = "Copy Python that selects the rows behind this (key: C)";
+const CODE = "Copy Python code that selects these rows (C)";
 
 export interface TableContent {
   by: string;
-  /** The columns to show. */
+  /** Columns to show. */
   columns: Column[];
-  /** All columns: bars need some that may not be shown. */
+  /** All columns; the bars need some that may not be shown. */
   all: Column[];
   /** Positions of the rows to show, in order. */
   rows: number[];
   sort: Sort;
-  /** Characters of a name that have room. */
+  /** Number of characters of a name that fit. */
   letters: number;
 }
 
 export interface TableActions {
   sort(sort: Sort): void;
-  choose(row: number): void;
-  /** Copies code that selects what a row counts. */
+  select(row: number): void;
+  /** Copy code that selects the events of a row. */
   code(row: number): void;
 }
 
-export function tableOf(content: TableContent, act: TableActions): HTMLTableElement {
+export function renderTable(content: TableContent, act: TableActions): HTMLTableElement {
   const { columns, rows } = content;
   const head = h("tr", {}, ...columns.map((column) => header(column.name, content, act)));
   const bar = bars(content);
@@ -38,7 +46,7 @@ export function tableOf(content: TableContent, act: TableActions): HTMLTableElem
     {},
     ...rows.map((i, at) => {
       const cells = columns.map((column) => cell(column, i, content, bar));
-      // One row at a time can be reached by Tab; the arrows lead to the others.
+      // Only one row is a tab stop; the arrow keys lead to the others.
       return h("tr", { tabindex: at === 0 ? "0" : "-1", "data-row": i }, ...cells);
     }),
   );
@@ -49,38 +57,38 @@ export function tableOf(content: TableContent, act: TableActions): HTMLTableElem
     if (!row) return;
     const onCode = event.target instanceof Element && event.target.closest(".ep-row-code");
     if (onCode) act.code(Number(row.dataset.row));
-    else act.choose(Number(row.dataset.row));
+    else act.select(Number(row.dataset.row));
   });
   body.addEventListener("keydown", (event) => {
     const row = rowOf(event);
     if (!row) return;
-    if (event.key === "Enter") act.choose(Number(row.dataset.row));
+    if (event.key === "Enter") act.select(Number(row.dataset.row));
     else if (event.key === "c" && !event.ctrlKey && !event.metaKey) {
       act.code(Number(row.dataset.row));
       event.stopPropagation();
-    } else walk(row, event);
+    } else moveFocus(row, event);
   });
   return h("table", {}, h("thead", {}, head), body);
 }
 
-/** Names that were cut take all the room that the numbers leave, as it turned out on the page. */
+/** Widen elided names to the room the other columns leave. */
 export function widenNames(table: HTMLTableElement): void {
   const names = [...table.querySelectorAll<HTMLElement>("td.ep-name > bdi")];
-  const cut = names.filter((name) => name.textContent?.includes("…"));
-  const cell = cut[0]?.parentElement;
+  const elided = names.filter((name) => name.textContent?.includes("…"));
+  const cell = elided[0]?.parentElement;
   if (!cell) return;
   cell.style.width = "100%";
-  const letter = cut[0].offsetWidth / (cut[0].textContent?.length ?? 1);
+  const letter = elided[0].offsetWidth / (elided[0].textContent?.length ?? 1);
   const { paddingLeft, paddingRight } = getComputedStyle(cell);
   const room = cell.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
   if (!(letter > 0)) return;
-  for (const name of cut) {
+  for (const name of elided) {
     const whole = name.parentElement?.title ?? "";
     name.textContent = shorten(whole, Math.floor(room / letter));
   }
 }
 
-function walk(row: HTMLElement, event: KeyboardEvent): void {
+function moveFocus(row: HTMLElement, event: KeyboardEvent): void {
   const to = {
     ArrowDown: row.nextElementSibling,
     ArrowUp: row.previousElementSibling,
@@ -99,7 +107,7 @@ function header(name: string, { sort, by }: TableContent, act: TableActions): HT
   const arrow = active ? (sort.descending ? " ↓" : " ↑") : "";
   const button = h("button", { type: "button", title: title(name) }, label(name, by) + arrow);
   button.addEventListener("click", () => {
-    // Numbers are looked at from the largest, names and lines from the first.
+    // Start with the largest numbers, but with the first names and lines.
     const descending = active ? !sort.descending : !isText(name) && name !== "line";
     act.sort({ column: name, descending });
   });
@@ -124,7 +132,7 @@ interface Bars {
 
 function bars({ all, rows }: TableContent): Bars {
   const values = (name: string): Cell[] => all.find((column) => column.name === name)?.values ?? [];
-  const column = barred(all);
+  const column = barColumn(all);
   const shown = column ? values(column) : [];
   const [whole, own] =
     column === "share"
@@ -136,7 +144,7 @@ function bars({ all, rows }: TableContent): Bars {
     own: (row) => {
       const part = own[row];
       const all = Number(whole[row] ?? 0);
-      // Where nothing lies below, all is its own.
+      // Without children, all time is self time.
       return typeof part === "number" && all > 0 ? Math.min(part / all, 1) : 1;
     },
   };
@@ -145,13 +153,13 @@ function bars({ all, rows }: TableContent): Bars {
 function cell(column: Column, i: number, content: TableContent, bar: Bars): HTMLElement {
   const { name } = column;
   const value = column.values[i];
-  const text = show(name, value);
-  if (name === subject(content.all)) {
+  const text = formatCell(name, value);
+  if (name === nameColumn(content.all)) {
     return h(
       "td",
       { class: "ep-text ep-name", title: text },
       h("bdi", text ? {} : { class: "ep-faint" }, shorten(text, content.letters) || NO_NAME),
-      // The key does the same: the button is for the pointer.
+      // For pointer users; the C key does the same.
       h("button", {
         type: "button",
         class: "ep-row-code",

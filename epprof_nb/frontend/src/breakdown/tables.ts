@@ -1,21 +1,28 @@
-// The breakdown's tables: by op, kernel, line and so on, to be sorted, filtered and copied.
+// Tables of the breakdown: by op, kernel, line and so on, with sorting, filtering and copying.
 
 import { copyText } from "../base/clipboard.ts";
 import { h } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { Cell, TableData } from "../data/model.ts";
-import { type Column, fitting, label, lettersIn, subject, telling } from "./column_specs.ts";
+import {
+  type Column,
+  fittingColumns,
+  informativeColumns,
+  label,
+  nameColumn,
+  nameLength,
+} from "./column_specs.ts";
 import { csv, markdown, python } from "./export.ts";
-import { arrange, type Sort } from "./filter.ts";
-import { wantedOf } from "./row_selection.ts";
-import { tableOf, widenNames } from "./table_view.ts";
+import { filterAndSort, type Sort } from "./filter.ts";
+import { queryForRow } from "./row_selection.ts";
+import { renderTable, widenNames } from "./table_view.ts";
 
-export const NAMES: Record<string, string> = { op_type: "op type", node: "ORT node" };
+export const BREAKDOWN_NAMES: Record<string, string> = { op_type: "op type", node: "ORT node" };
 
 export class Tables {
   readonly element: HTMLElement;
-  /** Buttons to choose columns and to copy. */
+  /** Buttons that choose columns and copy the table. */
   readonly tools: HTMLElement;
   readonly #place = h("div", {
     class: "ep-table-place",
@@ -29,19 +36,19 @@ export class Tables {
     hidden: true,
   });
   readonly #tables = new Map<string, TableData>();
-  readonly #chosen = new Map<string, Set<string>>();
+  readonly #pickedColumns = new Map<string, Set<string>>();
   #by = "";
   #pattern = "";
   #sort: Sort = { column: "", descending: true };
   #table: TableData | undefined;
   #shown: { columns: Column[]; rows: number[] } = { columns: [], rows: [] };
   #width = 0;
-  #asked = 0;
+  #request = 0;
 
   constructor(
     private readonly source: DataSource,
-    private readonly choose: (by: string, row: Record<string, Cell>) => void,
-    private readonly said: (text: string) => void,
+    private readonly onSelect: (by: string, row: Record<string, Cell>) => void,
+    private readonly onStatus: (text: string) => void,
   ) {
     this.tools = this.#makeTools();
     this.element = h("div", { class: "ep-tables" }, this.#picker, this.#place);
@@ -59,11 +66,11 @@ export class Tables {
       by === "line"
         ? { column: "line", descending: false }
         : { column: by === "stream" ? "" : "device_ns", descending: true };
-    this.#pick(false);
+    this.#openPicker(false);
     void this.#load();
   }
 
-  /** Keeps the rows that fit a text or regular expression. */
+  /** Show only rows that match a text or regular expression. */
   filter(pattern: string): void {
     this.#pattern = pattern;
     if (this.#by) void this.#load();
@@ -76,32 +83,32 @@ export class Tables {
       return button;
     };
     const pick = tool("columns", "Choose the columns", () =>
-      this.#pick(this.#picker.hasAttribute("hidden")),
+      this.#openPicker(this.#picker.hasAttribute("hidden")),
     );
     pick.dataset.tool = "columns";
     return h(
       "div",
       { class: "ep-table-tools" },
       pick,
-      tool("copy CSV", "Copy what is shown as CSV", () => void this.#copy("csv")),
-      tool("copy Markdown", "Copy what is shown as a Markdown table", () => void this.#copy("md")),
+      tool("copy CSV", "Copy the shown rows as CSV", () => void this.#copy("csv")),
+      tool("copy Markdown", "Copy the shown rows as a Markdown table", () => void this.#copy("md")),
     );
   }
 
   async #load(): Promise<void> {
     const by = this.#by;
-    const asked = ++this.#asked;
+    const asked = ++this.#request;
     try {
       let table = this.#tables.get(by);
       if (!table) {
         table = await this.source.table(by);
         this.#tables.set(by, table);
       }
-      if (this.source.live && embedded(table) < table.rows) {
+      if (this.source.live && sentRows(table) < table.rows) {
         const pattern = this.#pattern;
         table = await this.source.table(by, { ...this.#sort, pattern, sort: this.#sort.column });
       }
-      if (asked !== this.#asked) return;
+      if (asked !== this.#request) return;
       this.#table = table;
       this.#render();
     } catch (error) {
@@ -113,39 +120,39 @@ export class Tables {
     const table = this.#table;
     if (!table) return;
     if (table.rows === 0) {
-      const text = `Nothing to break down by ${NAMES[this.#by] ?? this.#by}.`;
+      const text = `Nothing to break down by ${BREAKDOWN_NAMES[this.#by] ?? this.#by}.`;
       this.#place.replaceChildren(h("p", { class: "ep-empty" }, text));
       return;
     }
-    const all = telling(table);
-    const sorted = this.#sorted(all);
+    const all = informativeColumns(table);
+    const sorted = this.#effectiveSort(all);
     const pattern = this.#pattern;
-    // What Python has sorted and filtered stays as it came.
+    // Rows that Python sorted and filtered stay as they are.
     const { rows, note } =
       table.found === undefined
-        ? arrange(table, sorted, pattern)
-        : { rows: [...Array(embedded(table)).keys()], note: table.note ?? "" };
-    const chosen = this.#chosen.get(this.#by);
+        ? filterAndSort(table, sorted, pattern)
+        : { rows: [...Array(sentRows(table)).keys()], note: table.note ?? "" };
+    const chosen = this.#pickedColumns.get(this.#by);
     const { columns, letters } = chosen
       ? {
           columns: all.filter(({ name }) => chosen.has(name)),
-          letters: lettersIn(this.#width * 0.4),
+          letters: nameLength(this.#width * 0.4),
         }
-      : fitting(all, this.#by, rows, this.#width || 1000);
+      : fittingColumns(all, this.#by, rows, this.#width || 1000);
     this.#shown = { columns, rows };
     const content = { by: this.#by, columns, all, rows, sort: sorted, letters };
-    const shown = tableOf(content, {
+    const shown = renderTable(content, {
       sort: (sort) => void this.#resort(sort),
-      choose: (row) => this.choose(this.#by, this.#record(table, row)),
+      select: (row) => this.onSelect(this.#by, this.#record(table, row)),
       code: (row) => void this.#code(this.#record(table, row)),
     });
     this.#place.replaceChildren(shown);
     widenNames(shown);
-    this.#say(table, rows.length, note);
+    this.#showStatus(table, rows.length, note);
   }
 
-  /** The order asked for; by host time where a table knows of no device time. */
-  #sorted(all: Column[]): Sort {
+  /** Requested order, or by host time if the table has no device time. */
+  #effectiveSort(all: Column[]): Sort {
     const known = all.some(({ name }) => name === this.#sort.column);
     if (known || this.#sort.column !== "device_ns") return this.#sort;
     return { column: "host_ns", descending: true };
@@ -154,21 +161,21 @@ export class Tables {
   async #resort(sort: Sort): Promise<void> {
     this.#sort = sort;
     await this.#load();
-    this.#head(sort.column)?.focus();
+    this.#headerButton(sort.column)?.focus();
   }
 
-  #say(table: TableData, found: number, note: string): void {
+  #showStatus(table: TableData, found: number, note: string): void {
     const pattern = this.#pattern;
-    const sent = embedded(table);
+    const sent = sentRows(table);
     let text = `${count(table.rows)} ${table.rows === 1 ? "row" : "rows"}`;
     if (pattern) text = `${count(table.found ?? found)} of ${text}`;
     if (table.found !== undefined) {
       if (sent < table.found) text += `, the first ${count(sent)} shown`;
-    } else if (sent < table.rows) text += `, of which the page holds the first ${count(sent)}`;
-    this.said(note ? `${text} · ${note}` : text);
+    } else if (sent < table.rows) text += `, of which this page contains the first ${count(sent)}`;
+    this.onStatus(note ? `${text} · ${note}` : text);
   }
 
-  #head(name: string): HTMLElement | null {
+  #headerButton(name: string): HTMLElement | null {
     return this.#place.querySelector(`th[data-column="${CSS.escape(name)}"] button`);
   }
 
@@ -180,45 +187,45 @@ export class Tables {
     const { columns, rows } = this.#shown;
     const text = as === "csv" ? csv(columns, rows) : markdown(columns, rows, this.#by);
     if (await copyText(text, this.element)) {
-      this.said(`${count(rows.length)} rows are on the clipboard.`);
+      this.onStatus(`Copied ${count(rows.length)} rows to the clipboard.`);
     }
   }
 
   async #code(row: Record<string, Cell>): Promise<void> {
-    const text = python(wantedOf(this.#by, row));
-    if (!text) this.said("This name is too long to be copied whole.");
+    const text = python(queryForRow(this.#by, row));
+    if (!text) this.onStatus("This name is too long to copy in full.");
     else if (await copyText(text, this.element))
-      this.said(`On the clipboard: ${shorten(text, 90)}`);
+      this.onStatus(`Copied to the clipboard: ${shorten(text, 90)}`);
   }
 
-  /** Opens or closes the list of columns. */
-  #pick(open: boolean): void {
+  /** Open or close the list of columns. */
+  #openPicker(open: boolean): void {
     this.#picker.hidden = !open;
     this.element.querySelector("[data-tool=columns]")?.setAttribute("aria-expanded", String(open));
     const table = this.#table;
     if (!open || !table) return;
-    const all = telling(table);
-    const main = subject(all);
+    const all = informativeColumns(table);
+    const main = nameColumn(all);
     const boxes = all.map(({ name }) => {
       const box = h("input", { type: "checkbox", value: name, disabled: name === main });
       box.checked = this.#shown.columns.some((column) => column.name === name);
       box.addEventListener("change", () => {
         const names = [...this.#picker.querySelectorAll<HTMLInputElement>("input:checked")];
-        this.#chosen.set(this.#by, new Set(names.map(({ value }) => value)));
+        this.#pickedColumns.set(this.#by, new Set(names.map(({ value }) => value)));
         this.#render();
       });
       return h("label", {}, box, label(name, this.#by));
     });
-    const auto = h("button", { type: "button", class: "ep-tool" }, "what fits");
+    const auto = h("button", { type: "button", class: "ep-tool" }, "automatic");
     auto.addEventListener("click", () => {
-      this.#chosen.delete(this.#by);
+      this.#pickedColumns.delete(this.#by);
       this.#render();
-      this.#pick(true);
+      this.#openPicker(true);
     });
     this.#picker.replaceChildren(...boxes, auto);
   }
 }
 
-function embedded(table: TableData): number {
+function sentRows(table: TableData): number {
   return table.columns[0]?.values.length ?? 0;
 }

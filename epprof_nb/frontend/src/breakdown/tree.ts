@@ -1,8 +1,8 @@
-// The tree of paths from the session to the kernels, and where its boxes lie in an icicle.
+// Tree of paths from the session to the kernels, and the layout of its icicle.
 
 import type { EventColumns, Kind, RowSlice, TreeData } from "../data/model.ts";
 
-/** What the width of a box tells. */
+/** Measure shown by the width of a box. */
 export type Measure = "device" | "host" | "kernels";
 
 const KINDS: Record<string, Kind> = { kernel: 1, memcpy: 2, memset: 3, graph_launch: 5 };
@@ -11,9 +11,9 @@ export class Tree {
   readonly size: number;
   readonly depth: Int32Array;
   readonly children: number[][];
-  /** Kind of activity that takes most of a node's device time. */
+  /** Kind of activity with most of a node's device time. */
   readonly kind: Uint8Array;
-  readonly deepest: number;
+  readonly maxDepth: number;
 
   constructor(readonly data: TreeData) {
     this.size = data.parent.length;
@@ -36,18 +36,18 @@ export class Tree {
       const most = Math.max(...of);
       return most > 0 ? of.indexOf(most) : 0;
     });
-    this.deepest = this.depth.reduce((most, d) => Math.max(most, d), 0);
+    this.maxDepth = this.depth.reduce((most, d) => Math.max(most, d), 0);
   }
 
-  /** A node's name as it is shown. */
+  /** Displayed name of a node. */
   name(node: number): string {
     const { others } = this.data;
-    if (others[node]) return `(${others[node]} smaller ones)`;
-    return this.ownName(node) || "(no name)";
+    if (others[node]) return `(${others[node]} smaller)`;
+    return this.fullName(node) || "(no name)";
   }
 
-  /** The name as the profile has it. */
-  ownName(node: number): string {
+  /** Name in the profile. */
+  fullName(node: number): string {
     return this.data.names[this.data.name[node]];
   }
 
@@ -55,24 +55,24 @@ export class Tree {
     return this.data.names[this.data.level[node]];
   }
 
-  /** Whether the node is what the device did, not an op. */
+  /** Whether the node is an activity rather than an op. */
   isLeaf(node: number): boolean {
     return this.level(node) in KINDS;
   }
 
-  /** The node and those above it, the session first. */
+  /** Path to a node, from the session down. */
   path(node: number): number[] {
     const path: number[] = [];
     for (let at = node; at >= 0; at = this.data.parent[at]) path.unshift(at);
     return path;
   }
 
-  /** What a node and all below it come to. */
+  /** Total of a measure for each node and all below it. */
   values(measure: Measure): Float64Array {
     const { device_ns, host_ns, kernels, parent } = this.data;
     if (measure === "device") return Float64Array.from(device_ns);
     if (measure === "kernels") return Float64Array.from(kernels);
-    // Ops on other threads may take longer than what they are below: a box holds its children.
+    // Ops on other threads may outlast their parent: widen it to hold its children.
     const inner = new Float64Array(this.size);
     const values = new Float64Array(this.size);
     for (let i = this.size - 1; i >= 0; i--) {
@@ -82,35 +82,35 @@ export class Tree {
     return values;
   }
 
-  /** Nodes whose name fits, and the share of the whole that they hold, none counted twice. */
+  /** Find nodes by name, and their share of the total, counting nested matches once. */
   find(
-    fits: (name: string) => boolean,
+    matches: (name: string) => boolean,
     values: Float64Array,
   ): { found: Set<number>; share: number } {
-    const found = new Set<number>();
+    const matched = new Set<number>();
     const covered = new Uint8Array(this.size);
     let sum = 0;
     for (let i = 0; i < this.size; i++) {
       const above = this.data.parent[i];
       if (above >= 0) covered[i] = covered[above];
-      if (this.data.others[i] || !fits(this.name(i))) continue;
-      found.add(i);
+      if (this.data.others[i] || !matches(this.name(i))) continue;
+      matched.add(i);
       if (!covered[i]) sum += values[i];
       covered[i] = 1;
     }
-    return { found, share: values[0] > 0 ? sum / values[0] : 0 };
+    return { found: matched, share: values[0] > 0 ? sum / values[0] : 0 };
   }
 }
 
-/** Boxes of ops, or of activities, by depth: columns that a renderer draws. */
-export class Boxes implements EventColumns {
+/** Boxes of ops or of activities by depth, as columns for the renderer. */
+export class IcicleBoxes implements EventColumns {
   readonly start: Float64Array;
   readonly dur: Float64Array;
   readonly reach: Float64Array;
   readonly kind: Float64Array;
-  /** The stretch of each depth. */
+  /** Row slice of each depth. */
   readonly rows: RowSlice[] = [];
-  readonly #place = new Map<number, number>();
+  readonly #positions = new Map<number, number>();
 
   constructor(
     readonly prefix: "op" | "act",
@@ -124,9 +124,9 @@ export class Boxes implements EventColumns {
     this.dur = Float64Array.from(nodes, (node) => values[node]);
     this.reach = Float64Array.from(nodes, (node) => start[node] + values[node]);
     this.kind = Float64Array.from(nodes, (node) => tree.kind[node]);
-    for (const [i, node] of nodes.entries()) this.#place.set(node, i);
+    for (const [i, node] of nodes.entries()) this.#positions.set(node, i);
     let first = 0;
-    for (let depth = 0; depth <= tree.deepest; depth++) {
+    for (let depth = 0; depth <= tree.maxDepth; depth++) {
       let end = first;
       while (end < nodes.length && tree.depth[nodes[end]] === depth) end++;
       this.rows.push({ set: this, first, end });
@@ -142,18 +142,18 @@ export class Boxes implements EventColumns {
     return [...new Set(Array.from(this.nodes.slice(first, end), (node) => this.tree.name(node)))];
   }
 
-  /** Position of a node's box; undefined where it has none here. */
-  place(node: number): number | undefined {
-    return this.#place.get(node);
+  /** Position of a node's box; undefined if it has none here. */
+  position(node: number): number | undefined {
+    return this.#positions.get(node);
   }
 }
 
-/** Where the boxes lie for a measure: the largest of siblings first, those of no width left out. */
-export class Placed {
+/** Layout of the boxes for a measure: largest siblings first, without boxes of zero width. */
+export class IcicleLayout {
   readonly values: Float64Array;
   readonly start: Float64Array;
-  readonly ops: Boxes;
-  readonly activities: Boxes;
+  readonly ops: IcicleBoxes;
+  readonly activities: IcicleBoxes;
 
   constructor(
     readonly tree: Tree,
@@ -164,7 +164,7 @@ export class Placed {
     const shown: number[] = values[0] > 0 ? [0] : [];
     for (const node of shown) {
       let at = start[node];
-      for (const child of this.#inOrder(node, values)) {
+      for (const child of this.#sortedChildren(node, values)) {
         start[child] = at;
         at += values[child];
         shown.push(child);
@@ -172,14 +172,14 @@ export class Placed {
     }
     this.values = values;
     this.start = start;
-    this.ops = new Boxes(
+    this.ops = new IcicleBoxes(
       "op",
       tree,
       shown.filter((i) => !tree.isLeaf(i)),
       start,
       values,
     );
-    this.activities = new Boxes(
+    this.activities = new IcicleBoxes(
       "act",
       tree,
       shown.filter((i) => tree.isLeaf(i)),
@@ -188,8 +188,8 @@ export class Placed {
     );
   }
 
-  /** The children with a width, the largest first; what stands for others comes last. */
-  #inOrder(node: number, values: Float64Array): number[] {
+  /** Children with a width, largest first; merged ones come last. */
+  #sortedChildren(node: number, values: Float64Array): number[] {
     const { others } = this.tree.data;
     return this.tree.children[node]
       .filter((child) => values[child] > 0)
@@ -197,11 +197,11 @@ export class Placed {
   }
 
   children(node: number): number[] {
-    return this.#inOrder(node, this.values);
+    return this.#sortedChildren(node, this.values);
   }
 
-  /** The node drawn at a depth and a place along the width; -1 for none. */
-  at(depth: number, place: number): number {
+  /** Find the node at a depth and a position along the width; -1 for none. */
+  nodeAt(depth: number, position: number): number {
     for (const boxes of [this.ops, this.activities]) {
       const row = boxes.rows[depth];
       if (!row) continue;
@@ -209,10 +209,10 @@ export class Placed {
       let high = row.end;
       while (low < high) {
         const middle = (low + high) >> 1;
-        if (boxes.reach[middle] > place) high = middle;
+        if (boxes.reach[middle] > position) high = middle;
         else low = middle + 1;
       }
-      if (low < row.end && boxes.start[low] <= place) return boxes.nodes[low];
+      if (low < row.end && boxes.start[low] <= position) return boxes.nodes[low];
     }
     return -1;
   }

@@ -1,14 +1,14 @@
-// The tree as a table, for who cannot see or point at the icicle.
+// Tree as a table, an alternative to the icicle for screen readers and keyboards.
 
 import { h } from "../base/dom.ts";
 import { count, duration, percent, shorten } from "../base/format.ts";
-import type { Placed } from "./tree.ts";
+import type { IcicleLayout } from "./tree.ts";
 
 const ROWS = 300;
 
-/** A table of the boxes below `root`, in the icicle's order; what is tiny is left out. */
-export function treeTable(placed: Placed, root: number): HTMLTableElement {
-  const { tree, values } = placed;
+/** Build a table of the boxes below `root` in the icicle's order, without tiny ones. */
+export function treeTable(layout: IcicleLayout, root: number): HTMLTableElement {
+  const { tree, values } = layout;
   const { data } = tree;
   const least = values[root] / 1000;
   const rows: HTMLElement[] = [];
@@ -34,7 +34,7 @@ export function treeTable(placed: Placed, root: number): HTMLTableElement {
         h("td", {}, data.count[node] ? count(data.count[node]) : ""),
       ),
     );
-    for (const child of placed.children(node)) add(child);
+    for (const child of layout.children(node)) add(child);
   };
   add(root);
   const head = ["name", "level", "share", "device", "host", "count"].map((text, i) =>
@@ -42,7 +42,7 @@ export function treeTable(placed: Placed, root: number): HTMLTableElement {
   );
   return h(
     "table",
-    { role: "treegrid", "aria-readonly": "true", "aria-label": "The tree as a table" },
+    { role: "treegrid", "aria-readonly": "true", "aria-label": "Tree as a table" },
     h("thead", {}, h("tr", {}, ...head)),
     h("tbody", {}, ...rows),
   );

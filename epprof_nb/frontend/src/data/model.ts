@@ -38,7 +38,7 @@ export interface LineTotals {
 }
 
 /** A stretch of a line to colour: a keyword, a string or a comment. */
-export type Span = [start: number, end: number, kind: "k" | "s" | "c"];
+export type SyntaxSpan = [start: number, end: number, kind: "k" | "s" | "c"];
 
 /** A cell, or a function that stands in a file. */
 export interface SourceCell {
@@ -47,7 +47,7 @@ export interface SourceCell {
   /** Number of the first line. */
   first: number;
   lines: string[];
-  spans: Span[][];
+  spans: SyntaxSpan[][];
   left_out: number;
   totals: LineTotals[];
 }

@@ -1,8 +1,11 @@
-// What the notebook around the widget says of itself: its theme, and that an output is cleared.
+// State of the notebook around the widget: its theme, and the clearing of outputs.
 
 import type { Theme } from "../render/theme.ts";
 
-/** JupyterLab and Notebook 7 tell it on the body, VS Code too, Colab on the root element. */
+/**
+ * Detect the theme. JupyterLab, Notebook 7 and VS Code set it on the body, Colab on the root
+ * element.
+ */
 export function notebookTheme(): Theme {
   const { jpThemeLight, vscodeThemeKind } = document.body.dataset;
   if (jpThemeLight) return jpThemeLight === "false" ? "dark" : "light";
@@ -12,7 +15,7 @@ export function notebookTheme(): Theme {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
-/** Calls back with the theme, now and whenever it changes; the result ends that. */
+/** Call `apply` with the theme, now and on every change. Returns a function that stops it. */
 export function followTheme(apply: (theme: Theme) => void): () => void {
   const tell = (): void => apply(notebookTheme());
   const watch = new MutationObserver(tell);
@@ -32,10 +35,11 @@ export function followTheme(apply: (theme: Theme) => void): () => void {
 const OUTPUTS = ".jp-OutputArea";
 
 /**
- * Calls back, once, when the output that an element stands in is cleared; the result ends that.
+ * Call `act` once when the output that contains an element is cleared. Returns a function that
+ * stops it.
  *
- * JupyterLab takes a cell that is far out of sight, or folded, out of the document, and brings it
- * back: but then its outputs come and go with the area that holds them.
+ * JupyterLab removes a cell that is far out of view, or folded, from the document and restores it
+ * later; then its outputs move with the area that holds them.
  */
 export function whenCleared(element: HTMLElement, act: () => void): () => void {
   let area = element.closest(OUTPUTS);

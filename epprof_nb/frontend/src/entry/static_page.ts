@@ -1,5 +1,5 @@
-// The static page: decodes the payload that the page carries and mounts the viewer.
-// In a notebook the page is a sandboxed frame: the theme comes by message, the height goes by one.
+// Entry point of the static page: decodes the embedded payload and mounts the viewer. In a notebook
+// the page is a sandboxed frame, which receives the theme and sends its height as messages.
 
 import { mount } from "../app/viewer.ts";
 import { EmbeddedSource } from "../data/embedded_source.ts";
@@ -24,9 +24,9 @@ async function start(): Promise<void> {
   });
 
   const system = matchMedia("(prefers-color-scheme: dark)");
-  let told: Theme | null = null;
+  let requested: Theme | null = null;
   const apply = (): void => {
-    const theme = told ?? (system.matches ? "dark" : "light");
+    const theme = requested ?? (system.matches ? "dark" : "light");
     document.documentElement.dataset.theme = theme;
     viewer.setTheme(theme);
   };
@@ -35,20 +35,20 @@ async function start(): Promise<void> {
     if (event.source !== window.parent) return;
     const theme: unknown = event.data?.epprofTheme;
     if (theme === "light" || theme === "dark") {
-      told = theme;
+      requested = theme;
       apply();
     }
   });
   apply();
   if (!framed) return;
-  // The frame's origin is opaque, so the target cannot be named; a height is no secret.
-  const tell = (): void =>
+  // The frame's origin is opaque, so no target origin can be given; the height is not secret.
+  const sendHeight = (): void =>
     window.parent.postMessage(
       { epprofHeight: Math.ceil(document.documentElement.offsetHeight) },
       "*",
     );
-  new ResizeObserver(tell).observe(document.documentElement);
-  tell();
+  new ResizeObserver(sendHeight).observe(document.documentElement);
+  sendHeight();
 }
 
 void start();

@@ -1,10 +1,11 @@
-// The live widget: the same viewer, with Python behind it to answer for any window.
+// Entry point of the live widget: the same viewer, with Python as its data source.
 //
-// It is shown at once, before there is a static output. When that comes, the viewer moves into it,
-// in place of the frame there, and Python empties the widget's own output. So what is saved never
-// holds a widget, whose model would be gone when the notebook is opened again. When Python closes
-// the view, the frame takes its place again. When the static output is cleared, the viewer goes with
-// it, and Python is told. Shown anew elsewhere, it leaves where it was.
+// The widget is shown at once, before there is a static output. When the static output arrives, the
+// viewer moves into it in place of the frame, and Python empties the widget's own output. So a
+// saved notebook never contains a widget, whose model would be gone when the notebook is opened
+// again. When Python closes the view, the frame returns to its place. When the static output is
+// cleared, the viewer goes with it and Python is notified. A view shown again elsewhere leaves its
+// old place.
 
 import { mount } from "../app/viewer.ts";
 import { h } from "../base/dom.ts";
@@ -17,14 +18,14 @@ import { followTheme, whenCleared } from "./notebook_host.ts";
 declare const VIEWER_CSS: string;
 
 const MAX_HEIGHT = 340;
-/** How often the static output is looked for. */
+/** Interval and number of searches for the static output. */
 const PLACE_MS = 200;
 const PLACE_TIMES = 600;
 const SILENT =
-  "Python does not answer: it is busy, or its kernel has ended. What is shown stays as it is.";
-/** Conversations by mark. What listens in `render` would go with the view: these stay. */
+  "Python does not answer: the kernel is busy or has stopped. The view stays as it is.";
+/** Channels by mark. Listeners added in `render` would be removed with the view; these stay. */
 const channels = new Map<string, Channel>();
-/** What takes a view off the screen, by mark. */
+/** Functions that remove a view from the page, by mark. */
 const shown = new Map<string, () => void>();
 
 function initialize(model: Model): () => void {
@@ -37,8 +38,8 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
   const mark = String(model.get("mark"));
   const channel = channels.get(mark);
   if (!channel) return;
-  // Neither the notebook's styles nor, by Lumino's own attribute, its one-letter commands
-  // reach inside: there, D twice would delete a cell.
+  // Keeps out the notebook's styles and, by Lumino's own attribute, its one-letter shortcuts:
+  // there, D twice would delete a cell.
   const host = h("div", { class: "epprof-live", "data-lm-suppress-shortcuts": "true" });
   const root = h("div");
   host.attachShadow({ mode: "open" }).append(h("style", {}, VIEWER_CSS), root);
@@ -97,13 +98,13 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
     else end();
   };
   move();
-  // The next cell empties the output that brought the view: the static one may still be to come.
+  // The next cell clears the output that created the view; the static output may still arrive.
   return () => {
     left = PLACE_TIMES;
   };
 }
 
-/** What Python sent along with the widget; it is asked for where that has been used up. */
+/** Overview that Python sent with the widget, or requested if it was already used. */
 async function firstBytes(model: Model, channel: Channel): Promise<Uint8Array> {
   const sent = model.get("first");
   if (sent instanceof DataView && sent.byteLength > 0) {

@@ -1,12 +1,11 @@
-// Source with heat: device time, launches and copies at each line of the cells, and of functions
-// that stand in files.
+// Source view: device time, launches and copies per line of cells and of functions in files.
 
 import { h } from "../base/dom.ts";
 import { count, duration, percent, shorten, size } from "../base/format.ts";
-import type { LineTotals, SourceCell, Span } from "../data/model.ts";
+import type { LineTotals, SourceCell, SyntaxSpan } from "../data/model.ts";
 
 const NO_SOURCE =
-  "No source: this profile was not taken of a cell. Put %%gpuprofile above one to see its lines here.";
+  "No source: this profile was not recorded from a cell. Put %%gpuprofile at the top of a cell to see its lines here.";
 
 export function sourceView(
   cells: SourceCell[],
@@ -17,8 +16,9 @@ export function sourceView(
     place.append(h("p", { class: "ep-empty" }, NO_SOURCE));
     return place;
   }
-  const told = new Told(place);
-  // A function's time counts for the line that called it too: each kind is a whole of its own.
+  const tooltip = new LineTooltip(place);
+  // A function's time also counts for the line that called it, so cells and files have separate
+  // totals.
   const whole = (file: boolean): number =>
     cells
       .filter((cell) => cell.file === file)
@@ -27,20 +27,20 @@ export function sourceView(
   const device = { cells: whole(false), files: whole(true) };
   for (const cell of cells) {
     if (cell.lines.length === 0) continue;
-    place.append(table(cell, cell.file ? device.files : device.cells, told, choose));
+    place.append(table(cell, cell.file ? device.files : device.cells, tooltip, choose));
     if (cell.left_out) {
-      const text = `${count(cell.left_out)} more lines are left out.`;
+      const text = `${count(cell.left_out)} more lines are omitted.`;
       place.append(h("p", { class: "ep-note" }, text));
     }
   }
-  place.append(told.element);
+  place.append(tooltip.element);
   return place;
 }
 
 function table(
   cell: SourceCell,
   device: number,
-  told: Told,
+  tooltip: LineTooltip,
   choose: (cell: string, totals: LineTotals) => void,
 ): HTMLElement {
   const totals = new Map(cell.totals.map((of) => [of.line, of]));
@@ -48,7 +48,7 @@ function table(
   const body = h("tbody");
   cell.lines.forEach((text, i) => {
     const of = totals.get(cell.first + i);
-    const code = coloured(text, cell.spans[i] ?? []);
+    const code = highlighted(text, cell.spans[i] ?? []);
     const row = line(cell.first + i, code, of, device, hottest);
     if (of) {
       row.addEventListener("click", () => choose(cell.cell, of));
@@ -56,15 +56,15 @@ function table(
         if (event.key === "Enter") choose(cell.cell, of);
       });
       for (const type of ["pointerenter", "focus"]) {
-        row.addEventListener(type, () => told.show(row, of));
+        row.addEventListener(type, () => tooltip.show(row, of));
       }
-      for (const type of ["pointerleave", "blur"]) row.addEventListener(type, () => told.hide());
+      for (const type of ["pointerleave", "blur"]) row.addEventListener(type, () => tooltip.hide());
     }
     body.append(row);
   });
   const name = h("bdi", {}, cell.file ? fileName(cell.cell) : cell.cell);
   const note = cell.file
-    ? h("span", { class: "ep-faint" }, ` line ${cell.first}, as the file was at the profile's end`)
+    ? h("span", { class: "ep-faint" }, ` line ${cell.first}, as of the end of the profile`)
     : null;
   const heads = ["share", "device", "kernels", "copies", "count", "host"].map((text) =>
     h("th", { scope: "col", class: OPTIONAL.has(text) ? "ep-optional" : "" }, text),
@@ -80,7 +80,7 @@ function table(
   return h("table", {}, h("thead", {}, head), body);
 }
 
-/** Columns that a narrow page goes without. */
+/** Columns hidden on a narrow page. */
 const OPTIONAL = new Set(["copies", "count", "host"]);
 
 function line(
@@ -92,7 +92,7 @@ function line(
 ): HTMLElement {
   const share = totals && device > 0 ? totals.device_ns / device : 0;
   const heat = h("td", { class: "ep-heat", "aria-hidden": "true" });
-  // A line with any device time at all keeps a visible trace.
+  // Keep any device time visible.
   heat.style.setProperty("--heat", share > 0 ? String(0.12 + 0.88 * share) : "0");
   const copies = totals?.copies ? `${count(totals.copies)} (${size(totals.bytes)})` : "";
   return h(
@@ -118,16 +118,16 @@ function bar(part: number, text: string): HTMLElement {
   return h("td", { class: "ep-share" }, track, h("span", {}, text));
 }
 
-/** A line's text, its keywords, strings and comments in elements of their own. */
-function coloured(text: string, spans: Span[]): HTMLElement {
-  const parts = pieces(text, spans).map(([part, kind]) =>
+/** Text of a line with elements for keywords, strings and comments. */
+function highlighted(text: string, spans: SyntaxSpan[]): HTMLElement {
+  const parts = splitLine(text, spans).map(([part, kind]) =>
     kind ? h("span", { class: `ep-${kind}` }, part) : part,
   );
   return h("code", {}, ...(parts.length ? parts : [" "]));
 }
 
-/** The text in pieces, each with its kind; spans that do not fit the text are passed over. */
-export function pieces(text: string, spans: Span[]): [text: string, kind: string][] {
+/** Split a line by syntax; spans that do not fit the text are skipped. */
+export function splitLine(text: string, spans: SyntaxSpan[]): [text: string, kind: string][] {
   const parts: [string, string][] = [];
   let at = 0;
   for (const [start, end, kind] of spans) {
@@ -140,13 +140,13 @@ export function pieces(text: string, spans: Span[]): [text: string, kind: string
   return parts;
 }
 
-/** The last two parts of a path: enough to know the file by. */
+/** Last two parts of a path, enough to recognize the file. */
 function fileName(path: string): string {
   return path.split(/[\\/]/).slice(-2).join("/");
 }
 
-/** What a line launched, shown while the line is pointed at or has the focus. */
-class Told {
+/** Tooltip with the kernels of a line, while it is pointed at or focused. */
+class LineTooltip {
   readonly element = h("div", { class: "ep-kernels", role: "tooltip", hidden: true });
 
   constructor(private readonly root: HTMLElement) {}
@@ -175,7 +175,7 @@ class Told {
     const place = row.getBoundingClientRect();
     const scrolled = this.root.scrollTop - box.top;
     const tall = this.element.offsetHeight;
-    // Below the line where there is room in sight, else above it.
+    // Below the line if it fits into view, else above.
     const below = place.bottom + tall <= box.bottom || place.top - tall < box.top;
     this.element.style.top = `${(below ? place.bottom : place.top - tall) + scrolled}px`;
   }

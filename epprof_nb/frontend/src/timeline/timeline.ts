@@ -195,7 +195,7 @@ export class Timeline {
   /** Bring an event into view: animate in time, scroll the lanes. */
   reveal(ref: EventRef): void {
     const { viewport } = this;
-    viewport.glide(bringIntoView(viewport.view, viewport.width, rangeOf(ref)));
+    viewport.animateTo(bringIntoView(viewport.view, viewport.width, rangeOf(ref)));
     const folded = this.#layout.foldOf(ref.lane);
     if (folded) this.laneState.toggleFold(folded);
     this.scroll(scrollIntoView(ref, this.geometry));

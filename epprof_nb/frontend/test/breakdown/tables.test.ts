@@ -1,18 +1,22 @@
 import { describe, expect, test } from "vitest";
-import { fitting, show, telling } from "../../src/breakdown/column_specs.ts";
+import {
+  fittingColumns,
+  formatCell,
+  informativeColumns,
+} from "../../src/breakdown/column_specs.ts";
 import { csv, markdown, python, pythonString } from "../../src/breakdown/export.ts";
-import { arrange } from "../../src/breakdown/filter.ts";
-import { wantedOf } from "../../src/breakdown/row_selection.ts";
-import { order } from "../../src/breakdown/sort.ts";
+import { filterAndSort } from "../../src/breakdown/filter.ts";
+import { queryForRow } from "../../src/breakdown/row_selection.ts";
+import { sortedRows } from "../../src/breakdown/sort.ts";
 
 describe("sorting", () => {
   test("puts the missing last either way", () => {
-    expect(order([3, null, 1, 2], false)).toEqual([2, 3, 0, 1]);
-    expect(order([3, null, 1, 2], true)).toEqual([0, 3, 2, 1]);
+    expect(sortedRows([3, null, 1, 2], false)).toEqual([2, 3, 0, 1]);
+    expect(sortedRows([3, null, 1, 2], true)).toEqual([0, 3, 2, 1]);
   });
   test("keeps ties in order, and counts numbers in names", () => {
-    expect(order([1, 1, 1], true)).toEqual([0, 1, 2]);
-    expect(order(["k10", "k9", "k1"], false)).toEqual([2, 1, 0]);
+    expect(sortedRows([1, 1, 1], true)).toEqual([0, 1, 2]);
+    expect(sortedRows(["k10", "k9", "k1"], false)).toEqual([2, 1, 0]);
   });
 });
 
@@ -28,16 +32,20 @@ describe("columns", () => {
         { name: "name", values: ["a", "b"] },
       ],
     };
-    expect(telling(table).map(({ name }) => name)).toEqual(["name", "device_ns", "kernels"]);
+    expect(informativeColumns(table).map(({ name }) => name)).toEqual([
+      "name",
+      "device_ns",
+      "kernels",
+    ]);
   });
   test("show units by their names", () => {
-    expect(show("device_ns", 1500)).toBe("1.50 µs");
-    expect(show("bytes", 1500)).toBe("1.50 kB");
-    expect(show("share", 0.5)).toBe("50.0 %");
-    expect(show("count", 1500)).toBe("1,500");
-    expect(show("line", 1500)).toBe("1500");
-    expect(show("count", 0)).toBe("");
-    expect(show("name", "<b>")).toBe("<b>");
+    expect(formatCell("device_ns", 1500)).toBe("1.50 µs");
+    expect(formatCell("bytes", 1500)).toBe("1.50 kB");
+    expect(formatCell("share", 0.5)).toBe("50.0 %");
+    expect(formatCell("count", 1500)).toBe("1,500");
+    expect(formatCell("line", 1500)).toBe("1500");
+    expect(formatCell("count", 0)).toBe("");
+    expect(formatCell("name", "<b>")).toBe("<b>");
   });
   test("that fit are the most looked for, in their own order; names stay readable", () => {
     const table = {
@@ -52,7 +60,7 @@ describe("columns", () => {
       ],
     };
     const names = (width: number) => {
-      const { columns, letters } = fitting(telling(table), "kernel", [0], width);
+      const { columns, letters } = fittingColumns(informativeColumns(table), "kernel", [0], width);
       expect(letters).toBeGreaterThanOrEqual(18);
       return columns.map(({ name }) => name);
     };
@@ -73,7 +81,7 @@ describe("filtering", () => {
     ],
   };
   const found = (pattern: string) =>
-    arrange(table, { column: "count", descending: true }, pattern).rows;
+    filterAndSort(table, { column: "count", descending: true }, pattern).rows;
   test("keeps the order, reads text and regular expressions, minds no capitals", () => {
     expect(found("")).toEqual([1, 2, 0]);
     expect(found("o")).toEqual([1, 2, 0]);
@@ -82,15 +90,15 @@ describe("filtering", () => {
     expect(found("nothing")).toEqual([]);
   });
   test("says what is no regular expression, and looks for the text", () => {
-    const { rows, note } = arrange(table, { column: "name", descending: false }, "float>(");
+    const { rows, note } = filterAndSort(table, { column: "name", descending: false }, "float>(");
     expect(rows).toEqual([0]);
     expect(note).toContain("Not a regular expression");
   });
   test("takes as text what a browser might never end to look for", () => {
     const long = { rows: 1, columns: [{ name: "name", values: [`${"a".repeat(200)}!`] }] };
-    const { rows, note } = arrange(long, { column: "name", descending: false }, "(a+)+$");
+    const { rows, note } = filterAndSort(long, { column: "name", descending: false }, "(a+)+$");
     expect(rows).toEqual([]);
-    expect(note).toContain("Looked for as text");
+    expect(note).toContain("Searched as plain text");
   });
 });
 
@@ -113,16 +121,16 @@ describe("copying", () => {
     ]);
   });
   test("as Python selects what a row counts", () => {
-    expect(python(wantedOf("kernel", { name: 'a"b' }))).toBe(
+    expect(python(queryForRow("kernel", { name: 'a"b' }))).toBe(
       'prof.activities[lambda rows: (rows["name"] == "a\\"b") & (rows["kind"] == "kernel")]',
     );
-    expect(python(wantedOf("line", { cell: "In[3]", line: 7 }))).toBe(
+    expect(python(queryForRow("line", { cell: "In[3]", line: 7 }))).toBe(
       'prof.ops[lambda rows: (rows["cell"] == "In[3]") & (rows["line"] == 7)]',
     );
-    expect(python(wantedOf("op", { name: "(no op)", count: 0 }))).toBe(
+    expect(python(queryForRow("op", { name: "(no op)", count: 0 }))).toBe(
       'prof.activities[lambda rows: rows["op_id"].isna() & rows["kind"].isin(["kernel", "memcpy", "memset"])]',
     );
-    expect(python(wantedOf("kernel", { name: "x".repeat(600) }))).toBeNull();
+    expect(python(queryForRow("kernel", { name: "x".repeat(600) }))).toBeNull();
   });
   test("as Python is ASCII and stays inside its quotes", () => {
     expect(pythonString('a"\\\n\u202e😀')).toBe('"a\\"\\\\\\u000a\\u202e\\U0001f600"');

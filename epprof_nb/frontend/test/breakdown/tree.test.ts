@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { wantedOfNode } from "../../src/breakdown/row_selection.ts";
-import { Placed, Tree } from "../../src/breakdown/tree.ts";
+import { queryForNode } from "../../src/breakdown/row_selection.ts";
+import { IcicleLayout, Tree } from "../../src/breakdown/tree.ts";
 import type { TreeData } from "../../src/data/model.ts";
 
 /** session > (a > (gemm, copy), b > gemm), and what stands for three more below b. */
@@ -24,7 +24,7 @@ describe("the tree", () => {
   test("knows depths, names, and what an op mostly launches", () => {
     expect([...tree.depth]).toEqual([0, 1, 1, 2, 2, 2, 2]);
     expect(tree.path(5)).toEqual([0, 2, 5]);
-    expect(tree.name(6)).toBe("(3 smaller ones)");
+    expect(tree.name(6)).toBe("(3 smaller)");
     expect([...tree.kind]).toEqual([1, 2, 1, 1, 2, 1, 0]);
   });
   test("is searched without counting a time twice", () => {
@@ -39,22 +39,22 @@ describe("the tree", () => {
 
 describe("the icicle's boxes", () => {
   test("stand below their parents, the largest first, others last", () => {
-    const { start, values } = new Placed(tree, "device");
+    const { start, values } = new IcicleLayout(tree, "device");
     expect([...start]).toEqual([0, 70, 0, 90, 70, 0, 60]);
     expect([...values]).toEqual(DATA.device_ns);
   });
   test("are found where they are drawn", () => {
-    const placed = new Placed(tree, "device");
-    expect([0, 69, 70, 99].map((at) => placed.at(1, at))).toEqual([2, 2, 1, 1]);
-    expect([0, 65, 70, 95].map((at) => placed.at(2, at))).toEqual([5, 6, 4, 3]);
-    expect(placed.at(2, 100)).toBe(-1);
-    expect(placed.at(7, 0)).toBe(-1);
+    const placed = new IcicleLayout(tree, "device");
+    expect([0, 69, 70, 99].map((at) => placed.nodeAt(1, at))).toEqual([2, 2, 1, 1]);
+    expect([0, 65, 70, 95].map((at) => placed.nodeAt(2, at))).toEqual([5, 6, 4, 3]);
+    expect(placed.nodeAt(2, 100)).toBe(-1);
+    expect(placed.nodeAt(7, 0)).toBe(-1);
   });
   test("of another measure leave out what has none of it", () => {
-    const placed = new Placed(tree, "host");
+    const placed = new IcicleLayout(tree, "host");
     expect(placed.activities.nodes).toEqual([]);
     expect(placed.ops.nodes).toEqual([0, 1, 2]);
-    expect(placed.at(1, 45)).toBe(2);
+    expect(placed.nodeAt(1, 45)).toBe(2);
   });
   test("hold children that took longer on other threads", () => {
     const longer = new Tree({ ...DATA, host_ns: [50, 40, 30, 0, 0, 0, 0] });
@@ -64,16 +64,16 @@ describe("the icicle's boxes", () => {
 
 describe("from a box to the timeline", () => {
   test("an op is wanted by its name, a kernel by its kind too", () => {
-    expect(wantedOfNode("forward", "range")).toEqual({
+    expect(queryForNode("forward", "range")).toEqual({
       what: "where",
       prefix: "op",
       equals: { name: "forward" },
     });
-    expect(wantedOfNode("gemm", "kernel")).toEqual({
+    expect(queryForNode("gemm", "kernel")).toEqual({
       what: "where",
       prefix: "act",
       equals: { name: "gemm", kind: "kernel" },
     });
-    expect(wantedOfNode("(no op)", "none")).toMatchObject({ equals: { op_id: null } });
+    expect(queryForNode("(no op)", "none")).toMatchObject({ equals: { op_id: null } });
   });
 });

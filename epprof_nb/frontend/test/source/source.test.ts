@@ -1,11 +1,11 @@
 // @vitest-environment node
 import { describe, expect, test } from "vitest";
-import { pieces } from "../../src/source/source.ts";
+import { splitLine } from "../../src/source/source.ts";
 
 describe("a line's text", () => {
   test("is cut where the spans say, and nothing of it is lost", () => {
     expect(
-      pieces("for x in y", [
+      splitLine("for x in y", [
         [0, 3, "k"],
         [6, 8, "k"],
       ]),
@@ -15,11 +15,11 @@ describe("a line's text", () => {
       ["in", "k"],
       [" y", ""],
     ]);
-    expect(pieces("", [])).toEqual([]);
+    expect(splitLine("", [])).toEqual([]);
   });
   test("is shown whole where spans make no sense", () => {
     expect(
-      pieces("abc", [
+      splitLine("abc", [
         [2, 9, "s"],
         [0, 1, "k"],
         [0, 1, "s"],

@@ -26,7 +26,7 @@ export class BoxZoom implements Overlay {
       end: (_, moved) => {
         const box = this.#box;
         this.#show(null);
-        if (moved && box && box.end > box.start) this.viewport.glide(box);
+        if (moved && box && box.end > box.start) this.viewport.animateTo(box);
       },
       cancel: () => this.#show(null),
     };

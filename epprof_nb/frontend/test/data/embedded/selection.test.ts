@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { nextGap } from "../../../src/app/summary_links.ts";
 import { position } from "../../../src/base/format.ts";
 import { bringIntoView } from "../../../src/base/time_scale.ts";
-import { wantedOf } from "../../../src/breakdown/row_selection.ts";
+import { queryForRow } from "../../../src/breakdown/row_selection.ts";
 import { EventOrder } from "../../../src/data/embedded/event_order.ts";
 import { compile, matches } from "../../../src/data/embedded/pattern.ts";
 import { rangeBreakdown } from "../../../src/data/embedded/range.ts";
@@ -310,20 +310,20 @@ describe("fields", () => {
 
 describe("a row of a breakdown", () => {
   test("is looked for by what tells it apart", () => {
-    expect(wantedOf("kernel", { name: "gemm", count: 3 })).toEqual({
+    expect(queryForRow("kernel", { name: "gemm", count: 3 })).toEqual({
       what: "where",
       prefix: "act",
       equals: { name: "gemm", kind: "kernel" },
     });
-    expect(wantedOf("line", { cell: "In[1]", line: 2 })).toMatchObject({
+    expect(queryForRow("line", { cell: "In[1]", line: 2 })).toMatchObject({
       prefix: "op",
       equals: { cell: "In[1]", line: 2 },
     });
-    expect(wantedOf("op", { name: "(no op)", count: 0 })).toMatchObject({
+    expect(queryForRow("op", { name: "(no op)", count: 0 })).toMatchObject({
       prefix: "act",
       equals: { op_id: null },
     });
-    expect(wantedOf("op", { name: "(no op)", count: 2 })).toMatchObject({ prefix: "op" });
+    expect(queryForRow("op", { name: "(no op)", count: 2 })).toMatchObject({ prefix: "op" });
   });
 });
 
