@@ -1,6 +1,6 @@
 // Binary search in sorted columns.
 
-/** First position in [low, high) whose value is above `limit`; values must not descend. */
+/** Find the first position in [low, high) whose value is above `limit`; values must not descend. */
 export function firstAbove(values: Float64Array, limit: number, low: number, high: number): number {
   let from = low;
   let to = high;

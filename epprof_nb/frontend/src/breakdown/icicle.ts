@@ -7,7 +7,7 @@ import { toPixel, toTime } from "../base/time_scale.ts";
 import { Tooltip } from "../base/tooltip.ts";
 import { Viewport } from "../base/viewport.ts";
 import type { Highlight } from "../data/model.ts";
-import { Painter } from "../render/canvas_renderer.ts";
+import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Matcher } from "./filter.ts";
 import { nodePanel, nodeTooltip } from "./icicle_details.ts";
@@ -37,7 +37,7 @@ export class Icicle {
   readonly #details = h("div", { class: "ep-panel", "aria-live": "polite" });
   readonly #table = h("details", { class: "ep-tree" }, h("summary", {}, "as a table"));
   readonly #tip = new Tooltip();
-  readonly #renderer = new Painter(this.#canvas, () => this.draw());
+  readonly #renderer = new CanvasRenderer(this.#canvas, () => this.draw());
   #layout: IcicleLayout;
   #viewport!: Viewport;
   #root = 0;
@@ -169,8 +169,8 @@ export class Icicle {
     r.begin({ view, width, height, palette: palette(this.#theme), highlight: this.#highlight() });
     ops.rows.forEach((row, depth) => {
       const band = { y: depth * ROW, height: ROW - GAP };
-      r.slice(row, { ...band, look: "op" });
-      r.slice(activities.rows[depth], { ...band, look: "activity" });
+      r.row(row, { ...band, look: "op" });
+      r.row(activities.rows[depth], { ...band, look: "activity" });
     });
     r.end();
   }

@@ -1,5 +1,5 @@
-// Where the viewer's data comes from: what a static page embeds, or Python behind a live widget.
-// Whatever can be asked for has a method here, a local answer below and a remote one in live.ts.
+// Interface of the viewer's data sources: the payload of a static page (embedded_source.ts), or
+// Python behind a live widget (live_source.ts).
 
 import type { Range } from "../base/time_scale.ts";
 import type {
@@ -15,44 +15,49 @@ import type {
 import type { RangeBreakdown, Related, SeekTarget, SelectionQuery } from "./queries.ts";
 import type { Bundle } from "./wire_format.ts";
 
-/** A window to draw: its time, its width in pixels, and the lanes in view as [first, end). */
+/**
+ * Window to load: time range, width in pixels, and the lanes in view as [first, end); null for all.
+ */
 export interface WindowRequest {
   view: Range;
   width: number;
   lanes: [first: number, end: number] | null;
 }
 
-/** What of a breakdown is wanted: Python sorts and filters all of its rows. */
+/** Sorting and filtering that Python applies to all rows of a breakdown. */
 export interface TableRequest {
   sort: string;
   descending: boolean;
   pattern: string;
 }
 
-/** What of the overview is known only when every event was looked at. */
+/** Parts of the overview that are known only after all events were read. */
 export type Headline = Pick<Overview, "summary" | "findings" | "gaps">;
 
 export interface DataSource {
-  /** Whether Python answers: what was not sent at first can still be had. */
+  /** Whether Python answers, so that anything not sent yet can be requested. */
   readonly live: boolean;
-  /** The events of a window; null where none better than those embedded are to be had. */
+  /** Load the events of a window; null if the embedded ones are the best available. */
   window(ask: WindowRequest): Promise<Events | null>;
-  /** The line of numbers on top, and what it counts. */
+  /** Load the summary line, findings and idle gaps. */
   headline(): Promise<Headline>;
-  /** The columns of the overview's counters; where Python answers, also of a window alone. */
+  /** Load the columns of the overview's counters; a live source also loads those of a window. */
   counters(window?: Range): Promise<Bundle<object>>;
   describe(at: EventRef): Promise<Fields>;
-  /** What an event has to do with others; of very many flows, those in `window`. */
+  /** Load the relations of an event; of very many flows, those in `window`. */
   related(at: EventRef, window: Range): Promise<Related>;
-  /** How many events a selection has, and one of them. */
+  /** Count the events of a query, and find one of them. */
   seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult>;
-  rangeBreakdown(span: Range): Promise<RangeBreakdown>;
-  /** A breakdown; where Python answers and `asked` is given, sorted and filtered by it. */
-  table(by: string, asked?: TableRequest): Promise<TableData>;
+  rangeBreakdown(range: Range): Promise<RangeBreakdown>;
+  /** Load a breakdown; a live source sorts and filters it as requested. */
+  table(by: string, request?: TableRequest): Promise<TableData>;
   tree(): Promise<TreeData>;
   sourceCode(): Promise<SourceCell[]>;
-  /** Tells what is selected, for `widget.selection`; windows asked for from now on light it. */
-  setSelection(query: SelectionQuery | null, span: Range | null): void;
-  /** Calls back when Python selects. */
-  onSelect(onSelection: (query: SelectionQuery | null) => void): void;
+  /**
+   * Report the selection, for `widget.selection`; a live source highlights it in windows requested
+   * later.
+   */
+  setSelection(query: SelectionQuery | null, range: Range | null): void;
+  /** Register the listener for selections made in Python. */
+  onSelect(listener: (query: SelectionQuery | null) => void): void;
 }

@@ -30,7 +30,7 @@ export class EmbeddedSource implements DataSource {
   readonly live = false;
 
   readonly #events: Events;
-  #order: { key: string; walk: EventOrder } | null = null;
+  #order: { key: string; order: EventOrder } | null = null;
 
   constructor(private readonly bundle: Bundle<Overview>) {
     this.#events = new Events(bundle);
@@ -61,12 +61,12 @@ export class EmbeddedSource implements DataSource {
 
   async seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult> {
     const key = JSON.stringify(query);
-    if (this.#order?.key !== key) this.#order = { key, walk: new EventOrder(this.#events, query) };
-    return this.#order.walk.seek(where);
+    if (this.#order?.key !== key) this.#order = { key, order: new EventOrder(this.#events, query) };
+    return this.#order.order.seek(where);
   }
 
-  async rangeBreakdown(span: Range): Promise<RangeBreakdown> {
-    return rangeBreakdown(this.#events, this.bundle, span);
+  async rangeBreakdown(range: Range): Promise<RangeBreakdown> {
+    return rangeBreakdown(this.#events, this.bundle, range);
   }
 
   async table(by: string): Promise<TableData> {

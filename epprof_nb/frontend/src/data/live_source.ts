@@ -1,4 +1,4 @@
-// Answers from Python, for what data_source.ts can be asked.
+// Data source of a live view: it sends requests to Python.
 
 import type { Range } from "../base/time_scale.ts";
 import type { Channel } from "./channel.ts";
@@ -70,7 +70,7 @@ export class LiveSource implements DataSource {
       start: Math.round(start),
       end: Math.round(end),
     });
-    return content.span as RangeBreakdown;
+    return content.range as RangeBreakdown;
   }
 
   async table(by: string, asked?: TableRequest): Promise<TableData> {
@@ -85,16 +85,16 @@ export class LiveSource implements DataSource {
     return (await this.channel.request({ type: "source" })).content.source as SourceCell[];
   }
 
-  setSelection(query: SelectionQuery | null, span: Range | null): void {
+  setSelection(query: SelectionQuery | null, range: Range | null): void {
     this.#query = query;
     this.channel.send({
       type: "selected",
       selection: query,
-      span: span && [Math.round(span.start), Math.round(span.end)],
+      range: range && [Math.round(range.start), Math.round(range.end)],
     });
   }
 
-  onSelect(chosen: (query: SelectionQuery | null) => void): void {
-    this.channel.on("select", (content) => chosen((content.selection as SelectionQuery) ?? null));
+  onSelect(listener: (query: SelectionQuery | null) => void): void {
+    this.channel.on("select", (content) => listener((content.selection as SelectionQuery) ?? null));
   }
 }

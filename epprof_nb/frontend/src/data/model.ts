@@ -1,4 +1,4 @@
-// What the viewer shows, typed: the overview of a profile and the events of a window.
+// Wire types of the viewer: the overview of a profile and the events of a window.
 
 import type { Bundle } from "./wire_format.ts";
 
@@ -17,9 +17,12 @@ export interface Lane {
 export type Cell = string | number | boolean | null;
 export interface TableData {
   columns: { name: string; values: Cell[] }[];
-  /** Rows of the whole table; those sent may be fewer. */
+  /** Number of rows of the whole table; fewer may be sent. */
   rows: number;
-  /** Rows that the asked pattern left, where Python filtered; and why it is read as text only. */
+  /**
+   * Number of rows that match the requested pattern, if Python filtered; and why the pattern is
+   * used as plain text only.
+   */
   found?: number;
   note?: string;
 }
@@ -37,10 +40,10 @@ export interface LineTotals {
   top: [name: string, count: number, ns: number][];
 }
 
-/** A stretch of a line to colour: a keyword, a string or a comment. */
+/** Range of characters to colour: a keyword, a string or a comment. */
 export type SyntaxSpan = [start: number, end: number, kind: "k" | "s" | "c"];
 
-/** A cell, or a function that stands in a file. */
+/** Source of a cell, or of a function in a file. */
 export interface SourceCell {
   cell: string;
   file: boolean;
@@ -62,20 +65,20 @@ export type Prefix = "op" | "api" | "act";
 
 export interface EventsHeader {
   names: string[];
-  /** Columns whose numbers are positions in `names`. */
+  /** Columns whose values are indices into `names`. */
   texts?: string[];
   slices: Record<Prefix, [lane: number, row: number, first: number, end: number][]>;
   shown: Record<string, [sent: number, total: number]>;
 }
 
-/** A counter that the profile has: of which device, and what it counts. */
+/** Counter of a profile: its device and what it counts. */
 export interface Counter {
   what: "busy" | "launches" | "copied";
   device: number;
   name: string;
 }
 
-/** As views/tree.py sends it: one value a node, parents before their children. */
+/** Tree as sent by Python: one value per node, parents before their children. */
 export interface TreeData {
   names: string[];
   parent: number[];
@@ -87,38 +90,38 @@ export interface TreeData {
   host_ns: number[];
   kernels: number[];
   bytes: number[];
-  /** How many paths a node stands for; 0 for a path itself. */
+  /** Number of paths a node stands for; 0 for a single path. */
   others: number[];
   paths: number;
 }
 
-/** A number of the summary that leads to what it counts. */
+/** Number in the summary that links to the events it counts. */
 export interface Count {
   what: "kernel" | "memcpy" | "memset" | "gaps" | "stray";
   text: string;
 }
 
-/** One event, wherever it is: drawn now or not. */
+/** Reference to an event, drawn or not. */
 export interface EventRef {
   prefix: Prefix;
-  /** Row in Python's table; in a static page the position among what it embeds. */
+  /** Row in Python's table; in a static page the index among the embedded events. */
   row: number;
   name: string;
   start: number;
   dur: number;
-  /** Lane and row of the lane it is drawn in; level -1 is the lane's foot, lane -1 nowhere. */
+  /** Lane and row within it; level -1 is the lane's foot, lane -1 means not drawn. */
   lane: number;
   level: number;
 }
 
-/** How many events a selection has, where they lie, and the one that was asked for. */
+/** Number of events of a query, their time range, and the requested event. */
 export interface SeekResult {
   count: number;
   start: number | null;
   end: number | null;
   number: number | null;
   event: EventRef | null;
-  /** Whether some were counted with rectangles that stand for several events. */
+  /** Whether the count includes rectangles that stand for several events. */
   about?: boolean;
 }
 
@@ -137,42 +140,42 @@ export interface Overview extends EventsHeader {
     notes: string[];
   };
   findings: Finding[];
-  /** The idle stretches that the summary counts, the longest where there are very many. */
+  /** Idle gaps counted by the summary; of very many, the longest. */
   gaps: [start: number, end: number][];
-  /** Rows that Python was given to select, and how many of them are embedded. */
+  /** Rows that were passed to Python to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];
   counters: Counter[];
-  /** What the profile can be broken down by. */
+  /** Available breakdowns. */
   breakdowns: string[];
   tables: Record<string, TableData>;
   tree: TreeData;
   source: SourceCell[];
 }
 
-/** Columns of events, as an EventSet has them; whoever has such columns can have them drawn. */
+/** Columns of events that a renderer can draw. */
 export interface EventColumns {
   readonly prefix: Prefix;
   readonly start: Float64Array;
   readonly dur: Float64Array;
-  /** Latest end among the event and those before it in its stretch. */
+  /** Latest end among the event and those before it in its slice. */
   readonly reach: Float64Array;
   readonly kind: Float64Array | undefined;
   readonly members?: Float64Array | undefined;
   readonly cover?: Float64Array | undefined;
   name(column: string, event: number): string;
-  /** The names that events [first, end) have, each once. */
+  /** Distinct names of the events [first, end). */
   names?(first: number, end: number): string[];
 }
 
-/** Events [first, end) of a table, in start order: those of one row. */
+/** Events [first, end) of one row of a table, in start order. */
 export interface RowSlice {
   readonly set: EventColumns;
   readonly first: number;
   readonly end: number;
 }
 
-/** A stretch of events of one lane and row, in start order; row -1 is the lane's foot. */
+/** Events of one row of a lane, in start order; row -1 is the lane's foot. */
 export interface LaneSlice {
   set: EventSet;
   lane: number;
@@ -183,24 +186,24 @@ export interface LaneSlice {
 
 const EMPTY = new Float64Array(0);
 
-/** The events of one table. */
+/** Events of one table. */
 export class EventSet {
   readonly start: Float64Array;
   readonly dur: Float64Array;
-  /** Latest end among this event and those before it in its slice: makes ends searchable. */
+  /** Latest end among this event and those before it in its slice; makes ends searchable. */
   readonly reach: Float64Array;
   readonly kind: Float64Array | undefined;
-  /** Position of the op it belongs to (an op's parent), -1 for none. */
+  /** Index of the op that launched it (of an op: its parent); -1 for none. */
   readonly op: Float64Array;
-  /** How many events each rectangle stands for; undefined where each is one event. */
+  /** Number of events each rectangle stands for; undefined if each is one event. */
   readonly members: Float64Array | undefined;
-  /** Nanoseconds of the rectangle that events cover; undefined where each is one event. */
+  /** Covered time of each rectangle in ns; undefined if each is one event. */
   readonly cover: Float64Array | undefined;
-  /** Row in Python's table, of the event or of the longest it stands for. */
+  /** Row in Python's table of the event, or of the longest merged one. */
   readonly row: Float64Array | undefined;
-  /** 1 where the selection lights the rectangle, in a window asked for with a selection. */
+  /** 1 for each highlighted rectangle, in a window requested with a selection. */
   readonly highlighted: Float64Array | undefined;
-  /** 1 where the event is one of those that Python was given to select. */
+  /** 1 for each event among the rows that were passed to Python to select. */
   readonly pinned: Float64Array | undefined;
   readonly slices: LaneSlice[];
 
@@ -240,7 +243,7 @@ export class EventSet {
 
   #numbers(name: string): Float64Array | undefined {
     const column = this.bundle.column(`${this.prefix}.${name}`);
-    // What a double does not hold exactly is still drawn, to the pixel it falls on.
+    // Values beyond the precision of a double are still drawn to the right pixel.
     return column instanceof BigInt64Array ? Float64Array.from(column, Number) : column;
   }
 
@@ -248,18 +251,18 @@ export class EventSet {
     return this.bundle.column(`${this.prefix}.${name}`)?.[i];
   }
 
-  /** The position of a name in the bundle's names; -1 where missing. */
+  /** Index of a name in the bundle's names; -1 if missing. */
   code(column: string, i: number): number {
     return Number(this.number(column, i) ?? -1);
   }
 
-  /** The name in a column of names; empty where missing. */
+  /** Name in a column of names; empty if missing. */
   name(column: string, i: number): string {
     const code = this.code(column, i);
     return code < 0 ? "" : (this.bundle.header.names[code] ?? "");
   }
 
-  /** The names that events [first, end) have, each once. */
+  /** Distinct names of the events [first, end). */
   names(first: number, end: number): string[] {
     const codes = this.bundle.column(`${this.prefix}.name`) ?? EMPTY;
     const all = this.bundle.header.names;
@@ -268,12 +271,12 @@ export class EventSet {
     return all.filter((_, code) => seen[code]);
   }
 
-  /** Whether a column holds names. */
+  /** Whether a column contains names. */
   named(column: string): boolean {
     return this.bundle.header.texts?.includes(`${this.prefix}.${column}`) ?? false;
   }
 
-  /** The columns that were sent, without the table's prefix. */
+  /** Names of the sent columns, without the table's prefix. */
   columns(): string[] {
     const lead = `${this.prefix}.`;
     return this.bundle
@@ -301,15 +304,17 @@ export interface Highlight extends HighlightMasks {
   outlined: { prefix: Prefix; event: number } | null;
 }
 
-/** An event's fields as the DataFrame has them: column to number or text, missing ones left out. */
+/** Fields of an event as in the DataFrame: column to number or text, without missing ones. */
 export type Fields = Record<string, Cell | bigint>;
 
-/** The three tables of one bundle. */
+/** The three event tables of a bundle. */
 export class Events {
   readonly counts: EventsHeader["shown"];
-  /** All names that its columns refer to. */
+  /** All names its columns refer to. */
   readonly names: string[];
-  /** Which selection the sets' `lit` is of, in a window asked for with one. */
+  /**
+   * Key of the selection that the sets' `highlighted` belongs to, in a window requested with one.
+   */
   highlightKey = "";
   #children: number[][] | undefined;
   readonly #sets = new Map<Prefix, EventSet>();
@@ -331,7 +336,7 @@ export class Events {
     return this.#set("act");
   }
 
-  /** Made when first asked for: what is fetched ahead may never be drawn. */
+  /** Created on first use, because a prefetched window may never be drawn. */
   #set(prefix: Prefix): EventSet {
     let set = this.#sets.get(prefix);
     if (!set) {
@@ -345,7 +350,7 @@ export class Events {
     return [this.op, this.api, this.act];
   }
 
-  /** Whether some events were left out. */
+  /** Whether some rectangles stand for several events. */
   get merged(): boolean {
     return Object.values(this.counts).some(([sent, total]) => sent < total);
   }
@@ -357,7 +362,7 @@ export class Events {
     return chain;
   }
 
-  /** The ops and everything below them. */
+  /** The ops and all their descendants. */
   subtree(ops: Iterable<number>): Set<number> {
     if (!this.#children) {
       this.#children = Array.from({ length: this.op.length }, () => []);

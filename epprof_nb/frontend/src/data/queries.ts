@@ -1,5 +1,4 @@
-// What can be selected, and what is told about it: the same words as in Python's views/select.py
-// and views/related.py.
+// Selection queries and their results, as defined by Python's `views/queries`.
 
 import type { Range } from "../base/time_scale.ts";
 import type { Cell, EventRef, EventSet, Events, Fields, Hit, Prefix } from "./model.ts";
@@ -8,21 +7,21 @@ export type SelectionQuery =
   | { what: "event"; prefix: Prefix; row: number }
   | { what: "where"; prefix: Prefix; equals: Record<string, Cell | Cell[]> }
   | { what: "search"; pattern: string }
-  /** Rows that Python was given as a DataFrame. */
+  /** Rows that were passed to Python as a DataFrame. */
   | { what: "rows"; number?: number };
 
-/** Which event to step to: by number from 0 (it goes round), or the first one from a time on. */
+/** Event to seek to: by number from 0 (wrapping around), or the first one from a time on. */
 export type SeekTarget = { number: number } | { at: number } | Record<string, never>;
 
-/** What one event has to do with others. */
+/** Relations of one event to others. */
 export interface Related {
-  /** The ops around it, outermost first; an op's own chain ends with itself. */
+  /** Enclosing ops, outermost first; the chain of an op ends with itself. */
   chain: EventRef[];
   line: { cell: string; line: number; text: string } | null;
   call: EventRef | null;
-  /** From the start of its API call to its own start, ns. */
+  /** Time from the start of its API call to its own start, ns. */
   delay: number | null;
-  /** From launches to activities, the longest one first; of very many, those in the window. */
+  /** Pairs of launch and activity, longest activity first; of very many, those in the window. */
   flows: [from: EventRef, to: EventRef][];
   launched: number;
   before: EventRef | null;
@@ -30,7 +29,7 @@ export interface Related {
   same: { before: EventRef | null; after: EventRef | null; number: number; count: number };
 }
 
-/** What happened in a span of time; see Python's views/span.py. */
+/** Breakdown of a time range; mirrors the Python result. */
 export interface RangeBreakdown {
   start: number;
   end: number;
@@ -42,7 +41,7 @@ export interface RangeBreakdown {
   bytes: number;
   ops: RankedTotals;
   names: RankedTotals;
-  /** Whether some of it was added up from rectangles that stand for several events. */
+  /** Whether it includes rectangles that stand for several events. */
   approximate?: boolean;
 }
 
@@ -59,7 +58,7 @@ export function sameRef(a: EventRef | null, b: EventRef | null): boolean {
   return a !== null && b !== null && a.prefix === b.prefix && a.row === b.row;
 }
 
-/** The event as something to refer to, after other events are drawn. */
+/** Reference to an event that stays valid when other events are drawn. */
 export function refOf({ set, event }: Hit): EventRef {
   const slice = set.slices.find(({ first, end }) => event >= first && event < end);
   return {
@@ -73,7 +72,7 @@ export function refOf({ set, event }: Hit): EventRef {
   };
 }
 
-/** The event of a row, where it is drawn by itself or as the longest of several. */
+/** Find the event of a row, if it is drawn alone or as the longest of several. */
 export function hitOf(
   events: Events,
   { prefix, row }: { prefix: Prefix; row: number },
@@ -83,12 +82,12 @@ export function hitOf(
   return event >= 0 && event < set.length ? { set, event } : null;
 }
 
-/** How many events a rectangle stands for. */
+/** Number of events a rectangle stands for. */
 export function memberCount(set: EventSet, event: number): number {
   return set.members?.[event] ?? 1;
 }
 
-/** What of an event was sent with it. */
+/** Fields of an event that were sent with it. */
 export function fieldsOf(set: EventSet, event: number): Fields {
   const fields: Fields = {};
   for (const column of set.columns()) {

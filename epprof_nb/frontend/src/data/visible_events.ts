@@ -5,11 +5,15 @@ import type { Range } from "../base/time_scale.ts";
 import type { RowSlice } from "./model.ts";
 
 /**
- * The slice's events that may touch the window, as [first, end).
+ * Find the events of a row slice that may touch the window, as [first, end).
  *
- * `pixel` ns before the window count as well: a thin event is widened up to one.
+ * Events up to `pixel` ns before the window count, because thin events are widened up to a pixel.
  */
-export function visible(slice: RowSlice, view: Range, pixel = 1): [first: number, end: number] {
+export function visibleEvents(
+  slice: RowSlice,
+  view: Range,
+  pixel = 1,
+): [first: number, end: number] {
   const { set } = slice;
   const first = firstAbove(set.reach, view.start - pixel, slice.first, slice.end);
   return [first, firstAbove(set.start, view.end, first, slice.end)];

@@ -1,5 +1,5 @@
-// The payload's layout (views/encode.py): uint32 header length, JSON header, columns plain or in
-// byte planes.
+// Layout of the payload: uint32 header length, JSON header, then the columns, plain or as byte
+// planes. Must match Python's encoder.
 
 type Tag = "u8" | "i8" | "u16" | "i16" | "u32" | "i32" | "f64" | "i64";
 type Entry = [tag: Tag, offset: number, length: number, first: number | null];
@@ -16,7 +16,7 @@ const ARRAYS = {
   i64: BigInt64Array,
 };
 
-/** A decoded buffer: its header, and its columns, each decoded when first asked for. */
+/** Decoded buffer: the header, and columns that are decoded on first use. */
 export class Bundle<Header> {
   readonly header: Header;
   readonly #index: Record<string, Entry>;
@@ -38,7 +38,7 @@ export class Bundle<Header> {
     return Object.keys(this.#index);
   }
 
-  /** The column's numbers; BigInt only where a double would not hold them. */
+  /** Values of a column; BigInt only if a double cannot hold them. */
   column(name: string): Float64Array | BigInt64Array | undefined {
     const known = this.#ready.get(name);
     if (known) return known;
@@ -50,10 +50,10 @@ export class Bundle<Header> {
   }
 }
 
-/** Values as they are, counted from the entry's last number where it has one. */
+/** Decode plain values, offset by the entry's last number if there is one. */
 function plainColumn(body: Uint8Array, entry: Entry): Float64Array | BigInt64Array {
   const [tag, offset, length, base] = entry;
-  // A copy: a view would have to begin at a multiple of the values' width.
+  // Copy, because a view must be aligned to the values' width.
   const raw = body.slice(offset, offset + length * BYTES[tag]);
   const stored = new ARRAYS[tag](raw.buffer);
   if (stored instanceof BigInt64Array || stored instanceof Float64Array) return stored;
@@ -87,7 +87,7 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Undoes zlib with what the browser has built in. */
+/** Decompress zlib data with the browser's built-in decoder. */
 export async function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());

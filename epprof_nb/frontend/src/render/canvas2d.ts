@@ -2,26 +2,26 @@
 
 import type { Kind, RowSlice } from "../data/model.ts";
 import {
-  COPY,
   DIMMED,
   EDGE,
-  edged,
+  edgeShare,
   fill,
   GAP,
   HATCH,
   HATCHED_FROM,
   KINDS,
+  MEMCPY,
   shape,
   TONES,
   tones,
 } from "./event_style.ts";
-import { level } from "./mipmap.ts";
+import { mipLevel } from "./mipmap.ts";
 import type { Band, Frame } from "./renderer.ts";
 import type { Palette } from "./theme.ts";
-import { Rects, rects } from "./visible_rects.ts";
+import { buildVisibleRects, VisibleRects } from "./visible_rects.ts";
 
-export class Bars {
-  readonly #rects = new Rects();
+export class EventBars {
+  readonly #rects = new VisibleRects();
   readonly #hatch = new Map<string, CanvasPattern | null>();
 
   draw(
@@ -35,12 +35,12 @@ export class Bars {
     const pixel = (view.end - view.start) / width;
     const pixels = Math.round(width * ratio);
     const toned = band.look === "op";
-    rects(level(slice, pixel), view, pixels, ratio, this.#rects, toned);
+    buildVisibleRects(mipLevel(slice, pixel), view, pixels, ratio, this.#rects, toned);
     this.#paint(context, frame, ratio, band, highlight ? DIMMED : 1);
     if (highlight) {
       // Highlighted events are combined apart, so that a dimmed neighbour never swallows them.
-      const bright = level(slice, pixel, highlight[slice.set.prefix]);
-      rects(bright, view, pixels, ratio, this.#rects, toned);
+      const bright = mipLevel(slice, pixel, highlight[slice.set.prefix]);
+      buildVisibleRects(bright, view, pixels, ratio, this.#rects, toned);
       this.#paint(context, frame, ratio, band, 1);
     }
     context.globalAlpha = 1;
@@ -53,7 +53,7 @@ export class Bars {
     band: Band,
     dim: number,
   ): void {
-    const { length, shared, kinds, x, width, alpha, tone, kind } = this.#rects;
+    const { length, firstShared: shared, kinds, x, width, alpha, tone, kind } = this.#rects;
     // One colour after the other: setting it anew for each rectangle costs more than drawing it.
     for (const now of KINDS) {
       if (!(kinds & (1 << now))) continue;
@@ -74,7 +74,7 @@ export class Bars {
         c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
       }
       if (band.look === "op") this.#edges(c, palette, ratio, y, height, now, dim);
-      else if (band.look === "activity" && now === COPY)
+      else if (band.look === "activity" && now === MEMCPY)
         this.#hatches(c, palette, ratio, y, height, dim);
     }
   }
@@ -88,10 +88,10 @@ export class Bars {
     now: Kind,
     dim: number,
   ): void {
-    const { shared, x, width, alpha, kind } = this.#rects;
+    const { firstShared: shared, x, width, alpha, kind } = this.#rects;
     c.fillStyle = palette.edges[now];
     for (let i = 0; i < shared; i++) {
-      const edge = EDGE.width * edged(width[i] / ratio);
+      const edge = EDGE.width * edgeShare(width[i] / ratio);
       if (kind[i] !== now || edge === 0) continue;
       c.globalAlpha = dim * alpha[i];
       c.fillRect(x[i] / ratio, y, edge, height);
@@ -108,11 +108,11 @@ export class Bars {
   ): void {
     const pattern = this.#hatched(c, palette);
     if (!pattern) return;
-    const { shared, x, width, alpha, kind } = this.#rects;
+    const { firstShared: shared, x, width, alpha, kind } = this.#rects;
     c.fillStyle = pattern;
     for (let i = 0; i < shared; i++) {
       const wide = width[i] / ratio - GAP.gap;
-      if (kind[i] !== COPY || wide < HATCHED_FROM) continue;
+      if (kind[i] !== MEMCPY || wide < HATCHED_FROM) continue;
       c.globalAlpha = dim * alpha[i];
       c.fillRect(x[i] / ratio, y, wide, height);
     }

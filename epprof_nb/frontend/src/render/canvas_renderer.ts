@@ -1,16 +1,16 @@
 // The renderer: draws on one 2D canvas.
 
 import type { RowSlice } from "../data/model.ts";
-import { Bars } from "./canvas2d.ts";
+import { EventBars } from "./canvas2d.ts";
 import * as marks from "./decorations.ts";
-import { FONT, Names } from "./event_labels.ts";
+import { EventLabels, FONT } from "./event_labels.ts";
 import type { Band, Frame, Place, RangeStyle, Renderer } from "./renderer.ts";
 import { moreContrast } from "./theme.ts";
 
-export class Painter implements Renderer {
+export class CanvasRenderer implements Renderer {
   readonly #context: CanvasRenderingContext2D;
-  readonly #bars = new Bars();
-  readonly #names: Names;
+  readonly #bars = new EventBars();
+  readonly #names: EventLabels;
   #frame!: Frame;
   #ratio = 1;
 
@@ -26,7 +26,7 @@ export class Painter implements Renderer {
           "other pages, then open this one again.",
       );
     this.#context = context;
-    this.#names = new Names(context);
+    this.#names = new EventLabels(context);
     moreContrast().addEventListener("change", redraw);
   }
 
@@ -75,16 +75,23 @@ export class Painter implements Renderer {
     this.#context.fillRect(0, Math.round(y), this.#frame.width, 1);
   }
 
-  slice(slice: RowSlice, band: Band): void {
+  row(slice: RowSlice, band: Band): void {
     this.#bars.draw(this.#context, this.#frame, this.#ratio, slice, band);
     this.#names.draw(slice, band, this.#frame);
   }
 
-  lines(flows: [from: Place, to: Place][]): void {
+  flows(flows: [from: Place, to: Place][]): void {
     marks.flows(this.#context, this.#frame, flows);
   }
 
-  band(t0: number, t1: number, y0: number, y1: number, style: RangeStyle, text?: string): void {
+  timeRange(
+    t0: number,
+    t1: number,
+    y0: number,
+    y1: number,
+    style: RangeStyle,
+    text?: string,
+  ): void {
     marks.range(this.#context, this.#frame, t0, t1, y0, y1, style, text);
   }
 

@@ -1,8 +1,8 @@
-// What is drawn besides events: ruler, strips, flow lines, marked stretches.
+// Everything drawn besides events: ruler, counters, flow lines, marked time ranges.
 
 import { toPixel } from "../base/time_scale.ts";
 import type { Frame, Place, RangeStyle } from "./renderer.ts";
-import { bundled } from "./ribbons.ts";
+import { bundle } from "./ribbons.ts";
 
 type Context = CanvasRenderingContext2D;
 
@@ -20,12 +20,12 @@ export function ruler(
     c.fillStyle = palette.line;
     c.fillRect(x, height - 5, 1, bottom);
     c.fillStyle = palette.faint;
-    const room = c.measureText(labels[i]).width;
-    if (x + room + 4 < width) c.fillText(labels[i], x + 4.5, height / 2);
+    const textWidth = c.measureText(labels[i]).width;
+    if (x + textWidth + 4 < width) c.fillText(labels[i], x + 4.5, height / 2);
   });
 }
 
-/** A strip of one value a pixel, drawn over `max`. */
+/** Draw a strip with one value per pixel, scaled to `max`. */
 export function counter(
   c: Context,
   { palette, width }: Frame,
@@ -57,25 +57,26 @@ export function counter(
   c.globalAlpha = 1;
 }
 
-/** How far a flow line leaves level, pixels, at least and at most. */
+/** Horizontal reach of a flow line's control points, pixels. */
 const LEVEL = { least: 12, most: 90 };
-/** Pixels below a row's upper edge at which lines arrive: above its names. */
+/** Distance below a row's upper edge at which lines arrive, above its labels. */
 const INTO = 3;
-/** From this many on, lines step back behind what they lead to, and ribbons lose their edges. */
+/** From this number on, lines are fainter than what they lead to, and ribbons have no edges. */
 const MANY = 24;
 const FEW_OPACITY = { line: 0.9, ribbon: 0.16, edge: 0.5 };
 const MANY_OPACITY = { line: 0.5, ribbon: 0.1, edge: 0 };
 
-/** Flow lines: from the foot of a row to the upper edge of another. */
+/** Draw flow lines from the lower edge of a row to the upper edge of another. */
 export function flows(
   c: Context,
   { palette, view, width }: Frame,
   pairs: readonly [from: Place, to: Place][],
 ): void {
-  // Far outside, a curve's shape no longer matters, but coordinates of millions would.
+  // Limit positions far outside: the curve's shape does not matter there, but huge coordinates
+  // would.
   const x = (time: number): number =>
     Math.min(Math.max(toPixel(time, view, width), -width), 2 * width);
-  const { lines, ribbons } = bundled(
+  const { lines, ribbons } = bundle(
     pairs.map(([[t0, y0], [t1, y1]]) => ({ x0: x(t0), y0, x1: x(t1), y1 })),
   );
   const few = lines.length + ribbons.length < MANY;
@@ -95,7 +96,7 @@ export function flows(
     c.globalAlpha = opacity.edge;
     c.stroke(area);
   }
-  // A halo in the background's colour keeps the lines apart from what they cross.
+  // A halo in the background colour separates the lines from what they cross.
   const path = new Path2D();
   const ends = new Path2D();
   for (const { x0, y0, x1, y1: edge } of lines) {
@@ -120,7 +121,7 @@ export function flows(
   c.globalAlpha = 1;
 }
 
-/** Leaves and arrives level, to the right; drawn backwards to the left. */
+/** Append a curve that leaves and arrives horizontally; `way` -1 draws it backwards. */
 function curve(
   path: Path2D,
   x0: number,
@@ -169,14 +170,14 @@ export function range(
     c.fillRect(Math.round(left + wide) - 1, top, 1, height);
   }
   if (!text) return;
-  const room = c.measureText(text).width;
-  if (room + 12 > width) return;
-  // Between the edges where there is room, else beside them, always inside the window.
+  const textWidth = c.measureText(text).width;
+  if (textWidth + 12 > width) return;
+  // Between the edges if it fits, else beside them, always inside the window.
   const middle = (Math.max(left, 0) + Math.min(left + wide, width)) / 2;
-  const from = Math.min(Math.max(middle - room / 2, 6), width - room - 6);
+  const from = Math.min(Math.max(middle - textWidth / 2, 6), width - textWidth - 6);
   c.fillStyle = palette.accent;
   c.beginPath();
-  c.roundRect(from - 5, top + 3, room + 10, 17, 3);
+  c.roundRect(from - 5, top + 3, textWidth + 10, 17, 3);
   c.fill();
   c.fillStyle = palette.onAccent;
   c.fillText(text, from, top + 12);

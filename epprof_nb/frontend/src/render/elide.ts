@@ -1,12 +1,14 @@
-// How a name is cut to the room there is, so that it can still be told from others.
+// Elision of names to the available width, keeping them distinguishable.
 
-/** Fewer letters or figures would be crumbs: of one end, of both, of a cut that others share. */
+/**
+ * Minimum number of letters and digits left: of one end, of both, and of a text that others share.
+ */
 const LEAST = 3;
 const LEAST_BOTH = 6;
 const LEAST_SHARED = 12;
-/** With less room than for so many letters, both ends of a statement would be crumbs. */
+/** With room for fewer letters than this, both ends of a statement would be too short. */
 const SHORT = 16;
-/** Shares of the letters that the beginning keeps: both ends, its beginning, its end alone. */
+/** Share of the letters kept at the beginning: both ends, beginning only, end only. */
 const BOTH = [0.6, 0.3];
 const BEGINNING = 1;
 const END = 0;
@@ -18,14 +20,14 @@ interface Part {
 }
 
 /**
- * As much of a text as fits; nothing where it would say nothing.
+ * Elide a text to fit; empty if nothing meaningful remains.
  *
- * Names of kernels often differ at their ends only, so they keep both. A statement says at its
- * beginning what it does: with little room it keeps that. Where one of `others` could be cut to the
- * same, another part is kept that tells it apart; where no part does, only what says much by
- * itself is left.
+ * Names of kernels often differ only at their ends, so they keep both. A statement says at its
+ * beginning what it does, so with little room it keeps that. If one of `others` could be elided to
+ * the same text, another part is kept that distinguishes it; if there is none, only a long
+ * remainder is shown.
  */
-export function cut(
+export function elide(
   text: string,
   room: number,
   statement: boolean,
@@ -34,20 +36,20 @@ export function cut(
 ): string {
   const whole = measure(text);
   if (whole <= room) return text;
-  // Letters differ in width: start from the average and give up letters until it fits.
+  // Letters differ in width: start from the average and drop letters until it fits.
   const most = Math.floor((room / whole) * text.length);
   const begins = statement && most < SHORT;
   let usual: Part | null = null;
   for (const share of begins ? [BEGINNING, ...BOTH, END] : [...BOTH, END, BEGINNING]) {
-    const part = fitting(text, share, most, room, measure);
+    const part = longestFit(text, share, most, room, measure);
     if (!part) continue;
     usual ??= part;
-    if (!others.some((other) => other !== text && matches(other, part))) return part.text;
+    if (!others.some((other) => other !== text && isAmbiguous(other, part))) return part.text;
   }
   return usual && letters(usual.text) >= LEAST_SHARED ? usual.text : "";
 }
 
-function fitting(
+function longestFit(
   text: string,
   share: number,
   most: number,
@@ -66,7 +68,7 @@ function fitting(
   return null;
 }
 
-function matches(other: string, { head, tail }: Part): boolean {
+function isAmbiguous(other: string, { head, tail }: Part): boolean {
   return other.length > head.length + tail.length && other.startsWith(head) && other.endsWith(tail);
 }
 

@@ -1,32 +1,32 @@
-// Text on events, and the outline of the chosen one.
+// Labels on events, and the outline of the selected one.
 
 import { toPixel } from "../base/time_scale.ts";
 import type { Kind, RowSlice } from "../data/model.ts";
-import { visible } from "../data/visible_events.ts";
-import { cut } from "./elide.ts";
-import { COPY, GAP, shape } from "./event_style.ts";
+import { visibleEvents } from "../data/visible_events.ts";
+import { elide } from "./elide.ts";
+import { GAP, MEMCPY, shape } from "./event_style.ts";
 import type { Band, Frame } from "./renderer.ts";
 import type { Palette } from "./theme.ts";
-import { wide } from "./wide_events.ts";
+import { wideEvents } from "./wide_events.ts";
 
 export const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-/** Narrower rectangles and lower rows carry no text. */
+/** Minimum size of a rectangle with a label. */
 const TEXT_WIDTH = 34;
 const TEXT_HEIGHT = 12;
 const LONGEST = 300;
-/** Texts are cut to multiples of this, so that a cut text serves many frames of a zoom. */
+/** Step of the label width, so that an elided text serves many frames of a zoom. */
 const ROOM_STEP = 4;
 const KEPT = 4000;
-/** Among more names than this, no cut is told from all of them. */
-const MOST_NAMES = 500;
+/** Maximum number of names that an elided one is compared with. */
+const MAX_NAMES = 500;
 
-/** The names of a row's events as they are shown, and how each was cut to the room it had. */
+/** Displayed names of a row's events, and their elided forms by width. */
 interface Row {
   names: string[];
-  cuts: Map<string, string>;
+  elided: Map<string, string>;
 }
 
-export class Names {
+export class EventLabels {
   readonly #widths = new Map<string, number>();
   readonly #rows = new WeakMap<RowSlice, Row>();
 
@@ -36,11 +36,11 @@ export class Names {
     const { set } = slice;
     const { view, width, highlight } = frame;
     if (band.height >= TEXT_HEIGHT) {
-      const [first, end] = visible(slice, view);
+      const [first, end] = visibleEvents(slice, view);
       const least = (TEXT_WIDTH * (view.end - view.start)) / width;
       const bright = highlight?.[set.prefix];
-      wide(set.dur).each(first, end, least, (event) => {
-        // The name of a rectangle that stands for several events is that of one of them.
+      wideEvents(set.dur).each(first, end, least, (event) => {
+        // A merged rectangle has no label: its name is that of one event only.
         if ((bright && !bright[event]) || (set.members && set.members[event] > 1)) return;
         const { left, right } = extent(slice, event, frame);
         if (right - left > TEXT_WIDTH) this.#label(slice, event, band, frame, left, right);
@@ -73,9 +73,9 @@ export class Names {
     if (!shown) return;
     const colour = textColour(band, kind, palette);
     if (!colour) return;
-    if (activity && kind === COPY) {
-      // On hatching, text needs ground of its own.
-      c.fillStyle = palette.kinds[COPY];
+    if (activity && kind === MEMCPY) {
+      // On hatching, text needs a background of its own.
+      c.fillStyle = palette.kinds[MEMCPY];
       c.fillRect(from - 2, band.y + 3, this.#measure(shown) + 4, band.height - 6);
     }
     c.fillStyle = colour;
@@ -92,16 +92,16 @@ export class Names {
   }
 
   #measure(text: string): number {
-    return remember(this.#widths, text, () => this.context.measureText(text).width);
+    return memoize(this.#widths, text, () => this.context.measureText(text).width);
   }
 
   #fit(slice: RowSlice, text: string, room: number, statement: boolean): string {
-    const line = short(text);
+    const line = firstCharacters(text);
     if (this.#measure(line) <= room) return line;
     const steps = Math.floor(room / ROOM_STEP);
-    const { names, cuts } = this.#row(slice, statement);
-    return remember(cuts, `${steps} ${line}`, () =>
-      cut(line, steps * ROOM_STEP, statement, (part) => this.#measure(part), names),
+    const { names, elided: cuts } = this.#row(slice, statement);
+    return memoize(cuts, `${steps} ${line}`, () =>
+      elide(line, steps * ROOM_STEP, statement, (part) => this.#measure(part), names),
     );
   }
 
@@ -109,20 +109,22 @@ export class Names {
     let row = this.#rows.get(slice);
     if (!row) {
       const all = slice.set.names?.(slice.first, slice.end) ?? [];
-      const some = all.slice(0, MOST_NAMES);
-      const names = new Set(some.map((name) => short(statement ? name : shortKernel(name))));
-      row = { names: [...names], cuts: new Map() };
+      const some = all.slice(0, MAX_NAMES);
+      const names = new Set(
+        some.map((name) => firstCharacters(statement ? name : shortKernel(name))),
+      );
+      row = { names: [...names], elided: new Map() };
       this.#rows.set(slice, row);
     }
     return row;
   }
 }
 
-function short(text: string): string {
+function firstCharacters(text: string): string {
   return text.length > LONGEST ? text.slice(0, LONGEST) : text;
 }
 
-/** Left and right of an event in pixels, cut a little outside of the window. */
+/** Left and right edge of an event in pixels, clipped a little outside the window. */
 function extent(
   { set }: RowSlice,
   event: number,
@@ -133,13 +135,13 @@ function extent(
   return { left, right: right - left > GAP.from ? right - GAP.gap : right };
 }
 
-/** Colour of the text on an event; none where its shape has no room for text. */
+/** Text colour on an event; null if its shape has no room for text. */
 function textColour(band: Band, kind: Kind, palette: Palette): string | null {
   if (band.look !== "activity") return palette.text;
-  return kind === 1 ? palette.onKind : kind === COPY ? palette.onCopy : null;
+  return kind === 1 ? palette.onKernel : kind === MEMCPY ? palette.onMemcpy : null;
 }
 
-function remember<Value>(known: Map<string, Value>, key: string, make: () => Value): Value {
+function memoize<Value>(known: Map<string, Value>, key: string, make: () => Value): Value {
   let value = known.get(key);
   if (value === undefined) {
     if (known.size >= KEPT) known.clear();
@@ -149,7 +151,7 @@ function remember<Value>(known: Map<string, Value>, key: string, make: () => Val
   return value;
 }
 
-/** A C++ kernel's own name, without namespaces, templates and arguments. */
+/** Name of a C++ kernel without namespaces, templates and arguments. */
 export function shortKernel(name: string): string {
   const plain = name
     .replace(/^(void|static)\s+/, "")

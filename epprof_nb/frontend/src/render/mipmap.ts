@@ -1,14 +1,14 @@
-// Events put together for a zoom: where many share a pixel, one rectangle stands for them.
+// Mip levels of a row: where many events share a pixel, one rectangle stands for them.
 //
-// A level serves an octave of zooms and all windows, so most frames find theirs made, hold still
-// while they move, and draw a few rectangles a pixel however many events there are.
+// A level serves an octave of zooms and all windows, so most frames find theirs cached, stay stable
+// during a pan, and draw a few rectangles per pixel however many events there are.
 
 import type { EventColumns, RowSlice } from "../data/model.ts";
-import { covered } from "./event_style.ts";
+import { coverage } from "./event_style.ts";
 
-/** Levels kept of a row: the one shown, and its neighbours in a zoom that goes to and fro. */
+/** Cached levels per row: the one shown, and its neighbours while zooming back and forth. */
 const KEPT = 3;
-/** So many events a pixel are drawn as they are: there is not much to put together. */
+/** Up to this number of events per pixel, they are drawn unmerged. */
 const FEW = 2;
 
 type Levels = Map<number, RowSlice>;
@@ -16,23 +16,24 @@ const whole = new WeakMap<RowSlice, Levels>();
 const parts = new WeakMap<Uint8Array, WeakMap<RowSlice, Levels>>();
 
 /**
- * The stretch as rectangles for a zoom of `pixel` ns a pixel; itself where few share a pixel.
+ * Row slice as rectangles for a zoom of `pixel` ns per pixel; the slice itself if few events share
+ * a pixel.
  *
- * `only` leaves out events whose value is 0.
+ * `only` omits events whose value is 0.
  */
-export function level(slice: RowSlice, pixel: number, only?: Uint8Array): RowSlice {
-  if (!only && sparse(slice, pixel)) return slice;
+export function mipLevel(row: RowSlice, pixel: number, only?: Uint8Array): RowSlice {
+  if (!only && sparse(row, pixel)) return row;
   let owner = whole;
   if (only) {
     owner = parts.get(only) ?? new WeakMap();
     parts.set(only, owner);
   }
-  const known = owner.get(slice) ?? new Map();
-  owner.set(slice, known);
+  const known = owner.get(row) ?? new Map();
+  owner.set(row, known);
   const octave = Math.floor(Math.log2(pixel));
   let made = known.get(octave);
   if (!made) {
-    made = merge(slice, 2 ** octave, only);
+    made = mergeNarrow(row, 2 ** octave, only);
     if (known.size >= KEPT) known.delete(known.keys().next().value ?? octave);
     known.set(octave, made);
   }
@@ -44,11 +45,11 @@ function sparse({ set, first, end }: RowSlice, pixel: number): boolean {
   return end - first <= (FEW * (set.reach[end - 1] - set.start[first])) / pixel;
 }
 
-/** Puts together what is thinner than `pixel` ns with the neighbours that start within as much. */
-export function merge(slice: RowSlice, pixel: number, only?: Uint8Array): RowSlice {
-  const { set, first, end } = slice;
+/** Merge events shorter than `pixel` ns with the neighbours that start within as much. */
+export function mergeNarrow(row: RowSlice, pixel: number, only?: Uint8Array): RowSlice {
+  const { set, first, end } = row;
   const { start, dur } = set;
-  // The longest event of each rectangle, and where its members lie and how long they cover it.
+  // Longest event of each rectangle, and the extent, coverage and number of its members.
   const longest: number[] = [];
   const from: number[] = [];
   const until: number[] = [];
@@ -61,7 +62,7 @@ export function merge(slice: RowSlice, pixel: number, only?: Uint8Array): RowSli
     taken++;
     const left = start[i];
     const right = left + Math.max(dur[i], 0);
-    const cover = (right - left) * covered(set, i);
+    const cover = (right - left) * coverage(set, i);
     if (
       last >= 0 &&
       right - left < pixel &&
@@ -81,7 +82,7 @@ export function merge(slice: RowSlice, pixel: number, only?: Uint8Array): RowSli
       members.push(1);
     }
   }
-  if (taken === longest.length && taken === end - first) return slice;
+  if (taken === longest.length && taken === end - first) return row;
   const starts = Float64Array.from(from);
   const lengths = Float64Array.from(from, (left, i) => until[i] - left);
   const reach = new Float64Array(starts.length);

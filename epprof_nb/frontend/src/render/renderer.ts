@@ -5,7 +5,7 @@ import type { Range } from "../base/time_scale.ts";
 import type { Highlight, RowSlice } from "../data/model.ts";
 import type { Palette } from "./theme.ts";
 
-/** Where a row lies and how its events look. */
+/** Position of a row and look of its events. */
 export interface Band {
   y: number;
   height: number;
@@ -20,27 +20,27 @@ export interface Frame {
   highlight: Highlight | null;
 }
 
-/** A place in a frame: a time, and a height in pixels. */
+/** Point in a frame: a time, and a height in pixels. */
 export type Place = [time: number, y: number];
 
-/** What a stretch of time is marked for. */
+/** Purpose of a marked time range. */
 export type RangeStyle = "selected" | "measure" | "zoom" | "missing";
 
 export interface Renderer {
   resize(width: number, height: number, ratio: number): void;
   begin(frame: Frame): void;
   ruler(times: number[], labels: string[], height: number): void;
-  /** A filled strip of one value a pixel; `max` is at full height. */
+  /** Draw a filled strip with one value per pixel; `max` is at full height. */
   counter(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void;
-  /** Draws only between `top` and `bottom`, until told otherwise. */
+  /** Clip to the area between `top` and `bottom`, until the next call. */
   clip(top: number, bottom: number): void;
   separator(y: number): void;
-  slice(slice: RowSlice, band: Band): void;
-  /** Flow lines from place to place, as curves; those side by side as one ribbon. */
-  lines(flows: [from: Place, to: Place][]): void;
-  /** A stretch of time between two heights, with a text on it where there is room. */
-  band(t0: number, t1: number, y0: number, y1: number, style: RangeStyle, text?: string): void;
+  row(slice: RowSlice, band: Band): void;
+  /** Draw flow lines as curves; those side by side as one ribbon. */
+  flows(flows: [from: Place, to: Place][]): void;
+  /** Draw a time range between two heights, with a text if it fits. */
+  timeRange(t0: number, t1: number, y0: number, y1: number, style: RangeStyle, text?: string): void;
   end(): void;
-  /** Frees what is held; nothing can be drawn afterwards. */
+  /** Release all resources; the renderer cannot be used afterwards. */
   destroy(): void;
 }

@@ -1,6 +1,6 @@
-// Flow lines that run side by side, put together: many lines hide what they lead to.
+// Bundling of parallel flow lines into ribbons, because many lines hide what they lead to.
 
-/** Where a line begins and ends, pixels. */
+/** End points of a line in pixels. */
 export interface Line {
   x0: number;
   y0: number;
@@ -8,7 +8,7 @@ export interface Line {
   y1: number;
 }
 
-/** Lines side by side: from [left0, right0] at y0 to [left1, right1] at y1. */
+/** Parallel lines, from [left0, right0] at y0 to [left1, right1] at y1. */
 export interface Ribbon {
   left0: number;
   right0: number;
@@ -18,13 +18,16 @@ export interface Ribbon {
   y1: number;
 }
 
-/** Lines at most so far apart at both their ends run side by side, pixels. */
+/** Maximum distance in pixels between parallel lines at both ends. */
 const APART = 12;
-/** Narrower at both ends, a ribbon is drawn as a line. */
+/** Ribbons narrower than this at both ends are drawn as a line. */
 const NARROW = 3;
 
-/** Lines that stay alone, and ribbons of the others; each leads from one row to one row. */
-export function bundled(lines: readonly Line[]): { lines: Line[]; ribbons: Ribbon[] } {
+/**
+ * Bundle lines. Returns the lines that stay alone and the ribbons of the others; each leads from
+ * one row to one row.
+ */
+export function bundle(lines: readonly Line[]): { lines: Line[]; ribbons: Ribbon[] } {
   const sorted = [...lines].sort((a, b) => a.y0 - b.y0 || a.y1 - b.y1 || a.x0 - b.x0);
   const all: Ribbon[] = [];
   let last: Line | null = null;

@@ -18,9 +18,9 @@ export interface Palette {
   ops: Record<Kind, string>;
   edges: Record<Kind, string>;
   /** Text on a kernel. */
-  onKind: string;
+  onKernel: string;
   /** Text on a copy. */
-  onCopy: string;
+  onMemcpy: string;
   api: string;
   busy: string;
   select: string;
@@ -37,8 +37,8 @@ const LIGHT: Palette = {
   kinds: { 0: "#8b95a3", 1: "#0072b2", 2: "#e69f00", 3: "#009e73", 4: "#9aa3af", 5: "#cc79a7" },
   ops: { 0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc", 4: "#e9ecf0", 5: "#f2dbe7" },
   edges: { 0: "#a7b0bc", 1: "#3e93c4", 2: "#c98b00", 3: "#2fa583", 4: "#a7b0bc", 5: "#cc79a7" },
-  onKind: "#ffffff",
-  onCopy: "#16120a",
+  onKernel: "#ffffff",
+  onMemcpy: "#16120a",
   api: "#a7b0bc",
   busy: "#0072b2",
   select: "#1b2430",
@@ -54,8 +54,8 @@ const DARK: Palette = {
   kinds: { 0: "#7c8796", 1: "#56b4e9", 2: "#e69f00", 3: "#009e73", 4: "#7c8796", 5: "#cc79a7" },
   ops: { 0: "#2b323b", 1: "#1d3d54", 2: "#4c3a10", 3: "#15443a", 4: "#2b323b", 5: "#4a2f3f" },
   edges: { 0: "#5f6b7a", 1: "#4a9fd0", 2: "#b98516", 3: "#2ba583", 4: "#5f6b7a", 5: "#cc79a7" },
-  onKind: "#0b1016",
-  onCopy: "#16120a",
+  onKernel: "#0b1016",
+  onMemcpy: "#16120a",
   api: "#5d6978",
   busy: "#56b4e9",
   select: "#ffffff",
@@ -71,8 +71,8 @@ const LIGHT_CONTRAST: Palette = {
   kinds: { 0: "#4d4d4d", 1: "#00457c", 2: "#c97a00", 3: "#007250", 4: "#8a8a8a", 5: "#9b3f75" },
   ops: { 0: "#d9d9d9", 1: "#a9d3f5", 2: "#ffd37a", 3: "#93e0c4", 4: "#d9d9d9", 5: "#f3bfdb" },
   edges: { 0: "#4d4d4d", 1: "#00457c", 2: "#8a5300", 3: "#00573e", 4: "#4d4d4d", 5: "#9b3f75" },
-  onKind: "#ffffff",
-  onCopy: "#000000",
+  onKernel: "#ffffff",
+  onMemcpy: "#000000",
   api: "#949494",
   busy: "#00457c",
   select: "#000000",
@@ -88,8 +88,8 @@ const DARK_CONTRAST: Palette = {
   kinds: { 0: "#b3b3b3", 1: "#7fd0ff", 2: "#ffb000", 3: "#00b07a", 4: "#c4c4c4", 5: "#ff9fd0" },
   ops: { 0: "#3a3a3a", 1: "#004a75", 2: "#5c4200", 3: "#00523b", 4: "#3a3a3a", 5: "#66284a" },
   edges: { 0: "#b3b3b3", 1: "#7fd0ff", 2: "#ffb000", 3: "#00c98d", 4: "#b3b3b3", 5: "#ff9fd0" },
-  onKind: "#000000",
-  onCopy: "#000000",
+  onKernel: "#000000",
+  onMemcpy: "#000000",
   api: "#4d4d4d",
   busy: "#7fd0ff",
   select: "#ffffff",

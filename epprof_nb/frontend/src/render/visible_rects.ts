@@ -1,32 +1,34 @@
-// From events to the rectangles worth drawing: only the window's, and of what is narrow one a pixel.
+// Rectangles to draw for the events of a window; narrow events are combined into one per pixel.
 
 import { type Range, toPixel } from "../base/time_scale.ts";
 import type { RowSlice } from "../data/model.ts";
-import { visible } from "../data/visible_events.ts";
-import { covered, EDGE, opacity, toned } from "./event_style.ts";
+import { visibleEvents } from "../data/visible_events.ts";
+import { coverage, EDGE, opacity, toneOf } from "./event_style.ts";
 
-/** Narrower events are drawn pixel by pixel: edges within a pixel would not add up otherwise. */
+/** Narrower events are accumulated per pixel: edges within a pixel would not add up otherwise. */
 const NARROW = 2;
-/** Opacities nearer than this look the same. */
+/** Opacities closer than this look the same. */
 const SAME = 0.02;
 
-/** Rectangles of one row, as columns that are kept from frame to frame. */
-export class Rects {
+/** Rectangles of one row as columns, reused from frame to frame. */
+export class VisibleRects {
   length = 0;
-  /** From here on, rectangles are pixels that narrow events share. */
-  shared = 0;
-  /** Bit k is set where there is a rectangle of kind k. */
+  /** Rectangles from this one on are pixels that narrow events share. */
+  firstShared = 0;
+  /** Bit k is set if there is a rectangle of kind k. */
   kinds = 0;
   x = new Float32Array(1024);
   width = new Float32Array(1024);
   alpha = new Float32Array(1024);
-  /** How much of its edge's colour each has all over, see `toned`; 0 but for ops. */
+  /** Share of the edge colour, see `toneOf`; 0 except for ops. */
   tone = new Float32Array(1024);
   kind = new Uint8Array(1024);
-  /** By pixel: how much narrow events cover it, the most that one does, and its kind and tone. */
+  /**
+   * By pixel: coverage by narrow events, the largest coverage by one event, and its kind and tone.
+   */
   covered = new Float32Array(0);
   most = new Float32Array(0);
-  main = new Uint8Array(0);
+  mainKind = new Uint8Array(0);
   mainTone = new Float32Array(0);
 
   clear(width: number): void {
@@ -35,7 +37,7 @@ export class Rects {
     if (this.covered.length < width) {
       this.covered = new Float32Array(width);
       this.most = new Float32Array(width);
-      this.main = new Uint8Array(width);
+      this.mainKind = new Uint8Array(width);
       this.mainTone = new Float32Array(width);
     }
     this.covered.fill(0);
@@ -53,23 +55,23 @@ export class Rects {
     this.tone[i] = tone;
   }
 
-  /** Adds what a narrow event covers to the pixels that it touches. */
-  spread(from: number, to: number, alpha: number, kind: number, tone: number): void {
+  /** Add the coverage of a narrow event to the pixels it touches. */
+  accumulate(from: number, to: number, alpha: number, kind: number, tone: number): void {
     const end = Math.min(Math.ceil(to), this.covered.length);
     for (let pixel = Math.max(Math.floor(from), 0); pixel < end; pixel++) {
       const part = alpha * (Math.min(to, pixel + 1) - Math.max(from, pixel));
       this.covered[pixel] += part;
       if (part <= this.most[pixel]) continue;
       this.most[pixel] = part;
-      this.main[pixel] = kind;
+      this.mainKind[pixel] = kind;
       this.mainTone[pixel] = tone;
     }
   }
 
-  /** Makes rectangles of the pixels, one of neighbours that look the same. */
-  gather(): void {
-    const { covered, main, mainTone } = this;
-    this.shared = this.length;
+  /** Turn pixels into rectangles, merging similar neighbours. */
+  flush(): void {
+    const { covered, mainKind: main, mainTone } = this;
+    this.firstShared = this.length;
     for (let pixel = 0; pixel < covered.length; ) {
       const from = pixel++;
       if (covered[from] === 0) continue;
@@ -100,31 +102,30 @@ export class Rects {
 }
 
 /**
- * Fills `out` with the rectangles of a slice in a window `width` pixels wide.
+ * Fill `out` with the rectangles of a row slice in a window `width` pixels wide.
  *
- * An event thinner than `unit` pixels is widened up to that, but never into the next event; what it
- * does not cover of its widened self makes it fainter, unless it stands alone. `tones` asks for their
- * tones.
+ * An event thinner than `unit` pixels is widened up to that, but never into the next event; the
+ * uncovered part makes it fainter, unless it stands alone. `tones` requests the tones of ops.
  */
-export function rects(
+export function buildVisibleRects(
   slice: RowSlice,
   view: Range,
   width: number,
   unit: number,
-  out: Rects,
+  out: VisibleRects,
   tones = false,
 ): void {
   out.clear(width);
   const { set } = slice;
   const { start, dur, kind, reach } = set;
   const scale = width / (view.end - view.start);
-  const [first, end] = visible(slice, view, unit / scale);
+  const [first, end] = visibleEvents(slice, view, unit / scale);
   for (let i = first; i < end; i++) {
     let x0 = toPixel(start[i], view, width);
     const wide = Math.max(dur[i], 0) * scale;
     let x1 = x0 + wide;
     if (x1 < -unit) continue;
-    let share = covered(set, i);
+    let share = coverage(set, i);
     let tone = 0;
     if (wide < (tones ? EDGE.to * unit : unit)) {
       const after = i + 1 < slice.end ? (start[i + 1] - reach[i]) * scale : width;
@@ -135,18 +136,18 @@ export function rects(
         share *= alone + (1 - alone) * (wide / Math.max(room, 1e-9));
         x1 = x0 + room;
       }
-      if (tones) tone = toned((x1 - x0) / unit, before / unit, after / unit);
+      if (tones) tone = toneOf((x1 - x0) / unit, before / unit, after / unit);
     }
     x0 = Math.max(x0, -2 * unit);
     x1 = Math.min(x1, width + 2 * unit);
     const type = kind?.[i] ?? 0;
-    if (x1 - x0 < NARROW * unit) out.spread(x0, x1, opacity(share), type, tone);
+    if (x1 - x0 < NARROW * unit) out.accumulate(x0, x1, opacity(share), type, tone);
     else out.push(x0, x1 - x0, opacity(share), type, tone);
   }
-  out.gather();
+  out.flush();
 }
 
-/** From 0 at a half to 1 at one, without corners. */
+/** Smooth step from 0 at 0.5 to 1 at 1. */
 function step(value: number): number {
   const t = Math.min(Math.max((value - 0.5) / 0.5, 0), 1);
   return t * t * (3 - 2 * t);

@@ -1,11 +1,12 @@
-// Which events of a window are wide enough for text, without looking at each of them.
+// Index of the events wide enough for a label, so that a frame need not scan all events.
 
 const BLOCK = 32;
 
-/** Finds values of at least some size in a range by the largest value of each block, and of each
- * block of blocks. */
-export class Wide {
-  /** Largest value of each block; `levels[1]` of each block of `levels[0]`, and so on. */
+/**
+ * Finds large values in a range by the maximum of each block, of each block of blocks, and so on.
+ */
+export class WideEvents {
+  /** Maximum of each block; `levels[1]` has the maximum of each block of `levels[0]`, and so on. */
   readonly #levels: Float64Array[] = [];
 
   constructor(private readonly values: Float64Array) {
@@ -22,30 +23,30 @@ export class Wide {
     }
   }
 
-  /** Calls `found` with each position in [first, end) whose value is at least `least`, ascending. */
-  each(first: number, end: number, least: number, found: (i: number) => void): void {
+  /** Call `visit` with each position in [first, end) whose value is at least `least`, in order. */
+  each(first: number, end: number, least: number, visit: (i: number) => void): void {
     let i = first;
     while (i < end) {
-      // Climb while a whole block starts here, ends within the range and holds nothing.
+      // Skip a whole block that starts here, ends within the range and has no large value.
       let size = 1;
       for (const level of this.#levels) {
         const wider = size * BLOCK;
         if (i % wider !== 0 || i + wider > end || level[i / wider] >= least) break;
         size = wider;
       }
-      if (size === 1 && this.values[i] >= least) found(i);
+      if (size === 1 && this.values[i] >= least) visit(i);
       i += size;
     }
   }
 }
 
-const known = new WeakMap<Float64Array, Wide>();
+const known = new WeakMap<Float64Array, WideEvents>();
 
-/** The index of a column, made when first asked for. */
-export function wide(values: Float64Array): Wide {
+/** Index of a column, created on first use. */
+export function wideEvents(values: Float64Array): WideEvents {
   let index = known.get(values);
   if (!index) {
-    index = new Wide(values);
+    index = new WideEvents(values);
     known.set(values, index);
   }
   return index;

@@ -49,5 +49,5 @@ function drawRow(row: PlacedLane, geometry: Geometry, { renderer, tracks, labels
     const scale = tracks.draw(renderer, row.counter, geometry, row.y + offset, row.height);
     labels.scale(row.key, scale);
   } else renderer.separator(row.y + offset - 4);
-  for (const { slice, band } of row.bands) renderer.slice(slice, { ...band, y: band.y + offset });
+  for (const { slice, band } of row.bands) renderer.row(slice, { ...band, y: band.y + offset });
 }

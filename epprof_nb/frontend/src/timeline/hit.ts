@@ -2,7 +2,7 @@
 
 import { type Range, toTime } from "../base/time_scale.ts";
 import type { Hit, LaneSlice } from "../data/model.ts";
-import { visible } from "../data/visible_events.ts";
+import { visibleEvents } from "../data/visible_events.ts";
 
 /**
  * Distance in pixels at which an event still counts as hit, so that one-pixel events are reachable.
@@ -18,7 +18,7 @@ export function hit(slices: LaneSlice[], view: Range, width: number, x: number):
   let bestLength = Number.POSITIVE_INFINITY;
   for (const slice of slices) {
     const { set } = slice;
-    const [first, end] = visible(slice, { start: time - slack, end: time + slack });
+    const [first, end] = visibleEvents(slice, { start: time - slack, end: time + slack });
     for (let i = first; i < end; i++) {
       const distance = Math.max(set.start[i] - time, time - set.start[i] - set.dur[i], 0);
       if (distance > slack || distance > bestDistance) continue;

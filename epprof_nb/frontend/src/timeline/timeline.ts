@@ -8,7 +8,7 @@ import { CounterLoader } from "../data/counter_loader.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { EventRef, Events, Overview } from "../data/model.ts";
 import { rangeOf } from "../data/queries.ts";
-import { Painter } from "../render/canvas_renderer.ts";
+import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { SelectionController } from "../selection/controller.ts";
 import { Corner } from "./corner.ts";
@@ -57,7 +57,7 @@ export class Timeline {
   readonly #counterLoader: CounterLoader;
   readonly #pointer: PointerHandler;
   readonly #status = new StatusLine();
-  readonly #renderer: Painter;
+  readonly #renderer: CanvasRenderer;
   readonly #overlays = new Overlays();
   readonly #unloaded: UnloadedOverlay;
   readonly #windows: WindowLoader;
@@ -127,7 +127,7 @@ export class Timeline {
     );
     this.#pointer = this.#makePointer();
     this.element.append(this.#pointer.tip.element);
-    this.#renderer = new Painter(this.#scrollArea.canvas, () => this.draw());
+    this.#renderer = new CanvasRenderer(this.#scrollArea.canvas, () => this.draw());
     this.#relayout();
     const measure = new RulerMeasure({
       event: () => this.#targetEvent(),

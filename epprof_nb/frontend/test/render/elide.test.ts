@@ -1,41 +1,41 @@
 import { describe, expect, test } from "vitest";
-import { cut } from "../../src/render/elide.ts";
+import { elide } from "../../src/render/elide.ts";
 
 /** Every letter is as wide as ten pixels. */
 const measure = (text: string): number => text.length * 10;
 
 test("a name that fits stays whole", () => {
-  expect(cut("loss.backward()", 150, true, measure)).toBe("loss.backward()");
-  expect(cut("loss.backward()", 150, false, measure)).toBe("loss.backward()");
+  expect(elide("loss.backward()", 150, true, measure)).toBe("loss.backward()");
+  expect(elide("loss.backward()", 150, false, measure)).toBe("loss.backward()");
 });
 
 test("with little room a statement keeps its beginning", () => {
-  expect(cut("losses.append(loss.item())", 120, true, measure)).toBe("losses.appe…");
-  expect(cut("loss.backward()", 80, true, measure)).toBe("loss.ba…");
+  expect(elide("losses.append(loss.item())", 120, true, measure)).toBe("losses.appe…");
+  expect(elide("loss.backward()", 80, true, measure)).toBe("loss.ba…");
   // No stop before the dots that stand for the rest.
-  expect(cut("loss.backward()", 60, true, measure)).toBe("loss…");
+  expect(elide("loss.backward()", 60, true, measure)).toBe("loss…");
 });
 
 test("with more room a statement keeps both ends", () => {
-  expect(cut("losses.append(loss.item()) # the mean", 200, true, measure)).toBe(
+  expect(elide("losses.append(loss.item()) # the mean", 200, true, measure)).toBe(
     "losses.appen…he mean",
   );
 });
 
 test("a kernel keeps both ends however little room there is", () => {
-  expect(cut("vectorized_elementwise_kernel_2", 110, false, measure)).toBe("vector…el_2");
+  expect(elide("vectorized_elementwise_kernel_2", 110, false, measure)).toBe("vector…el_2");
 });
 
 test("nothing is left where only crumbs would fit", () => {
-  expect(cut("loss.backward()", 30, true, measure)).toBe("");
-  expect(cut("gemm_kernel", 30, false, measure)).toBe("");
+  expect(elide("loss.backward()", 30, true, measure)).toBe("");
+  expect(elide("gemm_kernel", 30, false, measure)).toBe("");
 });
 
 test("wide letters make a cut shorter, never wider than its room", () => {
   const uneven = (text: string): number =>
     [...text].reduce((sum, letter) => sum + (letter === "W" ? 20 : 5), 0);
   for (let room = 20; room < 120; room += 7) {
-    expect(uneven(cut("WWWWiiiiiiiiiiiiiiii", room, true, uneven))).toBeLessThanOrEqual(room);
+    expect(uneven(elide("WWWWiiiiiiiiiiiiiiii", room, true, uneven))).toBeLessThanOrEqual(room);
   }
 });
 
@@ -44,7 +44,7 @@ describe("among others", () => {
 
   test("a statement is not cut to what another could be cut to", () => {
     for (const room of [60, 70, 80, 100, 120]) {
-      const shown = steps.map((text) => cut(text, room, true, measure, steps));
+      const shown = steps.map((text) => elide(text, room, true, measure, steps));
       for (const [i, part] of shown.entries()) {
         if (!part || part === steps[i]) continue;
         const [head, tail] = part.split("…");
@@ -56,29 +56,29 @@ describe("among others", () => {
   });
   test("the part is kept that tells it apart", () => {
     const pair = ["train_loss_first", "train_loss_second"];
-    expect(pair.map((text) => cut(text, 80, true, measure, pair))).toEqual([
+    expect(pair.map((text) => elide(text, 80, true, measure, pair))).toEqual([
       "train…st",
       "train…nd",
     ]);
     const ends = ["ab_gemm_kernel_x", "cd_gemm_kernel_x"];
-    expect(ends.map((text) => cut(text, 80, false, measure, ends))).toEqual([
+    expect(ends.map((text) => elide(text, 80, false, measure, ends))).toEqual([
       "ab_ge…_x",
       "cd_ge…_x",
     ]);
   });
   test("what cannot be told apart is shown only where it says much by itself", () => {
     const alike = ["implicit_gemm_tn_64x64_relu_kernel", "implicit_gemm_nt_64x64_relu_kernel"];
-    expect(alike.map((text) => cut(text, 90, false, measure, alike))).toEqual(["", ""]);
-    expect(cut(alike[0], 150, false, measure, alike)).toBe("implicit_…ernel");
-    expect(cut(alike[0], 160, false, measure, alike)).toBe("implicit_gemm_t…");
+    expect(alike.map((text) => elide(text, 90, false, measure, alike))).toEqual(["", ""]);
+    expect(elide(alike[0], 150, false, measure, alike)).toBe("implicit_…ernel");
+    expect(elide(alike[0], 160, false, measure, alike)).toBe("implicit_gemm_t…");
   });
   test("the same name twice is no other", () => {
     const same = ["loss.backward()", "loss.backward()"];
-    expect(cut(same[0], 80, true, measure, same)).toBe("loss.ba…");
+    expect(elide(same[0], 80, true, measure, same)).toBe("loss.ba…");
   });
 });
 
 test("signs alone say nothing", () => {
-  expect(cut("y = (-x) + (-z)", 50, true, measure)).toBe("");
-  expect(cut("f(((((((((x)))))))))", 60, true, measure)).toBe("");
+  expect(elide("y = (-x) + (-z)", 50, true, measure)).toBe("");
+  expect(elide("f(((((((((x)))))))))", 60, true, measure)).toBe("");
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { RowSlice } from "../../src/data/model.ts";
-import { level, merge } from "../../src/render/mipmap.ts";
+import { mergeNarrow, mipLevel } from "../../src/render/mipmap.ts";
 import { columns, events } from "../helpers.ts";
 
 function row(acts: [number, number][]): RowSlice {
@@ -18,7 +18,7 @@ function rectangles({ set, first, end }: RowSlice) {
 
 describe("a level", () => {
   test("puts together what shares a pixel, and nothing else", () => {
-    const merged = merge(
+    const merged = mergeNarrow(
       row([
         [0, 2],
         [4, 4],
@@ -41,7 +41,7 @@ describe("a level", () => {
       [4, 4],
     ]);
     const kind = Float64Array.of(1, 2);
-    const merged = merge({ ...slice, set: columns(slice.set, { kind }) }, 10);
+    const merged = mergeNarrow({ ...slice, set: columns(slice.set, { kind }) }, 10);
     expect(merged.set.kind?.[0]).toBe(2);
     expect(merged.set.name("name", 0)).toBe(slice.set.name("name", 1));
   });
@@ -50,15 +50,15 @@ describe("a level", () => {
       [0, 2],
       [400, 2],
     ]);
-    expect(level(slice, 10)).toBe(slice);
+    expect(mipLevel(slice, 10)).toBe(slice);
   });
   test("serves an octave of zooms", () => {
     const slice = row([
       [0, 2],
       [4, 4],
     ]);
-    expect(level(slice, 1000)).toBe(level(slice, 600));
-    expect(level(slice, 1000)).not.toBe(level(slice, 2100));
+    expect(mipLevel(slice, 1000)).toBe(mipLevel(slice, 600));
+    expect(mipLevel(slice, 1000)).not.toBe(mipLevel(slice, 2100));
   });
   test("takes only what is lit", () => {
     const slice = row([
@@ -67,10 +67,10 @@ describe("a level", () => {
       [9, 1],
     ]);
     const lit = Uint8Array.of(1, 0, 1);
-    expect(rectangles(level(slice, 16, lit))).toEqual([
+    expect(rectangles(mipLevel(slice, 16, lit))).toEqual([
       { start: 0, dur: 10, members: 2, cover: 3 },
     ]);
-    expect(rectangles(level(slice, 0.5, lit)).map((r) => r.start)).toEqual([0, 9]);
+    expect(rectangles(mipLevel(slice, 0.5, lit)).map((r) => r.start)).toEqual([0, 9]);
   });
   test("adds what its members cover", () => {
     const slice = row([
@@ -78,12 +78,12 @@ describe("a level", () => {
       [4, 4],
     ]);
     const cover = Float64Array.of(1, 3);
-    const merged = merge({ ...slice, set: columns(slice.set, { cover }) }, 10);
+    const merged = mergeNarrow({ ...slice, set: columns(slice.set, { cover }) }, 10);
     expect(rectangles(merged)).toMatchObject([{ dur: 8, cover: 4 }]);
   });
   test("keeps a few rectangles a pixel of any number", () => {
     const many = Array.from({ length: 50_000 }, (_, i): [number, number] => [i * 10, 4]);
-    const merged = level(row(many), 500);
+    const merged = mipLevel(row(many), 500);
     expect(merged.end).toBeLessThanOrEqual(2 * 1000);
     expect(merged.set.cover?.reduce((sum, c) => sum + c, 0)).toBe(200_000);
   });

@@ -83,8 +83,8 @@ describe.each(palettes)("the palette %s", (name, palette) => {
   test("has legible text", () => {
     expect(contrast(palette.text, palette.background)).toBeGreaterThanOrEqual(least);
     expect(contrast(palette.faint, palette.background)).toBeGreaterThanOrEqual(least);
-    expect(contrast(palette.onKind, palette.kinds[1])).toBeGreaterThanOrEqual(4.5);
-    expect(contrast(palette.onCopy, palette.kinds[2])).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(palette.onKernel, palette.kinds[1])).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(palette.onMemcpy, palette.kinds[2])).toBeGreaterThanOrEqual(4.5);
     expect(contrast(palette.text, palette.api)).toBeGreaterThanOrEqual(4.5);
     expect(contrast(palette.onAccent, palette.accent)).toBeGreaterThanOrEqual(4.5);
     for (const kind of KINDS)

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { firstAbove } from "../../src/base/binary_search.ts";
 import type { RowSlice } from "../../src/data/model.ts";
-import { visible } from "../../src/data/visible_events.ts";
+import { visibleEvents } from "../../src/data/visible_events.ts";
 import { opacity } from "../../src/render/event_style.ts";
-import { Rects, rects } from "../../src/render/visible_rects.ts";
+import { buildVisibleRects, VisibleRects } from "../../src/render/visible_rects.ts";
 import { columns, events } from "../helpers.ts";
 
 const view = { start: 0, end: 1000 };
 
 function drawn(slice: RowSlice, window = view, width = 100, unit = 1) {
-  const out = new Rects();
-  rects(slice, window, width, unit, out);
+  const out = new VisibleRects();
+  buildVisibleRects(slice, window, width, unit, out);
   return Array.from({ length: out.length }, (_, i) => ({
     x: out.x[i],
     width: out.width[i],
@@ -42,7 +42,7 @@ describe("culling", () => {
         [990, 5],
       ],
     ).act.slices[0];
-    const [first, end] = visible(slice, { start: 450, end: 600 });
+    const [first, end] = visibleEvents(slice, { start: 450, end: 600 });
     expect(first).toBe(0);
     expect(end).toBe(4);
   });

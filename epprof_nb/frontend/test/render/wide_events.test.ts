@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { Wide } from "../../src/render/wide_events.ts";
+import { WideEvents } from "../../src/render/wide_events.ts";
 
 function found(values: Float64Array, first: number, end: number, least: number): number[] {
   const hits: number[] = [];
-  new Wide(values).each(first, end, least, (i) => hits.push(i));
+  new WideEvents(values).each(first, end, least, (i) => hits.push(i));
   return hits;
 }
 
@@ -39,7 +39,7 @@ test("looks at few of many", () => {
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-  const index = new Wide(watched as Float64Array);
+  const index = new WideEvents(watched as Float64Array);
   reads = 0;
   const hits: number[] = [];
   index.each(0, values.length, 1, (i) => hits.push(i));

@@ -1,10 +1,10 @@
-// Selected events one after another in the order of time, among what the page embeds.
+// Events of a query in time order, among those embedded in the page.
 
 import type { EventRef, Events, SeekResult } from "../model.ts";
 import { memberCount, refOf, type SeekTarget, type SelectionQuery } from "../queries.ts";
 import { matchingEvents } from "./selection.ts";
 
-/** The events of one selection, found once. */
+/** Events of one query, searched once. */
 export class EventOrder {
   readonly #events: EventRef[] = [];
   readonly #count: number;
@@ -13,41 +13,41 @@ export class EventOrder {
   constructor(events: Events, query: SelectionQuery) {
     const rows = matchingEvents(events, query);
     let count = 0;
-    let about = false;
+    let approximate = false;
     for (const set of events.sets()) {
       for (const event of rows[set.prefix] ?? []) {
         this.#events.push(refOf({ set, event }));
         const members = memberCount(set, event);
         count += members;
-        about ||= members > 1;
+        approximate ||= members > 1;
       }
     }
     this.#events.sort((a, b) => a.start - b.start);
     this.#count = count;
-    this.#about = about;
+    this.#about = approximate;
   }
 
-  seek(where: SeekTarget): SeekResult {
+  seek(target: SeekTarget): SeekResult {
     const events = this.#events;
-    const told: SeekResult = {
+    const result: SeekResult = {
       count: this.#count,
       start: null,
       end: null,
       number: null,
       event: null,
     };
-    if (this.#about) told.about = true;
-    if (events.length === 0) return told;
-    told.start = events[0].start;
-    told.end = events.reduce((end, one) => Math.max(end, one.start + one.dur), told.start);
-    if ("at" in where) {
-      const first = events.findIndex(({ start }) => start >= where.at);
-      told.number = Math.max(first, 0);
-    } else if ("number" in where) {
+    if (this.#about) result.about = true;
+    if (events.length === 0) return result;
+    result.start = events[0].start;
+    result.end = events.reduce((end, one) => Math.max(end, one.start + one.dur), result.start);
+    if ("at" in target) {
+      const first = events.findIndex(({ start }) => start >= target.at);
+      result.number = Math.max(first, 0);
+    } else if ("number" in target) {
       const { length } = events;
-      told.number = ((where.number % length) + length) % length;
+      result.number = ((target.number % length) + length) % length;
     }
-    if (told.number !== null) told.event = events[told.number];
-    return told;
+    if (result.number !== null) result.event = events[result.number];
+    return result;
   }
 }

@@ -1,4 +1,4 @@
-// Regular expressions that a reader types: which are taken, and what they match.
+// Checks and compilation of regular expressions typed by the user.
 
 const CHARACTERS = 400;
 const NAME_CHARACTERS = 300;
@@ -6,19 +6,19 @@ const REPEATS = 4;
 const BUDGET_MS = 400;
 
 /**
- * The pattern as a test of names; case matters where it has a capital letter.
+ * Compile a pattern into a test of names; it is case-sensitive if it has a capital letter.
  *
- * Throws an Error with words for the reader, and so does the test once it has taken too long. A
- * browser cannot end a search that never ends, so patterns that repeat what repeats are refused.
+ * Throws an Error with a message for the user, and so does the test when it has taken too long. A
+ * browser cannot interrupt a search, so nested repetition is refused.
  */
 export function compile(pattern: string, ignoreCase?: boolean): (name: string) => boolean {
   if (pattern.length > CHARACTERS) {
     throw new Error(`A pattern has at most ${CHARACTERS} characters.`);
   }
   const { nested, repeats } = shape(pattern);
-  if (nested) throw new Error("A group that repeats must not hold repeats or alternatives.");
+  if (nested) throw new Error("A repeated group must not contain repeats or alternatives.");
   if (repeats > REPEATS) throw new Error(`A pattern repeats at most ${REPEATS} times.`);
-  // The capital after a backslash is a class of characters, not a letter to be found.
+  // A capital after a backslash is a character class, not a letter to match.
   const capitals = /[A-Z]/.test(pattern.replace(/\\./g, ""));
   let expression: RegExp;
   try {
@@ -28,19 +28,19 @@ export function compile(pattern: string, ignoreCase?: boolean): (name: string) =
   }
   const until = performance.now() + BUDGET_MS;
   return (name) => {
-    if (performance.now() > until) throw new Error("The pattern takes too long: repeat less.");
+    if (performance.now() > until) throw new Error("The search takes too long: use fewer repeats.");
     return expression.test(name.slice(0, NAME_CHARACTERS));
   };
 }
 
-/** Which of the names match, as one value a name; an Error where it takes too long. */
+/** Match all names: 1 for each that matches. Throws an Error if it takes too long. */
 export function matches(names: string[], pattern: string): Uint8Array {
   if (!pattern) return new Uint8Array(names.length);
   const test = compile(pattern);
   return Uint8Array.from(names, (name) => (test(name) ? 1 : 0));
 }
 
-/** Whether a repeated group holds repeats or alternatives, and how many repeats there are. */
+/** Whether a repeated group contains repeats or alternatives, and the number of repeats. */
 function shape(pattern: string): { nested: boolean; repeats: number } {
   const plain = pattern.replace(/\\./g, "e").replace(/\[\^?\]?[^\]]*\]/g, "c");
   const open: boolean[] = [];
@@ -55,7 +55,7 @@ function shape(pattern: string): { nested: boolean; repeats: number } {
     const sign = plain[i];
     if (sign === "(") {
       open.push(false);
-      // The question mark of (?: or (?= is no repeat.
+      // The question mark of (?: or (?= is not a repeat.
       if (plain[i + 1] === "?") i++;
     } else if (sign === ")") {
       closed = true;

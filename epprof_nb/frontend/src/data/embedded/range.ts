@@ -1,10 +1,10 @@
-// The breakdown of a span from what the page embeds; Python's views/span.py is exact for a live one.
+// Breakdown of a time range from the embedded events; Python's is exact for a live view.
 
 import type { Range } from "../../base/time_scale.ts";
 import { cumulativeCounter, utilisation } from "../counters.ts";
 import type { Events, Overview } from "../model.ts";
 import type { RangeBreakdown, RankedTotals } from "../queries.ts";
-import { visible } from "../visible_events.ts";
+import { visibleEvents } from "../visible_events.ts";
 import type { Bundle } from "../wire_format.ts";
 
 const KERNEL = 1;
@@ -12,18 +12,18 @@ const COPY = 2;
 const SET = 3;
 const TOP = 12;
 
-/** Adds up what the span holds of each event, or of the events that a rectangle stands for. */
+/** Add up the parts of events within a range, or of the events a rectangle stands for. */
 export function rangeBreakdown(
   events: Events,
   bundle: Bundle<Overview>,
-  span: Range,
+  range: Range,
 ): RangeBreakdown {
   const { act, op } = events;
   const names = new Map<string, [number, number]>();
   const ops = new Map<string, [number, number]>();
-  const told: RangeBreakdown = {
-    start: span.start,
-    end: span.end,
+  const totals: RangeBreakdown = {
+    start: range.start,
+    end: range.end,
     devices: [],
     device_ns: 0,
     kernels: 0,
@@ -36,52 +36,52 @@ export function rangeBreakdown(
   };
   const times = new Map<number, [number, number][]>();
   for (const slice of act.slices) {
-    const [first, end] = visible(slice, span);
+    const [first, end] = visibleEvents(slice, range);
     for (let i = first; i < end; i++) {
       const kind = act.kind?.[i] ?? 0;
       const from = act.start[i];
       const until = from + act.dur[i];
-      const inside = until > span.start || from >= span.start;
-      if (kind < KERNEL || kind > SET || !inside || from >= span.end) continue;
-      const overlap = Math.min(until, span.end) - Math.max(from, span.start);
-      const share = act.dur[i] > 0 ? overlap / act.dur[i] : 1;
+      const inside = until > range.start || from >= range.start;
+      if (kind < KERNEL || kind > SET || !inside || from >= range.end) continue;
+      const overlap = Math.min(until, range.end) - Math.max(from, range.start);
+      const fraction = act.dur[i] > 0 ? overlap / act.dur[i] : 1;
       const members = act.members?.[i] ?? 1;
       const covered = act.cover?.[i] ?? act.dur[i];
-      const spent = covered * share;
-      const count = members > 1 ? Math.max(members * share, 1) : 1;
-      if (members > 1) told.approximate = true;
-      told.device_ns += spent;
+      const ns = covered * fraction;
+      const count = members > 1 ? Math.max(members * fraction, 1) : 1;
+      if (members > 1) totals.approximate = true;
+      totals.device_ns += ns;
       const device = Number(act.number("device_id", i) ?? -1);
-      const mine = times.get(device) ?? [];
-      times.set(device, mine);
-      mine.push([Math.max(from, span.start), Math.min(until, span.end)]);
-      if (kind === KERNEL) told.kernels += count;
+      const intervals = times.get(device) ?? [];
+      times.set(device, intervals);
+      intervals.push([Math.max(from, range.start), Math.min(until, range.end)]);
+      if (kind === KERNEL) totals.kernels += count;
       else if (kind === COPY) {
-        told.copies += count;
-        told.bytes += Math.max(Number(act.number("bytes", i) ?? 0), 0) * count;
-      } else told.sets += count;
-      add(names, act.name("name", i) || "(no name)", count, spent);
+        totals.copies += count;
+        totals.bytes += Math.max(Number(act.number("bytes", i) ?? 0), 0) * count;
+      } else totals.sets += count;
+      add(names, act.name("name", i) || "(no name)", count, ns);
       const owner = act.op[i];
-      add(ops, owner < 0 ? "(no op)" : op.name("name", owner) || "(no name)", count, spent);
+      add(ops, owner < 0 ? "(no op)" : op.name("name", owner) || "(no name)", count, ns);
     }
   }
-  told.devices = bundle.header.counters.flatMap(({ what, device, name }, i) => {
+  totals.devices = bundle.header.counters.flatMap(({ what, device, name }, i) => {
     if (what !== "busy") return [];
-    // The curve has less detail than single events, but knows what merged ones cover.
-    const busy = told.approximate
-      ? utilisation(cumulativeCounter(bundle, i), span) * (span.end - span.start)
+    // The counter has less detail than single events, but includes what merged ones cover.
+    const busy = totals.approximate
+      ? utilisation(cumulativeCounter(bundle, i), range) * (range.end - range.start)
       : coveredTime(times.get(device) ?? []);
     return [{ device, name, busy: Math.round(busy) }];
   });
   for (const key of ["kernels", "copies", "sets", "bytes", "device_ns"] as const) {
-    told[key] = Math.round(told[key]);
+    totals[key] = Math.round(totals[key]);
   }
-  told.names = top(names);
-  told.ops = top(ops);
-  return told;
+  totals.names = top(names);
+  totals.ops = top(ops);
+  return totals;
 }
 
-/** Time that intervals cover together. */
+/** Time covered by the union of intervals. */
 function coveredTime(times: [start: number, end: number][]): number {
   let covered = 0;
   let reach = Number.NEGATIVE_INFINITY;

@@ -1,12 +1,11 @@
-// What one event has to do with others, as far as the page embeds it; Python's views/related.py
-// answers the same for a live view.
+// Relations of one event among the embedded events; mirrors Python's answer for a live view.
 
-import { thinned } from "../../base/sampling.ts";
+import { sampleEvenly } from "../../base/sampling.ts";
 import type { EventRef, EventSet, Events, Hit, LaneSlice, Overview } from "../model.ts";
 import { memberCount, type Related, refOf } from "../queries.ts";
 
 const FIRST_WAIT = 4;
-/** Lines that are kept at most; those drawn are fewer. */
+/** Maximum number of flows kept; fewer are drawn. */
 const FLOWS = 3000;
 
 export function related(events: Events, overview: Overview, at: Hit): Related {
@@ -53,35 +52,35 @@ function callOf(events: Events, set: EventSet, event: number): number {
 function activitiesOf(events: Events, { set, event }: Hit): number[] {
   const { act } = events;
   if (set.prefix === "act") return [event];
-  const found: number[] = [];
+  const result: number[] = [];
   if (set.prefix === "api") {
     const id = correlation(set, event);
-    for (let i = 0; i < act.length; i++) if (id >= 0 && correlation(act, i) === id) found.push(i);
+    for (let i = 0; i < act.length; i++) if (id >= 0 && correlation(act, i) === id) result.push(i);
   } else {
     const tree = events.subtree([event]);
     for (let i = 0; i < act.length; i++) {
-      // A wait is the host's: no work was launched.
-      if (tree.has(act.op[i]) && (act.kind?.[i] ?? 0) < FIRST_WAIT) found.push(i);
+      // A synchronization launches no work.
+      if (tree.has(act.op[i]) && (act.kind?.[i] ?? 0) < FIRST_WAIT) result.push(i);
     }
   }
-  return found.sort((a, b) => act.dur[b] - act.dur[a]);
+  return result.sort((a, b) => act.dur[b] - act.dur[a]);
 }
 
 function flows(events: Events, { set, event }: Hit, launched: number[]): [EventRef, EventRef][] {
   const calls = new Map<number, number>();
   for (let i = events.api.length - 1; i >= 0; i--) calls.set(correlation(events.api, i), i);
-  const drawn: [EventRef, EventRef][] = [];
-  // The longest first, whatever is left out.
+  const pairs: [EventRef, EventRef][] = [];
+  // Keep the longest one, whatever is omitted.
   const others = launched.slice(1).sort((a, b) => events.act.start[a] - events.act.start[b]);
-  for (const act of [...launched.slice(0, 1), ...thinned(others, FLOWS - 1)]) {
+  for (const act of [...launched.slice(0, 1), ...sampleEvenly(others, FLOWS - 1)]) {
     const to = refOf({ set: events.act, event: act });
     const id = correlation(events.act, act);
     const call = set.prefix === "api" ? event : id >= 0 ? calls.get(id) : undefined;
     const op = events.act.op[act];
-    if (call !== undefined) drawn.push([refOf({ set: events.api, event: call }), to]);
-    else if (op >= 0) drawn.push([refOf({ set: events.op, event: op }), to]);
+    if (call !== undefined) pairs.push([refOf({ set: events.api, event: call }), to]);
+    else if (op >= 0) pairs.push([refOf({ set: events.op, event: op }), to]);
   }
-  return drawn;
+  return pairs;
 }
 
 function neighbours(

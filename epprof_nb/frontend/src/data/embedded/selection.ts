@@ -1,5 +1,5 @@
-// Which of the drawn events a selection lights: an op's subtree and what it launched, a kernel with
-// its launch and its ops, whatever matches a search.
+// Highlight of a query: an op's subtree and what it launched, a kernel with its launch and its ops,
+// or the matches of a search.
 
 import type {
   Cell,
@@ -15,7 +15,7 @@ import { matches } from "./pattern.ts";
 
 export type EventRows = Partial<Record<Prefix, number[]>>;
 
-/** The drawn events that a selection asks for, by table; without what belongs to them. */
+/** Find the drawn events of a query by table, without related events. */
 export function matchingEvents(events: Events, query: SelectionQuery): EventRows {
   if (query.what === "event") {
     const at = hitOf(events, query);
@@ -28,18 +28,18 @@ export function matchingEvents(events: Events, query: SelectionQuery): EventRows
   const rows: EventRows = {};
   const hits = query.what === "search" ? matches(events.names, query.pattern) : null;
   for (const set of events.sets()) {
-    const marked = hits ? null : set.pinned;
+    const pinned = hits ? null : set.pinned;
     rows[set.prefix] = filterEvents(
       set,
-      (i) => (hits ? hits[set.code("name", i)] : marked?.[i]) === 1,
+      (i) => (hits ? hits[set.code("name", i)] : pinned?.[i]) === 1,
     );
   }
   return rows;
 }
 
-/** What a selection lights among the drawn events. */
+/** Compute the highlight of a query among the drawn events. */
 export function highlightFor(events: Events, query: SelectionQuery): HighlightMasks {
-  // What Python lit in this window is exact, whatever of it is drawn.
+  // Python's highlight of this window is exact, whatever is drawn.
   if (events.highlightKey === JSON.stringify(query)) {
     const masks = emptyHighlight(events);
     for (const set of events.sets())
@@ -50,7 +50,7 @@ export function highlightFor(events: Events, query: SelectionQuery): HighlightMa
   return highlightRows(events, rows, query.what !== "search", query.what === "event");
 }
 
-/** Where the outline of the chosen event goes; null where it is not drawn. */
+/** Event to outline; null if it is not drawn. */
 export function outlineOf(events: Events, at: EventRef | null): Highlight["outlined"] {
   const hit = at && hitOf(events, at);
   return hit && { prefix: hit.set.prefix, event: hit.event };
@@ -70,7 +70,10 @@ function filterEvents(set: EventSet, matches: (i: number) => boolean): number[] 
   return rows;
 }
 
-/** Lights rows; if `related`, ops around them and what ran under ops; if `launches`, launches. */
+/**
+ * Highlight rows; with `related` also their ops and descendants; with `launches` also their
+ * launches.
+ */
 function highlightRows(
   events: Events,
   rows: EventRows,
@@ -87,13 +90,13 @@ function highlightRows(
     }
   }
   for (const set of [events.api, events.act]) {
-    const mine = rows[set.prefix] ?? [];
-    for (const i of related ? mine : []) {
+    const selected = rows[set.prefix] ?? [];
+    for (const i of related ? selected : []) {
       for (let op = set.op[i]; op >= 0 && !masks.op[op]; op = events.op.op[op]) masks.op[op] = 1;
     }
-    if (!launches || mine.length === 0) continue;
-    // The call and the activities that it launched share a correlation id.
-    const ids = new Set(mine.map((i) => set.number("correlation_id", i)));
+    if (!launches || selected.length === 0) continue;
+    // An API call and the activities it launched share a correlation id.
+    const ids = new Set(selected.map((i) => set.number("correlation_id", i)));
     for (const other of [events.api, events.act]) {
       for (let i = 0; i < other.length; i++) {
         const id = other.number("correlation_id", i);
@@ -109,7 +112,7 @@ const KINDS = ["", "kernel", "memcpy", "memset", "synchronization", "graph_launc
 function equalTo(set: EventSet, equals: Record<string, Cell | Cell[]>): (i: number) => boolean {
   const tests = Object.entries(equals).map(([column, wanted]) => {
     const values = Array.isArray(wanted) ? wanted : [wanted];
-    // These two are sent in a form of their own.
+    // These two columns are sent in another form.
     if (column === "kind") return (i: number) => values.includes(KINDS[set.kind?.[i] ?? 0] || null);
     if (column === "op_id") return (i: number) => values.includes(null) && set.op[i] < 0;
     return (i: number): boolean =>

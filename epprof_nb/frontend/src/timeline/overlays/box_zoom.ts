@@ -39,7 +39,7 @@ export class BoxZoom implements Overlay {
   draw(renderer: Renderer, { ruler, height }: Geometry): void {
     const box = this.#box;
     if (box) {
-      renderer.band(box.start, box.end, ruler, height, "zoom", duration(box.end - box.start));
+      renderer.timeRange(box.start, box.end, ruler, height, "zoom", duration(box.end - box.start));
     }
   }
 

@@ -1,6 +1,6 @@
 // Flow lines from API calls or ops to the activities they launched.
 
-import { thinned } from "../../base/sampling.ts";
+import { sampleEvenly } from "../../base/sampling.ts";
 import type { EventRef } from "../../data/model.ts";
 import type { Place, Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
@@ -26,10 +26,10 @@ export class FlowOverlay implements Overlay {
     const near = this.#pairs.filter(
       ([from, to]) => from.start <= end && to.start + to.dur >= start,
     );
-    const lines = flowPoints(thinned(near, DRAWN), geometry);
+    const lines = flowPoints(sampleEvenly(near, DRAWN), geometry);
     if (lines.length === 0) return;
     renderer.clip(geometry.ruler, geometry.height);
-    renderer.lines(lines);
+    renderer.flows(lines);
     renderer.clip(0, geometry.height);
   }
 }

@@ -54,10 +54,10 @@ export class RangeMark implements Overlay {
     if (!range) return;
     const { height, ruler } = geometry;
     const text = duration(range.end - range.start);
-    renderer.band(range.start, range.end, 0, height, "selected", text);
+    renderer.timeRange(range.start, range.end, 0, height, "selected", text);
     const half = geometry.time(HANDLE.width / 2) - geometry.time(0);
     for (const time of [range.start, range.end]) {
-      renderer.band(time - half, time + half, HANDLE.top, ruler - HANDLE.top, "selected");
+      renderer.timeRange(time - half, time + half, HANDLE.top, ruler - HANDLE.top, "selected");
     }
   }
 

@@ -76,7 +76,7 @@ export class RulerMeasure implements Overlay {
     const all = this.#now ? [...this.#kept, this.#now] : this.#kept;
     for (const { start, end } of all) {
       // The length is written on the ruler, where it hides no event.
-      renderer.band(start, end, 0, height, "measure", duration(end - start));
+      renderer.timeRange(start, end, 0, height, "measure", duration(end - start));
     }
   }
 

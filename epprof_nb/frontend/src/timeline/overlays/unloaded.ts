@@ -16,7 +16,7 @@ export class UnloadedOverlay implements Overlay {
   draw(renderer: Renderer, { view, head, height }: Geometry): void {
     const { whole, loaded } = this;
     const shade = (from: number, to: number): void => {
-      if (from < to) renderer.band(from, to, head, height, "missing");
+      if (from < to) renderer.timeRange(from, to, head, height, "missing");
     };
     shade(Math.max(view.start, whole.start), Math.min(view.end, loaded.start));
     shade(Math.max(view.start, loaded.end), Math.min(view.end, whole.end));
