@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.schema import ACTIVITY_KINDS
 from epprof_nb.views.codes import Codes
 from epprof_nb.views.series import Series, put_in_order
 from epprof_nb.views.stack import stack
-from epprof_nb.views.work import FIRST_WAIT, KINDS, Work
+from epprof_nb.views.work import FIRST_WAIT, Work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,7 +186,7 @@ def build(profile: Profile, work: Work) -> Layout:
     lanes: list[Lane] = []
     tables = profile.tables
     # Waits are drawn on a line of their own at a lane's foot: they may overlap the work.
-    foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(KINDS))]
+    foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(ACTIVITY_KINDS))]
     # Most of the work is done in NumPy, which lets other threads run.
     with ThreadPoolExecutor(2) as pool:
         streams = pool.submit(_streams, tables["activities"])

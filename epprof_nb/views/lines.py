@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.lookup import add_up, group, pieces
-from epprof_nb.schema import MISSING
-from epprof_nb.views.work import BUSY_KINDS, KERNEL, KINDS, MEMCPY, Work
+from epprof_nb.schema import ACTIVITY_KINDS, MISSING
+from epprof_nb.views.work import BUSY_KINDS, KERNEL, MEMCPY, Work
 
 if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
@@ -123,7 +123,7 @@ def _parts(profile: Profile, work: Work, group_of_op: _Int) -> dict[str, _Int]:
     """
     activities = profile.tables["activities"]
     names = activities.names("name").codes
-    keeps_busy = np.isin(np.arange(len(KINDS)), BUSY_KINDS)
+    keeps_busy = np.isin(np.arange(len(ACTIVITY_KINDS)), BUSY_KINDS)
     found = [np.empty((7, 0), np.int64)]
     for piece in pieces(len(activities)):
         which, kinds = group_of_op[work.activity_op[piece]], work.kinds[piece]

@@ -1,5 +1,6 @@
 // Bundles made by hand, in the layout of views/encode.py.
 
+import { KINDS } from "../src/data/kinds.ts";
 import { type EventColumns, Events, type EventsHeader } from "../src/data/model.ts";
 import { Bundle } from "../src/data/wire_format.ts";
 
@@ -57,6 +58,7 @@ export function events(
 ): Events {
   const bytes = encode(
     {
+      kinds: [...KINDS],
       names: ["a", "b"],
       slices: { op: [[0, 0, 0, ops.length]], api: [], act: [[1, 0, 0, acts.length]] },
       shown: { activities: [acts.length, acts.length] },

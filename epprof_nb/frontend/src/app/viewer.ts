@@ -5,6 +5,7 @@ import type { Range } from "../base/time_scale.ts";
 import { Breakdown } from "../breakdown/breakdown.ts";
 import { queryForNode, queryForRow } from "../breakdown/row_selection.ts";
 import type { DataSource } from "../data/data_source.ts";
+import { type KindName, kindLabel } from "../data/kinds.ts";
 import { Events, type LineTotals, type Overview } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Bundle } from "../data/wire_format.ts";
@@ -32,12 +33,7 @@ export interface Viewer {
   setTheme(theme: Theme): void;
 }
 
-const LEGEND = [
-  ["kernel", "kernel"],
-  ["copy", "copy"],
-  ["set", "set"],
-  ["wait", "wait"],
-];
+const LEGEND: KindName[] = ["kernel", "memcpy", "memset", "synchronization"];
 
 let viewers = 0;
 
@@ -169,8 +165,13 @@ export function mount(
 }
 
 function legend(): HTMLElement {
-  const items = LEGEND.map(([kind, label]) =>
-    h("span", { class: "ep-key" }, h("i", { class: `ep-swatch ep-swatch-${kind}` }), label),
+  const items = LEGEND.map((kind) =>
+    h(
+      "span",
+      { class: "ep-key" },
+      h("i", { class: `ep-swatch ep-swatch-${kind}` }),
+      kindLabel(kind),
+    ),
   );
   return h("div", { class: "ep-legend", "aria-label": "Colours" }, ...items);
 }

@@ -1,13 +1,12 @@
 // Queries for the events behind a row of a breakdown.
 
+import { BUSY_KINDS } from "../data/kinds.ts";
 import type { Cell } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 
 const NO_OP = "(no op)";
 
 type Row = Record<string, Cell>;
-
-const WORK = ["kernel", "memcpy", "memset"];
 
 /** Query for the events that a row counts. */
 export function queryForRow(by: string, row: Row): SelectionQuery {
@@ -18,21 +17,21 @@ export function queryForRow(by: string, row: Row): SelectionQuery {
   }
   if (by === "stream") {
     const ids = equals(["device_id", "context_id", "stream_id"]);
-    return { what: "where", prefix: "act", equals: { ...ids, kind: WORK } };
+    return { what: "where", prefix: "act", equals: { ...ids, kind: BUSY_KINDS } };
   }
   if (isUnattributed(row)) {
-    return { what: "where", prefix: "act", equals: { op_id: null, kind: WORK } };
+    return { what: "where", prefix: "act", equals: { op_id: null, kind: BUSY_KINDS } };
   }
   return { what: "where", prefix: "op", equals: equals(KEYS[by] ?? KEYS.op) };
 }
 
 /** Query for the events of a name in the tree: ops or activities. */
 export function queryForNode(name: string, level: string): SelectionQuery {
-  if (WORK.includes(level)) {
+  if (BUSY_KINDS.some((kind) => kind === level)) {
     return { what: "where", prefix: "act", equals: { name, kind: level } };
   }
   if (name === NO_OP) {
-    return { what: "where", prefix: "act", equals: { op_id: null, kind: WORK } };
+    return { what: "where", prefix: "act", equals: { op_id: null, kind: BUSY_KINDS } };
   }
   return { what: "where", prefix: "op", equals: { name } };
 }

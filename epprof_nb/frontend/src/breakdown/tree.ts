@@ -1,11 +1,13 @@
 // Tree of paths from the session to the kernels, and the layout of its icicle.
 
-import type { EventColumns, Kind, RowSlice, TreeData } from "../data/model.ts";
+import { BUSY_KINDS, KINDS, kindCode } from "../data/kinds.ts";
+import type { EventColumns, RowSlice, TreeData } from "../data/model.ts";
 
 /** Measure shown by the width of a box. */
 export type Measure = "device" | "host" | "kernels";
 
-const KINDS: Record<string, Kind> = { kernel: 1, memcpy: 2, memset: 3, graph_launch: 5 };
+/** Levels of the tree that are activities; the other levels are ops. */
+const ACTIVITY_LEVELS: string[] = [...BUSY_KINDS, "graph_launch"];
 
 export class Tree {
   readonly size: number;
@@ -19,20 +21,20 @@ export class Tree {
     this.size = data.parent.length;
     this.depth = new Int32Array(this.size);
     this.children = Array.from({ length: this.size }, () => []);
-    const time = Array.from({ length: this.size }, () => new Float64Array(6));
+    const time = Array.from({ length: this.size }, () => new Float64Array(KINDS.length));
     data.parent.forEach((above, i) => {
       if (above < 0) return;
       this.depth[i] = this.depth[above] + 1;
       this.children[above].push(i);
     });
     for (let i = this.size - 1; i >= 0; i--) {
-      if (this.isLeaf(i)) time[i][KINDS[this.level(i)]] += data.device_ns[i];
+      if (this.isLeaf(i)) time[i][kindCode(this.level(i))] += data.device_ns[i];
       const above = data.parent[i];
       if (above < 0) continue;
       for (const [kind, ns] of time[i].entries()) time[above][kind] += ns;
     }
     this.kind = Uint8Array.from(time, (of, i) => {
-      if (this.isLeaf(i)) return KINDS[this.level(i)];
+      if (this.isLeaf(i)) return kindCode(this.level(i));
       const most = Math.max(...of);
       return most > 0 ? of.indexOf(most) : 0;
     });
@@ -57,7 +59,7 @@ export class Tree {
 
   /** Whether the node is an activity rather than an op. */
   isLeaf(node: number): boolean {
-    return this.level(node) in KINDS;
+    return ACTIVITY_LEVELS.includes(this.level(node));
   }
 
   /** Path to a node, from the session down. */

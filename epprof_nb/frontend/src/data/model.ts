@@ -1,9 +1,7 @@
 // Wire types of the viewer: the overview of a profile and the events of a window.
 
+import { kindCode } from "./kinds.ts";
 import type { Bundle } from "./wire_format.ts";
-
-export type Kind = 0 | 1 | 2 | 3 | 4 | 5;
-export const KIND_NAMES = ["other", "kernel", "copy", "set", "wait", "graph launch"] as const;
 
 export interface Lane {
   kind: "ops" | "api" | "stream";
@@ -64,6 +62,8 @@ export interface Finding {
 export type Prefix = "op" | "api" | "act";
 
 export interface EventsHeader {
+  /** Names of the kinds of activity by code. */
+  kinds: string[];
   names: string[];
   /** Columns whose values are indices into `names`. */
   texts?: string[];
@@ -213,7 +213,7 @@ export class EventSet {
   ) {
     this.start = this.#numbers("start") ?? EMPTY;
     this.dur = this.#numbers("dur") ?? EMPTY;
-    this.kind = this.#numbers("kind");
+    this.kind = this.#kinds();
     this.op = this.#numbers("op") ?? EMPTY;
     this.members = this.#numbers("members");
     this.cover = this.#numbers("cover");
@@ -245,6 +245,13 @@ export class EventSet {
     const column = this.bundle.column(`${this.prefix}.${name}`);
     // Values beyond the precision of a double are still drawn to the right pixel.
     return column instanceof BigInt64Array ? Float64Array.from(column, Number) : column;
+  }
+
+  /** Kinds as codes of the viewer, see kinds.ts. */
+  #kinds(): Float64Array | undefined {
+    const codes = this.bundle.header.kinds.map(kindCode);
+    const column = this.#numbers("kind");
+    return codes.every((code, i) => code === i) ? column : column?.map((i) => codes[i] ?? 0);
   }
 
   number(name: string, i: number): number | bigint | undefined {

@@ -1,6 +1,7 @@
 // Selection queries and their results, as defined by Python's `views/queries`.
 
 import type { Range } from "../base/time_scale.ts";
+import { KIND, KINDS } from "./kinds.ts";
 import type { Cell, EventRef, EventSet, Events, Fields, Hit, Prefix } from "./model.ts";
 
 export type SelectionQuery =
@@ -94,5 +95,8 @@ export function fieldsOf(set: EventSet, event: number): Fields {
     const value = set.named(column) ? set.name(column, event) : set.number(column, event);
     if (value !== undefined && value !== "") fields[column] = value;
   }
+  // The kind of an op is that of most of its activities, which is not a field of the op.
+  if (set.prefix === "act") fields.kind = KINDS[set.kind?.[event] ?? KIND.other];
+  else delete fields.kind;
   return fields;
 }

@@ -1,6 +1,7 @@
 // Draws the events of a row as rectangles; visible_rects.ts first combines what is thinner than a pixel.
 
-import type { Kind, RowSlice } from "../data/model.ts";
+import { KIND, KIND_CODES, type Kind } from "../data/kinds.ts";
+import type { RowSlice } from "../data/model.ts";
 import {
   DIMMED,
   EDGE,
@@ -9,8 +10,6 @@ import {
   GAP,
   HATCH,
   HATCHED_FROM,
-  KINDS,
-  MEMCPY,
   shape,
   TONES,
   tones,
@@ -55,7 +54,7 @@ export class EventBars {
   ): void {
     const { length, firstShared: shared, kinds, x, width, alpha, tone, kind } = this.#rects;
     // One colour after the other: setting it anew for each rectangle costs more than drawing it.
-    for (const now of KINDS) {
+    for (const now of KIND_CODES) {
       if (!(kinds & (1 << now))) continue;
       const { y, height } = shape(band, now);
       const own = fill(band, palette, now);
@@ -74,7 +73,7 @@ export class EventBars {
         c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
       }
       if (band.look === "op") this.#edges(c, palette, ratio, y, height, now, dim);
-      else if (band.look === "activity" && now === MEMCPY)
+      else if (band.look === "activity" && now === KIND.memcpy)
         this.#hatches(c, palette, ratio, y, height, dim);
     }
   }
@@ -112,7 +111,7 @@ export class EventBars {
     c.fillStyle = pattern;
     for (let i = 0; i < shared; i++) {
       const wide = width[i] / ratio - GAP.gap;
-      if (kind[i] !== MEMCPY || wide < HATCHED_FROM) continue;
+      if (kind[i] !== KIND.memcpy || wide < HATCHED_FROM) continue;
       c.globalAlpha = dim * alpha[i];
       c.fillRect(x[i] / ratio, y, wide, height);
     }

@@ -1,10 +1,11 @@
 // Labels on events, and the outline of the selected one.
 
 import { toPixel } from "../base/time_scale.ts";
-import type { Kind, RowSlice } from "../data/model.ts";
+import { KIND, type Kind } from "../data/kinds.ts";
+import type { RowSlice } from "../data/model.ts";
 import { visibleEvents } from "../data/visible_events.ts";
 import { elide } from "./elide.ts";
-import { GAP, MEMCPY, shape } from "./event_style.ts";
+import { GAP, shape } from "./event_style.ts";
 import type { Band, Frame } from "./renderer.ts";
 import type { Palette } from "./theme.ts";
 import { wideEvents } from "./wide_events.ts";
@@ -73,9 +74,9 @@ export class EventLabels {
     if (!shown) return;
     const colour = textColour(band, kind, palette);
     if (!colour) return;
-    if (activity && kind === MEMCPY) {
+    if (activity && kind === KIND.memcpy) {
       // On hatching, text needs a background of its own.
-      c.fillStyle = palette.kinds[MEMCPY];
+      c.fillStyle = palette.kinds[KIND.memcpy];
       c.fillRect(from - 2, band.y + 3, this.#measure(shown) + 4, band.height - 6);
     }
     c.fillStyle = colour;
@@ -138,7 +139,7 @@ function extent(
 /** Text colour on an event; null if its shape has no room for text. */
 function textColour(band: Band, kind: Kind, palette: Palette): string | null {
   if (band.look !== "activity") return palette.text;
-  return kind === 1 ? palette.onKernel : kind === MEMCPY ? palette.onMemcpy : null;
+  return kind === KIND.kernel ? palette.onKernel : kind === KIND.memcpy ? palette.onMemcpy : null;
 }
 
 function memoize<Value>(known: Map<string, Value>, key: string, make: () => Value): Value {

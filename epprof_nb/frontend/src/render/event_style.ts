@@ -1,6 +1,6 @@
 // How an event looks by its kind.
 
-import type { Kind } from "../data/model.ts";
+import type { Kind } from "../data/kinds.ts";
 import type { Band } from "./renderer.ts";
 import { type Palette, rgb } from "./theme.ts";
 
@@ -13,8 +13,6 @@ const SHAPES: Record<Kind, [top: number, height: number]> = {
   4: [0, 1],
   5: [0.3, 0.4],
 };
-export const KINDS: readonly Kind[] = [0, 1, 2, 3, 4, 5];
-export const MEMCPY: Kind = 2;
 
 /** Opacity of events outside the highlight. */
 export const DIMMED = 0.22;

@@ -5,7 +5,7 @@
 // kinds differ in height and hatching as well. Texts have a contrast of at least 4.5 to what they
 // stand on, of 7 with high contrast, where kinds also have 3 to the background.
 
-import type { Kind } from "../data/model.ts";
+import type { Kind } from "../data/kinds.ts";
 
 export interface Palette {
   background: string;

@@ -1,6 +1,7 @@
 // Fields of an event in groups: what, when, where, launch, memory.
 
 import { count, duration, moment, size } from "../base/format.ts";
+import { kindLabel } from "../data/kinds.ts";
 import type { EventRef, Fields } from "../data/model.ts";
 
 export interface Field {
@@ -98,7 +99,6 @@ const LABELS = new Map(GROUPS.flatMap(([, columns]) => columns));
 const HIDDEN = new Set(
   "name op_name start dur op id row lit kept members cover cell line end_line".split(" "),
 );
-const KINDS = ["other", "kernel", "memcpy", "memset", "synchronization", "graph_launch"];
 
 /**
  * Non-empty fields by group; columns of no group come last. For a rectangle that stands for several
@@ -125,10 +125,6 @@ function complete(at: EventRef, known: Fields, delay: number | null, members: nu
   else fields.dur = Math.max(dur, 0);
   if (delay !== null) fields.delay = delay;
   if (at.prefix !== "op" || Number(fields.duration_ns) === dur) delete fields.duration_ns;
-  if (typeof fields.kind === "number") {
-    if (at.prefix === "act") fields.kind = KINDS[fields.kind] ?? "other";
-    else delete fields.kind;
-  }
   for (const name of ["grid", "block"]) {
     const axes = ["x", "y", "z"].map((axis) => Number(fields[`${name}_${axis}`] ?? -1));
     for (const axis of ["x", "y", "z"]) delete fields[`${name}_${axis}`];
@@ -153,6 +149,7 @@ function show(column: string, value: Value): string {
   if (column === "dur" || column === "delay") return duration(Number(value));
   if (column === "status" && value === "complete") return "";
   if (column === "captured") return Number(value) ? "into a graph" : "";
+  if (column === "kind") return kindLabel(String(value));
   if (typeof value === "string") return value;
   const number = Number(value);
   if (number === -1) return "";

@@ -13,6 +13,7 @@ import {
   utilisation,
   valueAt,
 } from "../data/counters.ts";
+import { KIND } from "../data/kinds.ts";
 import type { Counter } from "../data/model.ts";
 import type { Bundle } from "../data/wire_format.ts";
 import type { Renderer } from "../render/renderer.ts";
@@ -104,7 +105,7 @@ export const COUNTER_TYPES: Record<Counter["what"], CounterType> = {
         draw(r, { view, width, palette }, y, height) {
           const rates = pixelRates(curve, view, width);
           const max = roundUp(rates.reduce((a, b) => Math.max(a, b), 0) * 1e9);
-          r.counter(rates, y, height, max / 1e9, palette.kinds[2]);
+          r.counter(rates, y, height, max / 1e9, palette.kinds[KIND.memcpy]);
           return max > 0 ? `0–${rate(max).replace(/\.0+(?= )/, "")}` : "";
         },
         describe: (range, total) =>

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { highlightFor } from "../../src/data/embedded/selection.ts";
+import { KINDS } from "../../src/data/kinds.ts";
+import { EventSet, type EventsHeader } from "../../src/data/model.ts";
 import { Bundle, fromBase64, inflate } from "../../src/data/wire_format.ts";
 import { hit } from "../../src/timeline/hit.ts";
 import { encode, events } from "../helpers.ts";
@@ -115,4 +117,19 @@ describe("selection", () => {
     expect(loop.chain(0).length).toBeLessThanOrEqual(1000);
     expect(loop.subtree([0])).toEqual(new Set([0, 1]));
   });
+});
+
+test("kinds are read by the names in the header", () => {
+  const act = (kinds: string[]): EventSet =>
+    new EventSet(
+      "act",
+      new Bundle<EventsHeader>(
+        encode(
+          { kinds, names: [], slices: { op: [], api: [], act: [] }, shown: {} },
+          { "act.kind": { tag: "u8", values: [0, 1, 2] } },
+        ),
+      ),
+    );
+  expect([...(act([...KINDS]).kind ?? [])]).toEqual([0, 1, 2]);
+  expect([...(act(["memset", "prefetch", "kernel"]).kind ?? [])]).toEqual([3, 0, 1]);
 });

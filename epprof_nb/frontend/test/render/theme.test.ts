@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Kind } from "../../src/data/model.ts";
+import type { Kind } from "../../src/data/kinds.ts";
 import { PALETTES, type Palette, rgb } from "../../src/render/theme.ts";
 
 type Triple = [number, number, number];

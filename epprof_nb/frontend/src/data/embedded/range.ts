@@ -2,14 +2,13 @@
 
 import type { Range } from "../../base/time_scale.ts";
 import { cumulativeCounter, utilisation } from "../counters.ts";
+import { BUSY_KINDS, KIND } from "../kinds.ts";
 import type { Events, Overview } from "../model.ts";
 import type { RangeBreakdown, RankedTotals } from "../queries.ts";
 import { visibleEvents } from "../visible_events.ts";
 import type { Bundle } from "../wire_format.ts";
 
-const KERNEL = 1;
-const COPY = 2;
-const SET = 3;
+const BUSY = new Set<number>(BUSY_KINDS.map((name) => KIND[name]));
 const TOP = 12;
 
 /** Add up the parts of events within a range, or of the events a rectangle stands for. */
@@ -38,11 +37,11 @@ export function rangeBreakdown(
   for (const slice of act.slices) {
     const [first, end] = visibleEvents(slice, range);
     for (let i = first; i < end; i++) {
-      const kind = act.kind?.[i] ?? 0;
+      const kind = act.kind?.[i] ?? KIND.other;
       const from = act.start[i];
       const until = from + act.dur[i];
       const inside = until > range.start || from >= range.start;
-      if (kind < KERNEL || kind > SET || !inside || from >= range.end) continue;
+      if (!BUSY.has(kind) || !inside || from >= range.end) continue;
       const overlap = Math.min(until, range.end) - Math.max(from, range.start);
       const fraction = act.dur[i] > 0 ? overlap / act.dur[i] : 1;
       const members = act.members?.[i] ?? 1;
@@ -55,8 +54,8 @@ export function rangeBreakdown(
       const intervals = times.get(device) ?? [];
       times.set(device, intervals);
       intervals.push([Math.max(from, range.start), Math.min(until, range.end)]);
-      if (kind === KERNEL) totals.kernels += count;
-      else if (kind === COPY) {
+      if (kind === KIND.kernel) totals.kernels += count;
+      else if (kind === KIND.memcpy) {
         totals.copies += count;
         totals.bytes += Math.max(Number(act.number("bytes", i) ?? 0), 0) * count;
       } else totals.sets += count;

@@ -1,10 +1,10 @@
 // Relations of one event among the embedded events; mirrors Python's answer for a live view.
 
 import { sampleEvenly } from "../../base/sampling.ts";
+import { isDeviceWork, KIND } from "../kinds.ts";
 import type { EventRef, EventSet, Events, Hit, LaneSlice, Overview } from "../model.ts";
 import { memberCount, type Related, refOf } from "../queries.ts";
 
-const FIRST_WAIT = 4;
 /** Maximum number of flows kept; fewer are drawn. */
 const FLOWS = 3000;
 
@@ -60,7 +60,7 @@ function activitiesOf(events: Events, { set, event }: Hit): number[] {
     const tree = events.subtree([event]);
     for (let i = 0; i < act.length; i++) {
       // A synchronization launches no work.
-      if (tree.has(act.op[i]) && (act.kind?.[i] ?? 0) < FIRST_WAIT) result.push(i);
+      if (tree.has(act.op[i]) && isDeviceWork(act.kind?.[i] ?? KIND.other)) result.push(i);
     }
   }
   return result.sort((a, b) => act.dur[b] - act.dur[a]);

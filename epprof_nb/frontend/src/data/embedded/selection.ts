@@ -1,6 +1,7 @@
 // Highlight of a query: an op's subtree and what it launched, a kernel with its launch and its ops,
 // or the matches of a search.
 
+import { KIND, type Kind, kindCode } from "../kinds.ts";
 import type {
   Cell,
   EventRef,
@@ -107,13 +108,16 @@ function highlightRows(
   return masks;
 }
 
-const KINDS = ["", "kernel", "memcpy", "memset", "synchronization", "graph_launch"];
-
 function equalTo(set: EventSet, equals: Record<string, Cell | Cell[]>): (i: number) => boolean {
   const tests = Object.entries(equals).map(([column, wanted]) => {
     const values = Array.isArray(wanted) ? wanted : [wanted];
     // These two columns are sent in another form.
-    if (column === "kind") return (i: number) => values.includes(KINDS[set.kind?.[i] ?? 0] || null);
+    if (column === "kind") {
+      const codes = new Set(
+        values.map((name) => (name === null ? KIND.other : kindCode(`${name}`))),
+      );
+      return (i: number) => codes.has((set.kind?.[i] ?? KIND.other) as Kind);
+    }
     if (column === "op_id") return (i: number) => values.includes(null) && set.op[i] < 0;
     return (i: number): boolean =>
       values.some((value) => {

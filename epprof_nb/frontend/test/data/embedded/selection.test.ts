@@ -8,6 +8,7 @@ import { compile, matches } from "../../../src/data/embedded/pattern.ts";
 import { rangeBreakdown } from "../../../src/data/embedded/range.ts";
 import { related } from "../../../src/data/embedded/related.ts";
 import { highlightFor, matchingEvents } from "../../../src/data/embedded/selection.ts";
+import { KINDS } from "../../../src/data/kinds.ts";
 import {
   type EventRef,
   Events,
@@ -27,6 +28,7 @@ function profile(more: Record<string, Given> = {}): Events {
   const i32 = (values: number[]): Given => ({ tag: "i32", values });
   const bytes = encode(
     {
+      kinds: [...KINDS],
       names: NAMES,
       texts: ["op.name", "op.cell", "api.name", "act.name"],
       slices: {
@@ -272,7 +274,15 @@ describe("fields", () => {
   test("come in groups with units; what says nothing is left out", () => {
     const told = groups(
       at,
-      { kind: 2, bytes: 4_000_000, stream_id: 7, grid_x: 2, grid_y: 1, grid_z: 1, run_id: -1 },
+      {
+        kind: "memcpy",
+        bytes: 4_000_000,
+        stream_id: 7,
+        grid_x: 2,
+        grid_y: 1,
+        grid_z: 1,
+        run_id: -1,
+      },
       12_000,
     );
     const flat = Object.fromEntries(
