@@ -1,4 +1,5 @@
-// Numbers and names as people read them; the same rules as views/units.py.
+// Formatting of numbers and names. Python's formatting follows the same rules; both are tested with
+// tests/data/number_format.json.
 
 const TIMES: [number, string][] = [
   [1e9, "s"],
@@ -15,7 +16,7 @@ const SIZES: [number, string][] = [
 /** Three significant digits, and none lost before the point. */
 export function threeDigits(value: number): string {
   const size = Math.abs(value);
-  if (size >= 99.95) return count(Math.round(value));
+  if (size >= 99.95) return count(Number(value.toFixed(0)));
   return value.toFixed(size >= 9.995 ? 1 : 2);
 }
 
@@ -39,7 +40,7 @@ export function duration(ns: number): string {
     // 999.7 us rounds to 1000: it reads better as 1.00 ms.
     if (Math.abs(ns) >= scale * 0.9995) return `${threeDigits(ns / scale)} ${unit}`;
   }
-  return `${Math.round(ns)} ns`;
+  return `${ns.toFixed(0)} ns`;
 }
 
 /** A moment of the profile to the microsecond: neighbours must be told apart. */
@@ -53,7 +54,7 @@ export function size(bytes: number): string {
   for (const [scale, unit] of SIZES) {
     if (Math.abs(bytes) >= scale * 0.9995) return `${threeDigits(bytes / scale)} ${unit}`;
   }
-  return `${Math.round(bytes)} B`;
+  return `${bytes.toFixed(0)} B`;
 }
 
 /** Bytes a second. */
@@ -61,17 +62,26 @@ export function rate(bytes: number): string {
   return `${size(bytes)}/s`;
 }
 
-/** A share of 1 as percent with three digits at most. */
+/**
+ * A share of 1 in percent: with one decimal below 10 %, else as whole percent. "0 %" and "100 %" are
+ * written for exactly these values only.
+ */
 export function percent(share: number): string {
   const value = share * 100;
-  if (value > 0 && value < 0.1) return "< 0.1 %";
-  return `${value.toFixed(1)} %`;
+  if (value === 0) return "0 %";
+  if (value > 0 && value < 0.05) return "< 0.1 %";
+  if (value >= 99.5 && value < 100) return "> 99 %";
+  return `${value.toFixed(Math.abs(value) >= 9.95 ? 0 : 1)} %`;
 }
 
-/** One line of at most `limit` characters, cut in the middle: both ends of a name tell. */
+/** Put `text` on one line of at most `limit` characters, elided in the middle. */
 export function shorten(text: string, limit: number): string {
   const line = text.replace(/\s+/g, " ").trim();
   if (line.length <= limit) return line;
-  const head = Math.ceil((limit - 1) / 2);
-  return `${line.slice(0, head)}…${line.slice(line.length - (limit - 1 - head))}`;
+  // Characters, not UTF-16 units, as in Python.
+  const characters = [...line];
+  if (characters.length <= limit) return line;
+  const head = Math.floor(limit / 2);
+  const tail = characters.slice(characters.length - (limit - 1 - head));
+  return `${characters.slice(0, head).join("")}…${tail.join("")}`;
 }

@@ -41,7 +41,7 @@ describe("columns", () => {
   test("show units by their names", () => {
     expect(formatCell("device_ns", 1500)).toBe("1.50 µs");
     expect(formatCell("bytes", 1500)).toBe("1.50 kB");
-    expect(formatCell("share", 0.5)).toBe("50.0 %");
+    expect(formatCell("share", 0.5)).toBe("50 %");
     expect(formatCell("count", 1500)).toBe("1,500");
     expect(formatCell("line", 1500)).toBe("1500");
     expect(formatCell("count", 0)).toBe("");
