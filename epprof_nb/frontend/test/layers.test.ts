@@ -2,15 +2,6 @@
 
 import { expect, test } from "vitest";
 
-declare global {
-  interface ImportMeta {
-    glob(
-      pattern: string,
-      options: { query: string; import: string; eager: true },
-    ): Record<string, string>;
-  }
-}
-
 /**
  * The folders from the ground up. A file imports from its own folder or from a lower floor; folders
  * of one floor do not import each other. `timeline` lies above `selection` because it owns the

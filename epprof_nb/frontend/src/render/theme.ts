@@ -1,9 +1,11 @@
-// Colours for the canvas. Hues are Okabe and Ito's, told apart by colour-blind readers too.
+// Palettes, the only place in TypeScript with colours; the CSS variables in styles/base.css and
+// styles/contrast.css repeat them, as a test checks. Python's palette is epprof_nb/util/palette.py.
+// The hues are those of Okabe and Ito, which colour-blind readers can distinguish.
 //
-// Checked (test/theme.test.ts repeats it): kernel, copy, set and wait stay apart as seen without
-// red, green or blue cones (Machado et al. 2009, full severity), the nearest two by 16 in CIELAB;
-// kinds differ in height and hatching as well. Texts have a contrast of at least 4.5 to what they
-// stand on, of 7 with high contrast, where kinds also have 3 to the background.
+// test/render/theme.test.ts checks: kernel, memcpy, memset and synchronization stay apart as seen
+// without red, green or blue cones (Machado et al. 2009, full severity), the nearest two by 16 in
+// CIELAB; kinds also differ in height and hatching. Text has a contrast of at least 4.5 to its
+// background, of 7 with high contrast, where kinds also have 3 to the background.
 
 import type { Kind } from "../data/kinds.ts";
 
@@ -12,19 +14,19 @@ export interface Palette {
   text: string;
   faint: string;
   line: string;
-  /** Fill of each kind of activity. */
+  /** Fill of each kind of activity, see data/kinds.ts. */
   kinds: Record<Kind, string>;
   /** Fill and edge of an op by the kind it mostly launches. */
   ops: Record<Kind, string>;
   edges: Record<Kind, string>;
   /** Text on a kernel. */
   onKernel: string;
-  /** Text on a copy. */
+  /** Text on a memcpy. */
   onMemcpy: string;
   api: string;
   busy: string;
   select: string;
-  /** What the reader marks: a selected or measured stretch; and text on it. */
+  /** Marked or measured time range, and text on it. */
   accent: string;
   onAccent: string;
 }
@@ -103,7 +105,7 @@ export const PALETTES = { LIGHT, DARK, LIGHT_CONTRAST, DARK_CONTRAST };
 const MORE_CONTRAST = "(prefers-contrast: more), (forced-colors: active)";
 let contrast: MediaQueryList | undefined;
 
-/** What the reader asks of the system: high contrast, or colours of their own. */
+/** Media query of readers who prefer high contrast or set their own colours. */
 export function moreContrast(): MediaQueryList {
   contrast ??= matchMedia(MORE_CONTRAST);
   return contrast;
@@ -116,7 +118,7 @@ export function palette(theme: Theme, high = moreContrast().matches): Palette {
 
 const parsed = new Map<string, [number, number, number]>();
 
-/** A colour written as #rrggbb, as shares of red, green and blue. */
+/** Parse a colour written as #rrggbb into shares of red, green and blue. */
 export function rgb(colour: string): [red: number, green: number, blue: number] {
   let shares = parsed.get(colour);
   if (!shares) {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Kind } from "../../src/data/kinds.ts";
+import { KIND, KIND_CODES, type Kind } from "../../src/data/kinds.ts";
 import { PALETTES, type Palette, rgb } from "../../src/render/theme.ts";
 
 type Triple = [number, number, number];
@@ -73,8 +73,8 @@ function apart(a: string, b: string, seen: Matrix): number {
 }
 
 const palettes = Object.entries(PALETTES) as [string, Palette][];
-const KINDS: Kind[] = [0, 1, 2, 3, 4, 5];
-const TOLD_APART: Kind[] = [1, 2, 3, 4];
+
+const DISTINCT: Kind[] = [KIND.kernel, KIND.memcpy, KIND.memset, KIND.synchronization];
 
 describe.each(palettes)("the palette %s", (name, palette) => {
   const high = name.endsWith("CONTRAST");
@@ -83,17 +83,17 @@ describe.each(palettes)("the palette %s", (name, palette) => {
   test("has legible text", () => {
     expect(contrast(palette.text, palette.background)).toBeGreaterThanOrEqual(least);
     expect(contrast(palette.faint, palette.background)).toBeGreaterThanOrEqual(least);
-    expect(contrast(palette.onKernel, palette.kinds[1])).toBeGreaterThanOrEqual(4.5);
-    expect(contrast(palette.onMemcpy, palette.kinds[2])).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(palette.onKernel, palette.kinds[KIND.kernel])).toBeGreaterThanOrEqual(4.5);
+    expect(contrast(palette.onMemcpy, palette.kinds[KIND.memcpy])).toBeGreaterThanOrEqual(4.5);
     expect(contrast(palette.text, palette.api)).toBeGreaterThanOrEqual(4.5);
     expect(contrast(palette.onAccent, palette.accent)).toBeGreaterThanOrEqual(4.5);
-    for (const kind of KINDS)
+    for (const kind of KIND_CODES)
       expect(contrast(palette.text, palette.ops[kind])).toBeGreaterThanOrEqual(least);
   });
 
   test.each(Object.entries(SEEN))("has kinds that are told apart %s", (_, seen) => {
-    for (const a of TOLD_APART)
-      for (const b of TOLD_APART)
+    for (const a of DISTINCT)
+      for (const b of DISTINCT)
         if (a < b)
           expect(apart(palette.kinds[a], palette.kinds[b], seen), `${a} ${b}`).toBeGreaterThan(15);
   });
@@ -102,7 +102,56 @@ describe.each(palettes)("the palette %s", (name, palette) => {
 test.each(palettes.filter(([name]) => name.endsWith("CONTRAST")))(
   "the kinds of %s stand out from the background",
   (_, palette) => {
-    for (const kind of KINDS)
+    for (const kind of KIND_CODES)
       expect(contrast(palette.kinds[kind], palette.background)).toBeGreaterThanOrEqual(3);
   },
 );
+
+describe("the CSS variables have the palettes' colours", () => {
+  const sheets = import.meta.glob("../../src/styles/*.css", {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  });
+  const sheet = (name: string): string => sheets[`../../src/styles/${name}.css`];
+  /** Variables of the rules of a selector. */
+  const variables = (css: string, selector: string): Record<string, string> => {
+    const start = css.indexOf(`${selector} {`);
+    const block = css.slice(start, css.indexOf("}", start));
+    return Object.fromEntries(
+      [...block.matchAll(/--([a-z]+): (#[0-9a-f]{6});/g)].map(([, k, v]) => [k, v]),
+    );
+  };
+  const LIGHT = variables(sheet("base"), ".ep-viewer");
+  const DARK = { ...LIGHT, ...variables(sheet("base"), '.ep-viewer[data-theme="dark"]') };
+  const more = (selector: string): Record<string, string> => variables(sheet("contrast"), selector);
+  const LIGHT_CONTRAST = { ...LIGHT, ...more(".ep-viewer") };
+  const DARK_CONTRAST = {
+    ...DARK,
+    ...more(".ep-viewer"),
+    ...more('.ep-viewer[data-theme="dark"]'),
+  };
+  const css: Record<string, Record<string, string>> = {
+    LIGHT,
+    DARK,
+    LIGHT_CONTRAST,
+    DARK_CONTRAST,
+  };
+
+  test.each(palettes)("%s", (name, palette) => {
+    const { bg, text, faint, line, accent, bar, memcpy, memset, synchronization } = css[name];
+    expect([bg, text, faint, line, accent]).toEqual([
+      palette.background,
+      palette.text,
+      palette.faint,
+      palette.line,
+      palette.accent,
+    ]);
+    expect([bar, bar, memcpy, memset, synchronization]).toEqual([
+      palette.busy,
+      ...[KIND.kernel, KIND.memcpy, KIND.memset, KIND.synchronization].map(
+        (kind) => palette.kinds[kind],
+      ),
+    ]);
+  });
+});
