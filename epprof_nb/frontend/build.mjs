@@ -1,5 +1,5 @@
-// Bundles the viewer for the static page (viewer.js) and the live widget (widget.js, an ES module).
-// Output is deterministic: a test builds again and compares.
+// Bundle the viewer for the static page (viewer.js) and the live widget (widget.js, an ES module).
+// The output is deterministic: a test builds again and compares.
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,7 +34,7 @@ await build({
   ...common,
   entryPoints: ["src/entry/widget.ts"],
   format: "esm",
-  // The widget lives in a shadow root, which no style sheet of the notebook reaches.
+  // The widget lives in a shadow root, which the notebook's style sheets do not reach.
   define: { VIEWER_CSS: JSON.stringify(styles) },
   outfile: join(out, "widget.js"),
 });

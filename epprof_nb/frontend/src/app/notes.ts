@@ -13,7 +13,7 @@ export function notes(all: readonly string[]): HTMLElement[] {
   const line = h(
     "summary",
     {},
-    h("span", { class: "ep-closed ep-gist" }, firstSentence(first)),
+    h("span", { class: "ep-closed ep-first-sentence" }, firstSentence(first)),
     h("span", { class: "ep-closed" }, more),
     h("span", { class: "ep-opened" }, all.length > 1 ? "notes" : "note"),
   );

@@ -18,7 +18,7 @@ export class SearchBar {
     spellcheck: "false",
     autocomplete: "off",
   });
-  readonly #status = h("span", { class: "ep-search-told", "aria-live": "polite" });
+  readonly #status = h("span", { class: "ep-search-status", "aria-live": "polite" });
   #timer = 0;
   #pattern = "";
 

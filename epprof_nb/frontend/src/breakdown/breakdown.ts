@@ -27,7 +27,7 @@ export class Breakdown {
     spellcheck: "false",
     maxlength: "200",
   });
-  readonly #status = h("span", { class: "ep-said", role: "status" });
+  readonly #status = h("span", { class: "ep-filter-status", role: "status" });
   readonly #place = h("div");
   readonly #tables: Tables;
   #icicle: Icicle | undefined;

@@ -18,7 +18,7 @@ export function nodePanel(tree: Tree, node: number, show: () => void): Node[] {
   button.addEventListener("click", show);
   const told = h(
     "div",
-    { class: "ep-told" },
+    { class: "ep-node-details" },
     h("span", { class: "ep-leaf", title: name }, h("bdi", {}, shorten(name, 110))),
     h("span", { class: "ep-faint" }, tree.level(node)),
     node > 0 && !tree.data.others[node] ? button : null,

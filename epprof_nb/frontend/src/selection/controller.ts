@@ -271,7 +271,7 @@ export class SelectionController {
     };
     const bar = h(
       "div",
-      { class: "ep-steps ep-many" },
+      { class: "ep-steps ep-multi" },
       h(
         "span",
         { class: "ep-step" },

@@ -17,13 +17,13 @@ export interface RangeActions {
 
 export class RangePanel {
   readonly element = h("aside", {
-    class: "ep-span",
+    class: "ep-range",
     "aria-label": "Marked time range",
     hidden: true,
   });
-  readonly #head = h("div", { class: "ep-span-head" });
+  readonly #head = h("div", { class: "ep-range-head" });
   /** Breakdown of the previous range until the new one is loaded. */
-  readonly #body = h("div", { class: "ep-span-body" });
+  readonly #body = h("div", { class: "ep-range-body" });
   #range: Range | null = null;
   #loading = false;
 
@@ -78,7 +78,7 @@ export class RangePanel {
 
   #showBreakdown(totals: RangeBreakdown): void {
     const length = Math.max(totals.end - totals.start, 1);
-    const numbers = h("dl", { class: "ep-span-numbers" });
+    const numbers = h("dl", { class: "ep-range-numbers" });
     const add = (label: string, value: string): void =>
       numbers.append(h("div", {}, h("dt", {}, label), h("dd", {}, value)));
     for (const { device, busy } of totals.devices) {
@@ -94,7 +94,7 @@ export class RangePanel {
       this.#body.append(
         h(
           "div",
-          { class: "ep-span-tables" },
+          { class: "ep-range-tables" },
           this.#table("by op", "op", totals.ops, totals.device_ns),
           this.#table("by kernel and copy", "name", totals.names, totals.device_ns),
         ),
