@@ -13,7 +13,7 @@ import type { Timeline } from "../timeline/timeline.ts";
 import type { TimelineControls } from "./timeline_controls.ts";
 
 /** What a tab is mounted with. */
-export interface TabContext {
+interface TabContext {
   overview: Overview;
   source: DataSource;
   timeline: Timeline;
@@ -23,7 +23,7 @@ export interface TabContext {
 }
 
 /** A mounted tab. */
-export interface TabView {
+interface TabView {
   element: HTMLElement;
   /** Element at the right end of the tab bar while the tab is open. */
   beside?: HTMLElement;
@@ -33,7 +33,7 @@ export interface TabView {
   destroy?(): void;
 }
 
-export interface Tab {
+interface Tab {
   id: string;
   title: string;
   mount(context: TabContext): TabView;

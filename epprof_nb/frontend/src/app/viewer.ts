@@ -12,7 +12,7 @@ import { selectCounted } from "./summary_links.ts";
 import { TABS } from "./tabs.ts";
 import { addControls } from "./timeline_controls.ts";
 
-export interface ViewerOptions {
+interface ViewerOptions {
   /** Tab to open, for the breakdown optionally with its table: "breakdown:kernel". */
   tab: string;
   /** Maximum height of the timeline in pixels. */
@@ -20,7 +20,7 @@ export interface ViewerOptions {
   greedyWheel: boolean;
 }
 
-export interface Viewer {
+interface Viewer {
   /** Release everything the viewer holds. */
   destroy(): void;
   setTheme(theme: Theme): void;

@@ -14,7 +14,7 @@ const SIZES: [number, string][] = [
 ];
 
 /** Three significant digits, and none lost before the point. */
-export function threeDigits(value: number): string {
+function threeDigits(value: number): string {
   const size = Math.abs(value);
   if (size >= 99.95) return count(Number(value.toFixed(0)));
   return value.toFixed(size >= 9.995 ? 1 : 2);

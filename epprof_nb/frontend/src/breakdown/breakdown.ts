@@ -11,7 +11,7 @@ import { Tree } from "./tree.ts";
 const FILTER_MS = 120;
 
 /** Actions that show events in the timeline. */
-export interface BreakdownActions {
+interface BreakdownActions {
   row(by: string, row: Record<string, Cell>): void;
   /** Name of an op; with the level kernel, memcpy or memset, of an activity. */
   node(name: string, level: string): void;

@@ -136,7 +136,7 @@ export function informativeColumns(table: TableData): Column[] {
     .map(({ column }) => column);
 }
 
-export interface Fit {
+interface Fit {
   columns: Column[];
   /** Number of characters of a name that fit. */
   letters: number;

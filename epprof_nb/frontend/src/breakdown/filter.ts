@@ -10,7 +10,7 @@ export interface Sort {
   descending: boolean;
 }
 
-export interface FilteredRows {
+interface FilteredRows {
   /** Positions of the rows in order. */
   rows: number[];
   /** Why the filter is not used as a regular expression; empty if it is. */

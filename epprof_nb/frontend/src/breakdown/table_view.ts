@@ -17,7 +17,7 @@ import type { Sort } from "./filter.ts";
 const NO_NAME = "(no name)";
 const CODE = "Copy Python code that selects these rows (C)";
 
-export interface TableContent {
+interface TableContent {
   by: string;
   /** Columns to show. */
   columns: Column[];
@@ -30,7 +30,7 @@ export interface TableContent {
   letters: number;
 }
 
-export interface TableActions {
+interface TableActions {
   sort(sort: Sort): void;
   select(row: number): void;
   /** Copy code that selects the events of a row. */

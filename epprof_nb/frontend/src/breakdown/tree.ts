@@ -105,7 +105,7 @@ export class Tree {
 }
 
 /** Boxes of ops or of activities by depth, as columns for the renderer. */
-export class IcicleBoxes implements EventColumns {
+class IcicleBoxes implements EventColumns {
   readonly start: Float64Array;
   readonly dur: Float64Array;
   readonly reach: Float64Array;

@@ -17,12 +17,12 @@ interface ReplyContent {
   [key: string]: unknown;
 }
 
-export interface Reply {
+interface Reply {
   content: ReplyContent;
   bytes: Uint8Array<ArrayBuffer> | null;
 }
 
-export interface Message {
+interface Message {
   type: string;
   [key: string]: unknown;
 }

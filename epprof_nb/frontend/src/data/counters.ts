@@ -8,13 +8,13 @@ import type { Bundle } from "./wire_format.ts";
 export const MAX_POINTS = 4096;
 
 /** Cumulative counter in ns or bytes: exact at each time, linear in between. */
-export interface CumulativeCounter {
+interface CumulativeCounter {
   t: Float64Array;
   value: Float64Array;
 }
 
 /** Counter that rises and falls: its minimum and maximum from each time to the next. */
-export interface RangeCounter {
+interface RangeCounter {
   t: Float64Array;
   low: Float64Array;
   high: Float64Array;

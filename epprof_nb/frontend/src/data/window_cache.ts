@@ -180,7 +180,7 @@ function likelyNext(request: WindowRequest, whole: Range): WindowRequest[] {
 }
 
 /** Whether a cached window has all that a request needs. */
-export function covers(cached: CachedWindow, request: WindowRequest, whole: Range): boolean {
+function covers(cached: CachedWindow, request: WindowRequest, whole: Range): boolean {
   const from = Math.max(request.view.start, whole.start);
   const to = Math.min(request.view.end, whole.end);
   if (cached.view.start > from || cached.view.end < to) return false;

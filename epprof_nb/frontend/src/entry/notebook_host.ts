@@ -6,7 +6,7 @@ import type { Theme } from "../render/theme.ts";
  * Detect the theme. JupyterLab, Notebook 7 and VS Code set it on the body, Colab on the root
  * element.
  */
-export function notebookTheme(): Theme {
+function notebookTheme(): Theme {
   const { jpThemeLight, vscodeThemeKind } = document.body.dataset;
   if (jpThemeLight) return jpThemeLight === "false" ? "dark" : "light";
   if (vscodeThemeKind) return /dark|high-contrast$/.test(vscodeThemeKind) ? "dark" : "light";

@@ -9,7 +9,7 @@ export interface Line {
 }
 
 /** Parallel lines, from [left0, right0] at y0 to [left1, right1] at y1. */
-export interface Ribbon {
+interface Ribbon {
   left0: number;
   right0: number;
   y0: number;

@@ -26,7 +26,7 @@ const HINT =
 const PAUSE_MS = 300;
 
 /** The part of the timeline that the selection uses. */
-export interface TimelineActions {
+interface TimelineActions {
   draw(): void;
   /** Animate to a time range. */
   show(stretch: Range): void;

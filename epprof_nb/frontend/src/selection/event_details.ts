@@ -23,7 +23,7 @@ const TOOLTIP_FIELDS = new Set([
 ]);
 
 /** Actions of an event's panel. */
-export interface Actions {
+interface Actions {
   select(ref: EventRef): void;
   /** Show the time range of all events behind a rectangle. */
   show(ref: EventRef): void;

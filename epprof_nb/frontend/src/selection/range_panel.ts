@@ -8,7 +8,7 @@ import type { RangeBreakdown, RankedTotals } from "../data/queries.ts";
 
 const ROWS = 6;
 
-export interface RangeActions {
+interface RangeActions {
   zoom(range: Range): void;
   clear(): void;
   /** Highlight the events of a table row. */

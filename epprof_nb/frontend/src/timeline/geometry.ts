@@ -6,14 +6,14 @@ import type { Band } from "../render/renderer.ts";
 import type { Palette } from "../render/theme.ts";
 import { type PlacedLane, rowAt, slicesAt } from "./lanes.ts";
 
-export interface Box {
+interface Box {
   x: number;
   y: number;
   width: number;
   height: number;
 }
 
-export interface GeometryFields {
+interface GeometryFields {
   view: Range;
   width: number;
   height: number;

@@ -9,7 +9,7 @@ const WIDEST = 420;
 const USUAL = 140;
 const KEY_STEP = 16;
 
-export interface LabelActions {
+interface LabelActions {
   fold(key: string): void;
   pin(key: string): void;
   resized(): void;

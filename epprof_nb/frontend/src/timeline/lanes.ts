@@ -16,7 +16,7 @@ const GAP = 7;
 /** From this number of streams on, even a single device gets a row that folds them. */
 const MANY_STREAMS = 9;
 
-export type RowKind = Lane["kind"] | "device" | Counter["what"];
+type RowKind = Lane["kind"] | "device" | Counter["what"];
 
 export interface PlacedLane {
   /** Unique key of the row, independent of folding. */

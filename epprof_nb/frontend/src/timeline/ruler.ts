@@ -5,7 +5,7 @@ import type { Range } from "../base/time_scale.ts";
 /** With more decimals than this, labels are relative to a base. */
 const DIGITS = 3;
 
-export interface RulerLabels {
+interface RulerLabels {
   /** Base time of the labels; null if they are absolute. */
   base: string | null;
   labels: string[];

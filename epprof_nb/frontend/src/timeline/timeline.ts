@@ -34,7 +34,7 @@ import { scrollIntoView } from "./scroll_into_view.ts";
 import { StatusLine } from "./status_line.ts";
 import { WindowLoader } from "./window_loader.ts";
 
-export interface TimelineOptions {
+interface TimelineOptions {
   /** Maximum height of the timeline in pixels. */
   maxHeight: number;
   greedyWheel: boolean;

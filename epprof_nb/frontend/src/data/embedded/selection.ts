@@ -14,7 +14,7 @@ import type {
 import { hitOf, type SelectionQuery } from "../queries.ts";
 import { matches } from "./pattern.ts";
 
-export type EventRows = Partial<Record<Prefix, number[]>>;
+type EventRows = Partial<Record<Prefix, number[]>>;
 
 /** Find the drawn events of a query by table, without related events. */
 export function matchingEvents(events: Events, query: SelectionQuery): EventRows {

@@ -29,7 +29,7 @@ export const GESTURES: Gesture[] = [
 ];
 
 /** The parts of the timeline that the commands act on. */
-export interface Navigable {
+interface Navigable {
   readonly element: HTMLElement;
   readonly viewport: Viewport;
   readonly selection: SelectionController;

@@ -4,7 +4,7 @@ interface Finger {
   x: number;
 }
 
-export interface PinchStep {
+interface PinchStep {
   /** Factor for the window's length: below 1 when the fingers move apart. */
   factor: number;
   /** Middle between the fingers, and its movement, in pixels. */

@@ -16,7 +16,7 @@ const REST_MS = 90;
 /** Half the width in pixels of the range a counter's tooltip covers. */
 const AROUND = 2;
 
-export interface PointerTargets {
+interface PointerTargets {
   readonly geometry: Geometry;
   readonly viewport: Viewport;
   readonly overlays: Overlays;

@@ -35,10 +35,7 @@ export class FlowOverlay implements Overlay {
 }
 
 /** Start and end points of the lines; lanes that are not shown are omitted. */
-export function flowPoints(
-  pairs: [from: EventRef, to: EventRef][],
-  geometry: Geometry,
-): [Place, Place][] {
+function flowPoints(pairs: [from: EventRef, to: EventRef][], geometry: Geometry): [Place, Place][] {
   const lanes = new Map([...geometry.lanes, ...geometry.sticky].map((lane) => [lane.index, lane]));
   const lines: [Place, Place][] = [];
   for (const [from, to] of pairs) {

@@ -12,7 +12,7 @@ const GROUP = "Measure";
 const SNAP = 6;
 const KEY = "m";
 
-export interface MeasureTargets {
+interface MeasureTargets {
   /** Event to measure: the selected one, else the one under the pointer. */
   event(): Range | null;
   geometry(): Geometry;
