@@ -1,4 +1,4 @@
-// Bundles made by hand, in the layout of views/encode.py.
+// Bundles built by hand in the payload's layout.
 
 import { KINDS } from "../src/data/kinds.ts";
 import { type EventColumns, Events, type EventsHeader } from "../src/data/model.ts";
@@ -43,7 +43,7 @@ export function encode(header: object, columns: Record<string, Given>): Uint8Arr
   return out;
 }
 
-/** A table's columns, some of them replaced. */
+/** Columns of a table, some of them replaced. */
 export function columns(set: EventColumns, replaced: Partial<EventColumns> = {}): EventColumns {
   const { prefix, start, dur, reach, kind } = set;
   const name = (column: string, event: number): string => set.name(column, event);

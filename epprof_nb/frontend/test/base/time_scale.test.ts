@@ -33,7 +33,7 @@ describe("a window", () => {
     for (let i = 0; i < 200; i++) view = zoom(view, whole, 0.5, 500, 1000);
     expect(view.end - view.start).toBeCloseTo(20);
   });
-  test("goes around a stretch, an empty one too", () => {
+  test("has a margin around a range, even an empty one", () => {
     const view = withContext({ start: 5e8, end: 5e8 }, whole);
     expect(view.start).toBeLessThan(5e8);
     expect(view.end).toBeGreaterThan(5e8);

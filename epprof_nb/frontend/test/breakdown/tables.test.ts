@@ -10,18 +10,18 @@ import { queryForRow } from "../../src/breakdown/row_selection.ts";
 import { sortedRows } from "../../src/breakdown/sort.ts";
 
 describe("sorting", () => {
-  test("puts the missing last either way", () => {
+  test("puts missing values last in both directions", () => {
     expect(sortedRows([3, null, 1, 2], false)).toEqual([2, 3, 0, 1]);
     expect(sortedRows([3, null, 1, 2], true)).toEqual([0, 3, 2, 1]);
   });
-  test("keeps ties in order, and counts numbers in names", () => {
+  test("keeps ties in order, and compares numbers in names by value", () => {
     expect(sortedRows([1, 1, 1], true)).toEqual([0, 1, 2]);
     expect(sortedRows(["k10", "k9", "k1"], false)).toEqual([2, 1, 0]);
   });
 });
 
 describe("columns", () => {
-  test("that say nothing are left out, what is looked for comes first", () => {
+  test("without information are omitted, important ones come first", () => {
     const table = {
       rows: 2,
       columns: [
@@ -38,7 +38,7 @@ describe("columns", () => {
       "kernels",
     ]);
   });
-  test("show units by their names", () => {
+  test("have units by their names", () => {
     expect(formatCell("device_ns", 1500)).toBe("1.50 µs");
     expect(formatCell("bytes", 1500)).toBe("1.50 kB");
     expect(formatCell("share", 0.5)).toBe("50 %");
@@ -47,7 +47,7 @@ describe("columns", () => {
     expect(formatCell("count", 0)).toBe("");
     expect(formatCell("name", "<b>")).toBe("<b>");
   });
-  test("that fit are the most looked for, in their own order; names stay readable", () => {
+  test("that fit are the most important ones in display order; names stay readable", () => {
     const table = {
       rows: 1,
       columns: [
@@ -65,7 +65,7 @@ describe("columns", () => {
       return columns.map(({ name }) => name);
     };
     expect(names(2000)).toEqual(["name", "share", "device_ns", "count", "max_ns", "grid"]);
-    // What is seldom looked for is left out where names would be cut for it.
+    // Less important columns are omitted if names would be elided for them.
     expect(names(900)).toEqual(["name", "share", "device_ns", "count"]);
     expect(names(360)).toEqual(["name", "share", "device_ns"]);
     expect(names(100)).toEqual(["name"]);
@@ -82,19 +82,19 @@ describe("filtering", () => {
   };
   const found = (pattern: string) =>
     filterAndSort(table, { column: "count", descending: true }, pattern).rows;
-  test("keeps the order, reads text and regular expressions, minds no capitals", () => {
+  test("keeps the order, accepts text and regular expressions, ignores case", () => {
     expect(found("")).toEqual([1, 2, 0]);
     expect(found("o")).toEqual([1, 2, 0]);
     expect(found("^(soft|gemm)")).toEqual([1, 0]);
     expect(found("GEMM<float>(int)")).toEqual([0]);
     expect(found("nothing")).toEqual([]);
   });
-  test("says what is no regular expression, and looks for the text", () => {
+  test("reports an invalid regular expression and searches for the text", () => {
     const { rows, note } = filterAndSort(table, { column: "name", descending: false }, "float>(");
     expect(rows).toEqual([0]);
     expect(note).toContain("Not a regular expression");
   });
-  test("takes as text what a browser might never end to look for", () => {
+  test("uses as text a pattern that might never finish", () => {
     const long = { rows: 1, columns: [{ name: "name", values: [`${"a".repeat(200)}!`] }] };
     const { rows, note } = filterAndSort(long, { column: "name", descending: false }, "(a+)+$");
     expect(rows).toEqual([]);
@@ -107,12 +107,12 @@ describe("copying", () => {
     { name: "name", values: ['a "b", <c>|', "=1+1", "plain"] },
     { name: "device_ns", values: [1500, 0, null] },
   ];
-  test("as CSV keeps whole numbers and disarms formulas", () => {
+  test("as CSV keeps integers and disarms formulas", () => {
     expect(csv(columns, [2, 0, 1])).toBe(
       'name,device_ns\r\nplain,\r\n"a ""b"", <c>|",1500\r\n\'=1+1,0\r\n',
     );
   });
-  test("as Markdown writes units and escapes what Markdown minds", () => {
+  test("as Markdown has units and escapes special characters", () => {
     expect(markdown(columns, [0], "op").split("\n")).toEqual([
       "| name | device |",
       "| :-- | --: |",
@@ -120,7 +120,7 @@ describe("copying", () => {
       "",
     ]);
   });
-  test("as Python selects what a row counts", () => {
+  test("as Python selects the events of a row", () => {
     expect(python(queryForRow("kernel", { name: 'a"b' }))).toBe(
       'prof.activities[lambda rows: (rows["name"] == "a\\"b") & (rows["kind"] == "kernel")]',
     );

@@ -3,7 +3,7 @@ import { queryForNode } from "../../src/breakdown/row_selection.ts";
 import { IcicleLayout, Tree } from "../../src/breakdown/tree.ts";
 import type { TreeData } from "../../src/data/model.ts";
 
-/** session > (a > (gemm, copy), b > gemm), and what stands for three more below b. */
+/** session > (a > (gemm, copy), b > gemm), and a node for three merged ones below b. */
 const DATA: TreeData = {
   names: ["session", "range", "kernel", "memcpy", "other", "a", "b", "gemm", "copy"],
   parent: [-1, 0, 0, 1, 1, 2, 2],
@@ -21,13 +21,13 @@ const DATA: TreeData = {
 const tree = new Tree(DATA);
 
 describe("the tree", () => {
-  test("knows depths, names, and what an op mostly launches", () => {
+  test("has depths, names, and the kind an op mostly launches", () => {
     expect([...tree.depth]).toEqual([0, 1, 1, 2, 2, 2, 2]);
     expect(tree.path(5)).toEqual([0, 2, 5]);
     expect(tree.name(6)).toBe("(3 smaller)");
     expect([...tree.kind]).toEqual([1, 2, 1, 1, 2, 1, 0]);
   });
-  test("is searched without counting a time twice", () => {
+  test("is searched without counting any time twice", () => {
     const device = tree.values("device");
     expect(tree.find((name) => name === "gemm", device)).toEqual({
       found: new Set([3, 5]),
@@ -38,32 +38,32 @@ describe("the tree", () => {
 });
 
 describe("the icicle's boxes", () => {
-  test("stand below their parents, the largest first, others last", () => {
+  test("lie below their parents, largest first, merged ones last", () => {
     const { start, values } = new IcicleLayout(tree, "device");
     expect([...start]).toEqual([0, 70, 0, 90, 70, 0, 60]);
     expect([...values]).toEqual(DATA.device_ns);
   });
-  test("are found where they are drawn", () => {
+  test("are found at their positions", () => {
     const placed = new IcicleLayout(tree, "device");
     expect([0, 69, 70, 99].map((at) => placed.nodeAt(1, at))).toEqual([2, 2, 1, 1]);
     expect([0, 65, 70, 95].map((at) => placed.nodeAt(2, at))).toEqual([5, 6, 4, 3]);
     expect(placed.nodeAt(2, 100)).toBe(-1);
     expect(placed.nodeAt(7, 0)).toBe(-1);
   });
-  test("of another measure leave out what has none of it", () => {
+  test("of another measure omit nodes where it is zero", () => {
     const placed = new IcicleLayout(tree, "host");
     expect(placed.activities.nodes).toEqual([]);
     expect(placed.ops.nodes).toEqual([0, 1, 2]);
     expect(placed.nodeAt(1, 45)).toBe(2);
   });
-  test("hold children that took longer on other threads", () => {
+  test("contain children that took longer on other threads", () => {
     const longer = new Tree({ ...DATA, host_ns: [50, 40, 30, 0, 0, 0, 0] });
     expect(longer.values("host")[0]).toBe(70);
   });
 });
 
 describe("from a box to the timeline", () => {
-  test("an op is wanted by its name, a kernel by its kind too", () => {
+  test("an op is queried by name, a kernel also by kind", () => {
     expect(queryForNode("forward", "range")).toEqual({
       what: "where",
       prefix: "op",

@@ -22,7 +22,7 @@ function quiet(): { model: Model; sent: { request: number }[]; answer: Heard } {
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-test("a question that was lost is reply again, and silence is silences until the answer", async () => {
+test("a lost request is repeated, and silence is reported until the reply", async () => {
   const { model, sent, answer } = quiet();
   const channel = new Channel(model);
   const silences: boolean[] = [];
@@ -40,7 +40,7 @@ test("a question that was lost is reply again, and silence is silences until the
   expect(sent).toHaveLength(2);
 });
 
-test("a question that is never answered fails in the end, and says why", async () => {
+test("a request without a reply fails eventually and says why", async () => {
   const { model, sent, answer } = quiet();
   const channel = new Channel(model);
   const reply = channel.request({ type: "tree" });
@@ -51,7 +51,7 @@ test("a question that is never answered fails in the end, and says why", async (
   answer({ request: 1 }, []); // too late, and harmless
 });
 
-test("a kernel that has ended is silence, no error", () => {
+test("a kernel that has ended causes silence, no error", () => {
   const { model } = quiet();
   model.send = () => {
     throw new Error("Cannot send");

@@ -33,7 +33,7 @@ describe("a cumulative counter", () => {
     [35, 36, 4],
     [-9, 5, 3],
     [40, 90, 3],
-  ])("from %d to %d is read pixel by pixel as range by range", (start, end, width) => {
+  ])("from %d to %d has the same values per pixel as per range", (start, end, width) => {
     const rates = pixelRates(curve, { start, end }, width);
     const pixel = (end - start) / width;
     rates.forEach((share, x) => {
@@ -44,7 +44,7 @@ describe("a cumulative counter", () => {
       new Float64Array(width),
     );
   });
-  test("of nothing is nothing", () => {
+  test("without points is zero", () => {
     expect(meanRate({ t: numbers(), value: numbers() }, { start: 0, end: 9 })).toBe(0);
     expect(meanRate(curve, { start: 9, end: 9 })).toBe(0);
   });
@@ -70,7 +70,7 @@ test.each([
   [12, 21, 3],
   [31, 90, 3],
 ])(
-  "range counters from %d to %d are read pixel by pixel as range by range",
+  "range counters from %d to %d have the same values per pixel as per range",
   (start, end, width) => {
     const steps = {
       t: numbers(10, 20, 20.5, 30),

@@ -7,7 +7,7 @@ import { hit } from "../../src/timeline/hit.ts";
 import { encode, events } from "../helpers.ts";
 
 describe("decoding", () => {
-  test("undoes byte planes and differences", () => {
+  test("reverses byte planes and differences", () => {
     const bundle = new Bundle(
       encode(
         {},
@@ -25,7 +25,7 @@ describe("decoding", () => {
     expect([...(bundle.column("huge") ?? [])]).toEqual([2n ** 62n, -1n]);
     expect(bundle.column("none")).toBeUndefined();
   });
-  test("reads plain columns, from their least value on", () => {
+  test("reads plain columns relative to their minimum", () => {
     const columns = {
       times: ["u16", 0, 2, 1e12],
       codes: ["i8", 4, 3, null],
@@ -48,15 +48,15 @@ describe("decoding", () => {
     expect([...(bundle.column("wide") ?? [])]).toEqual([2 ** 53]);
     expect([...(bundle.column("huge") ?? [])]).toEqual([2n ** 62n]);
   });
-  test("undoes base64 and zlib", async () => {
+  test("reverses base64 and zlib", async () => {
     const text = "eJzLSM3JyQcABiwCFQ=="; // "hello", by Python's zlib
     expect(new TextDecoder().decode(await inflate(fromBase64(text)))).toBe("hello");
   });
 });
 
-describe("what lies under the pointer", () => {
+describe("the event under the pointer", () => {
   const view = { start: 0, end: 1000 };
-  test("is the shortest event there", () => {
+  test("is the shortest one there", () => {
     const { slices } = events(
       [
         [0, 1000, -1],
@@ -90,18 +90,18 @@ describe("selection", () => {
     ],
     [2, 1, 3],
   );
-  test("of an op lights its subtree and what it launched", () => {
+  test("of an op highlights its subtree and what it launched", () => {
     const lit = highlightFor(all, { what: "event", prefix: "op", row: 1 });
     expect([...lit.op]).toEqual([0, 1, 1, 0]);
     expect([...lit.act]).toEqual([1, 1, 0]);
   });
-  test("of an activity lights its chain", () => {
+  test("of an activity highlights its chain", () => {
     const lit = highlightFor(all, { what: "event", prefix: "act", row: 0 });
     expect([...lit.op]).toEqual([1, 1, 1, 0]);
     expect([...lit.act]).toEqual([1, 0, 0]);
     expect(all.chain(2)).toEqual([0, 1, 2]);
   });
-  test("by name lights every such activity and the ops above", () => {
+  test("by name highlights every such activity and the ops above", () => {
     const lit = highlightFor(all, { what: "where", prefix: "act", equals: { name: "a" } });
     expect([...lit.act]).toEqual([0, 1, 0]);
     expect([...lit.op]).toEqual([1, 1, 0, 0]);

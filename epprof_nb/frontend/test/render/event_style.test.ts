@@ -9,7 +9,7 @@ test("an edge grows with the rectangle, and never jumps", () => {
     expect(edgeShare(wide + 0.5) - edgeShare(wide)).toBeLessThan(0.1);
 });
 
-test("what stands alone is told by its tone, what has an edge by that", () => {
+test("an op that stands alone has a tone, a wide one an edge", () => {
   expect(toneOf(1, 50, 50)).toBeCloseTo(TONE.most, 1);
   expect(toneOf(1, 0, 0)).toBeCloseTo(TONE.least, 1);
   // Of two side by side each is half alone; one that begins before the last ended has no gap.

@@ -16,8 +16,8 @@ function rectangles({ set, first, end }: RowSlice) {
   }));
 }
 
-describe("a level", () => {
-  test("puts together what shares a pixel, and nothing else", () => {
+describe("a mip level", () => {
+  test("merges the events that share a pixel, and no others", () => {
     const merged = mergeNarrow(
       row([
         [0, 2],
@@ -35,7 +35,7 @@ describe("a level", () => {
       { start: 91, dur: 1, members: 1, cover: 1 },
     ]);
   });
-  test("takes name and kind from the longest", () => {
+  test("has the name and kind of the longest event", () => {
     const slice = row([
       [0, 2],
       [4, 4],
@@ -45,7 +45,7 @@ describe("a level", () => {
     expect(merged.set.kind?.[0]).toBe(2);
     expect(merged.set.name("name", 0)).toBe(slice.set.name("name", 1));
   });
-  test("is the stretch itself where nothing shares a pixel", () => {
+  test("is the slice itself if no events share a pixel", () => {
     const slice = row([
       [0, 2],
       [400, 2],
@@ -60,7 +60,7 @@ describe("a level", () => {
     expect(mipLevel(slice, 1000)).toBe(mipLevel(slice, 600));
     expect(mipLevel(slice, 1000)).not.toBe(mipLevel(slice, 2100));
   });
-  test("takes only what is lit", () => {
+  test("contains only the highlighted events", () => {
     const slice = row([
       [0, 2],
       [4, 4],
@@ -72,7 +72,7 @@ describe("a level", () => {
     ]);
     expect(rectangles(mipLevel(slice, 0.5, lit)).map((r) => r.start)).toEqual([0, 9]);
   });
-  test("adds what its members cover", () => {
+  test("adds the coverage of its members", () => {
     const slice = row([
       [0, 4],
       [4, 4],
@@ -81,7 +81,7 @@ describe("a level", () => {
     const merged = mergeNarrow({ ...slice, set: columns(slice.set, { cover }) }, 10);
     expect(rectangles(merged)).toMatchObject([{ dur: 8, cover: 4 }]);
   });
-  test("keeps a few rectangles a pixel of any number", () => {
+  test("has a few rectangles per pixel for any number of events", () => {
     const many = Array.from({ length: 50_000 }, (_, i): [number, number] => [i * 10, 4]);
     const merged = mipLevel(row(many), 500);
     expect(merged.end).toBeLessThanOrEqual(2 * 1000);

@@ -19,12 +19,12 @@ test("whatever their order", () => {
   ]);
 });
 
-test("what is apart at one end stays apart, and what leads to another row", () => {
+test("lines apart at one end, or to another row, stay apart", () => {
   const apart = [line(0, 200), line(5, 300), line(8, 305, 150), line(50, 310)];
   expect(bundle(apart)).toEqual({ lines: [apart[0], apart[1], apart[3], apart[2]], ribbons: [] });
 });
 
-test("what is hardly wider than a line is one", () => {
+test("a ribbon hardly wider than a line is a line", () => {
   expect(bundle([line(0, 200), line(1, 201), line(2, 202)])).toEqual({
     lines: [line(0, 200)],
     ribbons: [],
@@ -36,7 +36,7 @@ test("a ribbon is as wide as its lines, though they cross", () => {
   expect(ribbon).toEqual({ left0: 0, right0: 12, y0: 10, left1: 198, right1: 210, y1: 100 });
 });
 
-test("of too many, some are left, evenly, with the first and the last", () => {
+test("a sample is even and has the first and the last item", () => {
   const all = Array.from({ length: 1001 }, (_, i) => i);
   expect(sampleEvenly(all, 5)).toEqual([0, 250, 500, 750, 1000]);
   expect(sampleEvenly(all, 2000)).toEqual(all);

@@ -30,7 +30,7 @@ function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-// What is seen without one kind of cones, on linear RGB: Machado, Oliveira and Fernandes 2009.
+// Colours seen without one kind of cones, on linear RGB: Machado, Oliveira and Fernandes 2009.
 const SEEN: Record<string, Matrix> = {
   "with all cones": [
     [1, 0, 0],
@@ -91,7 +91,7 @@ describe.each(palettes)("the palette %s", (name, palette) => {
       expect(contrast(palette.text, palette.ops[kind])).toBeGreaterThanOrEqual(least);
   });
 
-  test.each(Object.entries(SEEN))("has kinds that are told apart %s", (_, seen) => {
+  test.each(Object.entries(SEEN))("has distinguishable kinds %s", (_, seen) => {
     for (const a of DISTINCT)
       for (const b of DISTINCT)
         if (a < b)

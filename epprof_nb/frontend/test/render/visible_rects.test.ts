@@ -23,7 +23,7 @@ function row(acts: [number, number][]): RowSlice {
   return events([], acts).act.slices[0];
 }
 
-test("the first above a limit is found by halves", () => {
+test("the first value above a limit is found by binary search", () => {
   const values = Float64Array.of(1, 2, 2, 5);
   expect(firstAbove(values, 2, 0, 4)).toBe(3);
   expect(firstAbove(values, 9, 0, 4)).toBe(4);
@@ -31,7 +31,7 @@ test("the first above a limit is found by halves", () => {
 });
 
 describe("culling", () => {
-  test("keeps what reaches into the window, however early it began", () => {
+  test("keeps events that reach into the window, however early they began", () => {
     const slice = events(
       [],
       [
@@ -46,7 +46,7 @@ describe("culling", () => {
     expect(first).toBe(0);
     expect(end).toBe(4);
   });
-  test("leaves out what is before and after", () => {
+  test("drops events before and after", () => {
     const found = drawn(
       row([
         [0, 10],
@@ -57,18 +57,18 @@ describe("culling", () => {
     );
     expect(found).toEqual([{ x: 50, width: 5, alpha: 1, kind: 1 }]);
   });
-  test("clips what is wider than the window", () => {
+  test("clips events wider than the window", () => {
     const [only] = drawn(row([[0, 1e9]]), { start: 5e8, end: 5e8 + 100 });
     expect(only.x).toBe(-2);
     expect(only.width).toBe(104);
   });
 });
 
-describe("what is thinner than a pixel", () => {
-  test("has a whole one where it stands alone", () => {
+describe("an event thinner than a pixel", () => {
+  test("has a whole pixel if it stands alone", () => {
     expect(drawn(row([[500, 0]]))).toEqual([{ x: 50, width: 1, alpha: 1, kind: 1 }]);
   });
-  test("shares one by what each covers", () => {
+  test("shares a pixel by coverage", () => {
     const third = row([
       [490, 10],
       [500, 2],
@@ -111,7 +111,7 @@ describe("what is thinner than a pixel", () => {
   });
 });
 
-test("what stands for several events is as faint as they cover little", () => {
+test("a merged rectangle is as opaque as its coverage", () => {
   const slice = row([
     [100, 200],
     [500, 200],
@@ -121,7 +121,7 @@ test("what stands for several events is as faint as they cover little", () => {
   expect(found.map(({ alpha }) => alpha)).toEqual([1, Math.fround(opacity(0.25))]);
 });
 
-test("on a screen with two pixels a CSS pixel, the least width is two", () => {
+test("on a screen with two pixels per CSS pixel, the minimum width is two", () => {
   const found = drawn(row([[500, 0]]), view, 200, 2);
   expect(found).toEqual([{ x: 100, width: 2, alpha: 1, kind: 1 }]);
 });

@@ -7,7 +7,7 @@ function found(values: Float64Array, first: number, end: number, least: number):
   return hits;
 }
 
-test("finds what is at least as large, in any range", () => {
+test("finds the values of at least a size in any range", () => {
   // A fixed sequence that looks random: most small, a few large.
   let state = 7;
   const values = Float64Array.from({ length: 5000 }, () => {
@@ -28,7 +28,7 @@ test("finds what is at least as large, in any range", () => {
   }
 });
 
-test("looks at few of many", () => {
+test("reads only a few of many values", () => {
   const values = new Float64Array(100_000);
   values[77_777] = 5;
   let reads = 0;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { splitLine } from "../../src/source/source.ts";
 
 describe("a line's text", () => {
-  test("is cut where the spans say, and nothing of it is lost", () => {
+  test("is split at the syntax spans without losing any character", () => {
     expect(
       splitLine("for x in y", [
         [0, 3, "k"],
@@ -17,7 +17,7 @@ describe("a line's text", () => {
     ]);
     expect(splitLine("", [])).toEqual([]);
   });
-  test("is shown whole where spans make no sense", () => {
+  test("is shown whole if spans do not fit", () => {
     expect(
       splitLine("abc", [
         [2, 9, "s"],

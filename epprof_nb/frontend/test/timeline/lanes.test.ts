@@ -36,7 +36,7 @@ const none = { folded: new Set<string>(), pinned: new Set<string>() };
 const keys = (placed: { key: string }[]): string[] => placed.map(({ key }) => key);
 
 describe("lanes", () => {
-  test("lie under each other, and find their events", () => {
+  test("are stacked, and find their events", () => {
     const { lanes } = placeRows(one, all, none);
     expect(lanes[1].y).toBeGreaterThan(lanes[0].y + lanes[0].height);
     expect(slicesAt(lanes, lanes[1].y + 3)[0].set.prefix).toBe("act");
@@ -49,14 +49,14 @@ describe("lanes", () => {
     const folded = placeRows(one, all, { ...none, folded: new Set(["lane:0"]) }).lanes;
     expect(totalHeight(folded)).toBeLessThan(totalHeight(open));
   });
-  test("of one device stand below its counters, which stay", () => {
+  test("of one device lie below its counters, which stay in place", () => {
     const { sticky, lanes } = placeRows(one, all, none);
     expect(sticky.map(({ kind }) => kind)).toEqual(["busy", "launches"]);
     expect(keys(lanes)).toEqual(["lane:0", "lane:1"]);
     const folded = placeRows(one, all, { ...none, folded: new Set(["counter:0"]) });
     expect(folded.sticky.map(({ kind }) => kind)).toEqual(["busy"]);
   });
-  test("of several devices have a row for each device that folds them", () => {
+  test("of several devices have a row per device that folds them", () => {
     const { sticky, lanes } = placeRows(two, all, none);
     expect(sticky).toEqual([]);
     expect(keys(lanes)).toEqual([
@@ -69,18 +69,18 @@ describe("lanes", () => {
     expect(keys(folded)).not.toContain("lane:3");
     expect(keys(folded)).toContain("lane:4");
   });
-  test("of a folded thread go with its calls", () => {
+  test("of a folded thread fold its API calls, too", () => {
     const { lanes } = placeRows(two, all, { ...none, folded: new Set(["lane:0"]) });
     expect(keys(lanes).slice(0, 2)).toEqual(["lane:0", "lane:2"]);
   });
-  test("that are pinned come on top in the order of pinning, folded away or not", () => {
+  test("that are pinned come first in the order of pinning, even if folded away", () => {
     const pinned = new Set(["lane:4", "lane:0"]);
     const { sticky, lanes } = placeRows(two, all, { folded: new Set(["device:1"]), pinned });
     expect(keys(sticky)).toEqual(["lane:4", "lane:0"]);
     expect(sticky[1].y).toBeGreaterThan(0);
     expect(keys(lanes)).not.toContain("lane:0");
   });
-  test("of many streams are grouped also on a single device", () => {
+  test("of many streams are grouped on a single device, too", () => {
     const streams = Array.from({ length: 20 }, (_, i) => lane("stream", `stream ${i}`, 0));
     const given = { lanes: streams, counters: counters(0), word: "GPU" };
     expect(keys(buildRows(given))[2]).toBe("device:0");
@@ -89,7 +89,7 @@ describe("lanes", () => {
   });
 });
 
-test("folding all folds what is open, and unfolds where nothing is", () => {
+test("folding all folds the open rows, or unfolds them if all are folded", () => {
   let changes = 0;
   const arrangement = new LaneState(two.lanes, () => changes++);
   expect([...arrangement.folded]).toEqual(["lane:1", "lane:2"]);

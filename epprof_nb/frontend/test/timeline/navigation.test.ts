@@ -21,13 +21,13 @@ describe("the ruler", () => {
     const { step, times } = ticks({ start, end }, 900);
     return rulerLabels(times, step, { start, end });
   };
-  test("counts from the profile's start", () => {
+  test("is relative to the profile's start", () => {
     expect(labels(0, 9e6)).toEqual({
       base: null,
       labels: ["0 ms", ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((ms) => `${ms} ms`)],
     });
   });
-  test("counts from a base where the window is small and late", () => {
+  test("is relative to a base if the window is small and late", () => {
     const deep = labels(1_234_012_300, 1_234_052_300);
     expect(deep.base).toBe("1.2340 s");
     expect(deep.labels[0]).toBe("+15 µs");
@@ -37,7 +37,7 @@ describe("the ruler", () => {
     [99e9, 40],
     [5e12, 20],
     [999_999_990, 30],
-  ])("tells neighbours apart at %d ns in a window of %d ns", (start, length) => {
+  ])("distinguishes neighbours at %d ns in a window of %d ns", (start, length) => {
     const { labels: all } = labels(start, start + length);
     expect(all.length).toBeGreaterThan(2);
     expect(new Set(all).size).toBe(all.length);
@@ -56,7 +56,7 @@ describe("the history of windows", () => {
     expect(history.back()).toBeNull();
     expect(history.forward()).toEqual(view(1));
   });
-  test("forgets what lay ahead of a new window", () => {
+  test("drops the windows ahead when a new one is added", () => {
     const history = new History(view(0));
     history.note(view(1));
     history.back();
@@ -85,7 +85,7 @@ describe("keys", () => {
     [press("f", { metaKey: true }), "ctrl+f"],
     [press("Backspace", { shiftKey: true }), "shift+backspace"],
   ])("have names", (event, name) => expect(keyName(event)).toBe(name));
-  test("run the command added last, and the one before where it has nothing to do", () => {
+  test("run the command added last, or the one before if it had nothing to do", () => {
     const keys = new Shortcuts();
     keys.add(command(["x"], "first"));
     const remove = keys.add(command(["x"], "idle", false));
@@ -96,14 +96,14 @@ describe("keys", () => {
     expect(ran.splice(0)).toEqual(["first"]);
     expect(keys.press(press("y"))).toBe(false);
   });
-  test("are down until they are let go", () => {
+  test("are down until released", () => {
     const keys = new Shortcuts();
     keys.press(press("M", { shiftKey: true }));
     expect(keys.isDown("m")).toBe(true);
     keys.release(press("m"));
     expect(keys.isDown("m")).toBe(false);
   });
-  test("are written as they stand on the keyboard", () => {
+  test("are labelled as on the keyboard", () => {
     expect(keyLabel("alt+arrowleft")).toBe("Alt ←");
     expect(keyLabel("+")).toBe("+");
     expect(keyLabel("w")).toBe("W");
@@ -111,7 +111,7 @@ describe("keys", () => {
 });
 
 describe("two fingers", () => {
-  test("that part zoom in about their middle", () => {
+  test("that move apart zoom in about their middle", () => {
     const pinch = new Pinch();
     pinch.down(1, 100);
     expect(pinch.move(1, 110)).toBeNull();

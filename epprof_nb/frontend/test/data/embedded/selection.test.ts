@@ -88,7 +88,7 @@ const ref = (prefix: "op" | "api" | "act", row: number): EventRef =>
   refOf({ set: all[prefix], event: row });
 
 describe("a selection", () => {
-  test("by columns asks for what has the values, or one of them", () => {
+  test("by columns matches the values, or one of them", () => {
     const where = (equals: Record<string, string | number | null | string[]>) =>
       matchingEvents(all, { what: "where", prefix: "act", equals });
     expect(where({ name: "gemm" })).toEqual({ act: [0, 1] });
@@ -96,19 +96,19 @@ describe("a selection", () => {
     expect(where({ op_id: null })).toEqual({ act: [2] });
     expect(where({ name: "gemm", correlation_id: 8 })).toEqual({ act: [1] });
   });
-  test("by pattern asks for names in every table, and lights no more", () => {
+  test("by pattern matches names in every table, and highlights nothing else", () => {
     const wanted = { what: "search", pattern: "gemm|step" } as const;
     expect(matchingEvents(all, wanted)).toEqual({ op: [1], api: [], act: [0, 1] });
     const masks = highlightFor(all, wanted);
     expect([...masks.api]).toEqual([0, 0]);
     expect([...masks.op]).toEqual([0, 1]);
   });
-  test("of a launch lights what it launched", () => {
+  test("of a launch highlights what it launched", () => {
     const masks = highlightFor(all, { what: "event", prefix: "api", row: 1 });
     expect([...masks.act]).toEqual([0, 1, 0]);
     expect([...masks.api]).toEqual([0, 1]);
   });
-  test("is lit as Python says only where Python was asked for it", () => {
+  test("is highlighted by Python only if Python was asked for it", () => {
     const window = profile({
       "op.lit": { tag: "u8", values: [0, 0] },
       "api.lit": { tag: "u8", values: [0, 0] },
@@ -131,31 +131,31 @@ describe("a selection", () => {
   });
 });
 
-describe("a walk", () => {
+describe("the event order", () => {
   const walk = new EventOrder(all, { what: "search", pattern: "gemm|step|cu" });
-  test("goes through the tables in the order of time, and round", () => {
+  test("goes through the tables by time, and wraps around", () => {
     const starts = [0, 1, 2, 3, 4, 5, -1].map((number) => walk.seek({ number }).event?.start);
     expect(starts).toEqual([10, 11, 20, 30, 60, 10, 60]);
     expect(walk.seek({})).toMatchObject({ count: 5, start: 10, end: 80, event: null });
   });
-  test("begins at a time", () => {
+  test("starts at a time", () => {
     expect(walk.seek({ at: 15 }).number).toBe(2);
     expect(walk.seek({ at: 999 }).number).toBe(0);
   });
-  test("counts about right where a rectangle stands for several, and says so", () => {
+  test("is approximate if a rectangle stands for several events, and says so", () => {
     const merged = profile({ "act.members": { tag: "i32", values: [1, 1234, 1] } });
     const step = new EventOrder(merged, { what: "search", pattern: "gemm" }).seek({});
     expect(step).toMatchObject({ count: 1235, about: true });
     expect(position(null, step.count, step.about)).toBe("about 1,200");
     expect(position(1, 5)).toBe("2 of 5");
   });
-  test("of nothing is nothing", () => {
+  test("of nothing is empty", () => {
     const none = new EventOrder(all, { what: "search", pattern: "absent" });
     expect(none.seek({ number: 0 })).toMatchObject({ count: 0, event: null });
   });
 });
 
-describe("what an event leads to", () => {
+describe("the relations of an event", () => {
   test("of a kernel: its call, ops, line, and the one before", () => {
     const told = related(all, overview, { set: all.act, event: 1 });
     expect(told.chain.map((op) => op.name)).toEqual(["cell", "step"]);
@@ -187,8 +187,8 @@ describe("what an event leads to", () => {
   });
 });
 
-describe("a span", () => {
-  test("clips times, and counts what has a part in it", () => {
+describe("the breakdown of a range", () => {
+  test("clips times, and counts every event that overlaps it", () => {
     const told = rangeBreakdown(all, counted, { start: 35, end: 75 });
     expect(told.device_ns).toBe(5 + 15 + 5);
     expect([told.kernels, told.copies, told.bytes]).toEqual([2, 1, 1000]);
@@ -203,11 +203,11 @@ describe("a span", () => {
     ]);
     expect(told.approximate).toBe(false);
   });
-  test("beside events holds nothing", () => {
+  test("without events is empty", () => {
     expect(rangeBreakdown(all, counted, { start: 40, end: 60 }).device_ns).toBe(0);
     expect(rangeBreakdown(all, counted, { start: 40, end: 60 }).kernels).toBe(0);
   });
-  test("is about right where a rectangle stands for several events, and says so", () => {
+  test("is approximate if a rectangle stands for several events, and says so", () => {
     const merged = profile({
       "act.members": { tag: "i32", values: [1, 10, 1] },
       "act.cover": { tag: "i32", values: [10, 8, 10] },
@@ -244,23 +244,23 @@ describe("a pattern", () => {
   ])("%s is refused", (pattern) => {
     expect(() => compile(pattern)).toThrow(/\w/);
   });
-  test("of nothing matches nothing", () => {
+  test("of no names matches nothing", () => {
     expect([...matches(["a", ""], "")]).toEqual([0, 0]);
   });
 });
 
-describe("going to an event", () => {
+describe("bringing an event into view", () => {
   const view = { start: 0, end: 1000 };
-  test("moves nothing where it can be seen", () => {
+  test("moves nothing if the event is visible", () => {
     expect(bringIntoView(view, 1000, { start: 500, end: 520 })).toBe(view);
   });
-  test("keeps the zoom where only the place is wrong", () => {
+  test("keeps the zoom if only the position is wrong", () => {
     expect(bringIntoView(view, 1000, { start: 5000, end: 5020 })).toEqual({
       start: 4510,
       end: 5510,
     });
   });
-  test("zooms to what is too small or too large to see", () => {
+  test("zooms to events that are too small or too large", () => {
     const small = bringIntoView({ start: 0, end: 1e6 }, 1000, { start: 500, end: 510 });
     expect(small.end - small.start).toBeLessThan(200);
     expect((small.start + small.end) / 2).toBe(505);
@@ -271,7 +271,7 @@ describe("going to an event", () => {
 
 describe("fields", () => {
   const at = { ...ref("act", 0), dur: 2_000_000, start: 1_234_567 };
-  test("come in groups with units; what says nothing is left out", () => {
+  test("come in groups with units; empty ones are omitted", () => {
     const told = groups(
       at,
       {
@@ -300,7 +300,7 @@ describe("fields", () => {
       "memory: bandwidth": "2.00 GB/s",
     });
   });
-  test("of the longest of several are its own, where they are known", () => {
+  test("of the longest merged event are its own, if known", () => {
     const when = (given: Record<string, number>) =>
       groups(at, given, null, 12)
         .flatMap((g) => g.fields)
@@ -309,7 +309,7 @@ describe("fields", () => {
     expect(when({})).toContain("in total 2.00 ms");
     expect(when({}).join()).not.toContain("duration");
   });
-  test("that no group knows come last; copies keep every digit", () => {
+  test("of no group come last; copied values keep every digit", () => {
     const told = groups(at, { new_column: 12345678901234567n }, null);
     expect(told.at(-1)).toMatchObject({
       title: "more",
@@ -319,7 +319,7 @@ describe("fields", () => {
 });
 
 describe("a row of a breakdown", () => {
-  test("is looked for by what tells it apart", () => {
+  test("is queried by its identifying columns", () => {
     expect(queryForRow("kernel", { name: "gemm", count: 3 })).toEqual({
       what: "where",
       prefix: "act",
@@ -337,7 +337,7 @@ describe("a row of a breakdown", () => {
   });
 });
 
-test("gaps come one after another, and round", () => {
+test("gaps come one after another, and wrap around", () => {
   const gaps: [number, number][] = [
     [10, 20],
     [40, 50],
