@@ -1,6 +1,6 @@
 """Python and the viewer of a static page answer the same queries alike.
 
-The fixture holds the payload of a small profile, requests, and the answers to them; the viewer's test
+The fixture holds the payload of a small profile, requests, and their answers; the viewer's test
 (``frontend/test/data/embedded/parity.test.ts``) reads it, too. To write it anew, run this file.
 """
 
