@@ -6,8 +6,8 @@ import { notes } from "./notes.ts";
 
 export function header(
   overview: Overview,
-  go: (finding: Finding) => void,
-  counted: (count: Count) => void,
+  onFinding: (finding: Finding) => void,
+  onCount: (count: Count) => void,
 ): HTMLElement {
   const { summary } = overview;
   const line = h("div", { class: "ep-summary" }, h("strong", {}, `${summary.wall} wall`));
@@ -28,7 +28,7 @@ export function header(
     const counts = h("span", {});
     summary.counts.forEach((one, i) => {
       if (i) counts.append(" · ");
-      counts.append(link(one, counted));
+      counts.append(link(one, onCount));
     });
     line.append(counts);
   }
@@ -39,7 +39,7 @@ export function header(
         { class: summary.incomplete ? "ep-quality ep-warn" : "ep-quality" },
         summary.quality,
         summary.stray && (summary.quality ? ", " : ""),
-        summary.stray && link(summary.stray, counted),
+        summary.stray && link(summary.stray, onCount),
       ),
     );
   }
@@ -51,7 +51,7 @@ export function header(
     const list = h("p", { class: "ep-findings" });
     for (const finding of overview.findings) {
       const link = h("button", { type: "button", class: "ep-finding" }, ...withCode(finding.text));
-      link.addEventListener("click", () => go(finding));
+      link.addEventListener("click", () => onFinding(finding));
       list.append(link, " ");
     }
     block.append(list);
@@ -68,9 +68,9 @@ const TITLES: Record<Count["what"], string> = {
   stray: "Highlight activities without an op",
 };
 
-function link(count: Count, counted: (count: Count) => void): HTMLElement {
+function link(count: Count, onCount: (count: Count) => void): HTMLElement {
   const title = TITLES[count.what];
   const button = h("button", { type: "button", class: "ep-count", title }, count.text);
-  button.addEventListener("click", () => counted(count));
+  button.addEventListener("click", () => onCount(count));
   return button;
 }

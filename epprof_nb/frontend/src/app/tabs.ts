@@ -12,7 +12,7 @@ import { sourceView } from "../source/source.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import type { TimelineControls } from "./timeline_controls.ts";
 
-/** What a tab is mounted with. */
+/** Parts of the viewer that a tab can use. */
 interface TabContext {
   overview: Overview;
   source: DataSource;

@@ -30,10 +30,10 @@ function dialog(text: string, home: HTMLElement): void {
     area,
     close,
   );
-  const before = (home.getRootNode() as Document | ShadowRoot).activeElement;
+  const focused = (home.getRootNode() as Document | ShadowRoot).activeElement;
   const end = (): void => {
     box.remove();
-    if (before instanceof HTMLElement) before.focus();
+    if (focused instanceof HTMLElement) focused.focus();
   };
   close.addEventListener("click", end);
   home.append(box);

@@ -13,27 +13,27 @@ const SIZES: [number, string][] = [
   [1e3, "kB"],
 ];
 
-/** Three significant digits, and none lost before the point. */
+/** Three significant digits, and all digits before the decimal point. */
 function threeDigits(value: number): string {
   const size = Math.abs(value);
   if (size >= 99.95) return count(Number(value.toFixed(0)));
   return value.toFixed(size >= 9.995 ? 1 : 2);
 }
 
-/** An integer with separators. */
+/** An integer with thousands separators. */
 export function count(value: number | bigint): string {
   return value.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
-/** How many there are, and the number (from 0) of one of them; rounded where it is no more than so. */
-export function position(number: number | null, total: number, about = false): string {
+/** A count, preceded by the 1-based position of `number` if given; rounded if it is approximate. */
+export function position(number: number | null, total: number, approximate = false): string {
   const place = number === null ? "" : `${count(number + 1)} of `;
-  if (!about) return `${place}${count(total)}`;
+  if (!approximate) return `${place}${count(total)}`;
   const digits = 10 ** Math.max(Math.floor(Math.log10(Math.max(total, 1))) - 1, 0);
   return `about ${count(Math.round(total / digits) * digits)}`;
 }
 
-/** Nanoseconds in the unit that fits. */
+/** A duration in the unit that fits, from nanoseconds. */
 export function duration(ns: number): string {
   if (ns === 0) return "0 s";
   for (const [scale, unit] of TIMES) {
@@ -43,7 +43,7 @@ export function duration(ns: number): string {
   return `${ns.toFixed(0)} ns`;
 }
 
-/** A moment of the profile to the microsecond: neighbours must be told apart. */
+/** A point in time with microsecond digits, so that neighbours stay distinguishable. */
 export function moment(ns: number): string {
   const [scale, unit, digits] = Math.abs(ns) >= 1e9 ? [1e9, "s", 6] : [1e6, "ms", 3];
   return `${(ns / scale).toFixed(digits)} ${unit}`;
@@ -57,7 +57,7 @@ export function size(bytes: number): string {
   return `${bytes.toFixed(0)} B`;
 }
 
-/** Bytes a second. */
+/** A rate in bytes per second. */
 export function rate(bytes: number): string {
   return `${size(bytes)}/s`;
 }

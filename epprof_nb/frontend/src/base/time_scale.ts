@@ -57,9 +57,9 @@ export function bringIntoView(view: Range, width: number, event: Range): Range {
   const shortest = Math.min(VISIBLE.min, 3 / Math.max(width, 1));
   const fits = size >= length * shortest && size <= length * VISIBLE.max;
   if (fits && event.start >= view.start && event.end <= view.end) return view;
-  const wanted = fits ? length : Math.max(size / VISIBLE.target, SHORTEST_NS);
+  const newLength = fits ? length : Math.max(size / VISIBLE.target, SHORTEST_NS);
   const middle = (event.start + event.end) / 2;
-  return { start: middle - wanted / 2, end: middle + wanted / 2 };
+  return { start: middle - newLength / 2, end: middle + newLength / 2 };
 }
 
 /** Round tick times: a step of 1, 2 or 5 times a power of ten, about `room` px apart. */

@@ -16,14 +16,14 @@ export function nodePanel(tree: Tree, node: number, show: () => void): Node[] {
   const name = tree.name(node);
   const button = h("button", { type: "button", class: "ep-tool" }, "show in the timeline");
   button.addEventListener("click", show);
-  const told = h(
+  const details = h(
     "div",
     { class: "ep-node-details" },
     h("span", { class: "ep-leaf", title: name }, h("bdi", {}, shorten(name, 110))),
     h("span", { class: "ep-faint" }, tree.level(node)),
     node > 0 && !tree.data.others[node] ? button : null,
   );
-  return [told, list(tree, node)];
+  return [details, list(tree, node)];
 }
 
 function list(tree: Tree, node: number): HTMLElement {
@@ -44,5 +44,5 @@ function fields({ data }: Tree, node: number): [name: string, text: string][] {
     ["kernels", count(data.kernels[node]), data.kernels[node] > 0],
     ["bytes", size(data.bytes[node]), data.bytes[node] > 0],
   ];
-  return all.filter(([, , told]) => told).map(([name, text]) => [name, text]);
+  return all.filter(([, , details]) => details).map(([name, text]) => [name, text]);
 }

@@ -97,7 +97,7 @@ export class Tables {
 
   async #load(): Promise<void> {
     const by = this.#by;
-    const asked = ++this.#request;
+    const request = ++this.#request;
     try {
       let table = this.#tables.get(by);
       if (!table) {
@@ -108,7 +108,7 @@ export class Tables {
         const pattern = this.#pattern;
         table = await this.source.table(by, { ...this.#sort, pattern, sort: this.#sort.column });
       }
-      if (asked !== this.#request) return;
+      if (request !== this.#request) return;
       this.#table = table;
       this.#render();
     } catch (error) {

@@ -73,8 +73,9 @@ export class LiveSource implements DataSource {
     return content.range as RangeBreakdown;
   }
 
-  async table(by: string, asked?: TableRequest): Promise<TableData> {
-    return (await this.channel.request({ type: "table", by, ...asked })).content.table as TableData;
+  async table(by: string, request?: TableRequest): Promise<TableData> {
+    return (await this.channel.request({ type: "table", by, ...request })).content
+      .table as TableData;
   }
 
   async tree(): Promise<TreeData> {

@@ -377,8 +377,8 @@ export class Events {
         if (parent >= 0) this.#children?.[parent].push(child);
       });
     }
-    const found = new Set<number>(ops);
-    for (const at of found) for (const child of this.#children[at]) found.add(child);
-    return found;
+    const result = new Set<number>(ops);
+    for (const at of result) for (const child of this.#children[at]) result.add(child);
+    return result;
   }
 }

@@ -17,18 +17,18 @@ function notebookTheme(): Theme {
 
 /** Call `apply` with the theme, now and on every change. Returns a function that stops it. */
 export function followTheme(apply: (theme: Theme) => void): () => void {
-  const tell = (): void => apply(notebookTheme());
-  const watch = new MutationObserver(tell);
+  const update = (): void => apply(notebookTheme());
+  const watch = new MutationObserver(update);
   watch.observe(document.body, {
     attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"],
   });
   watch.observe(document.documentElement, { attributeFilter: ["theme"] });
   const system = matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", tell);
-  tell();
+  system.addEventListener("change", update);
+  update();
   return () => {
     watch.disconnect();
-    system.removeEventListener("change", tell);
+    system.removeEventListener("change", update);
   };
 }
 

@@ -1,4 +1,5 @@
-// Draws the events of a row as rectangles; visible_rects.ts first combines what is thinner than a pixel.
+// Drawing of a row's events as rectangles; visible_rects.ts first combines those thinner than a
+// pixel.
 
 import { KIND, KIND_CODES, type Kind } from "../data/kinds.ts";
 import type { RowSlice } from "../data/model.ts";
@@ -53,7 +54,7 @@ export class EventBars {
     dim: number,
   ): void {
     const { length, firstShared: shared, kinds, x, width, alpha, tone, kind } = this.#rects;
-    // One colour after the other: setting it anew for each rectangle costs more than drawing it.
+    // Draw by colour: changing it for each rectangle costs more than drawing it.
     for (const now of KIND_CODES) {
       if (!(kinds & (1 << now))) continue;
       const { y, height } = shape(band, now);

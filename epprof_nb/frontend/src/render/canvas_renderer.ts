@@ -1,4 +1,4 @@
-// The renderer: draws on one 2D canvas.
+// Renderer on a 2D canvas.
 
 import type { RowSlice } from "../data/model.ts";
 import { EventBars } from "./canvas2d.ts";
@@ -16,7 +16,7 @@ export class CanvasRenderer implements Renderer {
 
   constructor(
     private readonly canvas: HTMLCanvasElement,
-    /** Asked to draw again when the reader switches to or from high contrast. */
+    /** Called to draw again when the reader switches to or from high contrast. */
     private readonly redraw: () => void,
   ) {
     const context = canvas.getContext("2d");

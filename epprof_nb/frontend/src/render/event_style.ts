@@ -1,4 +1,4 @@
-// How an event looks by its kind.
+// Look of an event by its kind: shape, colour, tone and opacity.
 
 import type { Kind } from "../data/kinds.ts";
 import type { Band } from "./renderer.ts";

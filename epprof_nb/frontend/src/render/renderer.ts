@@ -1,5 +1,6 @@
-// The drawing surface of a timeline. The timeline knows times, lanes and the selection; the renderer
-// (canvas_renderer.ts) knows pixels. Calls between begin() and end() draw in order, later ones on top.
+// Interface of the renderer of a timeline. The timeline knows times, lanes and the selection; the
+// renderer (canvas_renderer.ts) knows pixels. Calls between begin() and end() draw in order, later
+// ones on top.
 
 import type { Range } from "../base/time_scale.ts";
 import type { Highlight, RowSlice } from "../data/model.ts";

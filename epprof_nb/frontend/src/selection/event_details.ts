@@ -61,7 +61,7 @@ export function heading(at: EventRef): HTMLElement {
 export function panel(
   at: EventRef,
   hit: Hit | null,
-  given: Fields,
+  fields: Fields,
   related: Related,
   actions: Actions,
 ): HTMLElement[] {
@@ -70,8 +70,8 @@ export function panel(
   if (hit && members > 1) parts.push(mergedNote(hit, members, actions));
   const known = groups(
     at,
-    given,
-    members > 1 && given.start_ns === undefined ? null : related.delay,
+    fields,
+    members > 1 && fields.start_ns === undefined ? null : related.delay,
     members,
   );
   const list = h("div", { class: "ep-groups" }, ...known.map((group) => section(group)));

@@ -150,13 +150,13 @@ function isCounter(kind: RowKind): kind is Counter["what"] {
 
 /** Place the rows: fixed ones on top, and scrolling ones. */
 export function placeRows(
-  given: RowSource,
+  source: RowSource,
   events: Events,
   { folded, pinned }: Pick<LaneState, "folded" | "pinned">,
 ): { sticky: PlacedLane[]; lanes: PlacedLane[] } {
-  const slices = slicesByLane(events, given.lanes.length);
-  const single = new Set(given.counters.map(({ device }) => device)).size <= 1;
-  const all = buildRows(given).filter(
+  const slices = slicesByLane(events, source.lanes.length);
+  const single = new Set(source.counters.map(({ device }) => device)).size <= 1;
+  const all = buildRows(source).filter(
     ({ parent, key }) => pinned.has(key) || parent === null || !folded.has(parent),
   );
   const sticky: PlacedLane[] = [];
@@ -171,7 +171,7 @@ export function placeRows(
       pinned: isPinned,
       sticky: stays,
       y: 0,
-      ...rowShape(row, slices, folded.has(row.key), given.lanes),
+      ...rowShape(row, slices, folded.has(row.key), source.lanes),
     });
   }
   const byPin = [...pinned];
@@ -205,10 +205,10 @@ function rowShape(
   if (isCounter(row.kind)) return { height: COUNTER_TYPES[row.kind].height, bands: [] };
   if (row.kind === "device") {
     // A folded device shows the first row of all of its streams.
-    const mine = Number(row.key.slice("device:".length));
+    const device = Number(row.key.slice("device:".length));
     const own = folded && row.counter === null ? slices.flat() : [];
     const bands = own
-      .filter((slice) => lanes[slice.lane].device === mine && slice.row === 0)
+      .filter((slice) => lanes[slice.lane].device === device && slice.row === 0)
       .map((slice) => ({
         slice,
         band: { y: 0, height: STREAM_ROW - 1, look: "activity" } as Band,
@@ -216,7 +216,7 @@ function rowShape(
     return { height: DEVICE_ROW, bands };
   }
   const lane = row.lane as Lane;
-  const mine = slices[row.index];
+  const laneSlices = slices[row.index];
   const each = folded
     ? FOLDED
     : lane.kind === "stream"
@@ -227,8 +227,8 @@ function rowShape(
   const count = folded ? 1 : lane.rows;
   // A lane with only synchronizations still has room for its label.
   const lead = count === 0 ? LEAD : 0;
-  const foot = lane.kind === "stream" && !folded && mine.some((slice) => slice.row < 0);
-  const bands = mine
+  const foot = lane.kind === "stream" && !folded && laneSlices.some((slice) => slice.row < 0);
+  const bands = laneSlices
     .filter((slice) => !folded || slice.row === 0)
     .map((slice) => ({
       slice,
