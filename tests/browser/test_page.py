@@ -258,7 +258,7 @@ def test_of_many_events_each_frame_shows_its_window(opened, tmp_path):
     path = tmp_path / "large.html"
     write_html(synthetic_profile(activities=200_000), path)
     page = ready(opened(path.as_uri()))
-    assert "200,000 activities by" in page.text_content(".ep-panel")
+    assert "200,000 activities as" in page.text_content(".ep-panel")
     whole = canvas(page).evaluate("e => e.toDataURL()")
     page.mouse.move(0, 0)
     page.locator(".ep-timeline").focus()

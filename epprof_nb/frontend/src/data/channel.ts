@@ -22,7 +22,7 @@ interface Reply {
   bytes: Uint8Array<ArrayBuffer> | null;
 }
 
-interface Message {
+export interface Message {
   type: string;
   [key: string]: unknown;
 }

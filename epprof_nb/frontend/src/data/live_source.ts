@@ -70,7 +70,7 @@ export class LiveSource implements DataSource {
       start: Math.round(start),
       end: Math.round(end),
     });
-    return content.range as RangeBreakdown;
+    return content.span as RangeBreakdown;
   }
 
   async table(by: string, request?: TableRequest): Promise<TableData> {
@@ -91,7 +91,7 @@ export class LiveSource implements DataSource {
     this.channel.send({
       type: "selected",
       selection: query,
-      range: range && [Math.round(range.start), Math.round(range.end)],
+      span: range && [Math.round(range.start), Math.round(range.end)],
     });
   }
 
