@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.index import Shared
 from epprof_nb.arrays.groups import pieces
+from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util.cached import once
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 Ints = npt.NDArray[np.int64]
-
-KINDS = ("none", "kernel", "memcpy", "memset", "synchronization", "graph_launch")
-"""Kinds of activity; their position is the code that the viewer knows them by."""
 
 KERNEL, MEMCPY, MEMSET, FIRST_WAIT = 1, 2, 3, 4
 BUSY_KINDS = (KERNEL, MEMCPY, MEMSET)
@@ -51,7 +49,7 @@ class Work:
 
     @once
     def kinds(self) -> npt.NDArray[np.uint8]:
-        """Code in `KINDS` of each activity's kind, uint8; 0 for a kind not known."""
+        """Code in `ACTIVITY_KINDS` of each activity's kind, uint8; 0 for a kind not known."""
         return kind_codes(self._profile)
 
     @once
@@ -85,7 +83,7 @@ class Work:
     def launches(self) -> Ints:
         """Number of the kernels, copies and sets of each op and all below it, int64."""
         counts = np.zeros(len(self.tree) + 1, np.int64)
-        busy = np.isin(np.arange(len(KINDS)), BUSY_KINDS)
+        busy = np.isin(np.arange(len(ACTIVITY_KINDS)), BUSY_KINDS)
         for piece in pieces(len(self.kinds)):
             rows = self.activity_op[piece][busy[self.kinds[piece]]]
             np.add.at(counts, rows, 1)
@@ -121,9 +119,9 @@ class Work:
 
 
 def kind_codes(profile: ProfileData) -> npt.NDArray[np.uint8]:
-    """Return the code (see `KINDS`) of each activity's kind; 0 for a kind that is not known."""
+    """Return the code in `ACTIVITY_KINDS` of each activity's kind; 0 for an unknown kind."""
     kinds = profile.tables["activities"].names("kind")
-    known = {name: code for code, name in enumerate(KINDS)}
+    known = {name: code for code, name in enumerate(ACTIVITY_KINDS)}
     of_code = np.array([known.get(name, 0) for name in kinds.categories] + [0], np.uint8)
     codes = np.empty(len(kinds), np.uint8)
     for piece in pieces(len(kinds)):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.device_work import BUSY_KINDS, KERNEL, KINDS, MEMCPY, Work
+from epprof_nb.analysis.device_work import BUSY_KINDS, KERNEL, MEMCPY, Work
 from epprof_nb.arrays.groups import add_up, group, pieces
-from epprof_nb.data.schema import MISSING
+from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
@@ -123,7 +123,7 @@ def _parts(profile: ProfileData, work: Work, group_of_op: _Int) -> dict[str, _In
     """
     activities = profile.tables["activities"]
     names = activities.names("name").codes
-    keeps_busy = np.isin(np.arange(len(KINDS)), BUSY_KINDS)
+    keeps_busy = np.isin(np.arange(len(ACTIVITY_KINDS)), BUSY_KINDS)
     found = [np.empty((7, 0), np.int64)]
     for piece in pieces(len(activities)):
         which, kinds = group_of_op[work.activity_op[piece]], work.kinds[piece]

@@ -25,6 +25,10 @@ Kind = Literal["time", "int", "id", "name", "bool", "args"]
 MISSING = -1
 """What a missing ``id`` is stored as."""
 
+ACTIVITY_KINDS = ("other", "kernel", "memcpy", "memset", "synchronization", "graph_launch")
+"""Kinds of activity. The position of a kind is its code in NumPy columns and in the viewer, whose
+payload carries this list in its header; "other" stands for a missing or unknown kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

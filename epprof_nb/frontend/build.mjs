@@ -1,5 +1,5 @@
-// Bundles the viewer for the static page (viewer.js) and the live widget (widget.js, an ES module).
-// Output is deterministic: a test builds again and compares.
+// Bundle the viewer for the static page (viewer.js) and the live widget (widget.js, an ES module).
+// The output is deterministic: a test builds again and compares.
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,21 +9,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, "..", "views", "static");
 await mkdir(out, { recursive: true });
 
-/** What of the shaders is for readers alone: within strings, nothing else drops it. */
-const shaders = {
-  name: "shaders",
-  setup({ onLoad }) {
-    onLoad({ filter: /webgl_shaders\.ts$/ }, async ({ path }) => {
-      const text = await readFile(path, "utf8");
-      const lines = text.split("\n").map((line) => line.replace(/\/\/.*/, "").trim());
-      const tight = lines.join("\n").replace(/ *([=+*/,;(){}<>?:]) */g, "$1");
-      return { contents: tight.replace(/(^|[;{},])\n+/g, "$1"), loader: "ts" };
-    });
-  },
-};
-
 const common = {
-  plugins: [shaders],
   absWorkingDir: here,
   bundle: true,
   minify: true,
@@ -32,19 +18,23 @@ const common = {
   legalComments: "none",
   logLevel: "warning",
 };
-await build({ ...common, entryPoints: ["src/viewer.css"], outfile: join(out, "viewer.css") });
 await build({
   ...common,
-  entryPoints: ["src/page.ts"],
+  entryPoints: ["src/styles/viewer.css"],
+  outfile: join(out, "viewer.css"),
+});
+await build({
+  ...common,
+  entryPoints: ["src/entry/static_page.ts"],
   format: "iife",
   outfile: join(out, "viewer.js"),
 });
 const styles = await readFile(join(out, "viewer.css"), "utf8");
 await build({
   ...common,
-  entryPoints: ["src/widget.ts"],
+  entryPoints: ["src/entry/widget.ts"],
   format: "esm",
-  // The widget lives in a shadow root, which no style sheet of the notebook reaches.
+  // The widget lives in a shadow root, which the notebook's style sheets do not reach.
   define: { VIEWER_CSS: JSON.stringify(styles) },
   outfile: join(out, "widget.js"),
 });

@@ -1,8 +1,14 @@
-"""Numbers and names as people read them: three significant digits, a unit, no noise."""
+"""Formatting of numbers and names for people: three significant digits and a unit.
+
+The viewer's ``frontend/src/base/format.ts`` follows the same rules; both are tested with
+``tests/data/number_format.json``.
+"""
 
 from __future__ import annotations
 
-_TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+from decimal import ROUND_HALF_UP, Decimal
+
+_TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 _BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -15,11 +21,12 @@ def three_digits(value: float) -> str:
     ('1.84', '61.0', '4,212')
     """
     magnitude = abs(value)
-    if magnitude >= 99.95:
-        return f"{value:,.0f}"
-    if magnitude >= 9.995:
-        return f"{value:.1f}"
-    return f"{value:.2f}"
+    return _fixed(value, 0 if magnitude >= 99.95 else 1 if magnitude >= 9.995 else 2)
+
+
+def _fixed(value: float, digits: int) -> str:
+    """Write `value` with `digits` decimals, rounding half away from zero as JavaScript does."""
+    return f"{Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
 
 
 def duration(ns: float) -> str:
@@ -35,8 +42,8 @@ def duration(ns: float) -> str:
     for scale, unit in _TIME_UNITS:
         # 999.7 us rounds to 1000: it reads better as 1.00 ms.
         if abs(ns) >= scale * 0.9995:
-            return f"{ns:.0f} ns" if unit == "ns" else f"{three_digits(ns / scale)} {unit}"
-    return f"{ns:.0f} ns"
+            return f"{three_digits(ns / scale)} {unit}"
+    return f"{_fixed(ns, 0)} ns"
 
 
 def size(count: float) -> str:
@@ -50,22 +57,27 @@ def size(count: float) -> str:
     for scale, unit in _BYTE_UNITS:
         if abs(count) >= scale * 0.9995:
             return f"{three_digits(count / scale)} {unit}"
-    return f"{count:.0f} B"
+    return f"{_fixed(count, 0)} B"
 
 
 def percent(share: float) -> str:
-    """Write a share of 1 as whole percent; 0 and 100 are kept for nothing and for all.
+    """Write a share of 1 in percent: with one decimal below 10 %, else as whole percent.
+
+    "0 %" and "100 %" are written for exactly these values only.
 
     Examples
     --------
-    >>> percent(0.614), percent(0.0001), percent(0.9999)
-    ('61 %', '< 1 %', '> 99 %')
+    >>> percent(0.614), percent(0.061), percent(0.0001), percent(0.9999)
+    ('61 %', '6.1 %', '< 0.1 %', '> 99 %')
     """
-    if 0 < share < 0.005:
-        return "< 1 %"
-    if 0.995 <= share < 1:
+    value = share * 100
+    if value == 0:
+        return "0 %"
+    if 0 < value < 0.05:
+        return "< 0.1 %"
+    if 99.5 <= value < 100:
         return "> 99 %"
-    return f"{share * 100:.0f} %"
+    return f"{_fixed(value, 0 if abs(value) >= 9.95 else 1)} %"
 
 
 def plural(count: int, word: str, words: str | None = None) -> str:
@@ -74,9 +86,9 @@ def plural(count: int, word: str, words: str | None = None) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Put `text` on one line of at most `limit` characters, cut in the middle.
+    """Put `text` on one line of at most `limit` characters, elided in the middle.
 
-    The end of a kernel's name tells as much as its beginning, so both stay.
+    Names of kernels often differ only at their ends, so both ends stay.
     """
     line = " ".join(text.split())
     if len(line) <= limit:

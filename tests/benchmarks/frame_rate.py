@@ -1,40 +1,27 @@
-"""Frames a second of the timeline while it is dragged, in headless Chromium.
+"""Frame rate of the timeline while it is dragged, in headless Chromium without a GPU.
 
-The pointer moves before every frame, so that every frame is drawn anew. Without a GPU the browser
-gives 60 a second at most; with ``--gpu`` as many as it can. Both renderers, on the same page.
+The pointer moves before every frame, so every frame shows another time range. The browser limits
+the rate to 60 frames/s. Sizes are those of the window in CSS pixels, with the device pixel ratio.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import statistics
 import tempfile
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view import write_html
 from tests.benchmarks.harness import header
 
-WIDTH, HEIGHT = 1200, 400
-RENDERERS = ("canvas2d", "webgl")
-ARGUMENTS = ["--no-sandbox", "--enable-unsafe-swiftshader"]
-ON_GPU = [
-    "--no-sandbox",
-    "--use-angle=vulkan",
-    "--disable-vulkan-surface",
-    "--ignore-gpu-blocklist",
-    "--disable-frame-rate-limit",
-    "--disable-gpu-vsync",
-]
-_WEBGL_BY = """() => {
-  const gl = document.createElement("canvas").getContext("webgl2");
-  const info = gl?.getExtension("WEBGL_debug_renderer_info");
-  return gl ? gl.getParameter(info?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER) : "nothing";
-}"""
+SIZES = "1360x650@1,1920x1080@2,3840x2160@1,3840x2160@2"
 
-# The mouse is pressed for good; its moves come from within the page, exactly one a frame.
+# The mouse button stays down; the page itself sends exactly one move per frame.
 _DRAG = """(canvas, [x, y, seconds]) => new Promise((done) => {
   const stamps = [];
   const frame = (now) => {
@@ -50,7 +37,7 @@ _DRAG = """(canvas, [x, y, seconds]) => new Promise((done) => {
 
 
 def drag(page, seconds: float) -> list[float]:
-    """Frame times in milliseconds while the timeline is dragged to and fro."""
+    """Frame times in milliseconds while the timeline is dragged back and forth."""
     canvas = page.locator(".ep-timeline canvas").first
     box = canvas.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 40
@@ -61,48 +48,73 @@ def drag(page, seconds: float) -> list[float]:
     return [b - a for a, b in pairwise(stamps)]
 
 
-def report(name: str, times: list[float]) -> None:
-    """Print one line: frames a second over all, and what single frames took."""
-    rate = 1000 * len(times) / sum(times)
+class Size(NamedTuple):
+    """A window in CSS pixels, and its device pixel ratio."""
+
+    width: int
+    height: int
+    ratio: float
+
+    @classmethod
+    def parse(cls, text: str) -> Size:
+        """Read ``WIDTHxHEIGHT@RATIO``; the ratio is 1 where it is missing."""
+        match = re.fullmatch(r"(\d+)x(\d+)(?:@([\d.]+))?", text.strip())
+        if match is None:
+            raise argparse.ArgumentTypeError(f"{text!r} is not of the form 1920x1080@2")
+        width, height, ratio = match.groups()
+        return cls(int(width), int(height), float(ratio or 1))
+
+    def __str__(self) -> str:
+        return f"{self.width}x{self.height}@{self.ratio:g}"
+
+
+def sizes(text: str) -> list[Size]:
+    """Read a comma-separated list of sizes."""
+    return [Size.parse(part) for part in text.split(",")]
+
+
+def report(name: str, runs: list[list[float]]) -> None:
+    """Print one line per size: the median rate of all runs, and the times of single frames."""
+    rates = [1000 * len(times) / sum(times) for times in runs]
+    times = [time for run in runs for time in run]
     slow = statistics.quantiles(times, n=20)[-1]
     print(
-        f"{name:28}  {rate:6.1f} frames/s   median {statistics.median(times):5.1f} ms"
+        f"{name:14}  {statistics.median(rates):5.1f} frames/s ({min(rates):.1f}-{max(rates):.1f})"
+        f"   median {statistics.median(times):5.1f} ms"
         f"   95 % below {slow:5.1f} ms   longest {max(times):5.1f} ms"
     )
 
 
 def main() -> None:
-    """Print a line a renderer."""
+    """Print one line per window size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--activities", type=int, default=50_000)
-    parser.add_argument("--zoom", type=int, default=2, help="times the W key is pressed before")
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--gpu", action="store_true", help="have a GPU draw, through Vulkan")
+    parser.add_argument("--zoom", type=int, default=2, help="presses of the W key before dragging")
+    parser.add_argument("--seconds", type=float, default=4.0, help="length of one run")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each size, one after another")
+    parser.add_argument("--sizes", type=sizes, default=SIZES, help=f"for example {SIZES}")
     given = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
-    header(f"Frames while dragging, {WIDTH} x {HEIGHT} pixels, {given.activities:,} activities")
+    header(f"Frames while dragging, {given.activities:,} activities")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "page.html"
         write_html(synthetic_profile(activities=given.activities), path)
         chromium = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=ON_GPU if given.gpu else ARGUMENTS
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        print(f"WebGL is drawn by {chromium.new_page().evaluate(_WEBGL_BY)}")
-        for renderer in RENDERERS:
-            page = chromium.new_page(viewport={"width": WIDTH + 160, "height": HEIGHT + 250})
-            text = path.read_text()
-            asked = Path(folder) / f"{renderer}.html"
-            asked.write_text(
-                text.replace('id="epprof"', f'id="epprof" data-renderer="{renderer}"', 1)
+        for size in given.sizes:
+            page = chromium.new_page(
+                viewport={"width": size.width, "height": size.height},
+                device_scale_factor=size.ratio,
             )
-            page.goto(asked.as_uri())
+            page.goto(path.as_uri())
             page.wait_for_selector(".ep-timeline canvas")
             page.locator(".ep-timeline").focus()
             for _ in range(given.zoom):
                 page.keyboard.press("w")
             page.wait_for_timeout(1000)
-            report(renderer, drag(page, given.seconds))
+            report(str(size), [drag(page, given.seconds) for _ in range(given.runs)])
             page.close()
         chromium.close()
 

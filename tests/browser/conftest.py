@@ -43,8 +43,7 @@ def _chromium() -> str:
 @pytest.fixture(scope="package")
 def browser():
     api = pytest.importorskip("playwright.sync_api")
-    # Without a GPU, WebGL is to be had only in software and only where it is asked for.
-    arguments = ["--no-sandbox", "--force-color-profile=srgb", "--enable-unsafe-swiftshader"]
+    arguments = ["--no-sandbox", "--force-color-profile=srgb"]
     with api.sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=_chromium(), args=arguments)
         yield chromium
@@ -74,19 +73,15 @@ def opened(browser):
 
 @pytest.fixture
 def shown(opened, tmp_path):
-    """A function that opens a profile's page, drawn by the renderer that is named."""
+    """A function that opens a profile's page, with its timeline drawn."""
 
     from epprof_nb.views.view import write_html
-    from tests.browser.pixels import drawn_by, ready, with_renderer
+    from tests.browser.pixels import ready
 
-    def show(profile: Profile, renderer: str, **options):
-        plain = tmp_path / "plain.html"
-        write_html(profile, plain)
-        path = tmp_path / f"{renderer}.html"
-        path.write_text(with_renderer(plain.read_text(), renderer))
-        page = ready(opened(path.as_uri(), **options))
-        assert drawn_by(page) == renderer
-        return page
+    def show(profile: Profile, **options):
+        path = tmp_path / "page.html"
+        write_html(profile, path)
+        return ready(opened(path.as_uri(), **options))
 
     return show
 

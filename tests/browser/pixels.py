@@ -1,7 +1,4 @@
-"""Reading the timeline's picture: where a time and a lane lie, and what colour is there.
-
-Both renderers end on the one canvas of the timeline, so it can be read whatever drew the events.
-"""
+"""Read the timeline's canvas: the place of a time and a lane, and the colour there."""
 
 from __future__ import annotations
 
@@ -13,14 +10,6 @@ import numpy.typing as npt
 WHITE = (255, 255, 255)
 KERNEL, COPY, SET = (0, 114, 178), (230, 159, 0), (0, 158, 115)
 RULER, BUSY = 22, 38
-RENDERERS = ("canvas2d", "webgl")
-
-
-def with_renderer(html: str, name: str) -> str:
-    """The page's HTML, asking for one renderer."""
-    asked = html.replace('id="epprof"', f'id="epprof" data-renderer="{name}"', 1)
-    assert asked != html
-    return asked
 
 
 def ready(page):
@@ -33,11 +22,6 @@ def ready(page):
 def canvas(page):
     """The timeline's canvas, in a page or in a live view, whose elements are apart."""
     return page.locator(".ep-timeline canvas").first
-
-
-def drawn_by(page) -> str:
-    """The renderer that drew the last frame."""
-    return canvas(page).get_attribute("data-drawn-by")
 
 
 def pixel(page, x: float, y: float) -> tuple[int, int, int]:

@@ -130,7 +130,7 @@ def _details(page):
     page.mouse.down()
     page.mouse.move(box["x"] + x_at(page, 60), box["y"] + 8, steps=3)
     page.mouse.up()
-    page.locator(".ep-span-tables").wait_for()
+    page.locator(".ep-range-tables").wait_for()
 
 
 STATES = {

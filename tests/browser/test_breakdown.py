@@ -112,11 +112,11 @@ def test_filtering_by_text_and_expression(page):
     page.fill(".ep-tools input", "^(mlp|attention)$")
     _await_rows(page, 2)
     assert sorted(_values(page, "name")) == ["attention", "mlp"]
-    assert "2 of 18 rows" in page.text_content(".ep-said")
+    assert "2 of 18 rows" in page.text_content(".ep-filter-status")
     page.fill(".ep-tools input", "model(x")
     _await_rows(page, 1)
     assert _values(page, "name") == ["logits = model(x)"]
-    assert "Not a regular expression" in page.text_content(".ep-said")
+    assert "Not a regular expression" in page.text_content(".ep-filter-status")
 
 
 def _copied(page) -> str:
@@ -128,7 +128,7 @@ def test_copying_keeps_filter_order_and_columns(page):
     _await_rows(page, 2)
     page.click("th[data-column=name] button")
     page.click("text=copy CSV")
-    page.locator(".ep-said >> text=clipboard").wait_for()
+    page.locator(".ep-filter-status >> text=clipboard").wait_for()
     lines = _copied(page).splitlines()
     assert lines[0].split(",") == _columns(page)
     frame = synthetic_profile(activities=3000).by_op().set_index("name")
@@ -151,7 +151,7 @@ def test_a_row_gives_code_that_selects_what_it_counts(page):
         _await_rows(page, 1)
         page.locator(".ep-table-place tbody tr").focus()
         page.keyboard.press("c")
-        page.locator(".ep-said >> text=clipboard").wait_for()
+        page.locator(".ep-filter-status >> text=clipboard").wait_for()
         rows = eval(_copied(page), {"prof": prof})
         counted = getattr(prof, f"by_{by}")()
         counted = counted[counted["name"].str.contains(pattern)]
@@ -186,7 +186,7 @@ def test_columns_can_be_chosen(opened, loop_file):
     page.check(".ep-picker input[value=p95_device_ns]")
     page.uncheck(".ep-picker input[value=kernels]")
     assert set(_columns(page)) == {*before, "p95_device_ns"} - {"kernels"}
-    page.click("text=what fits")
+    page.click("text=automatic")
     assert _columns(page) == before
 
 

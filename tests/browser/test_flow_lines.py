@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.browser.pixels import KERNEL, RENDERERS, WHITE, lane_y, picture, x_at
+from tests.browser.pixels import KERNEL, WHITE, lane_y, picture, x_at
 from tests.browser.test_renderers import MS, kernels
 
 pytestmark = pytest.mark.browser
@@ -26,13 +26,12 @@ def chosen(page):
     return before, picture(page)
 
 
-@pytest.mark.parametrize("renderer", RENDERERS)
 @pytest.mark.parametrize("launches", [40, 600])
-def test_many_lines_do_not_hide_what_they_lead_to(shown, renderer, launches):
+def test_many_lines_do_not_hide_what_they_lead_to(shown, launches):
     # Kernels of 1 ms or less, half of the time, in the second half of the cell.
     period = 50 * MS // launches
     start = 40 * MS + np.arange(launches) * period
-    page = shown(kernels(start, np.full(launches, period // 2), 100 * MS), renderer)
+    page = shown(kernels(start, np.full(launches, period // 2), 100 * MS))
     before, after = chosen(page)
     top = round(lane_y(page, "stream 7")) - 8
     apart = np.abs(after - before)[top + 1 : top + ROW].max(axis=2)
@@ -40,10 +39,9 @@ def test_many_lines_do_not_hide_what_they_lead_to(shown, renderer, launches):
     assert (apart > 24).mean() < 0.04
 
 
-@pytest.mark.parametrize("renderer", RENDERERS)
-def test_a_ribbon_leads_from_where_work_was_launched_to_it(shown, renderer):
+def test_a_ribbon_leads_from_where_work_was_launched_to_it(shown):
     start = 60 * MS + np.arange(60) * MS // 2
-    page = shown(kernels(start, np.full(60, MS // 4), 100 * MS), renderer)
+    page = shown(kernels(start, np.full(60, MS // 4), 100 * MS))
     before, after = chosen(page)
     middle = round((lane_y(page, "main thread") + lane_y(page, "stream 7")) / 2)
     tinted = np.flatnonzero(np.abs(after[middle] - before[middle]).max(axis=1) > 6)

@@ -90,11 +90,11 @@ def test_the_tree_is_walked_by_keyboard(page):
 
 def test_searching_the_tree_lights_what_fits(page):
     page.fill(".ep-tools input", "gemm")
-    page.locator(".ep-said >> text=found").wait_for()
+    page.locator(".ep-filter-status >> text=found").wait_for()
     page.wait_for_timeout(100)
     frame = synthetic_profile(activities=3000).by_kernel()
     share = frame[frame["name"].str.contains("gemm")]["share"].sum()
-    assert f"{share * 100:.1f} %" in page.text_content(".ep-said")
+    assert f"{share * 100:.0f} %" in page.text_content(".ep-filter-status")
     assert _colour(page, 0.01, 4) == KERNEL
     assert _colour(page, 0.3, 1) not in (OP, EMPTY)
 

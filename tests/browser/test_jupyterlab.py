@@ -52,7 +52,7 @@ def test_a_live_view_loads_what_was_thinned_out(opened, lab):
     for _ in range(18):
         page.keyboard.press("w")
     page.wait_for_timeout(1500)
-    assert "Drawn is every event of this window" in viewer.locator(".ep-panel").text_content()
+    assert "Every event of this window is drawn" in viewer.locator(".ep-panel").text_content()
     # Keys of the viewer are no commands of the notebook: A would insert a cell, D D delete one.
     for key in "addbs":
         page.keyboard.press(key)

@@ -39,13 +39,13 @@ def test_what_is_chosen_is_a_dataframe_in_python(in_jupyterlab):
     page.mouse.up()
     page.locator(".ep-timeline").press("Escape")  # the event; the span stays
     # The breakdown beside: from 41 to 70 ms the end of a kernel, and a set.
-    page.locator(".ep-span[aria-busy=false]").wait_for()
-    numbers = page.locator(".ep-span-numbers > div")
+    page.locator(".ep-range[aria-busy=false]").wait_for()
+    numbers = page.locator(".ep-range-numbers > div")
     expect(numbers.filter(has_text="kernels").locator("dd")).to_have_text("1")
-    expect(numbers.filter(has_text="sets").locator("dd")).to_have_text("1")
+    expect(numbers.filter(has_text="memsets").locator("dd")).to_have_text("1")
     busy = numbers.filter(has_text="GPU busy").locator("dd").inner_text()
     assert abs(float(busy.split("%")[0]) - 100 * 9 / 29) < 1
-    first = page.locator(".ep-span-tables table").first.locator("tr").all_inner_texts()
+    first = page.locator(".ep-range-tables table").first.locator("tr").all_inner_texts()
     assert "y = step(x)" in first[0] or "<script>" in first[0]
     # In Python these two, and a wait.
     assert in_jupyterlab.told(CHOSEN).startswith("[2, 3, 5] (4")

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.browser
 
 
 def test_lanes_fold_and_unfold_by_pointer_and_all_by_key(page):
-    assert {"outstanding", "copies", "API calls"} <= set(labels(page))
+    assert {"queued", "copies", "API calls"} <= set(labels(page))
     page.click(".ep-label-busy .ep-fold")
-    assert not {"outstanding", "copies"} & set(labels(page))
+    assert not {"queued", "copies"} & set(labels(page))
     assert page.get_attribute(".ep-label-busy .ep-fold", "aria-expanded") == "false"
     page.click(".ep-label-ops .ep-fold")
     assert "API calls" not in labels(page)
@@ -93,16 +93,16 @@ def test_the_label_column_is_resized_by_pointer_and_keys(page):
 
 def test_counters_tell_their_values(page):
     tip = page.locator(".ep-tip")
-    page.mouse.move(*at(page, 17, middle(page, "outstanding")))
-    assert "2 outstanding launches" in tip.text_content()
-    page.mouse.move(*at(page, 70, middle(page, "outstanding")))
-    assert "0 outstanding" in tip.text_content()
+    page.mouse.move(*at(page, 17, middle(page, "queued")))
+    assert "2 queued launches" in tip.text_content()
+    page.mouse.move(*at(page, 70, middle(page, "queued")))
+    assert "0 queued" in tip.text_content()
     page.mouse.move(*at(page, 7, middle(page, "copies")))
     # 4 MB in 5 ms; of them 2/5 by then.
     assert "800 MB/s" in tip.text_content()
     assert "so far" in tip.text_content()
     page.mouse.move(*at(page, 35, middle(page, "GPU busy")))
-    assert "busy 100.0 %" in tip.text_content()
+    assert "busy 100 %" in tip.text_content()
     assert page.locator(".ep-label-launches .ep-scale").text_content() == "0\N{EN DASH}2"
 
 

@@ -56,7 +56,7 @@ def test_zooming_in_brings_single_events_and_going_back_asks_nothing(host):
     _shown(page)
     _press(page, "w", 18)
     page.wait_for_timeout(800)
-    assert "every event of this window" in page.text_content(".ep-panel")
+    assert "Every event of this window" in page.text_content(".ep-panel")
     page.wait_for_timeout(500)
     asked = len(_windows(host))
     _press(page, "0")
@@ -76,7 +76,7 @@ def test_silence_is_told_and_what_is_drawn_stays(host):
     _press(page, "w", 6)
     status = page.locator(".ep-status")
     status.wait_for(timeout=8000)
-    assert status.text_content() == "no answer from Python: showing what is here"
+    assert status.text_content() == "no answer from Python: showing the events loaded so far"
     # Asked, asked once more, and then left in peace.
     assert len(_windows(host)) - before <= 3
     colours = page.locator(".ep-timeline canvas").last.screenshot()
@@ -134,44 +134,23 @@ def test_a_selection_survives_the_loading_of_windows(host):
 
 def test_a_closed_view_lets_go_of_what_it_held(host):
     page = host.page
-    page.evaluate("document.documentElement.dataset.renderer = 'webgl'")
     page.evaluate(
         """() => {
           window.drawn = 0;
           const ask = window.requestAnimationFrame.bind(window);
           window.requestAnimationFrame = (run) => ask((now) => { window.drawn++; run(now); });
-          const make = HTMLCanvasElement.prototype.getContext;
-          HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
-            const context = make.call(this, kind, ...rest);
-            if (kind === "webgl2" && context && !window.textures) {
-              const [create, drop] = [context.createTexture, context.deleteTexture];
-              window.textures = new Set();
-              context.createTexture = () => {
-                const made = create.call(context);
-                window.textures.add(made);
-                return made;
-              };
-              context.deleteTexture = (old) => {
-                window.textures.delete(old);
-                drop.call(context, old);
-              };
-            }
-            return context;
-          };
         }"""
     )
     host.show()
     _shown(page)
-    assert page.evaluate("window.textures.size") > 0
     timeline = page.locator(".ep-timeline").element_handle()
     canvas = page.locator(".ep-timeline canvas").first.element_handle()
     host.close()
     page.wait_for_timeout(300)
     assert page.locator(".epprof-live").count() == 0
     assert not timeline.evaluate("e => e.isConnected")
-    # The canvas holds no pixels any more, the GPU none of its columns.
+    # The canvas holds no pixels any more.
     assert canvas.evaluate("e => [e.width, e.height]") == [0, 0]
-    assert page.evaluate("window.textures.size") == 0
     # Nobody listens: keys, size and contrast draw and ask for nothing.
     asked, drawn = len(host.asked), page.evaluate("window.drawn")
     timeline.evaluate("e => e.dispatchEvent(new KeyboardEvent('keydown', { key: 'w' }))")

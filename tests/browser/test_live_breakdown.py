@@ -36,7 +36,7 @@ def test_python_searches_and_sorts_all_rows_and_gives_the_tree(opened, lab):
     run_all(page)
     viewer = page.locator(".epprof-output .ep-live")
     viewer.wait_for(timeout=90_000)
-    said, rows = viewer.locator(".ep-said"), viewer.locator(".ep-table-place tbody tr")
+    said, rows = viewer.locator(".ep-filter-status"), viewer.locator(".ep-table-place tbody tr")
     expect(said).to_contain_text("900 rows, the first 400 shown", timeout=20_000)
     assert rows.count() == 400
     # The shortest ops have no place among the longest: only Python can find them.

@@ -35,7 +35,7 @@ def test_the_minimap_is_reached_and_moved_by_keys(page):
     page.keyboard.press("w")
     window(page)
     page.keyboard.press("Tab")
-    assert focused(page, "e => e.getAttribute('aria-label')") == "Window of time"
+    assert focused(page, "e => e.getAttribute('aria-label')") == "Time window"
     length = np.diff(window(page))[0]
     page.keyboard.press("End")
     assert near(window(page), (100 - length, 100))

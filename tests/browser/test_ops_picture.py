@@ -8,7 +8,7 @@ import pytest
 from epprof_nb.data.schema import OPS
 from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
-from tests.browser.pixels import RENDERERS, lane_y, pixel, x_at
+from tests.browser.pixels import lane_y, pixel, x_at
 
 pytestmark = pytest.mark.browser
 
@@ -46,12 +46,11 @@ def inked(colour) -> float:
     return float(np.mean((np.array(colour) - FILL) / (EDGE - FILL)))
 
 
-@pytest.mark.parametrize("renderer", RENDERERS)
-def test_only_what_is_wide_has_an_edge(shown, renderer):
+def test_only_what_is_wide_has_an_edge(shown):
     # Every 0.2 ms an op, without a gap: about two pixels each; then one of 20 ms.
     start = np.append(np.arange(10 * MS, 50 * MS, MS // 5), 60 * MS)
     duration = np.append(np.full(200, MS // 5), 20 * MS)
-    page = shown(statements(start, duration), renderer)
+    page = shown(statements(start, duration))
     y = lane_y(page, "main thread") + ROW
     many = [inked(pixel(page, x_at(page, 20) + dx, y + 3)) for dx in range(60)]
     # No fence: a row of narrow ops is about as light as a wide one, all along.
@@ -63,9 +62,8 @@ def test_only_what_is_wide_has_an_edge(shown, renderer):
     assert abs(inked(pixel(page, x_at(page, 75), y + 3))) < 0.05
 
 
-@pytest.mark.parametrize("renderer", RENDERERS)
-def test_a_short_op_that_stands_alone_is_seen(shown, renderer):
-    page = shown(statements([30 * MS, 70 * MS], [MS // 5, 1_000]), renderer)
+def test_a_short_op_that_stands_alone_is_seen(shown):
+    page = shown(statements([30 * MS, 70 * MS], [MS // 5, 1_000]))
     y = lane_y(page, "main thread") + ROW
     for ms in (30, 70):
         near = [inked(pixel(page, x_at(page, ms) + dx, y + 3)) for dx in range(-2, 4)]

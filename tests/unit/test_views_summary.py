@@ -74,7 +74,7 @@ def test_the_line_counts_and_adds_up():
     )
     assert line.startswith("100 ms wall   GPU busy 40 %")
     assert "2 kernels · 1 copy (1.20 MB) · 1 idle gap > 1 ms" in line
-    assert "recorded 100 %, +4 % profiling cost" in line
+    assert "recorded 100 %, +4.0 % profiling cost" in line
 
 
 def test_a_cost_beyond_a_quarter_of_the_wall_is_told_as_time():
@@ -170,7 +170,7 @@ def test_durations(ns, text):
 def test_other_units():
     assert size(1_200_000_000) == "1.20 GB"
     assert [percent(x) for x in (0, 0.0001, 0.61, 0.999, 1)] == [
-        "0 %", "< 1 %", "61 %", "> 99 %", "100 %",
+        "0 %", "< 0.1 %", "61 %", "> 99 %", "100 %",
     ]  # fmt: skip
     assert plural(1, "copy", "copies") == "1 copy"
     assert shorten("abcdefghijk", 6) == "abc…jk"

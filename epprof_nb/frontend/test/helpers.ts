@@ -1,8 +1,8 @@
-// Bundles made by hand, in the layout of views/encode.py.
+// Bundles built by hand in the payload's layout.
 
-import { Bundle } from "../src/decode.ts";
-import { Events, type EventsHeader } from "../src/model.ts";
-import type { Columns } from "../src/renderer.ts";
+import { KINDS } from "../src/data/kinds.ts";
+import { type EventColumns, Events, type EventsHeader } from "../src/data/model.ts";
+import { Bundle } from "../src/data/wire_format.ts";
 
 type Tag = "u8" | "i32" | "f64" | "i64";
 const ARRAYS = { u8: Uint8Array, i32: Int32Array, f64: Float64Array };
@@ -43,8 +43,8 @@ export function encode(header: object, columns: Record<string, Given>): Uint8Arr
   return out;
 }
 
-/** A table's columns, some of them replaced. */
-export function columns(set: Columns, replaced: Partial<Columns> = {}): Columns {
+/** Columns of a table, some of them replaced. */
+export function columns(set: EventColumns, replaced: Partial<EventColumns> = {}): EventColumns {
   const { prefix, start, dur, reach, kind } = set;
   const name = (column: string, event: number): string => set.name(column, event);
   return { prefix, start, dur, reach, kind, name, ...replaced };
@@ -58,6 +58,7 @@ export function events(
 ): Events {
   const bytes = encode(
     {
+      kinds: [...KINDS],
       names: ["a", "b"],
       slices: { op: [[0, 0, 0, ops.length]], api: [], act: [[1, 0, 0, acts.length]] },
       shown: { activities: [acts.length, acts.length] },

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.data.schema import MISSING
+from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.timeline.lanes import MAX_ROWS
@@ -152,9 +152,10 @@ def events(
     Returns
     -------
     header
-        ``names`` (the strings that codes point at), ``texts`` (the columns that hold such
-        codes), ``slices`` (per table, stretches of one lane and row: lane, row, first, last + 1)
-        and ``shown`` (per table: rectangles, and the events they stand for).
+        ``kinds`` (names of the kinds of activity by code), ``names`` (the strings that codes
+        point at), ``texts`` (the columns that hold such codes), ``slices`` (per table, stretches
+        of one lane and row: lane, row, first, last + 1) and ``shown`` (per table: rectangles, and
+        the events they stand for).
     columns
         ``<table>.<column>`` to integers. ``op`` is the position of the op among those sent, -1
         for none; what is not a number is a code into ``names``, -1 for missing. Where a
@@ -219,7 +220,8 @@ def events(
             )
         _fields(prefix, table, rows, strings, columns)
     header = {
-        "names": list(strings.index), "texts": strings.columns, "slices": slices, "shown": shown,
+        "kinds": ACTIVITY_KINDS, "names": list(strings.index), "texts": strings.columns,
+        "slices": slices, "shown": shown,
     }  # fmt: skip
     return header, columns
 

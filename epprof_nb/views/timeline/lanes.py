@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.device_work import FIRST_WAIT, KINDS, Work
+from epprof_nb.analysis.device_work import FIRST_WAIT, Work
 from epprof_nb.arrays.row_packing import stack
 from epprof_nb.arrays.small_codes import Codes
+from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.timeline.rows import Series, put_in_order
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def build(profile: ProfileData, work: Work) -> Layout:
     lanes: list[Lane] = []
     tables = profile.tables
     # Waits are drawn on a line of their own at a lane's foot: they may overlap the work.
-    foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(KINDS))]
+    foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(ACTIVITY_KINDS))]
     # Most of the work is done in NumPy, which lets other threads run.
     with ThreadPoolExecutor(2) as pool:
         streams = pool.submit(_streams, tables["activities"])

@@ -1,0 +1,76 @@
+// Summary line and findings at the top of the viewer.
+
+import { h, withCode } from "../base/dom.ts";
+import type { Count, Finding, Overview } from "../data/model.ts";
+import { notes } from "./notes.ts";
+
+export function header(
+  overview: Overview,
+  onFinding: (finding: Finding) => void,
+  onCount: (count: Count) => void,
+): HTMLElement {
+  const { summary } = overview;
+  const line = h("div", { class: "ep-summary" }, h("strong", {}, `${summary.wall} wall`));
+  for (const busy of summary.busy) {
+    const fill = h("span", { class: "ep-meter-fill" });
+    fill.style.width = `${busy.share * 100}%`;
+    line.append(
+      h(
+        "span",
+        { class: "ep-busy", title: busy.name },
+        `${busy.label} busy `,
+        h("strong", {}, busy.text),
+        h("span", { class: "ep-meter", "aria-hidden": "true" }, fill),
+      ),
+    );
+  }
+  if (summary.counts.length) {
+    const counts = h("span", {});
+    summary.counts.forEach((one, i) => {
+      if (i) counts.append(" · ");
+      counts.append(link(one, onCount));
+    });
+    line.append(counts);
+  }
+  if (summary.quality || summary.stray) {
+    line.append(
+      h(
+        "span",
+        { class: summary.incomplete ? "ep-quality ep-warn" : "ep-quality" },
+        summary.quality,
+        summary.stray && (summary.quality ? ", " : ""),
+        summary.stray && link(summary.stray, onCount),
+      ),
+    );
+  }
+  const block = h("header", { class: "ep-header" }, line);
+  if (summary.error)
+    block.append(h("p", { class: "ep-warn" }, `The cell raised ${summary.error}.`));
+  if (summary.empty) block.append(h("p", { class: "ep-empty" }, summary.empty));
+  if (overview.findings.length) {
+    const list = h("p", { class: "ep-findings" });
+    for (const finding of overview.findings) {
+      const link = h("button", { type: "button", class: "ep-finding" }, ...withCode(finding.text));
+      link.addEventListener("click", () => onFinding(finding));
+      list.append(link, " ");
+    }
+    block.append(list);
+  }
+  block.append(...notes(summary.notes));
+  return block;
+}
+
+const TITLES: Record<Count["what"], string> = {
+  kernel: "Highlight the kernels",
+  memcpy: "Highlight the copies",
+  memset: "Highlight the memsets",
+  gaps: "Go to the next idle gap",
+  stray: "Highlight activities without an op",
+};
+
+function link(count: Count, onCount: (count: Count) => void): HTMLElement {
+  const title = TITLES[count.what];
+  const button = h("button", { type: "button", class: "ep-count", title }, count.text);
+  button.addEventListener("click", () => onCount(count));
+  return button;
+}

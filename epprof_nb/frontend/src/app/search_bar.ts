@@ -1,0 +1,111 @@
+// Search bar: regular expressions over the names of ops, API calls and activities.
+
+import { h } from "../base/dom.ts";
+import { position } from "../base/format.ts";
+import type { DataSource } from "../data/data_source.ts";
+import type { SelectionQuery } from "../data/queries.ts";
+import type { SelectionController } from "../selection/controller.ts";
+
+const PAUSE_MS = 140;
+
+export class SearchBar {
+  readonly element = h("div", { class: "ep-search", role: "search", hidden: true });
+  readonly #field = h("input", {
+    type: "text",
+    placeholder: "Search names",
+    "aria-label": "Search names by regular expression",
+    title: "Regular expression; case-sensitive if it contains a capital letter",
+    spellcheck: "false",
+    autocomplete: "off",
+  });
+  readonly #status = h("span", { class: "ep-search-status", "aria-live": "polite" });
+  #timer = 0;
+  #pattern = "";
+
+  constructor(
+    private readonly selection: SelectionController,
+    private readonly source: DataSource,
+    /** Time from which the first match is searched. */
+    private readonly from: () => number,
+    private readonly onClose: () => void,
+  ) {
+    const button = (sign: string, label: string, run: () => void): HTMLElement => {
+      const one = h("button", { type: "button", "aria-label": label, title: label }, sign);
+      one.addEventListener("click", run);
+      return one;
+    };
+    this.element.append(
+      this.#field,
+      this.#status,
+      button("‹", "Previous match (Shift+Enter)", () => void this.#seekBy(-1)),
+      button("›", "Next match (Enter)", () => void this.#seekBy(1)),
+      button("×", "Close the search (Escape)", () => this.close()),
+    );
+    this.#field.addEventListener("input", () => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => void this.#search(), PAUSE_MS) as unknown as number;
+    });
+    this.element.addEventListener("keydown", (event) => {
+      // Here the timeline's shortcuts are letters to type.
+      event.stopPropagation();
+      if (event.key === "Escape") this.close();
+      else if (event.key === "Enter" && event.target === this.#field) {
+        void this.#seekBy(event.shiftKey ? -1 : 1);
+      } else return;
+      event.preventDefault();
+    });
+  }
+
+  open(): void {
+    this.element.hidden = false;
+    this.#field.focus();
+    this.#field.select();
+    void this.#search();
+  }
+
+  close(): void {
+    this.element.hidden = true;
+    clearTimeout(this.#timer);
+    this.#pattern = "";
+    if (this.selection.query?.what === "search") this.selection.clear();
+    this.onClose();
+  }
+
+  /** Highlight the matches of the pattern, or show why it is invalid. */
+  async #search(): Promise<boolean> {
+    clearTimeout(this.#timer);
+    const pattern = this.#field.value;
+    if (pattern === this.#pattern && this.selection.query?.what === "search") return true;
+    this.#pattern = pattern;
+    this.#showStatus("");
+    if (!pattern) {
+      if (this.selection.query?.what === "search") this.selection.clear();
+      return false;
+    }
+    const query: SelectionQuery = { what: "search", pattern };
+    try {
+      const step = await this.source.seek(query, {});
+      if (this.#pattern !== pattern) return false;
+      this.#showStatus(step.count ? `${position(null, step.count, step.about)} found` : "none");
+      if (step.count) await this.selection.select(query, "matches", false);
+      else if (this.selection.query?.what === "search") this.selection.clear();
+      return step.count > 0;
+    } catch (error) {
+      if (this.#pattern === pattern)
+        this.#showStatus(error instanceof Error ? error.message : "?", true);
+      return false;
+    }
+  }
+
+  async #seekBy(by: 1 | -1): Promise<void> {
+    if (!(await this.#search())) return;
+    const step = await this.selection.seekBy(by, this.from());
+    if (step?.event) this.#showStatus(position(step.number, step.count, step.about));
+  }
+
+  #showStatus(text: string, wrong = false): void {
+    this.#status.textContent = text;
+    this.#status.classList.toggle("ep-warn", wrong);
+    this.#field.setAttribute("aria-invalid", String(wrong));
+  }
+}

@@ -1,0 +1,110 @@
+// The tabs of the viewer: one entry each.
+
+import { h } from "../base/dom.ts";
+import { Breakdown } from "../breakdown/breakdown.ts";
+import { queryForNode, queryForRow } from "../breakdown/row_selection.ts";
+import type { DataSource } from "../data/data_source.ts";
+import { type KindName, kindLabel } from "../data/kinds.ts";
+import type { Overview } from "../data/model.ts";
+import type { SelectionQuery } from "../data/queries.ts";
+import type { Theme } from "../render/theme.ts";
+import { sourceView } from "../source/source.ts";
+import type { Timeline } from "../timeline/timeline.ts";
+import type { TimelineControls } from "./timeline_controls.ts";
+
+/** Parts of the viewer that a tab can use. */
+interface TabContext {
+  overview: Overview;
+  source: DataSource;
+  timeline: Timeline;
+  controls: TimelineControls;
+  /** Show the timeline and select events in it; `label` names them. */
+  select(query: SelectionQuery, label: string): void;
+}
+
+/** A mounted tab. */
+interface TabView {
+  element: HTMLElement;
+  /** Element at the right end of the tab bar while the tab is open. */
+  beside?: HTMLElement;
+  /** Called whenever the tab is opened; `detail` is the part to open, if any. */
+  open?(detail?: string): void;
+  setTheme?(theme: Theme): void;
+  destroy?(): void;
+}
+
+interface Tab {
+  id: string;
+  title: string;
+  mount(context: TabContext): TabView;
+}
+
+export const TABS: Tab[] = [
+  { id: "timeline", title: "timeline", mount: mountTimeline },
+  { id: "breakdown", title: "breakdown", mount: mountBreakdown },
+  { id: "source", title: "source", mount: mountSource },
+];
+
+function mountTimeline({ timeline, controls }: TabContext): TabView {
+  return {
+    element: h("section", {}, timeline.element, controls.panel),
+    beside: h("div", { class: "ep-beside" }, controls.search, legend()),
+    setTheme: (theme) => timeline.setTheme(theme),
+    destroy: () => timeline.destroy(),
+  };
+}
+
+function mountBreakdown({ overview, source, select }: TabContext): TabView {
+  const breakdown = new Breakdown(overview.breakdowns, source, {
+    row: (by, row) =>
+      select(queryForRow(by, row), String(row.name ?? row.source ?? row.op_type ?? `by ${by}`)),
+    node: (name, level) => select(queryForNode(name, level), name),
+  });
+  return {
+    element: h("section", {}, breakdown.element),
+    open(by) {
+      if (by) breakdown.openOn(by);
+      breakdown.open();
+    },
+    setTheme: (theme) => breakdown.setTheme(theme),
+    destroy: () => breakdown.destroy(),
+  };
+}
+
+function mountSource({ source, select }: TabContext): TabView {
+  const element = h("section");
+  const load = async (): Promise<void> => {
+    try {
+      const cells = await source.sourceCode();
+      const view = sourceView(cells, (cell, { line }) =>
+        select(
+          { what: "where", prefix: "op", equals: { cell, line } },
+          `times line ${line} of ${cell}`,
+        ),
+      );
+      element.replaceChildren(view);
+    } catch (error) {
+      element.replaceChildren(h("p", { class: "ep-warn" }, `No source: ${error}`));
+    }
+  };
+  return {
+    element,
+    open() {
+      if (!element.hasChildNodes()) void load();
+    },
+  };
+}
+
+const LEGEND: KindName[] = ["kernel", "memcpy", "memset", "synchronization"];
+
+function legend(): HTMLElement {
+  const items = LEGEND.map((kind) =>
+    h(
+      "span",
+      { class: "ep-key" },
+      h("i", { class: `ep-swatch ep-swatch-${kind}` }),
+      kindLabel(kind),
+    ),
+  );
+  return h("div", { class: "ep-legend", "aria-label": "Colours" }, ...items);
+}

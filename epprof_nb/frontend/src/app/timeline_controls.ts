@@ -1,0 +1,112 @@
+// Search, range selection and keyboard commands of the timeline, and the panels below it.
+
+import { h } from "../base/dom.ts";
+import type { SelectionQuery } from "../data/queries.ts";
+import { RangePanel } from "../selection/range_panel.ts";
+import { RangeMark } from "../timeline/overlays/range_mark.ts";
+import type { Timeline } from "../timeline/timeline.ts";
+import { SearchBar } from "./search_bar.ts";
+
+const GROUP = "Select";
+
+export interface TimelineControls {
+  /** Event details and range breakdown, to be placed below the timeline. */
+  panel: HTMLElement;
+  /** Search bar, hidden until opened; to be placed where it covers nothing. */
+  search: HTMLElement;
+  mark: RangeMark;
+}
+
+/** Add search and range selection to a timeline. */
+export function addControls(timeline: Timeline): TimelineControls {
+  const { selection, overview, source, viewport } = timeline;
+  const mark = new RangeMark(
+    viewport.whole,
+    () => timeline.geometry,
+    (range) => {
+      selection.setRange(range);
+      void panel.show(range);
+      timeline.draw();
+    },
+  );
+  const panel = new RangePanel(source, overview.summary.device_word, {
+    zoom: (range) => viewport.show(range),
+    clear: () => mark.set(null),
+    highlight: (by, name) => void selection.select(queryBy(by, name), name, false),
+  });
+  timeline.add(mark);
+
+  const search = new SearchBar(
+    selection,
+    source,
+    () => viewport.view.start,
+    () => timeline.element.focus(),
+  );
+  timeline.shortcuts.add(
+    {
+      keys: ["/", "ctrl+f"],
+      help: "Search names by regular expression",
+      group: GROUP,
+      run: () => search.open(),
+    },
+    {
+      keys: ["i"],
+      help: "Start a time range at the pointer",
+      group: GROUP,
+      run: () => mark.edge("start"),
+    },
+    {
+      keys: ["o"],
+      help: "End the time range at the pointer",
+      group: GROUP,
+      run: () => mark.edge("end"),
+    },
+    {
+      keys: ["escape"],
+      help: "Clear the selection, then the time range",
+      group: GROUP,
+      run: () => {
+        if (selection.query) selection.clear();
+        else if (mark.range) mark.set(null);
+        else return false;
+        return true;
+      },
+    },
+    {
+      keys: ["]"],
+      help: "Next highlighted event; from a single event, what it launched",
+      group: GROUP,
+      run: () => selection.next(1),
+    },
+    {
+      keys: ["["],
+      help: "Previous highlighted event; from a single event, its launch",
+      group: GROUP,
+      run: () => selection.next(-1),
+    },
+  );
+
+  source.onSelect((query) => {
+    if (query) void selection.select(query, "rows of a DataFrame");
+    else selection.clear();
+  });
+  const { given } = overview;
+  if (given) void selection.select({ what: "rows" }, rowsLabel(given.count, given.sent));
+  const below = h("div", { class: "ep-below" }, selection.panel, panel.element);
+  return { panel: below, search: search.element, mark };
+}
+
+function rowsLabel(count: number, sent: number): string {
+  if (sent >= count) return "rows of a DataFrame";
+  return `rows of a DataFrame, the longest of ${count.toLocaleString("en")}; more do not fit in this page`;
+}
+
+function queryBy(by: "op" | "name", name: string): SelectionQuery {
+  const missing = name === "(no op)" || name === "(no name)";
+  if (by === "op") {
+    return missing
+      ? { what: "where", prefix: "act", equals: { op_id: null } }
+      : { what: "where", prefix: "op", equals: { name } };
+  }
+  return { what: "where", prefix: "act", equals: { name: missing ? null : name } };
+}

@@ -1,0 +1,135 @@
+// The viewer: summary, tab bar and tabs, mounted into an element.
+
+import { h } from "../base/dom.ts";
+import type { DataSource } from "../data/data_source.ts";
+import { Events, type Overview } from "../data/model.ts";
+import type { SelectionQuery } from "../data/queries.ts";
+import type { Bundle } from "../data/wire_format.ts";
+import type { Theme } from "../render/theme.ts";
+import { Timeline } from "../timeline/timeline.ts";
+import { header } from "./header.ts";
+import { selectCounted } from "./summary_links.ts";
+import { TABS } from "./tabs.ts";
+import { addControls } from "./timeline_controls.ts";
+
+interface ViewerOptions {
+  /** Tab to open, for the breakdown optionally with its table: "breakdown:kernel". */
+  tab: string;
+  /** Maximum height of the timeline in pixels. */
+  maxHeight: number;
+  greedyWheel: boolean;
+}
+
+interface Viewer {
+  /** Release everything the viewer holds. */
+  destroy(): void;
+  setTheme(theme: Theme): void;
+}
+
+const TIMELINE = TABS[0].id;
+
+let viewers = 0;
+
+export function mount(
+  root: HTMLElement,
+  bundle: Bundle<Overview>,
+  source: DataSource,
+  options: ViewerOptions,
+): Viewer {
+  const overview = bundle.header;
+  const timeline = new Timeline(overview, new Events(bundle), source, options);
+  const controls = addControls(timeline);
+  const context = {
+    overview,
+    source,
+    timeline,
+    controls,
+    select(query: SelectionQuery, label: string): void {
+      show(TIMELINE);
+      void timeline.selection.select(query, label);
+    },
+  };
+  const prefix = `ep${++viewers}-`;
+  const bar = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
+  const tabs = TABS.map(({ id, title, mount }) => {
+    const button = h(
+      "button",
+      { type: "button", role: "tab", id: `${prefix}${id}`, "data-tab": id },
+      title,
+    );
+    button.addEventListener("click", () => show(id));
+    bar.append(button);
+    const view = mount(context);
+    view.element.setAttribute("role", "tabpanel");
+    view.element.setAttribute("aria-labelledby", button.id);
+    view.element.classList.add("ep-tab-panel");
+    return { id, button, view };
+  });
+  bar.addEventListener("keydown", (event) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (!step) return;
+    const current = tabs.findIndex(({ view }) => !view.element.hidden);
+    const next = tabs[(current + step + tabs.length) % tabs.length];
+    show(next.id);
+    next.button.focus();
+  });
+
+  function show(tab: string, detail?: string): void {
+    for (const { id, button, view } of tabs) {
+      const active = id === tab;
+      button.setAttribute("aria-selected", String(active));
+      button.tabIndex = active ? 0 : -1;
+      view.element.hidden = !active;
+      if (view.beside) view.beside.hidden = !active;
+      if (active) view.open?.(detail);
+    }
+  }
+
+  const makeHeader = (): HTMLElement =>
+    header(
+      overview,
+      (range) => {
+        show(TIMELINE);
+        timeline.viewport.show(range);
+      },
+      (count) => {
+        show(TIMELINE);
+        selectCounted(controls, timeline, count);
+      },
+    );
+  let head = makeHeader();
+
+  /** Load the summary, which is computed after the first overview. */
+  async function loadHeadline(): Promise<void> {
+    const wait = h("span", { class: "ep-faint" }, "computing the summary …");
+    head.querySelector(".ep-summary")?.append(wait);
+    try {
+      Object.assign(overview, await source.headline());
+      const old = head;
+      head = makeHeader();
+      old.replaceWith(head);
+    } catch {
+      wait.textContent = "no summary: Python did not answer";
+    }
+  }
+
+  root.classList.add("ep-viewer");
+  root.replaceChildren(
+    head,
+    h("div", { class: "ep-tab-bar" }, bar, ...tabs.flatMap(({ view }) => view.beside ?? [])),
+    ...tabs.map(({ view }) => view.element),
+  );
+  const [tab, detail] = options.tab.split(":");
+  show(TABS.some(({ id }) => id === tab) ? tab : TIMELINE, detail);
+  if (source.live) void loadHeadline();
+  return {
+    destroy() {
+      for (const { view } of tabs) view.destroy?.();
+      root.replaceChildren();
+    },
+    setTheme(theme) {
+      root.dataset.theme = theme;
+      for (const { view } of tabs) view.setTheme?.(theme);
+    },
+  };
+}

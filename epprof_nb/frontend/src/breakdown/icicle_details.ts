@@ -1,0 +1,48 @@
+// Details of one node of the icicle, for the tooltip and the panel below.
+
+import { h } from "../base/dom.ts";
+import { count, duration, percent, shorten, size } from "../base/format.ts";
+import type { Tree } from "./tree.ts";
+
+export function nodeTooltip(tree: Tree, node: number): Node[] {
+  const name = h("bdi", {}, shorten(tree.name(node), 300));
+  const title = h("div", { class: "ep-tip-title" }, name);
+  const level = h("span", { class: "ep-faint ep-level" }, tree.level(node));
+  return [title, level, list(tree, node)];
+}
+
+/** `show` leads to the node's events in the timeline. */
+export function nodePanel(tree: Tree, node: number, show: () => void): Node[] {
+  const name = tree.name(node);
+  const button = h("button", { type: "button", class: "ep-tool" }, "show in the timeline");
+  button.addEventListener("click", show);
+  const details = h(
+    "div",
+    { class: "ep-node-details" },
+    h("span", { class: "ep-leaf", title: name }, h("bdi", {}, shorten(name, 110))),
+    h("span", { class: "ep-faint" }, tree.level(node)),
+    node > 0 && !tree.data.others[node] ? button : null,
+  );
+  return [details, list(tree, node)];
+}
+
+function list(tree: Tree, node: number): HTMLElement {
+  const rows = fields(tree, node).map(([name, text]) =>
+    h("div", {}, h("dt", {}, name), h("dd", {}, text)),
+  );
+  return h("dl", {}, ...rows);
+}
+
+function fields({ data }: Tree, node: number): [name: string, text: string][] {
+  const share = data.device_ns[0] > 0 ? data.device_ns[node] / data.device_ns[0] : 0;
+  const all: [string, string, boolean][] = [
+    ["device", duration(data.device_ns[node]), data.device_ns[node] > 0],
+    ["of all", percent(share), share > 0],
+    ["self", duration(data.self_device_ns[node]), data.self_device_ns[node] > 0],
+    ["host", duration(data.host_ns[node]), data.host_ns[node] > 0],
+    ["count", count(data.count[node]), data.count[node] > 0],
+    ["kernels", count(data.kernels[node]), data.kernels[node] > 0],
+    ["bytes", size(data.bytes[node]), data.bytes[node] > 0],
+  ];
+  return all.filter(([, , details]) => details).map(([name, text]) => [name, text]);
+}

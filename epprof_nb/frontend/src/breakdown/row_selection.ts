@@ -1,0 +1,53 @@
+// Queries for the events behind a row of a breakdown.
+
+import { BUSY_KINDS } from "../data/kinds.ts";
+import type { Cell } from "../data/model.ts";
+import type { SelectionQuery } from "../data/queries.ts";
+
+const NO_OP = "(no op)";
+
+type Row = Record<string, Cell>;
+
+/** Query for the events that a row counts. */
+export function queryForRow(by: string, row: Row): SelectionQuery {
+  const equals = (columns: string[]): Row =>
+    Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
+  if (by === "kernel") {
+    return { what: "where", prefix: "act", equals: { ...equals(["name"]), kind: "kernel" } };
+  }
+  if (by === "stream") {
+    const ids = equals(["device_id", "context_id", "stream_id"]);
+    return { what: "where", prefix: "act", equals: { ...ids, kind: BUSY_KINDS } };
+  }
+  if (isUnattributed(row)) {
+    return { what: "where", prefix: "act", equals: { op_id: null, kind: BUSY_KINDS } };
+  }
+  return { what: "where", prefix: "op", equals: equals(KEYS[by] ?? KEYS.op) };
+}
+
+/** Query for the events of a name in the tree: ops or activities. */
+export function queryForNode(name: string, level: string): SelectionQuery {
+  if (BUSY_KINDS.some((kind) => kind === level)) {
+    return { what: "where", prefix: "act", equals: { name, kind: level } };
+  }
+  if (name === NO_OP) {
+    return { what: "where", prefix: "act", equals: { op_id: null, kind: BUSY_KINDS } };
+  }
+  return { what: "where", prefix: "op", equals: { name } };
+}
+
+/** Columns that identify a row, by breakdown. */
+const KEYS: Record<string, string[]> = {
+  op: ["name", "op_type", "cell", "line"],
+  line: ["cell", "line"],
+  node: ["name", "op_type", "session", "node_index"],
+  op_type: ["op_type", "provider"],
+};
+
+/** Whether a row holds the activities without an op: the last row of a breakdown by ops. */
+function isUnattributed(row: Row): boolean {
+  return (
+    row.count === 0 &&
+    [NO_OP, "(no line)", "(no node)"].includes(String(row.name ?? row.source ?? row.op_type))
+  );
+}

@@ -1,0 +1,221 @@
+// Tree of paths from the session to the kernels, and the layout of its icicle.
+
+import { BUSY_KINDS, KINDS, kindCode } from "../data/kinds.ts";
+import type { EventColumns, RowSlice, TreeData } from "../data/model.ts";
+
+/** Measure shown by the width of a box. */
+export type Measure = "device" | "host" | "kernels";
+
+/** Levels of the tree that are activities; the other levels are ops. */
+const ACTIVITY_LEVELS: string[] = [...BUSY_KINDS, "graph_launch"];
+
+export class Tree {
+  readonly size: number;
+  readonly depth: Int32Array;
+  readonly children: number[][];
+  /** Kind of activity with most of a node's device time. */
+  readonly kind: Uint8Array;
+  readonly maxDepth: number;
+
+  constructor(readonly data: TreeData) {
+    this.size = data.parent.length;
+    this.depth = new Int32Array(this.size);
+    this.children = Array.from({ length: this.size }, () => []);
+    const time = Array.from({ length: this.size }, () => new Float64Array(KINDS.length));
+    data.parent.forEach((above, i) => {
+      if (above < 0) return;
+      this.depth[i] = this.depth[above] + 1;
+      this.children[above].push(i);
+    });
+    for (let i = this.size - 1; i >= 0; i--) {
+      if (this.isLeaf(i)) time[i][kindCode(this.level(i))] += data.device_ns[i];
+      const above = data.parent[i];
+      if (above < 0) continue;
+      for (const [kind, ns] of time[i].entries()) time[above][kind] += ns;
+    }
+    this.kind = Uint8Array.from(time, (of, i) => {
+      if (this.isLeaf(i)) return kindCode(this.level(i));
+      const most = Math.max(...of);
+      return most > 0 ? of.indexOf(most) : 0;
+    });
+    this.maxDepth = this.depth.reduce((most, d) => Math.max(most, d), 0);
+  }
+
+  /** Displayed name of a node. */
+  name(node: number): string {
+    const { others } = this.data;
+    if (others[node]) return `(${others[node]} smaller)`;
+    return this.fullName(node) || "(no name)";
+  }
+
+  /** Name in the profile. */
+  fullName(node: number): string {
+    return this.data.names[this.data.name[node]];
+  }
+
+  level(node: number): string {
+    return this.data.names[this.data.level[node]];
+  }
+
+  /** Whether the node is an activity rather than an op. */
+  isLeaf(node: number): boolean {
+    return ACTIVITY_LEVELS.includes(this.level(node));
+  }
+
+  /** Path to a node, from the session down. */
+  path(node: number): number[] {
+    const path: number[] = [];
+    for (let at = node; at >= 0; at = this.data.parent[at]) path.unshift(at);
+    return path;
+  }
+
+  /** Total of a measure for each node and all below it. */
+  values(measure: Measure): Float64Array {
+    const { device_ns, host_ns, kernels, parent } = this.data;
+    if (measure === "device") return Float64Array.from(device_ns);
+    if (measure === "kernels") return Float64Array.from(kernels);
+    // Ops on other threads may outlast their parent: widen it to hold its children.
+    const inner = new Float64Array(this.size);
+    const values = new Float64Array(this.size);
+    for (let i = this.size - 1; i >= 0; i--) {
+      values[i] = Math.max(host_ns[i], inner[i]);
+      if (parent[i] >= 0) inner[parent[i]] += values[i];
+    }
+    return values;
+  }
+
+  /** Find nodes by name, and their share of the total, counting nested matches once. */
+  find(
+    matches: (name: string) => boolean,
+    values: Float64Array,
+  ): { found: Set<number>; share: number } {
+    const matched = new Set<number>();
+    const covered = new Uint8Array(this.size);
+    let sum = 0;
+    for (let i = 0; i < this.size; i++) {
+      const above = this.data.parent[i];
+      if (above >= 0) covered[i] = covered[above];
+      if (this.data.others[i] || !matches(this.name(i))) continue;
+      matched.add(i);
+      if (!covered[i]) sum += values[i];
+      covered[i] = 1;
+    }
+    return { found: matched, share: values[0] > 0 ? sum / values[0] : 0 };
+  }
+}
+
+/** Boxes of ops or of activities by depth, as columns for the renderer. */
+class IcicleBoxes implements EventColumns {
+  readonly start: Float64Array;
+  readonly dur: Float64Array;
+  readonly reach: Float64Array;
+  readonly kind: Float64Array;
+  /** Row slice of each depth. */
+  readonly rows: RowSlice[] = [];
+  readonly #positions = new Map<number, number>();
+
+  constructor(
+    readonly prefix: "op" | "act",
+    private readonly tree: Tree,
+    readonly nodes: number[],
+    start: Float64Array,
+    values: Float64Array,
+  ) {
+    nodes.sort((a, b) => tree.depth[a] - tree.depth[b] || start[a] - start[b]);
+    this.start = Float64Array.from(nodes, (node) => start[node]);
+    this.dur = Float64Array.from(nodes, (node) => values[node]);
+    this.reach = Float64Array.from(nodes, (node) => start[node] + values[node]);
+    this.kind = Float64Array.from(nodes, (node) => tree.kind[node]);
+    for (const [i, node] of nodes.entries()) this.#positions.set(node, i);
+    let first = 0;
+    for (let depth = 0; depth <= tree.maxDepth; depth++) {
+      let end = first;
+      while (end < nodes.length && tree.depth[nodes[end]] === depth) end++;
+      this.rows.push({ set: this, first, end });
+      first = end;
+    }
+  }
+
+  name(_column: string, event: number): string {
+    return this.tree.name(this.nodes[event]);
+  }
+
+  names(first: number, end: number): string[] {
+    return [...new Set(Array.from(this.nodes.slice(first, end), (node) => this.tree.name(node)))];
+  }
+
+  /** Position of a node's box; undefined if it has none here. */
+  position(node: number): number | undefined {
+    return this.#positions.get(node);
+  }
+}
+
+/** Layout of the boxes for a measure: largest siblings first, without boxes of zero width. */
+export class IcicleLayout {
+  readonly values: Float64Array;
+  readonly start: Float64Array;
+  readonly ops: IcicleBoxes;
+  readonly activities: IcicleBoxes;
+
+  constructor(
+    readonly tree: Tree,
+    measure: Measure,
+  ) {
+    const values = tree.values(measure);
+    const start = new Float64Array(tree.size);
+    const shown: number[] = values[0] > 0 ? [0] : [];
+    for (const node of shown) {
+      let at = start[node];
+      for (const child of this.#sortedChildren(node, values)) {
+        start[child] = at;
+        at += values[child];
+        shown.push(child);
+      }
+    }
+    this.values = values;
+    this.start = start;
+    this.ops = new IcicleBoxes(
+      "op",
+      tree,
+      shown.filter((i) => !tree.isLeaf(i)),
+      start,
+      values,
+    );
+    this.activities = new IcicleBoxes(
+      "act",
+      tree,
+      shown.filter((i) => tree.isLeaf(i)),
+      start,
+      values,
+    );
+  }
+
+  /** Children with a width, largest first; merged ones come last. */
+  #sortedChildren(node: number, values: Float64Array): number[] {
+    const { others } = this.tree.data;
+    return this.tree.children[node]
+      .filter((child) => values[child] > 0)
+      .sort((a, b) => Math.sign(others[a]) - Math.sign(others[b]) || values[b] - values[a]);
+  }
+
+  children(node: number): number[] {
+    return this.#sortedChildren(node, this.values);
+  }
+
+  /** Find the node at a depth and a position along the width; -1 for none. */
+  nodeAt(depth: number, position: number): number {
+    for (const boxes of [this.ops, this.activities]) {
+      const row = boxes.rows[depth];
+      if (!row) continue;
+      let low = row.first;
+      let high = row.end;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (boxes.reach[middle] > position) high = middle;
+        else low = middle + 1;
+      }
+      if (low < row.end && boxes.start[low] <= position) return boxes.nodes[low];
+    }
+    return -1;
+  }
+}

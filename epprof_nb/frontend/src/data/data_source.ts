@@ -1,0 +1,63 @@
+// Interface of the viewer's data sources: the payload of a static page (embedded_source.ts), or
+// Python behind a live widget (live_source.ts).
+
+import type { Range } from "../base/time_scale.ts";
+import type {
+  EventRef,
+  Events,
+  Fields,
+  Overview,
+  SeekResult,
+  SourceCell,
+  TableData,
+  TreeData,
+} from "./model.ts";
+import type { RangeBreakdown, Related, SeekTarget, SelectionQuery } from "./queries.ts";
+import type { Bundle } from "./wire_format.ts";
+
+/**
+ * Window to load: time range, width in pixels, and the lanes in view as [first, end); null for all.
+ */
+export interface WindowRequest {
+  view: Range;
+  width: number;
+  lanes: [first: number, end: number] | null;
+}
+
+/** Sorting and filtering that Python applies to all rows of a breakdown. */
+export interface TableRequest {
+  sort: string;
+  descending: boolean;
+  pattern: string;
+}
+
+/** Parts of the overview that are known only after all events were read. */
+export type Headline = Pick<Overview, "summary" | "findings" | "gaps">;
+
+export interface DataSource {
+  /** Whether Python answers, so that anything not sent yet can be requested. */
+  readonly live: boolean;
+  /** Load the events of a window; null if the embedded ones are the best available. */
+  window(ask: WindowRequest): Promise<Events | null>;
+  /** Load the summary line, findings and idle gaps. */
+  headline(): Promise<Headline>;
+  /** Load the columns of the overview's counters; a live source also loads those of a window. */
+  counters(window?: Range): Promise<Bundle<object>>;
+  describe(at: EventRef): Promise<Fields>;
+  /** Load the relations of an event; of very many flows, those in `window`. */
+  related(at: EventRef, window: Range): Promise<Related>;
+  /** Count the events of a query, and find one of them. */
+  seek(query: SelectionQuery, where: SeekTarget): Promise<SeekResult>;
+  rangeBreakdown(range: Range): Promise<RangeBreakdown>;
+  /** Load a breakdown; a live source sorts and filters it as requested. */
+  table(by: string, request?: TableRequest): Promise<TableData>;
+  tree(): Promise<TreeData>;
+  sourceCode(): Promise<SourceCell[]>;
+  /**
+   * Report the selection, for `widget.selection`; a live source highlights it in windows requested
+   * later.
+   */
+  setSelection(query: SelectionQuery | null, range: Range | null): void;
+  /** Register the listener for selections made in Python. */
+  onSelect(listener: (query: SelectionQuery | null) => void): void;
+}

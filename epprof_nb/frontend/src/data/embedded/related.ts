@@ -1,0 +1,104 @@
+// Relations of one event among the embedded events; mirrors Python's answer for a live view.
+
+import { sampleEvenly } from "../../base/sampling.ts";
+import { isDeviceWork, KIND } from "../kinds.ts";
+import type { EventRef, EventSet, Events, Hit, LaneSlice, Overview } from "../model.ts";
+import { memberCount, type Related, refOf } from "../queries.ts";
+
+/** Maximum number of flows kept; fewer are drawn. */
+const FLOWS = 3000;
+
+export function related(events: Events, overview: Overview, at: Hit): Related {
+  const { set, event } = at;
+  const owner = set.prefix === "op" ? event : set.op[event];
+  const chain = events.chain(owner).map((op) => refOf({ set: events.op, event: op }));
+  const call = set.prefix === "act" ? callOf(events, set, event) : -1;
+  const launched = activitiesOf(events, at);
+  const delay = call < 0 ? null : Math.max(set.start[event] - events.api.start[call], 0);
+  return {
+    chain,
+    line: lineOf(events, overview, owner),
+    call: call < 0 ? null : refOf({ set: events.api, event: call }),
+    delay,
+    flows: flows(events, at, launched),
+    launched: launched.reduce((sum, i) => sum + memberCount(events.act, i), 0),
+    ...neighbours(set, event),
+    same: sameName(set, event),
+  };
+}
+
+function lineOf(events: Events, overview: Overview, op: number): Related["line"] {
+  for (let at = op; at >= 0; at = events.op.op[at]) {
+    const line = Number(events.op.number("line", at) ?? -1);
+    const cell = events.op.name("cell", at);
+    if (line <= 0 || !cell) continue;
+    const source = overview.source.find((one) => one.cell === cell);
+    return { cell, line, text: source?.lines[line - 1]?.trim() ?? "" };
+  }
+  return null;
+}
+
+function correlation(set: EventSet, event: number): number {
+  return Number(set.number("correlation_id", event) ?? -1);
+}
+
+function callOf(events: Events, set: EventSet, event: number): number {
+  const id = correlation(set, event);
+  if (id < 0) return -1;
+  for (let i = 0; i < events.api.length; i++) if (correlation(events.api, i) === id) return i;
+  return -1;
+}
+
+function activitiesOf(events: Events, { set, event }: Hit): number[] {
+  const { act } = events;
+  if (set.prefix === "act") return [event];
+  const result: number[] = [];
+  if (set.prefix === "api") {
+    const id = correlation(set, event);
+    for (let i = 0; i < act.length; i++) if (id >= 0 && correlation(act, i) === id) result.push(i);
+  } else {
+    const tree = events.subtree([event]);
+    for (let i = 0; i < act.length; i++) {
+      // A synchronization launches no work.
+      if (tree.has(act.op[i]) && isDeviceWork(act.kind?.[i] ?? KIND.other)) result.push(i);
+    }
+  }
+  return result.sort((a, b) => act.dur[b] - act.dur[a]);
+}
+
+function flows(events: Events, { set, event }: Hit, launched: number[]): [EventRef, EventRef][] {
+  const calls = new Map<number, number>();
+  for (let i = events.api.length - 1; i >= 0; i--) calls.set(correlation(events.api, i), i);
+  const pairs: [EventRef, EventRef][] = [];
+  // Keep the longest one, whatever is omitted.
+  const others = launched.slice(1).sort((a, b) => events.act.start[a] - events.act.start[b]);
+  for (const act of [...launched.slice(0, 1), ...sampleEvenly(others, FLOWS - 1)]) {
+    const to = refOf({ set: events.act, event: act });
+    const id = correlation(events.act, act);
+    const call = set.prefix === "api" ? event : id >= 0 ? calls.get(id) : undefined;
+    const op = events.act.op[act];
+    if (call !== undefined) pairs.push([refOf({ set: events.api, event: call }), to]);
+    else if (op >= 0) pairs.push([refOf({ set: events.op, event: op }), to]);
+  }
+  return pairs;
+}
+
+function neighbours(
+  set: EventSet,
+  event: number,
+): { before: EventRef | null; after: EventRef | null } {
+  const slice: LaneSlice | undefined = set.slices.find((s) => event >= s.first && event < s.end);
+  const ref = (i: number): EventRef | null =>
+    slice && i >= slice.first && i < slice.end ? refOf({ set, event: i }) : null;
+  return { before: ref(event - 1), after: ref(event + 1) };
+}
+
+function sameName(set: EventSet, event: number): Related["same"] {
+  const code = set.code("name", event);
+  const same: number[] = [];
+  for (let i = 0; i < set.length; i++) if (set.code("name", i) === code) same.push(i);
+  same.sort((a, b) => set.start[a] - set.start[b] || a - b);
+  const at = same.indexOf(event);
+  const ref = (i: number): EventRef | null => (i in same ? refOf({ set, event: same[i] }) : null);
+  return { before: ref(at - 1), after: ref(at + 1), number: at + 1, count: same.length };
+}

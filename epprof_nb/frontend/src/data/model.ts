@@ -1,0 +1,384 @@
+// Wire types of the viewer: the overview of a profile and the events of a window.
+
+import { kindCode } from "./kinds.ts";
+import type { Bundle } from "./wire_format.ts";
+
+export interface Lane {
+  kind: "ops" | "api" | "stream";
+  label: string;
+  title: string;
+  rows: number;
+  device: number;
+  thread: number;
+}
+
+export type Cell = string | number | boolean | null;
+export interface TableData {
+  columns: { name: string; values: Cell[] }[];
+  /** Number of rows of the whole table; fewer may be sent. */
+  rows: number;
+  /**
+   * Number of rows that match the requested pattern, if Python filtered; and why the pattern is
+   * used as plain text only.
+   */
+  found?: number;
+  note?: string;
+}
+
+export interface LineTotals {
+  line: number;
+  start: number;
+  end: number;
+  count: number;
+  device_ns: number;
+  host_ns: number;
+  kernels: number;
+  copies: number;
+  bytes: number;
+  top: [name: string, count: number, ns: number][];
+}
+
+/** Range of characters to colour: a keyword, a string or a comment. */
+export type SyntaxSpan = [start: number, end: number, kind: "k" | "s" | "c"];
+
+/** Source of a cell, or of a function in a file. */
+export interface SourceCell {
+  cell: string;
+  file: boolean;
+  /** Number of the first line. */
+  first: number;
+  lines: string[];
+  spans: SyntaxSpan[][];
+  left_out: number;
+  totals: LineTotals[];
+}
+
+export interface Finding {
+  text: string;
+  start: number;
+  end: number;
+}
+
+export type Prefix = "op" | "api" | "act";
+
+export interface EventsHeader {
+  /** Names of the kinds of activity by code. */
+  kinds: string[];
+  names: string[];
+  /** Columns whose values are indices into `names`. */
+  texts?: string[];
+  slices: Record<Prefix, [lane: number, row: number, first: number, end: number][]>;
+  shown: Record<string, [sent: number, total: number]>;
+}
+
+/** Counter of a profile: its device and what it counts. */
+export interface Counter {
+  what: "busy" | "launches" | "copied";
+  device: number;
+  name: string;
+}
+
+/** Tree as sent by Python: one value per node, parents before their children. */
+export interface TreeData {
+  names: string[];
+  parent: number[];
+  level: number[];
+  name: number[];
+  count: number[];
+  device_ns: number[];
+  self_device_ns: number[];
+  host_ns: number[];
+  kernels: number[];
+  bytes: number[];
+  /** Number of paths a node stands for; 0 for a single path. */
+  others: number[];
+  paths: number;
+}
+
+/** Number in the summary that links to the events it counts. */
+export interface Count {
+  what: "kernel" | "memcpy" | "memset" | "gaps" | "stray";
+  text: string;
+}
+
+/** Reference to an event, drawn or not. */
+export interface EventRef {
+  prefix: Prefix;
+  /** Row in Python's table; in a static page the index among the embedded events. */
+  row: number;
+  name: string;
+  start: number;
+  dur: number;
+  /** Lane and row within it; level -1 is the lane's foot, lane -1 means not drawn. */
+  lane: number;
+  level: number;
+}
+
+/** Number of events of a query, their time range, and the requested event. */
+export interface SeekResult {
+  count: number;
+  start: number | null;
+  end: number | null;
+  number: number | null;
+  event: EventRef | null;
+  /** Whether the count includes rectangles that stand for several events. */
+  about?: boolean;
+}
+
+export interface Overview extends EventsHeader {
+  range: [number, number];
+  summary: {
+    wall: string;
+    busy: { label: string; name: string; share: number; text: string }[];
+    counts: Count[];
+    quality: string;
+    stray: Count | null;
+    incomplete: boolean;
+    empty: string | null;
+    error: string | null;
+    device_word: string;
+    notes: string[];
+  };
+  findings: Finding[];
+  /** Idle gaps counted by the summary; of very many, the longest. */
+  gaps: [start: number, end: number][];
+  /** Rows that were passed to Python to select, and how many of them are embedded. */
+  given?: SeekResult & { sent: number };
+  lanes: Lane[];
+  counters: Counter[];
+  /** Available breakdowns. */
+  breakdowns: string[];
+  tables: Record<string, TableData>;
+  tree: TreeData;
+  source: SourceCell[];
+}
+
+/** Columns of events that a renderer can draw. */
+export interface EventColumns {
+  readonly prefix: Prefix;
+  readonly start: Float64Array;
+  readonly dur: Float64Array;
+  /** Latest end among the event and those before it in its slice. */
+  readonly reach: Float64Array;
+  readonly kind: Float64Array | undefined;
+  readonly members?: Float64Array | undefined;
+  readonly cover?: Float64Array | undefined;
+  name(column: string, event: number): string;
+  /** Distinct names of the events [first, end). */
+  names?(first: number, end: number): string[];
+}
+
+/** Events [first, end) of one row of a table, in start order. */
+export interface RowSlice {
+  readonly set: EventColumns;
+  readonly first: number;
+  readonly end: number;
+}
+
+/** Events of one row of a lane, in start order; row -1 is the lane's foot. */
+export interface LaneSlice {
+  set: EventSet;
+  lane: number;
+  row: number;
+  first: number;
+  end: number;
+}
+
+const EMPTY = new Float64Array(0);
+
+/** Events of one table. */
+export class EventSet {
+  readonly start: Float64Array;
+  readonly dur: Float64Array;
+  /** Latest end among this event and those before it in its slice; makes ends searchable. */
+  readonly reach: Float64Array;
+  readonly kind: Float64Array | undefined;
+  /** Index of the op that launched it (of an op: its parent); -1 for none. */
+  readonly op: Float64Array;
+  /** Number of events each rectangle stands for; undefined if each is one event. */
+  readonly members: Float64Array | undefined;
+  /** Covered time of each rectangle in ns; undefined if each is one event. */
+  readonly cover: Float64Array | undefined;
+  /** Row in Python's table of the event, or of the longest merged one. */
+  readonly row: Float64Array | undefined;
+  /** 1 for each highlighted rectangle, in a window requested with a selection. */
+  readonly highlighted: Float64Array | undefined;
+  /** 1 for each event among the rows that were passed to Python to select. */
+  readonly pinned: Float64Array | undefined;
+  readonly slices: LaneSlice[];
+
+  constructor(
+    readonly prefix: Prefix,
+    private readonly bundle: Bundle<EventsHeader>,
+  ) {
+    this.start = this.#numbers("start") ?? EMPTY;
+    this.dur = this.#numbers("dur") ?? EMPTY;
+    this.kind = this.#kinds();
+    this.op = this.#numbers("op") ?? EMPTY;
+    this.members = this.#numbers("members");
+    this.cover = this.#numbers("cover");
+    this.row = this.#numbers("row");
+    this.highlighted = this.#numbers("lit");
+    this.pinned = this.#numbers("kept");
+    this.slices = (bundle.header.slices[prefix] ?? []).map(([lane, row, first, end]) => ({
+      set: this,
+      lane,
+      row,
+      first,
+      end,
+    }));
+    this.reach = new Float64Array(this.start.length);
+    for (const { first, end } of this.slices) {
+      let latest = Number.NEGATIVE_INFINITY;
+      for (let i = first; i < end; i++) {
+        latest = Math.max(latest, this.start[i] + this.dur[i]);
+        this.reach[i] = latest;
+      }
+    }
+  }
+
+  get length(): number {
+    return this.start.length;
+  }
+
+  #numbers(name: string): Float64Array | undefined {
+    const column = this.bundle.column(`${this.prefix}.${name}`);
+    // Values beyond the precision of a double are still drawn to the right pixel.
+    return column instanceof BigInt64Array ? Float64Array.from(column, Number) : column;
+  }
+
+  /** Kinds as codes of the viewer, see kinds.ts. */
+  #kinds(): Float64Array | undefined {
+    const codes = this.bundle.header.kinds.map(kindCode);
+    const column = this.#numbers("kind");
+    return codes.every((code, i) => code === i) ? column : column?.map((i) => codes[i] ?? 0);
+  }
+
+  number(name: string, i: number): number | bigint | undefined {
+    return this.bundle.column(`${this.prefix}.${name}`)?.[i];
+  }
+
+  /** Index of a name in the bundle's names; -1 if missing. */
+  code(column: string, i: number): number {
+    return Number(this.number(column, i) ?? -1);
+  }
+
+  /** Name in a column of names; empty if missing. */
+  name(column: string, i: number): string {
+    const code = this.code(column, i);
+    return code < 0 ? "" : (this.bundle.header.names[code] ?? "");
+  }
+
+  /** Distinct names of the events [first, end). */
+  names(first: number, end: number): string[] {
+    const codes = this.bundle.column(`${this.prefix}.name`) ?? EMPTY;
+    const all = this.bundle.header.names;
+    const seen = new Uint8Array(all.length);
+    for (let i = first; i < end; i++) seen[Number(codes[i])] = 1;
+    return all.filter((_, code) => seen[code]);
+  }
+
+  /** Whether a column contains names. */
+  named(column: string): boolean {
+    return this.bundle.header.texts?.includes(`${this.prefix}.${column}`) ?? false;
+  }
+
+  /** Names of the sent columns, without the table's prefix. */
+  columns(): string[] {
+    const lead = `${this.prefix}.`;
+    return this.bundle
+      .names()
+      .filter((name) => name.startsWith(lead))
+      .map((name) => name.slice(lead.length));
+  }
+}
+
+export interface Hit {
+  set: EventSet;
+  event: number;
+}
+
+/** Masks of the highlighted events by table: 1 for each highlighted event. */
+export interface HighlightMasks {
+  op: Uint8Array;
+  api: Uint8Array;
+  act: Uint8Array;
+}
+
+/** Highlight of the current selection. */
+export interface Highlight extends HighlightMasks {
+  /** Event drawn with an outline: the one that was clicked. */
+  outlined: { prefix: Prefix; event: number } | null;
+}
+
+/** Fields of an event as in the DataFrame: column to number or text, without missing ones. */
+export type Fields = Record<string, Cell | bigint>;
+
+/** The three event tables of a bundle. */
+export class Events {
+  readonly counts: EventsHeader["shown"];
+  /** All names its columns refer to. */
+  readonly names: string[];
+  /**
+   * Key of the selection that the sets' `highlighted` belongs to, in a window requested with one.
+   */
+  highlightKey = "";
+  #children: number[][] | undefined;
+  readonly #sets = new Map<Prefix, EventSet>();
+
+  constructor(private readonly bundle: Bundle<EventsHeader>) {
+    this.counts = bundle.header.shown;
+    this.names = bundle.header.names;
+  }
+
+  get op(): EventSet {
+    return this.#set("op");
+  }
+
+  get api(): EventSet {
+    return this.#set("api");
+  }
+
+  get act(): EventSet {
+    return this.#set("act");
+  }
+
+  /** Created on first use, because a prefetched window may never be drawn. */
+  #set(prefix: Prefix): EventSet {
+    let set = this.#sets.get(prefix);
+    if (!set) {
+      set = new EventSet(prefix, this.bundle);
+      this.#sets.set(prefix, set);
+    }
+    return set;
+  }
+
+  sets(): EventSet[] {
+    return [this.op, this.api, this.act];
+  }
+
+  /** Whether some rectangles stand for several events. */
+  get merged(): boolean {
+    return Object.values(this.counts).some(([sent, total]) => sent < total);
+  }
+
+  /** The op and its ancestors, outermost first. */
+  chain(op: number): number[] {
+    const chain: number[] = [];
+    for (let at = op; at >= 0 && chain.length < 1000; at = this.op.op[at]) chain.unshift(at);
+    return chain;
+  }
+
+  /** The ops and all their descendants. */
+  subtree(ops: Iterable<number>): Set<number> {
+    if (!this.#children) {
+      this.#children = Array.from({ length: this.op.length }, () => []);
+      this.op.op.forEach((parent, child) => {
+        if (parent >= 0) this.#children?.[parent].push(child);
+      });
+    }
+    const result = new Set<number>(ops);
+    for (const at of result) for (const child of this.#children[at]) result.add(child);
+    return result;
+  }
+}

@@ -1,0 +1,143 @@
+// Drawing of a row's events as rectangles; visible_rects.ts first combines those thinner than a
+// pixel.
+
+import { KIND, KIND_CODES, type Kind } from "../data/kinds.ts";
+import type { RowSlice } from "../data/model.ts";
+import {
+  DIMMED,
+  EDGE,
+  edgeShare,
+  fill,
+  GAP,
+  HATCH,
+  HATCHED_FROM,
+  shape,
+  TONES,
+  tones,
+} from "./event_style.ts";
+import { mipLevel } from "./mipmap.ts";
+import type { Band, Frame } from "./renderer.ts";
+import type { Palette } from "./theme.ts";
+import { buildVisibleRects, VisibleRects } from "./visible_rects.ts";
+
+export class EventBars {
+  readonly #rects = new VisibleRects();
+  readonly #hatch = new Map<string, CanvasPattern | null>();
+
+  draw(
+    context: CanvasRenderingContext2D,
+    frame: Frame,
+    ratio: number,
+    slice: RowSlice,
+    band: Band,
+  ): void {
+    const { highlight, view, width } = frame;
+    const pixel = (view.end - view.start) / width;
+    const pixels = Math.round(width * ratio);
+    const toned = band.look === "op";
+    buildVisibleRects(mipLevel(slice, pixel), view, pixels, ratio, this.#rects, toned);
+    this.#paint(context, frame, ratio, band, highlight ? DIMMED : 1);
+    if (highlight) {
+      // Highlighted events are combined apart, so that a dimmed neighbour never swallows them.
+      const bright = mipLevel(slice, pixel, highlight[slice.set.prefix]);
+      buildVisibleRects(bright, view, pixels, ratio, this.#rects, toned);
+      this.#paint(context, frame, ratio, band, 1);
+    }
+    context.globalAlpha = 1;
+  }
+
+  #paint(
+    c: CanvasRenderingContext2D,
+    { palette }: Frame,
+    ratio: number,
+    band: Band,
+    dim: number,
+  ): void {
+    const { length, firstShared: shared, kinds, x, width, alpha, tone, kind } = this.#rects;
+    // Draw by colour: changing it for each rectangle costs more than drawing it.
+    for (const now of KIND_CODES) {
+      if (!(kinds & (1 << now))) continue;
+      const { y, height } = shape(band, now);
+      const own = fill(band, palette, now);
+      const colours = tones(own, palette.edges[now]);
+      let last = 0;
+      c.fillStyle = own;
+      for (let i = 0; i < length; i++) {
+        if (kind[i] !== now) continue;
+        const step = tone[i] * TONES;
+        if (step !== last) {
+          c.fillStyle = colours[step];
+          last = step;
+        }
+        c.globalAlpha = dim * alpha[i];
+        const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
+        c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
+      }
+      if (band.look === "op") this.#edges(c, palette, ratio, y, height, now, dim);
+      else if (band.look === "activity" && now === KIND.memcpy)
+        this.#hatches(c, palette, ratio, y, height, dim);
+    }
+  }
+
+  #edges(
+    c: CanvasRenderingContext2D,
+    palette: Palette,
+    ratio: number,
+    y: number,
+    height: number,
+    now: Kind,
+    dim: number,
+  ): void {
+    const { firstShared: shared, x, width, alpha, kind } = this.#rects;
+    c.fillStyle = palette.edges[now];
+    for (let i = 0; i < shared; i++) {
+      const edge = EDGE.width * edgeShare(width[i] / ratio);
+      if (kind[i] !== now || edge === 0) continue;
+      c.globalAlpha = dim * alpha[i];
+      c.fillRect(x[i] / ratio, y, edge, height);
+    }
+  }
+
+  #hatches(
+    c: CanvasRenderingContext2D,
+    palette: Palette,
+    ratio: number,
+    y: number,
+    height: number,
+    dim: number,
+  ): void {
+    const pattern = this.#hatched(c, palette);
+    if (!pattern) return;
+    const { firstShared: shared, x, width, alpha, kind } = this.#rects;
+    c.fillStyle = pattern;
+    for (let i = 0; i < shared; i++) {
+      const wide = width[i] / ratio - GAP.gap;
+      if (kind[i] !== KIND.memcpy || wide < HATCHED_FROM) continue;
+      c.globalAlpha = dim * alpha[i];
+      c.fillRect(x[i] / ratio, y, wide, height);
+    }
+  }
+
+  #hatched(c: CanvasRenderingContext2D, { background: colour }: Palette): CanvasPattern | null {
+    const known = this.#hatch.get(colour);
+    if (known !== undefined) return known;
+    const { period, line, alpha } = HATCH;
+    const tile = document.createElement("canvas");
+    tile.width = period;
+    tile.height = period;
+    const t = tile.getContext("2d");
+    if (!t) return null;
+    t.strokeStyle = colour;
+    t.globalAlpha = alpha;
+    t.lineWidth = line * Math.SQRT1_2;
+    t.beginPath();
+    for (const shift of [-period, 0, period]) {
+      t.moveTo(shift - 1, period + 1);
+      t.lineTo(shift + period + 1, -1);
+    }
+    t.stroke();
+    const pattern = c.createPattern(tile, "repeat");
+    this.#hatch.set(colour, pattern);
+    return pattern;
+  }
+}

@@ -1,0 +1,104 @@
+// Renderer on a 2D canvas.
+
+import type { RowSlice } from "../data/model.ts";
+import { EventBars } from "./canvas2d.ts";
+import * as marks from "./decorations.ts";
+import { EventLabels, FONT } from "./event_labels.ts";
+import type { Band, Frame, Place, RangeStyle, Renderer } from "./renderer.ts";
+import { moreContrast } from "./theme.ts";
+
+export class CanvasRenderer implements Renderer {
+  readonly #context: CanvasRenderingContext2D;
+  readonly #bars = new EventBars();
+  readonly #names: EventLabels;
+  #frame!: Frame;
+  #ratio = 1;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    /** Called to draw again when the reader switches to or from high contrast. */
+    private readonly redraw: () => void,
+  ) {
+    const context = canvas.getContext("2d");
+    if (!context)
+      throw new Error(
+        "The timeline cannot be drawn: this browser gives no 2D canvas. Free memory or close " +
+          "other pages, then open this one again.",
+      );
+    this.#context = context;
+    this.#names = new EventLabels(context);
+    moreContrast().addEventListener("change", redraw);
+  }
+
+  resize(width: number, height: number, ratio: number): void {
+    this.canvas.width = Math.max(Math.round(width * ratio), 1);
+    this.canvas.height = Math.max(Math.round(height * ratio), 1);
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    this.#ratio = ratio;
+  }
+
+  begin(frame: Frame): void {
+    this.#frame = frame;
+    const c = this.#context;
+    c.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
+    c.fillStyle = frame.palette.background;
+    c.fillRect(0, 0, frame.width, frame.height);
+    c.font = FONT;
+    c.textBaseline = "middle";
+    c.save();
+  }
+
+  end(): void {
+    this.#context.restore();
+  }
+
+  clip(top: number, bottom: number): void {
+    const c = this.#context;
+    c.restore();
+    c.save();
+    c.beginPath();
+    c.rect(0, top, this.#frame.width, bottom - top);
+    c.clip();
+  }
+
+  ruler(times: number[], labels: string[], height: number): void {
+    marks.ruler(this.#context, this.#frame, times, labels, height);
+  }
+
+  counter(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void {
+    marks.counter(this.#context, this.#frame, values, y, height, max, colour);
+  }
+
+  separator(y: number): void {
+    this.#context.fillStyle = this.#frame.palette.line;
+    this.#context.fillRect(0, Math.round(y), this.#frame.width, 1);
+  }
+
+  row(slice: RowSlice, band: Band): void {
+    this.#bars.draw(this.#context, this.#frame, this.#ratio, slice, band);
+    this.#names.draw(slice, band, this.#frame);
+  }
+
+  flows(flows: [from: Place, to: Place][]): void {
+    marks.flows(this.#context, this.#frame, flows);
+  }
+
+  timeRange(
+    t0: number,
+    t1: number,
+    y0: number,
+    y1: number,
+    style: RangeStyle,
+    text?: string,
+  ): void {
+    marks.range(this.#context, this.#frame, t0, t1, y0, y1, style, text);
+  }
+
+  destroy(): void {
+    moreContrast().removeEventListener("change", this.redraw);
+    // A canvas without pixels holds no memory.
+    this.canvas.width = 0;
+    this.canvas.height = 0;
+  }
+}

@@ -1,0 +1,47 @@
+// Interface of the renderer of a timeline. The timeline knows times, lanes and the selection; the
+// renderer (canvas_renderer.ts) knows pixels. Calls between begin() and end() draw in order, later
+// ones on top.
+
+import type { Range } from "../base/time_scale.ts";
+import type { Highlight, RowSlice } from "../data/model.ts";
+import type { Palette } from "./theme.ts";
+
+/** Position of a row and look of its events. */
+export interface Band {
+  y: number;
+  height: number;
+  look: "op" | "api" | "activity" | "foot";
+}
+
+export interface Frame {
+  view: Range;
+  width: number;
+  height: number;
+  palette: Palette;
+  highlight: Highlight | null;
+}
+
+/** Point in a frame: a time, and a height in pixels. */
+export type Place = [time: number, y: number];
+
+/** Purpose of a marked time range. */
+export type RangeStyle = "selected" | "measure" | "zoom" | "missing";
+
+export interface Renderer {
+  resize(width: number, height: number, ratio: number): void;
+  begin(frame: Frame): void;
+  ruler(times: number[], labels: string[], height: number): void;
+  /** Draw a filled strip with one value per pixel; `max` is at full height. */
+  counter(values: ArrayLike<number>, y: number, height: number, max: number, colour: string): void;
+  /** Clip to the area between `top` and `bottom`, until the next call. */
+  clip(top: number, bottom: number): void;
+  separator(y: number): void;
+  row(slice: RowSlice, band: Band): void;
+  /** Draw flow lines as curves; those side by side as one ribbon. */
+  flows(flows: [from: Place, to: Place][]): void;
+  /** Draw a time range between two heights, with a text if it fits. */
+  timeRange(t0: number, t1: number, y0: number, y1: number, style: RangeStyle, text?: string): void;
+  end(): void;
+  /** Release all resources; the renderer cannot be used afterwards. */
+  destroy(): void;
+}

@@ -1,0 +1,301 @@
+// The current selection, its highlight and its panel. A selection is one event, all events of a
+// kind or name, the matches of a search, or the rows of a DataFrame; it stays selected whichever
+// events are drawn.
+
+import { h } from "../base/dom.ts";
+import { position } from "../base/format.ts";
+import type { Range } from "../base/time_scale.ts";
+import type { DataSource } from "../data/data_source.ts";
+import { highlightFor, outlineOf } from "../data/embedded/selection.ts";
+import { lodNote } from "../data/lod_note.ts";
+import type { EventRef, Events, Highlight, Hit, SeekResult } from "../data/model.ts";
+import {
+  hitOf,
+  type Related,
+  rangeOf,
+  refOf,
+  type SelectionQuery,
+  sameRef,
+} from "../data/queries.ts";
+import { heading, panel } from "./event_details.ts";
+
+const HINT =
+  "Click an event for its details and what it launched. Drag on the ruler to mark a time range, press / to search, ? for all keys.";
+
+/** Time the view must rest before the flows of the new window are requested. */
+const PAUSE_MS = 300;
+
+/** The part of the timeline that the selection uses. */
+interface TimelineActions {
+  draw(): void;
+  /** Animate to a time range. */
+  show(stretch: Range): void;
+  /** Scroll and pan so that an event becomes visible. */
+  reveal(ref: EventRef): void;
+  /** Request the window again where Python computes the highlight. */
+  highlightChanged(): void;
+  setFlows(pairs: Related["flows"]): void;
+  /** Time range in view. */
+  view(): Range;
+}
+
+export class SelectionController {
+  readonly panel = h("div", { class: "ep-panel", "aria-live": "polite" });
+  #query: SelectionQuery | null = null;
+  #current: EventRef | null = null;
+  /** Relations of the current event, once loaded. */
+  #related: Related | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #extent: Range | null = null;
+  #range: Range | null = null;
+  #highlight: Highlight | null = null;
+  /** Label and position when several events are selected. */
+  #multi: { label: string; step: SeekResult; exact: string | undefined } | null = null;
+  #events: Events;
+  readonly #note = h("p", { class: "ep-note" });
+
+  constructor(
+    private readonly first: Events,
+    private readonly source: DataSource,
+    private readonly timeline: TimelineActions,
+  ) {
+    this.#events = first;
+    this.#hint();
+  }
+
+  get highlight(): Highlight | null {
+    return this.#highlight;
+  }
+
+  /** Event whose details are shown. */
+  get current(): EventRef | null {
+    return this.#current;
+  }
+
+  get query(): SelectionQuery | null {
+    return this.#query;
+  }
+
+  /** Time range of the selection. */
+  get extent(): Range | null {
+    return this.#current ? rangeOf(this.#current) : this.#extent;
+  }
+
+  /** Draw other events; the selection stays. */
+  setEvents(events: Events): void {
+    this.#events = events;
+    this.#updateHighlight();
+    if (!this.#query) this.#hint();
+    clearTimeout(this.#timer);
+    const at = this.#current;
+    const more = this.#related && this.#related.flows.length < this.#related.launched;
+    if (at && more && this.source.live)
+      this.#timer = setTimeout(() => void this.#reloadFlows(at), PAUSE_MS);
+  }
+
+  /** Select the clicked event; null clears the selection. */
+  selectHit(hit: Hit | null): void {
+    if (hit) this.#selectEvent(refOf(hit));
+    else this.clear();
+  }
+
+  /** Select any event and bring it into view. */
+  selectEvent(ref: EventRef): void {
+    this.#selectEvent(ref);
+    this.timeline.reveal(ref);
+  }
+
+  clear(): void {
+    this.#setQuery(null);
+    this.#current = null;
+    this.#multi = null;
+    this.#extent = null;
+    this.timeline.setFlows([]);
+    this.#updateHighlight();
+    this.#hint();
+  }
+
+  /**
+   * Select and highlight all events of a query. `label` names them; `exact` is their count as text
+   * where the drawn events only allow an estimate. `go` shows their time range.
+   */
+  async select(
+    query: SelectionQuery,
+    label: string,
+    go = true,
+    exact?: string,
+  ): Promise<SeekResult | null> {
+    this.#setQuery(query);
+    this.#current = null;
+    this.#multi = null;
+    this.timeline.setFlows([]);
+    this.#updateHighlight();
+    let step: SeekResult;
+    try {
+      step = await this.source.seek(query, {});
+    } catch (error) {
+      this.panel.replaceChildren(h("p", { class: "ep-warn" }, messageOf(error)));
+      return null;
+    }
+    if (this.#query !== query) return null;
+    this.#multi = { label, step, exact };
+    this.#extent = step.start === null ? null : { start: step.start, end: step.end ?? step.start };
+    if (go && this.#extent) this.timeline.show(this.#extent);
+    this.#showMulti();
+    return step;
+  }
+
+  /** Select the next or the previous event of the query. */
+  async seekBy(by: 1 | -1, from?: number): Promise<SeekResult | null> {
+    const [query, multi] = [this.#query, this.#multi];
+    if (!query || !multi) return null;
+    const now = multi.step.number;
+    const where =
+      now !== null
+        ? { number: now + by }
+        : from !== undefined
+          ? { at: from }
+          : { number: by > 0 ? 0 : -1 };
+    const step = await this.source.seek(query, where);
+    if (this.#query !== query || !step.event) return null;
+    this.#multi = { ...multi, step };
+    this.#current = step.event;
+    this.#updateHighlight();
+    this.timeline.reveal(step.event);
+    void this.#describe(step.event);
+    return step;
+  }
+
+  /**
+   * Select the next or the previous event of the query; from a single event, go to what it launched
+   * or to its launch.
+   */
+  next(by: 1 | -1): void {
+    if (this.#multi) void this.seekBy(by);
+    else this.#followLaunch(by);
+  }
+
+  #followLaunch(by: 1 | -1): void {
+    const [at, related] = [this.#current, this.#related];
+    if (!at || !related) return;
+    const other = (ref: EventRef): boolean => !sameRef(ref, at);
+    const { chain, call, flows } = related;
+    const to =
+      by < 0 ? (call ?? chain.filter(other).at(-1)) : flows.map(([, ref]) => ref).find(other);
+    if (to) this.selectEvent(to);
+  }
+
+  /** Report the marked time range to Python. */
+  setRange(span: Range | null): void {
+    this.#range = span;
+    this.source.setSelection(this.#query, span);
+  }
+
+  #selectEvent(ref: EventRef): void {
+    this.#setQuery({ what: "event", prefix: ref.prefix, row: ref.row });
+    this.#multi = null;
+    this.#current = ref;
+    this.#updateHighlight();
+    void this.#describe(ref);
+  }
+
+  #setQuery(query: SelectionQuery | null): void {
+    this.#query = query;
+    this.source.setSelection(query, this.#range);
+    this.timeline.highlightChanged();
+  }
+
+  #updateHighlight(): void {
+    const query = this.#query;
+    this.#highlight = query && {
+      ...highlightFor(this.#events, query),
+      outlined: outlineOf(this.#events, this.#current),
+    };
+    this.timeline.draw();
+  }
+
+  async #describe(at: EventRef): Promise<void> {
+    const multi = this.#multiBar();
+    this.#related = null;
+    this.panel.replaceChildren(...multi, heading(at));
+    try {
+      const [fields, related] = await Promise.all([
+        this.source.describe(at),
+        this.source.related(at, this.timeline.view()),
+      ]);
+      if (!sameRef(this.#current, at)) return;
+      // The rectangle may stand for several events; the details are those of the longest.
+      const [start, end] = [Number(fields.start_ns), Number(fields.end_ns)];
+      if (end >= start) this.#current = { ...at, start, dur: end - start };
+      const actions = {
+        select: (ref: EventRef) => this.selectEvent(ref),
+        show: (ref: EventRef) => this.timeline.show(rangeOf(ref)),
+      };
+      const hit = hitOf(this.#events, at);
+      this.panel.replaceChildren(...multi, ...panel(at, hit, fields, related, actions));
+      this.#showFlows(related);
+    } catch (error) {
+      if (sameRef(this.#current, at))
+        this.panel.append(h("p", { class: "ep-warn" }, messageOf(error)));
+    }
+  }
+
+  /** Load the flows near the window in view. */
+  async #reloadFlows(at: EventRef): Promise<void> {
+    if (!sameRef(this.#current, at)) return;
+    try {
+      const related = await this.source.related(at, this.timeline.view());
+      if (sameRef(this.#current, at)) this.#showFlows(related);
+    } catch {
+      // The flows already drawn stay.
+    }
+  }
+
+  #showFlows(related: Related): void {
+    this.#related = related;
+    this.timeline.setFlows(related.flows);
+  }
+
+  #showMulti(): void {
+    this.panel.replaceChildren(...this.#multiBar());
+  }
+
+  #multiBar(): HTMLElement[] {
+    if (!this.#multi) return [];
+    const { label, step, exact } = this.#multi;
+    const button = (sign: string, title: string, by: 1 | -1): HTMLElement => {
+      const one = h("button", { type: "button", "aria-label": title, title }, sign);
+      one.disabled = step.count === 0;
+      one.addEventListener("click", () => void this.seekBy(by));
+      return one;
+    };
+    const bar = h(
+      "div",
+      { class: "ep-steps ep-multi" },
+      h(
+        "span",
+        { class: "ep-step" },
+        button("‹", "Previous of these", -1),
+        ...(step.about && exact
+          ? [exact]
+          : [h("strong", {}, position(step.number, step.count, step.about)), ` ${label}`]),
+        button("›", "Next of these", 1),
+      ),
+    );
+    return [bar];
+  }
+
+  #hint(): void {
+    const complete = this.#events === this.first ? "" : "Every event of this window is drawn.";
+    const note = lodNote(this.#events, this.source.live) || complete;
+    // Do not repeat an unchanged note: screen readers would announce it again.
+    if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
+    this.#note.textContent = note;
+    this.panel.replaceChildren(h("p", { class: "ep-faint" }, HINT));
+    if (note) this.panel.append(this.#note);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,162 @@
+// Fields of an event in groups: what, when, where, launch, memory.
+
+import { count, duration, moment, size } from "../base/format.ts";
+import { kindLabel } from "../data/kinds.ts";
+import type { EventRef, Fields } from "../data/model.ts";
+
+export interface Field {
+  label: string;
+  value: string;
+  /** Text that is copied: the number without its unit. */
+  raw: string;
+}
+
+export interface Group {
+  title: string;
+  fields: Field[];
+}
+
+type Value = Fields[string];
+
+/** Columns by group in display order, with their labels. */
+const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
+  [
+    "what",
+    [
+      ["kind", "kind"],
+      ["op_type", "type"],
+      ["category", "category"],
+      ["source", "recorded by"],
+      ["provider", "provider"],
+      ["domain", "domain"],
+      ["attribution", "attribution"],
+      ["count", "executions"],
+      ["status", "status"],
+      ["return_value", "result"],
+      ["captured", "captured"],
+      ["input_shapes", "inputs"],
+      ["output_shapes", "outputs"],
+      ["args", "arguments"],
+    ],
+  ],
+  [
+    "when",
+    [
+      ["dur", "duration"],
+      ["together_ns", "in total"],
+      ["start_ns", "start"],
+      ["end_ns", "end"],
+      ["delay", "queued"],
+      ["duration_ns", "host time"],
+      ["device_ns", "device time"],
+      ["launches", "launched"],
+      ["suspended_ns", "suspended"],
+    ],
+  ],
+  [
+    "where",
+    [
+      ["device_id", "device"],
+      ["context_id", "context"],
+      ["stream_id", "stream"],
+      ["thread_id", "thread"],
+      ["session", "session"],
+      ["run_id", "run"],
+      ["node_index", "node"],
+      ["op_id", "op id"],
+      ["parent_op_id", "parent op id"],
+    ],
+  ],
+  [
+    "launch",
+    [
+      ["grid", "grid"],
+      ["block", "block"],
+      ["registers_per_thread", "registers per thread"],
+      ["static_shared_bytes", "static shared"],
+      ["dynamic_shared_bytes", "dynamic shared"],
+      ["graph_id", "graph"],
+      ["graph_node_id", "graph node"],
+      ["capture_op_id", "captured by op"],
+      ["correlation_id", "correlation id"],
+    ],
+  ],
+  [
+    "memory",
+    [
+      ["bytes", "size"],
+      ["bandwidth", "bandwidth"],
+      ["copy_kind", "direction"],
+      ["src_kind", "from"],
+      ["dst_kind", "to"],
+      ["src_device_id", "from device"],
+      ["dst_device_id", "to device"],
+    ],
+  ],
+];
+const LABELS = new Map(GROUPS.flatMap(([, columns]) => columns));
+/** Columns shown elsewhere, or used by the viewer only. */
+const HIDDEN = new Set(
+  "name op_name start dur op id row lit kept members cover cell line end_line".split(" "),
+);
+
+/**
+ * Non-empty fields by group; columns of no group come last. For a rectangle that stands for several
+ * `members` these are the fields of the longest event.
+ */
+export function groups(at: EventRef, known: Fields, delay: number | null, members = 1): Group[] {
+  const fields = complete(at, known, delay, members);
+  const filled = GROUPS.map(([title, columns]) => ({
+    title,
+    fields: columns.flatMap(([column]) => field(column, fields[column]) ?? []),
+  }));
+  const rest = Object.keys(fields).filter((column) => !LABELS.has(column) && !HIDDEN.has(column));
+  const others = rest.flatMap((column) => field(column, fields[column]) ?? []);
+  if (others.length) filled.push({ title: "more", fields: others });
+  return filled.filter((group) => group.fields.length > 0);
+}
+
+/** Add derived fields and combine related ones. */
+function complete(at: EventRef, known: Fields, delay: number | null, members: number): Fields {
+  const fields: Fields = { start_ns: at.start, end_ns: at.start + at.dur, ...known };
+  const dur = Number(fields.end_ns) - Number(fields.start_ns);
+  // A static page does not have the times of the longest event, only those of the rectangle.
+  if (members > 1 && known.start_ns === undefined) fields.together_ns = at.dur;
+  else fields.dur = Math.max(dur, 0);
+  if (delay !== null) fields.delay = delay;
+  if (at.prefix !== "op" || Number(fields.duration_ns) === dur) delete fields.duration_ns;
+  for (const name of ["grid", "block"]) {
+    const axes = ["x", "y", "z"].map((axis) => Number(fields[`${name}_${axis}`] ?? -1));
+    for (const axis of ["x", "y", "z"]) delete fields[`${name}_${axis}`];
+    if (axes[0] >= 0) fields[name] = axes.map((n) => count(Math.max(n, 1))).join(" × ");
+  }
+  const bytes = Number(fields.bytes ?? -1);
+  if (bytes > 0 && Number(fields.dur) > 0) fields.bandwidth = bytes / dur;
+  return fields;
+}
+
+function field(column: string, value: Value | undefined): Field[] | null {
+  if (value === undefined || value === null) return null;
+  const text = show(column, value);
+  if (text === "") return null;
+  const label = LABELS.get(column) ?? column.replaceAll("_", " ");
+  return [{ label, value: text, raw: String(value) }];
+}
+
+/** Text of a value with its unit; empty for values without information. */
+function show(column: string, value: Value): string {
+  if (column === "start_ns" || column === "end_ns") return moment(Number(value));
+  if (column === "dur" || column === "delay") return duration(Number(value));
+  if (column === "status" && value === "complete") return "";
+  if (column === "captured") return Number(value) ? "into a graph" : "";
+  if (column === "kind") return kindLabel(String(value));
+  if (typeof value === "string") return value;
+  const number = Number(value);
+  if (number === -1) return "";
+  if (column === "bandwidth") return `${size(number * 1e9)}/s`;
+  if (column.endsWith("_ns")) return number === 0 ? "" : duration(number);
+  if (column.endsWith("bytes")) return size(number);
+  if (column === "count") return number > 1 ? count(number) : "";
+  if (column === "launches" || column === "return_value") return number ? count(number) : "";
+  return /(_id|session|node_index)$/.test(column) ? String(value) : count(number);
+}

@@ -1,0 +1,182 @@
+// Source view: device time, launches and copies per line of cells and of functions in files.
+
+import { h } from "../base/dom.ts";
+import { count, duration, percent, shorten, size } from "../base/format.ts";
+import type { LineTotals, SourceCell, SyntaxSpan } from "../data/model.ts";
+
+const NO_SOURCE =
+  "No source: this profile was not recorded from a cell. Put %%gpuprofile at the top of a cell to see its lines here.";
+
+export function sourceView(
+  cells: SourceCell[],
+  choose: (cell: string, totals: LineTotals) => void,
+): HTMLElement {
+  const place = h("div", { class: "ep-source" });
+  if (cells.every((cell) => cell.lines.length === 0)) {
+    place.append(h("p", { class: "ep-empty" }, NO_SOURCE));
+    return place;
+  }
+  const tooltip = new LineTooltip(place);
+  // A function's time also counts for the line that called it, so cells and files have separate
+  // totals.
+  const whole = (file: boolean): number =>
+    cells
+      .filter((cell) => cell.file === file)
+      .flatMap((cell) => cell.totals)
+      .reduce((sum, totals) => sum + totals.device_ns, 0);
+  const device = { cells: whole(false), files: whole(true) };
+  for (const cell of cells) {
+    if (cell.lines.length === 0) continue;
+    place.append(table(cell, cell.file ? device.files : device.cells, tooltip, choose));
+    if (cell.left_out) {
+      const text = `${count(cell.left_out)} more lines are omitted.`;
+      place.append(h("p", { class: "ep-note" }, text));
+    }
+  }
+  place.append(tooltip.element);
+  return place;
+}
+
+function table(
+  cell: SourceCell,
+  device: number,
+  tooltip: LineTooltip,
+  choose: (cell: string, totals: LineTotals) => void,
+): HTMLElement {
+  const totals = new Map(cell.totals.map((of) => [of.line, of]));
+  const hottest = cell.totals.reduce((most, of) => Math.max(most, of.device_ns), 0);
+  const body = h("tbody");
+  cell.lines.forEach((text, i) => {
+    const of = totals.get(cell.first + i);
+    const code = highlighted(text, cell.spans[i] ?? []);
+    const row = line(cell.first + i, code, of, device, hottest);
+    if (of) {
+      row.addEventListener("click", () => choose(cell.cell, of));
+      row.addEventListener("keydown", (event) => {
+        if (event.key === "Enter") choose(cell.cell, of);
+      });
+      for (const type of ["pointerenter", "focus"]) {
+        row.addEventListener(type, () => tooltip.show(row, of));
+      }
+      for (const type of ["pointerleave", "blur"]) row.addEventListener(type, () => tooltip.hide());
+    }
+    body.append(row);
+  });
+  const name = h("bdi", {}, cell.file ? fileName(cell.cell) : cell.cell);
+  const note = cell.file
+    ? h("span", { class: "ep-faint" }, ` line ${cell.first}, as of the end of the profile`)
+    : null;
+  const heads = ["share", "device", "kernels", "copies", "count", "host"].map((text) =>
+    h("th", { scope: "col", class: OPTIONAL.has(text) ? "ep-optional" : "" }, text),
+  );
+  const head = h(
+    "tr",
+    {},
+    h("th", { scope: "col" }, h("span", { class: "ep-unseen" }, "heat")),
+    h("th", { scope: "col" }, h("span", { class: "ep-unseen" }, "line")),
+    h("th", { scope: "col", class: "ep-text", title: cell.cell }, name, note),
+    ...heads,
+  );
+  return h("table", {}, h("thead", {}, head), body);
+}
+
+/** Columns hidden on a narrow page. */
+const OPTIONAL = new Set(["copies", "count", "host"]);
+
+function line(
+  number: number,
+  code: HTMLElement,
+  totals: LineTotals | undefined,
+  device: number,
+  hottest: number,
+): HTMLElement {
+  const share = totals && device > 0 ? totals.device_ns / device : 0;
+  const heat = h("td", { class: "ep-heat", "aria-hidden": "true" });
+  // Keep any device time visible.
+  heat.style.setProperty("--heat", share > 0 ? String(0.12 + 0.88 * share) : "0");
+  const copies = totals?.copies ? `${count(totals.copies)} (${size(totals.bytes)})` : "";
+  return h(
+    "tr",
+    totals ? { class: "ep-ran", tabindex: "0", "data-line": number } : { "data-line": number },
+    heat,
+    h("td", { class: "ep-number" }, String(number)),
+    h("td", { class: "ep-code", title: code.textContent?.trim() ?? "" }, code),
+    bar(totals && hottest > 0 ? totals.device_ns / hottest : 0, share > 0 ? percent(share) : ""),
+    h("td", {}, totals?.device_ns ? duration(totals.device_ns) : ""),
+    h("td", {}, totals?.kernels ? count(totals.kernels) : ""),
+    h("td", { class: "ep-optional" }, copies),
+    h("td", { class: "ep-optional" }, totals ? count(totals.count) : ""),
+    h("td", { class: "ep-optional ep-faint" }, totals ? duration(totals.host_ns) : ""),
+  );
+}
+
+function bar(part: number, text: string): HTMLElement {
+  const fill = h("span", { class: "ep-bar", hidden: part === 0 });
+  fill.style.width = `${part * 100}%`;
+  fill.append(h("span", { class: "ep-bar-own" }));
+  const track = h("span", { class: "ep-track", "aria-hidden": "true", hidden: part === 0 }, fill);
+  return h("td", { class: "ep-share" }, track, h("span", {}, text));
+}
+
+/** Text of a line with elements for keywords, strings and comments. */
+function highlighted(text: string, spans: SyntaxSpan[]): HTMLElement {
+  const parts = splitLine(text, spans).map(([part, kind]) =>
+    kind ? h("span", { class: `ep-${kind}` }, part) : part,
+  );
+  return h("code", {}, ...(parts.length ? parts : [" "]));
+}
+
+/** Split a line by syntax; spans that do not fit the text are skipped. */
+export function splitLine(text: string, spans: SyntaxSpan[]): [text: string, kind: string][] {
+  const parts: [string, string][] = [];
+  let at = 0;
+  for (const [start, end, kind] of spans) {
+    if (start < at || end <= start || end > text.length) continue;
+    if (start > at) parts.push([text.slice(at, start), ""]);
+    parts.push([text.slice(start, end), kind]);
+    at = end;
+  }
+  if (at < text.length) parts.push([text.slice(at), ""]);
+  return parts;
+}
+
+/** Last two parts of a path, enough to recognize the file. */
+function fileName(path: string): string {
+  return path.split(/[\\/]/).slice(-2).join("/");
+}
+
+/** Tooltip with the kernels of a line, while it is pointed at or focused. */
+class LineTooltip {
+  readonly element = h("div", { class: "ep-kernels", role: "tooltip", hidden: true });
+
+  constructor(private readonly root: HTMLElement) {}
+
+  hide(): void {
+    this.element.hidden = true;
+  }
+
+  show(row: HTMLElement, totals: LineTotals): void {
+    if (totals.top.length === 0) {
+      this.hide();
+      return;
+    }
+    const items = totals.top.map(([name, times, ns]) =>
+      h(
+        "div",
+        {},
+        h("span", { class: "ep-kernel-time" }, duration(ns)),
+        h("span", { class: "ep-kernel-count" }, `${count(times)} ×`),
+        h("bdi", { title: name }, shorten(name, 110)),
+      ),
+    );
+    this.element.replaceChildren(...items);
+    this.element.hidden = false;
+    const box = this.root.getBoundingClientRect();
+    const place = row.getBoundingClientRect();
+    const scrolled = this.root.scrollTop - box.top;
+    const tall = this.element.offsetHeight;
+    // Below the line if it fits into view, else above.
+    const below = place.bottom + tall <= box.bottom || place.top - tall < box.top;
+    this.element.style.top = `${(below ? place.bottom : place.top - tall) + scrolled}px`;
+  }
+}

@@ -1,0 +1,167 @@
+// Counters of the timeline: one entry per type with its labels, drawing and tooltip.
+
+import { count, percent, rate, size } from "../base/format.ts";
+import type { Range } from "../base/time_scale.ts";
+import { contains } from "../data/counter_loader.ts";
+import {
+  cumulativeCounter,
+  extremes,
+  meanRate,
+  pixelRanges,
+  pixelRates,
+  rangeCounter,
+  utilisation,
+  valueAt,
+} from "../data/counters.ts";
+import { KIND } from "../data/kinds.ts";
+import type { Counter } from "../data/model.ts";
+import type { Bundle } from "../data/wire_format.ts";
+import type { Renderer } from "../render/renderer.ts";
+import type { Palette } from "../render/theme.ts";
+
+interface View {
+  view: Range;
+  width: number;
+  palette: Palette;
+}
+
+/** One counter's data. */
+interface Track {
+  /** Draw the counter between `y` and `y + height`. Returns the text of its scale. */
+  draw(r: Renderer, frame: View, y: number, height: number): string;
+  /** Tooltip for a time range; `total` is the counter's value at its end in the whole profile. */
+  describe(range: Range, total: number): string;
+  /** Mean over a time range; 0 for counters without a meaningful mean. */
+  mean(range: Range): number;
+  /** Cumulative value up to a time; 0 for counters that are not cumulative. */
+  valueAt(time: number): number;
+}
+
+interface CounterType {
+  label(device: string): string;
+  title: string;
+  height: number;
+  /** Whether it heads the other counters of its device, which it can fold away. */
+  main: boolean;
+  load(bundle: Bundle<object>, position: number): Track;
+}
+
+export const COUNTER_TYPES: Record<Counter["what"], CounterType> = {
+  busy: {
+    label: (device) => `${device} busy`,
+    title: "share of time the device was busy",
+    height: 30,
+    main: true,
+    load(bundle, position) {
+      const curve = cumulativeCounter(bundle, position);
+      return {
+        draw(r, { view, width, palette }, y, height) {
+          const shares = pixelRates(curve, view, width).map((share) =>
+            Math.min(Math.max(share, 0), 1),
+          );
+          r.counter(shares, y, height, 1, palette.busy);
+          return "";
+        },
+        describe: (range) => `busy ${percent(utilisation(curve, range))} here`,
+        mean: (range) => utilisation(curve, range),
+        valueAt: (time) => valueAt(curve, time),
+      };
+    },
+  },
+  launches: {
+    label: () => "queued",
+    title: "launches submitted and not finished",
+    height: 18,
+    main: false,
+    load(bundle, position) {
+      const curve = rangeCounter(bundle, position);
+      return {
+        draw(r, { view, width, palette }, y, height) {
+          const { least, most } = pixelRanges(curve, view, width);
+          const max = roundUp(most.reduce((a, b) => Math.max(a, b), 0));
+          // The minimum within a pixel is drawn stronger than the maximum.
+          r.counter(most, y, height, max, palette.api);
+          r.counter(least, y, height, max, palette.faint);
+          return max > 0 ? `0–${count(max)}` : "";
+        },
+        describe(range) {
+          const [low, high] = extremes(curve, range);
+          const launches = high === 1 ? "launch" : "launches";
+          return `${low === high ? "" : `${count(low)} to `}${count(high)} queued ${launches}`;
+        },
+        mean: () => 0,
+        valueAt: () => 0,
+      };
+    },
+  },
+  copied: {
+    label: () => "copies",
+    title: "bytes copied per second",
+    height: 18,
+    main: false,
+    load(bundle, position) {
+      const curve = cumulativeCounter(bundle, position);
+      return {
+        draw(r, { view, width, palette }, y, height) {
+          const rates = pixelRates(curve, view, width);
+          const max = roundUp(rates.reduce((a, b) => Math.max(a, b), 0) * 1e9);
+          r.counter(rates, y, height, max / 1e9, palette.kinds[KIND.memcpy]);
+          return max > 0 ? `0–${rate(max).replace(/\.0+(?= )/, "")}` : "";
+        },
+        describe: (range, total) =>
+          `copies ${rate(meanRate(curve, range) * 1e9)} here, ${size(total)} so far`,
+        mean: () => 0,
+        valueAt: (time) => valueAt(curve, time),
+      };
+    },
+  },
+};
+
+/** The counters of a profile, at the resolution of the overview and of the window in view. */
+export class CounterTracks {
+  #overview: Track[] = [];
+  #window: { tracks: Track[]; range: Range } | null = null;
+
+  constructor(private readonly counters: Counter[]) {}
+
+  /** Use loaded columns: of a window, or without one of the whole profile. */
+  use(bundle: Bundle<object>, range?: Range): void {
+    const tracks = this.counters.map(({ what }, i) => COUNTER_TYPES[what].load(bundle, i));
+    if (range) this.#window = { tracks, range };
+    else this.#overview = tracks;
+  }
+
+  /** The tracks with the best resolution for a time range. */
+  #for(range: Range): Track[] {
+    const window = this.#window;
+    return window && contains(window.range, range) ? window.tracks : this.#overview;
+  }
+
+  /** Busy share of a time range, averaged over the devices. */
+  busy(range: Range): number {
+    const devices = this.#overview.filter((_, i) => this.counters[i].what === "busy");
+    const total = devices.reduce((sum, track) => sum + track.mean(range), 0);
+    return devices.length ? total / devices.length : 0;
+  }
+
+  /** Draw a counter between `y` and `y + height`. Returns the text of its scale. */
+  draw(r: Renderer, position: number, frame: View, y: number, height: number): string {
+    return this.#for(frame.view)[position]?.draw(r, frame, y, height) ?? "";
+  }
+
+  /** Tooltip of a counter for a time range. */
+  describe(position: number, range: Range): string {
+    const { name } = this.counters[position];
+    const track = this.#for(range)[position];
+    if (!track) return `${name}: loading`;
+    return `${name}: ${track.describe(range, this.#overview[position]?.valueAt(range.end) ?? 0)}`;
+  }
+}
+
+/** Round up to 1, 2, 5, 10, 20, ..., so that the scale stays while the view moves a little. */
+export function roundUp(value: number): number {
+  if (!(value > 0)) return 0;
+  const power = 10 ** Math.floor(Math.log10(value) + 1e-9);
+  const lead = [1, 2, 5, 10].find((m) => m * power >= value * (1 - 1e-9)) ?? 10;
+  return power < 1 ? lead / Math.round(1 / power) : lead * power;
+}

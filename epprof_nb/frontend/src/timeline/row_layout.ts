@@ -1,0 +1,73 @@
+// Placement of the rows; updated when other events are loaded, or rows are folded or pinned.
+
+import type { Range } from "../base/time_scale.ts";
+import type { Events, Overview } from "../data/model.ts";
+import type { Palette } from "../render/theme.ts";
+import { Geometry } from "./geometry.ts";
+import type { LaneState } from "./lane_state.ts";
+import { buildRows, type PlacedLane, placeRows, type RowSource, totalHeight } from "./lanes.ts";
+
+const RULER = 22;
+/** Minimum height of the scrolling lanes, however much is pinned. */
+const LEAST_LANES = 60;
+
+export class RowLayout {
+  /** Height of the visible part, and of all rows, in pixels. */
+  height = 0;
+  totalHeight = 0;
+  #sticky: PlacedLane[] = [];
+  #lanes: PlacedLane[] = [];
+
+  constructor(
+    private readonly overview: Overview,
+    private readonly laneState: LaneState,
+    /** Maximum height of the visible part in pixels. */
+    private readonly maxHeight: number,
+  ) {}
+
+  place(events: Events): void {
+    const { sticky, lanes } = placeRows(this.#rows, events, this.laneState);
+    this.#sticky = sticky;
+    this.#lanes = lanes;
+    this.totalHeight = this.#head + totalHeight(lanes);
+    this.height = Math.min(this.totalHeight, Math.max(this.maxHeight, this.#head + LEAST_LANES));
+  }
+
+  geometry(
+    { view, width }: { view: Range; width: number },
+    palette: Palette,
+    scroll: number,
+  ): Geometry {
+    return new Geometry({
+      view,
+      width,
+      height: this.height,
+      palette,
+      ruler: RULER,
+      head: this.#head,
+      scroll,
+      sticky: this.#sticky,
+      lanes: this.#lanes,
+    });
+  }
+
+  /** Keys of the rows that can be folded. */
+  get foldable(): string[] {
+    return buildRows(this.#rows).flatMap(({ key, folded }) => (folded === null ? [] : [key]));
+  }
+
+  /** Key of the folded row that hides a lane. */
+  foldOf(lane: number): string | null {
+    const parent = buildRows(this.#rows).find(({ index }) => index === lane)?.parent;
+    return parent && this.laneState.folded.has(parent) ? parent : null;
+  }
+
+  get #head(): number {
+    return RULER + totalHeight(this.#sticky);
+  }
+
+  get #rows(): RowSource {
+    const { lanes, counters, summary } = this.overview;
+    return { lanes, counters, word: summary.device_word };
+  }
+}

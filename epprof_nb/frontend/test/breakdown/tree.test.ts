@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import { queryForNode } from "../../src/breakdown/row_selection.ts";
+import { IcicleLayout, Tree } from "../../src/breakdown/tree.ts";
+import type { TreeData } from "../../src/data/model.ts";
+
+/** session > (a > (gemm, copy), b > gemm), and a node for three merged ones below b. */
+const DATA: TreeData = {
+  names: ["session", "range", "kernel", "memcpy", "other", "a", "b", "gemm", "copy"],
+  parent: [-1, 0, 0, 1, 1, 2, 2],
+  level: [0, 1, 1, 2, 3, 2, 4],
+  name: [0, 5, 6, 7, 8, 7, 4],
+  count: [1, 2, 1, 4, 1, 1, 9],
+  device_ns: [100, 30, 70, 10, 20, 60, 10],
+  self_device_ns: [0, 30, 70, 10, 20, 60, 10],
+  host_ns: [50, 40, 10, 0, 0, 0, 0],
+  kernels: [5, 4, 1, 4, 0, 1, 0],
+  bytes: [0, 0, 0, 0, 0, 0, 0],
+  others: [0, 0, 0, 0, 0, 0, 3],
+  paths: 9,
+};
+const tree = new Tree(DATA);
+
+describe("the tree", () => {
+  test("has depths, names, and the kind an op mostly launches", () => {
+    expect([...tree.depth]).toEqual([0, 1, 1, 2, 2, 2, 2]);
+    expect(tree.path(5)).toEqual([0, 2, 5]);
+    expect(tree.name(6)).toBe("(3 smaller)");
+    expect([...tree.kind]).toEqual([1, 2, 1, 1, 2, 1, 0]);
+  });
+  test("is searched without counting any time twice", () => {
+    const device = tree.values("device");
+    expect(tree.find((name) => name === "gemm", device)).toEqual({
+      found: new Set([3, 5]),
+      share: 0.7,
+    });
+    expect(tree.find((name) => "b gemm".includes(name), device).share).toBeCloseTo(0.8);
+  });
+});
+
+describe("the icicle's boxes", () => {
+  test("lie below their parents, largest first, merged ones last", () => {
+    const { start, values } = new IcicleLayout(tree, "device");
+    expect([...start]).toEqual([0, 70, 0, 90, 70, 0, 60]);
+    expect([...values]).toEqual(DATA.device_ns);
+  });
+  test("are found at their positions", () => {
+    const placed = new IcicleLayout(tree, "device");
+    expect([0, 69, 70, 99].map((at) => placed.nodeAt(1, at))).toEqual([2, 2, 1, 1]);
+    expect([0, 65, 70, 95].map((at) => placed.nodeAt(2, at))).toEqual([5, 6, 4, 3]);
+    expect(placed.nodeAt(2, 100)).toBe(-1);
+    expect(placed.nodeAt(7, 0)).toBe(-1);
+  });
+  test("of another measure omit nodes where it is zero", () => {
+    const placed = new IcicleLayout(tree, "host");
+    expect(placed.activities.nodes).toEqual([]);
+    expect(placed.ops.nodes).toEqual([0, 1, 2]);
+    expect(placed.nodeAt(1, 45)).toBe(2);
+  });
+  test("contain children that took longer on other threads", () => {
+    const longer = new Tree({ ...DATA, host_ns: [50, 40, 30, 0, 0, 0, 0] });
+    expect(longer.values("host")[0]).toBe(70);
+  });
+});
+
+describe("from a box to the timeline", () => {
+  test("an op is queried by name, a kernel also by kind", () => {
+    expect(queryForNode("forward", "range")).toEqual({
+      what: "where",
+      prefix: "op",
+      equals: { name: "forward" },
+    });
+    expect(queryForNode("gemm", "kernel")).toEqual({
+      what: "where",
+      prefix: "act",
+      equals: { name: "gemm", kind: "kernel" },
+    });
+    expect(queryForNode("(no op)", "none")).toMatchObject({ equals: { op_id: null } });
+  });
+});

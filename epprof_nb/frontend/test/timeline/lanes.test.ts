@@ -1,0 +1,104 @@
+import { describe, expect, test } from "vitest";
+import type { Counter, Lane } from "../../src/data/model.ts";
+import { LaneState } from "../../src/timeline/lane_state.ts";
+import { buildRows, placeRows, rowAt, slicesAt, totalHeight } from "../../src/timeline/lanes.ts";
+import { events } from "../helpers.ts";
+
+const lane = (kind: Lane["kind"], label: string, device = -1, thread = -1): Lane => ({
+  kind,
+  label,
+  title: "",
+  rows: 1,
+  device,
+  thread,
+});
+const counters = (device: number): Counter[] =>
+  (["busy", "launches"] as const).map((what) => ({ what, device, name: `H100 ${device}` }));
+
+const one = {
+  lanes: [lane("ops", "main", -1, 1), lane("stream", "stream 7", 0)],
+  counters: counters(0),
+  word: "GPU",
+};
+const two = {
+  lanes: [
+    lane("ops", "main", -1, 1),
+    lane("api", "API calls", -1, 1),
+    lane("api", "thread 2", -1, 2),
+    lane("stream", "stream 7 · 0", 0),
+    lane("stream", "stream 7 · 1", 1),
+  ],
+  counters: [...counters(0), ...counters(1)],
+  word: "GPU",
+};
+const all = events([[0, 100, -1]], [[10, 5]]);
+const none = { folded: new Set<string>(), pinned: new Set<string>() };
+const keys = (placed: { key: string }[]): string[] => placed.map(({ key }) => key);
+
+describe("lanes", () => {
+  test("are stacked, and find their events", () => {
+    const { lanes } = placeRows(one, all, none);
+    expect(lanes[1].y).toBeGreaterThan(lanes[0].y + lanes[0].height);
+    expect(slicesAt(lanes, lanes[1].y + 3)[0].set.prefix).toBe("act");
+    expect(slicesAt(lanes, lanes[0].y + lanes[0].height + 4)).toEqual([]);
+    expect(rowAt(lanes, lanes[0].y + lanes[0].height + 4)?.key).toBe("lane:0");
+    expect(rowAt(lanes, 1e6)).toBeNull();
+  });
+  test("take less room when folded", () => {
+    const open = placeRows(one, all, none).lanes;
+    const folded = placeRows(one, all, { ...none, folded: new Set(["lane:0"]) }).lanes;
+    expect(totalHeight(folded)).toBeLessThan(totalHeight(open));
+  });
+  test("of one device lie below its counters, which stay in place", () => {
+    const { sticky, lanes } = placeRows(one, all, none);
+    expect(sticky.map(({ kind }) => kind)).toEqual(["busy", "launches"]);
+    expect(keys(lanes)).toEqual(["lane:0", "lane:1"]);
+    const folded = placeRows(one, all, { ...none, folded: new Set(["counter:0"]) });
+    expect(folded.sticky.map(({ kind }) => kind)).toEqual(["busy"]);
+  });
+  test("of several devices have a row per device that folds them", () => {
+    const { sticky, lanes } = placeRows(two, all, none);
+    expect(sticky).toEqual([]);
+    expect(keys(lanes)).toEqual([
+      ...["lane:0", "lane:1", "lane:2", "device:0", "counter:1", "lane:3"],
+      ...["device:1", "counter:3", "lane:4"],
+    ]);
+    expect(lanes[3].counter).toBe(0);
+    expect(lanes[5].label).toBe("stream 7");
+    const folded = placeRows(two, all, { ...none, folded: new Set(["device:0"]) }).lanes;
+    expect(keys(folded)).not.toContain("lane:3");
+    expect(keys(folded)).toContain("lane:4");
+  });
+  test("of a folded thread fold its API calls, too", () => {
+    const { lanes } = placeRows(two, all, { ...none, folded: new Set(["lane:0"]) });
+    expect(keys(lanes).slice(0, 2)).toEqual(["lane:0", "lane:2"]);
+  });
+  test("that are pinned come first in the order of pinning, even if folded away", () => {
+    const pinned = new Set(["lane:4", "lane:0"]);
+    const { sticky, lanes } = placeRows(two, all, { folded: new Set(["device:1"]), pinned });
+    expect(keys(sticky)).toEqual(["lane:4", "lane:0"]);
+    expect(sticky[1].y).toBeGreaterThan(0);
+    expect(keys(lanes)).not.toContain("lane:0");
+  });
+  test("of many streams are grouped on a single device, too", () => {
+    const streams = Array.from({ length: 20 }, (_, i) => lane("stream", `stream ${i}`, 0));
+    const given = { lanes: streams, counters: counters(0), word: "GPU" };
+    expect(keys(buildRows(given))[2]).toBe("device:0");
+    const { lanes } = placeRows(given, events([], []), { ...none, folded: new Set(["device:0"]) });
+    expect(lanes.length).toBe(1);
+  });
+});
+
+test("folding all folds the open rows, or unfolds them if all are folded", () => {
+  let changes = 0;
+  const arrangement = new LaneState(two.lanes, () => changes++);
+  expect([...arrangement.folded]).toEqual(["lane:1", "lane:2"]);
+  arrangement.toggleAll(["lane:0", "lane:1"]);
+  expect([...arrangement.folded].sort()).toEqual(["lane:0", "lane:1", "lane:2"]);
+  arrangement.toggleAll(["lane:0", "lane:1"]);
+  expect([...arrangement.folded]).toEqual(["lane:2"]);
+  arrangement.togglePin("lane:0");
+  arrangement.togglePin("lane:0");
+  expect(arrangement.pinned.size).toBe(0);
+  expect(changes).toBe(4);
+});
