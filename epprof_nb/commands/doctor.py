@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from epprof_nb.recorders import nvml
 from epprof_nb.recorders.cupti import library
-from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Surroundings, distribution_version
+from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Environment, distribution_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,11 +172,11 @@ def _driver() -> Check:
 
 
 def _cuda() -> Check:
-    around = Surroundings.current()
-    in_use, installed = library.majors_in_use(around), library.majors_installed(around)
+    environment = Environment.current()
+    in_use, installed = library.majors_in_use(environment), library.majors_installed(environment)
     parts = list(in_use.values())
     parts += [why for major, why in installed.items() if major not in in_use]
-    toolkit = around.environ.get("CUDA_HOME") or around.environ.get("CUDA_PATH")
+    toolkit = environment.environ.get("CUDA_HOME") or environment.environ.get("CUDA_PATH")
     if not toolkit and Path("/usr/local/cuda").exists():
         toolkit = str(Path("/usr/local/cuda").resolve())
     if toolkit:
@@ -205,7 +205,7 @@ def _driver_major() -> int:
 def _cupti() -> Check:
     supported = _driver_major()
     try:
-        found = library.find()
+        found = library.locate_libcupti()
     except CuptiNotFoundError as error:
         if not supported:
             return Check("libcupti", "ok", "none, and none is needed without a GPU")

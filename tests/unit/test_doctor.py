@@ -12,7 +12,7 @@ from epprof_nb.commands import doctor
 from epprof_nb.commands.doctor import Check
 from epprof_nb.recorders import nvml
 from epprof_nb.recorders.cupti import library
-from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Found, Surroundings
+from epprof_nb.recorders.cupti.library import CuptiLibrary, CuptiNotFoundError, Environment
 
 H200 = {
     "driver_version": "580.159.04",
@@ -25,18 +25,18 @@ H200 = {
 def machine(monkeypatch):
     """Make a machine: its GPU state, distributions, and what the process holds."""
 
-    def make(gpu=None, installed=None, around=None, found=None):
+    def make(gpu=None, installed=None, environment=None, found=None):
         monkeypatch.setattr(nvml, "snapshot", lambda: gpu or {})
         monkeypatch.setattr(doctor, "distribution_version", (installed or {}).get)
-        current = around or Surroundings(version_of=(installed or {}).get)
-        monkeypatch.setattr(Surroundings, "current", classmethod(lambda cls: current))
+        current = environment or Environment(version_of=(installed or {}).get)
+        monkeypatch.setattr(Environment, "current", classmethod(lambda cls: current))
 
-        def find():
+        def locate_libcupti():
             if found is None:
                 raise CuptiNotFoundError("Nothing recorded: none. Install it with: pip x.")
             return found
 
-        monkeypatch.setattr(library, "find", find)
+        monkeypatch.setattr(library, "locate_libcupti", locate_libcupti)
 
     make()
     return make
@@ -114,19 +114,19 @@ def test_the_driver_is_described(machine):
 
 
 def test_the_cuda_in_use_is_told_and_checked(machine):
-    machine(gpu=H200, around=Surroundings(mapped=("/x/libcudart.so.13",)))
+    machine(gpu=H200, environment=Environment(mapped=("/x/libcudart.so.13",)))
     assert doctor._cuda().found.startswith("libcudart.so.13 is loaded")
     machine(gpu=H200, installed={"cupy-cuda12x": "14.2.0"})
     assert "cupy-cuda12x 14.2.0 is installed" in doctor._cuda().found
     both = ("/x/libcudart.so.12", "/x/libnvrtc.so.13")
-    machine(gpu=H200, around=Surroundings(mapped=both))
+    machine(gpu=H200, environment=Environment(mapped=both))
     assert doctor._cuda().status == "warning"
     old_driver = {**H200, "cuda_version": "12.4"}
-    machine(gpu=old_driver, around=Surroundings(mapped=("/x/libcudart.so.13",)))
+    machine(gpu=old_driver, environment=Environment(mapped=("/x/libcudart.so.13",)))
     check = doctor._cuda()
     assert check.status == "missing"
     assert "CUDA 12 at most" in check.remedy
-    machine(around=Surroundings(environ={"CUDA_HOME": "/opt/cuda"}))
+    machine(environment=Environment(environ={"CUDA_HOME": "/opt/cuda"}))
     assert "toolkit /opt/cuda" in doctor._cuda().found
 
 
@@ -136,7 +136,7 @@ def test_libcupti_is_told_and_checked(machine):
     check = doctor._cupti()
     assert check.status == "missing"
     assert check.remedy == "Install it with: pip x."
-    found = Found("/site/libcupti.so.13", 13, "wheel nvidia-cuda-cupti 13.0.85")
+    found = CuptiLibrary("/site/libcupti.so.13", 13, "wheel nvidia-cuda-cupti 13.0.85")
     machine(gpu=H200, found=found)
     assert "CUDA 13, wheel nvidia-cuda-cupti 13.0.85" in doctor._cupti().found
     machine(gpu={**H200, "cuda_version": "12.4"}, found=found)

@@ -16,8 +16,7 @@ from epprof_nb.core.clock import Calibration, Probe
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.native_columns import ids
 from epprof_nb.recorders.base import Recorded
-from epprof_nb.recorders.cupti import layouts as abi
-from epprof_nb.recorders.cupti import library, tables
+from epprof_nb.recorders.cupti import layouts, library, tables
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
@@ -39,16 +38,16 @@ _foreign_clock: Probe | None = None
 
 def packed_layout(api_version: int) -> bytes:
     """The layout of one CUPTI version as the native core's ``Layout`` (``native/layout.h``)."""
-    layout = abi.layout_for(api_version)
+    layout = layouts.layout_for(api_version)
     record_of_kind = np.full(_KIND_TABLE, -1, np.int32)
-    for number, (record, _) in enumerate(abi.NATIVE_RECORDS):
-        for kind in abi.RECORD_KINDS[record]:
+    for number, (record, _) in enumerate(layouts.NATIVE_RECORDS):
+        for kind in layouts.RECORD_KINDS[record]:
             record_of_kind[kind] = number
     return np.concatenate([record_of_kind, layout.packed(), layout.packed_callbacks()]).tobytes()
 
 
 def _kind(name: str) -> int:
-    return abi.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
+    return layouts.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
 
 
 _loaded_in: int | None = None
@@ -56,7 +55,7 @@ _loaded_in: int | None = None
 
 
 @cache
-def _load() -> tuple[library.Found, int]:
+def _load() -> tuple[library.CuptiLibrary, int]:
     """Find and load libcupti, once a process."""
     global _loaded_in  # noqa: PLW0603 - a fact of the process
     driver = library.find_driver()
@@ -65,7 +64,7 @@ def _load() -> tuple[library.Found, int]:
             "No GPU work can be recorded: the NVIDIA driver (libcuda.so.1) was not found on this "
             "machine. On a machine with a GPU, install the driver; `epprof doctor` shows more."
         )
-    found = library.find()
+    found = library.locate_libcupti()
     try:
         version = _native.cupti_load(found.path, driver)
         _native.cupti_set_layout(packed_layout(version))
@@ -168,7 +167,7 @@ class CuptiRecorder:
             kinds += [_kind(k) for k in ("RUNTIME", "DRIVER", "EXTERNAL_CORRELATION")]
             self._start(kinds, callbacks=False, all_calls=False)
             self._external = True
-            result = abi.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
+            result = layouts.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
             holder = other or _likely_holder(str(result))
             notes.append(
                 f"CUPTI's callbacks are held by {holder} ({result}): work was tied to ops by "
