@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from epprof_nb import _native
-from epprof_nb.capture.running_totals import Tally
+from epprof_nb.capture.running_totals import RunningTotals
 from epprof_nb.notebook.progress_display import as_html, as_line
 from epprof_nb.util.transient_display import EmptiedDisplay
 
@@ -100,7 +100,7 @@ class LiveProgress:
         self._session = session
         self._screen = screen
         self._opened_ns = _native.now_ns()
-        self._tally = Tally(self._opened_ns)
+        self._totals = RunningTotals(self._opened_ns)
         self.failure: Exception | None = None
         self._ended = threading.Event()
         # The copied context tells a kernel which cell the output belongs to.
@@ -126,18 +126,18 @@ class LiveProgress:
 
     def _look_until_the_end(self) -> None:
         seen = 0
-        progress = self._tally.progress(self._opened_ns)
+        progress = self._totals.progress(self._opened_ns)
         rested_until = 0.0
         while not self._ended.wait(_INTERVAL_S):
             begun = time.thread_time()
             if time.monotonic() >= rested_until:
-                batches = self._session.peek(seen)
+                batches = self._session.batches_since(seen)
                 if batches is None:
                     return  # recording has stopped; the code goes on
                 seen += len(batches)
                 for batch in batches:
-                    self._tally.add(batch)
-                progress = self._tally.progress(_native.now_ns())
+                    self._totals.add(batch)
+                progress = self._totals.progress(_native.now_ns())
                 cost = time.thread_time() - begun
                 rested_until = time.monotonic() + cost / _LARGEST_SHARE - _INTERVAL_S
             if not self._ended.is_set():

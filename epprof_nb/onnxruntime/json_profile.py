@@ -15,7 +15,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.arrays.ids import find
-from epprof_nb.capture.correlate import join
+from epprof_nb.capture.correlate import correlate
 from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
@@ -25,44 +25,46 @@ from epprof_nb.recorders.cupti.recorder import driver_present
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.capture.service import Consumer
+    from epprof_nb.capture.service import Subscription
     from epprof_nb.data.table import Table
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _KINDS = ("kernel", "memcpy", "memset")
 
-_recorded: weakref.WeakKeyDictionary[Any, Consumer] = weakref.WeakKeyDictionary()
+_recorded: weakref.WeakKeyDictionary[Any, Subscription] = weakref.WeakKeyDictionary()
 
 
 def begin(session: object) -> None:
     """Record what devices do from now on, if there is a device whose work is recorded."""
-    consumer = None if session in _recorded else record()
-    if consumer is None:
+    subscription = None if session in _recorded else record()
+    if subscription is None:
         return
-    _recorded[session] = consumer
+    _recorded[session] = subscription
     # A session that goes without end_profiling() must not leave the recording on.
-    weakref.finalize(session, service.abort, consumer).atexit = False
+    weakref.finalize(session, service.abort, subscription).atexit = False
 
 
-def record() -> Consumer | None:
+def record() -> Subscription | None:
     """Record from now on what devices do; None where there is no device whose work is recorded."""
     return service.open(Options()) if driver_present() else None
 
 
 def end(session: object, number: int) -> None:
     """Put what the session launched since `begin` into its own profile, before that ends."""
-    consumer = _recorded.pop(session, None)
-    if consumer is not None:
-        keep(consumer, number)
+    subscription = _recorded.pop(session, None)
+    if subscription is not None:
+        keep(subscription, number)
 
 
-def keep(consumer: Consumer, session: int, run_op: int = 0) -> None:
+def keep(subscription: Subscription, session: int, run_op: int = 0) -> None:
     """Put what was recorded into the profile of a session, or of its run with this op."""
     try:
-        joined = join(service.close(consumer))
+        correlated = correlate(service.close(subscription))
     except CaptureError:
         return  # the process was forked since: the child recorded nothing
-    for event in events_of(joined.tables["ops"], joined.tables["activities"], session, run_op):
+    for event in events_of(
+        correlated.tables["ops"], correlated.tables["activities"], session, run_op
+    ):
         _native.ort_keep_event(session, run_op, *event)
 
 

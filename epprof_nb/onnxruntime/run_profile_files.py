@@ -23,7 +23,7 @@ from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.capture.service import Consumer
+    from epprof_nb.capture.service import Subscription
 
 _numbers = itertools.count(1)
 _turn = threading.Lock()
@@ -34,7 +34,7 @@ _turn = threading.Lock()
 class _Run:
     """A run that is going on."""
 
-    consumer: Consumer | None
+    subscription: Subscription | None
     opened: bool = False
 
 
@@ -72,8 +72,8 @@ def of(session: object, run_options: object) -> Iterator[None]:
         _native.ort_expect_run_file(False)  # noqa: FBT003
         _opened()  # a run that failed before its file was open still has its turn
         del _going[thread]
-        if run.consumer is not None:
-            service.abort(run.consumer)
+        if run.subscription is not None:
+            service.abort(run.subscription)
 
 
 def _opened(*_: int) -> None:
@@ -87,10 +87,10 @@ def _opened(*_: int) -> None:
 def _ending(session: int, run_op: int) -> None:
     """Put the device work of this thread's run into its profile, which is written next."""
     run = _going.get(threading.get_ident())
-    if run is None or run.consumer is None:
+    if run is None or run.subscription is None:
         return
-    consumer, run.consumer = run.consumer, None
-    ort_device_events.keep(consumer, session, run_op)
+    subscription, run.subscription = run.subscription, None
+    ort_device_events.keep(subscription, session, run_op)
 
 
 def _after_fork_in_child() -> None:

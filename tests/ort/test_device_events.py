@@ -68,16 +68,16 @@ def test_a_recorded_session_ends_its_recording(installed, x, tmp_path, monkeypat
     session.run(None, {"x": x})
     from epprof_nb.capture.service import service
 
-    assert service.consumers == 1
+    assert service.open_subscriptions == 1
     with epprof_nb.profile() as prof:
         session.run(None, {"x": x})
     assert (prof.ops["category"] == "node").sum() == 3
     assert written(session)
-    assert service.consumers == 0
+    assert service.open_subscriptions == 0
     session = installed.InferenceSession(models.chain(), options)
-    assert service.consumers == 1
+    assert service.open_subscriptions == 1
     del session  # without end_profiling()
-    assert service.consumers == 0
+    assert service.open_subscriptions == 0
 
 
 def test_only_work_of_the_sessions_nodes_is_taken():

@@ -31,7 +31,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def with_details(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
+def add_ort_columns(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
     """Fill in what only ONNX Runtime's events have.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.recorders.base import Recorded
+from epprof_nb.recorders.base import RecorderOutput
 from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ class OnnxRuntimeRecorder:
     def sync(self) -> None:
         """Events are complete when they end: there is nothing to wait for."""
 
-    def drain(self, *, waited: bool = True) -> Recorded:  # noqa: ARG002
+    def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
         """Hand over nothing: ONNX Runtime's events are ops, not activities."""
-        return Recorded()
+        return RecorderOutput()
 
-    def remarks(self) -> list[str]:
+    def notes(self) -> list[str]:
         """Name the sessions that ran unobserved, why, and what to do."""
-        return ort_runs.remarks()
+        return ort_runs.notes()
 
     def stop(self) -> None:
         """Turn the profiling of runs off."""

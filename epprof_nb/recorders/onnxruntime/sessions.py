@@ -110,7 +110,7 @@ def stop() -> None:
             end_whole(session)
 
 
-def remarks() -> list[str]:
+def notes() -> list[str]:
     """Name the sessions that ran unobserved."""
     with _lock:
         unseen = list(_unseen.items())
