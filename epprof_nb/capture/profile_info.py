@@ -13,7 +13,7 @@ import numpy as np
 from epprof_nb.analysis import clock_check
 from epprof_nb.arrays.ids import contains
 from epprof_nb.data.table import Table, distinct
-from epprof_nb.recorders.onnxruntime import info as ort_info
+from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
 
 if TYPE_CHECKING:
     from epprof_nb.capture.correlate import CorrelatedTables
@@ -40,7 +40,7 @@ def build_info(
     attribution = activities.names("attribution")
     recorded = _recorded(activities, calls, correlated)
     plausible = clock_check.check(correlated.tables["ops"], activities, calls)
-    onnxruntime = ort_info.describe(correlated.tables["ops"])
+    onnxruntime = session_info(correlated.tables["ops"])
     return {
         "format": 1,
         "started_at_epoch_ns": epoch_ns + recording.opened_ns - monotonic,
@@ -58,7 +58,7 @@ def build_info(
             *dict.fromkeys(recording.notes),
             *_notes_on_dropped(recorded, correlated),
             *clock_check.note(plausible),
-            *ort_info.notes(correlated.tables["ops"], activities, onnxruntime),
+            *session_notes(correlated.tables["ops"], activities, onnxruntime),
         ],
         "versions": {**_versions(), **recording.versions},
     }

@@ -20,7 +20,7 @@ from epprof_nb.notebook.arguments import Request, parse, parse_line, with_argume
 from epprof_nb.notebook.cell_run import MagicRun, note
 from epprof_nb.notebook.settings import GpuProfile
 from epprof_nb.notebook.shell import cached, cell_name, compiler_flags, execute, show_first_line
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -276,7 +276,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     try:
         onnxruntime.install()
     except CaptureError as error:
-        ort_runs.refuse(str(error))  # told in the profiles; the magics work without it
+        sessions.disable_with_reason(str(error))  # told in the profiles; the magics work without it
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

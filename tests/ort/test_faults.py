@@ -13,8 +13,8 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.onnxruntime import attach as ort_attach
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.onnxruntime import attach
+from epprof_nb.recorders.onnxruntime import sessions
 from tests.ort import models
 from tests.ort.rows import nested_in_time, nodes, runs
 
@@ -96,7 +96,7 @@ def test_a_session_profiled_as_a_whole_may_go_without_end_profiling(installed, x
         gc.collect()
     assert len(nodes(prof)) == 3
     # Nothing is left of it that would count runs of others.
-    assert not ort_runs.count_runs()
+    assert not sessions.counts_runs()
 
 
 def test_exit_with_a_whole_profile_a_file_profile_and_a_run_going_on(tmp_path):
@@ -130,7 +130,7 @@ def test_another_library_that_has_the_name_leaves_sessions_as_they_are(tmp_path)
     code = f"""
 import sys, epprof_nb, onnxruntime as ort, numpy as np
 from tests.ort import models
-ort.register_execution_provider_library({ort_attach.NAME!r}, sys.argv[1])
+ort.register_execution_provider_library({attach.NAME!r}, sys.argv[1])
 epprof_nb.onnxruntime.install()
 session = ort.InferenceSession(models.chain())
 with epprof_nb.profile() as prof:
