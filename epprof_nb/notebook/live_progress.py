@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from epprof_nb import _native
 from epprof_nb.capture.running_totals import RunningTotals
 from epprof_nb.notebook.progress_display import as_html, as_line
-from epprof_nb.util.transient_display import EmptiedDisplay
+from epprof_nb.util.transient_display import TransientDisplay
 
 if TYPE_CHECKING:
     from epprof_nb.capture.running_totals import Progress
@@ -49,7 +49,7 @@ class NotebookScreen:
     """
 
     def __init__(self, publisher: Any) -> None:  # noqa: ANN401 - IPython's publishers have no base
-        self._display = EmptiedDisplay(publisher)
+        self._display = TransientDisplay(publisher)
 
     def show(self, progress: Progress) -> None:
         """Show or update the display."""

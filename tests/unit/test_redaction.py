@@ -151,7 +151,7 @@ def test_the_copy_says_what_it_lacks_and_the_profile_stays(tmp_path):
     before = secretive()
     after = before.redacted(["paths", "source"])
     assert after.info["redacted"] == ["source", "paths"]
-    assert "Left out of this copy: source, paths." in after.info["notes"]
+    assert "Removed from this copy: source, paths." in after.info["notes"]
     assert "redacted" not in before.info
     assert "hidden_model" in before.sources["In[1]"]
     assert before.redacted(False) is before
@@ -165,7 +165,7 @@ def test_an_unknown_part_is_refused_with_those_there_are():
 
 def test_an_empty_profile_can_be_redacted(tmp_path):
     forms = _shared(epprof_nb.Profile(), tmp_path, True)
-    assert b"Left out of this copy" in forms["page"]
+    assert b"Removed from this copy" in forms["page"]
 
 
 def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
@@ -173,14 +173,14 @@ def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
 
     monkeypatch.setattr(socket, "gethostname", lambda: "calc7")
     monkeypatch.setattr(text.getpass, "getuser", lambda: "grace")
-    text._own_names.cache_clear()
+    text._local_names.cache_clear()
     try:
         redact = Filter(paths=False, hosts=True, shapes=False)
         assert redact("rank 3 on calc7, by Grace; calc71 stays") == (
             "rank 3 on (host), by (user); calc71 stays"
         )
     finally:
-        text._own_names.cache_clear()
+        text._local_names.cache_clear()
 
 
 @pytest.mark.parametrize(
