@@ -221,7 +221,7 @@ class CaptureService:
             self._running = []
             _native.set_cell_thread(False)
             _native.set_recording(ops=False, launches=False)
-            suspension.disable()
+            suspension.stop_tracking()
             self._batches = []
             self._dropped_batches = 0
 

@@ -108,7 +108,7 @@ class Session:
         }
         if self._runs:
             tables["ops"] = self._with_runs(tables["ops"], recording.opened_ns)
-        places, sources = range_sources.of_ops(tables["ops"])
+        places, sources = range_sources.sources_of(tables["ops"])
         if places:
             info["op_places"] = places
         return ProfileData(tables, info, {**self._sources, **sources})

@@ -26,7 +26,7 @@ def recording():
         yield
     finally:
         _native.set_recording(ops=False, launches=False)
-        suspension.disable()
+        suspension.stop_tracking()
         _native.drain_ops(_native.now_ns(), open_too=False)
 
 
