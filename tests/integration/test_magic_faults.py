@@ -126,7 +126,7 @@ def test_failure_to_mark_loses_nothing(run, shell, monkeypatch, capsys):
     monkeypatch.setattr(cell_transform, "instrument", fail)
     result = run("%%gpuprofile -q prof\nx = 1\nx")
     assert result.result == 1
-    assert "could not be marked as ops (RuntimeError: bug)" in capsys.readouterr().err
+    assert "cannot be recorded as ops (RuntimeError: bug)" in capsys.readouterr().err
     assert lines(shell.user_ns["prof"]) == []
 
 
@@ -163,7 +163,7 @@ def test_failure_to_stop_loses_nothing(run, shell, shown, monkeypatch, capsys):
     monkeypatch.setattr(session, "start", spy)
     result = run("%%gpuprofile prof\nx = 1\nx")
     assert result.result == 1
-    assert "could not be finished (RuntimeError: broken)" in capsys.readouterr().err
+    assert "could not be completed (RuntimeError: broken)" in capsys.readouterr().err
     monkeypatch.setattr(session, "start", start)
     run("%%gpuprofile prof\nx = 2")
     assert lines(shell.user_ns["prof"]) == [(2, "x = 2")]
