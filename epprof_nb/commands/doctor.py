@@ -1,4 +1,4 @@
-"""What this machine can record and show, and what to do where something is missing."""
+"""``epprof doctor``: checks of everything that recording and viewing depend on."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _SAMPLES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at.
+    """Result of one check.
 
     Attributes
     ----------
     name : str
-        What was looked at.
+        Name of the checked component.
     status : str
-        ``"ok"``; ``"warning"``: works, with a limit; ``"missing"``: something does not work.
+        ``"ok"``, ``"warning"`` (works with limitations) or ``"missing"`` (does not work).
     found : str
-        What is there.
+        Description of the installed component.
     remedy : str
-        What to do, in one sentence; empty where nothing needs doing.
+        How to fix the problem, in one sentence; empty if there is none.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Check:
 
 
 def diagnose() -> list[Check]:
-    """Look at everything that recording and showing depend on. Starts no CUDA, raises nothing."""
-    return [_carefully(name, check) for name, check in _CHECKS]
+    """Run all checks. Does not start CUDA and never raises."""
+    return [_run_check(name, check) for name, check in _CHECKS]
 
 
 def render(checks: list[Check], width: int = 100) -> str:
-    """Return the checks as text, with each remedy under what it is for."""
+    """Return the results as text, with each remedy below its check."""
     label = max(len(check.name) for check in checks)
     indent = " " * (label + 11)
     lines = []
@@ -82,21 +82,21 @@ def render(checks: list[Check], width: int = 100) -> str:
 
 
 def run() -> int:
-    """Print the diagnosis; return the exit code: 1 if anything is missing, else 0."""
+    """Print the results; return the exit code: 1 if anything is missing, else 0."""
     checks = diagnose()
     print(render(checks))
     return int(any(check.status == "missing" for check in checks))
 
 
-def _carefully(name: str, check: Callable[[], Check]) -> Check:
+def _run_check(name: str, check: Callable[[], Check]) -> Check:
     try:
         return check()
-    except Exception as error:  # noqa: BLE001 (one broken check must not hide the others)
+    except Exception as error:  # noqa: BLE001 (one failing check must not hide the others)
         return Check(
             name,
             "warning",
-            f"could not be looked at: {type(error).__name__}: {error}",
-            "Please report this, with the whole output of epprof doctor.",
+            f"the check failed: {type(error).__name__}: {error}",
+            "Please report this with the complete output of epprof doctor.",
         )
 
 
@@ -106,7 +106,7 @@ def _platform() -> Check:
         return Check("platform", "ok", found)
     return Check(
         "platform", "missing", found,
-        "Record on Linux (x86_64 or aarch64); saved profiles can be opened here.",
+        "Recording requires Linux (x86_64 or aarch64). Saved profiles can be opened here.",
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def _python() -> Check:
     found = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
     if platform.python_implementation() == "CPython":
         return Check("Python", "ok", found)
-    return Check("Python", "missing", found, "Use CPython: the native core is made for it.")
+    return Check("Python", "missing", found, "Use CPython, which the native core requires.")
 
 
 def _native_core() -> Check:
@@ -123,27 +123,27 @@ def _native_core() -> Check:
     except ImportError as error:
         return Check(
             "native core", "missing", f"cannot be loaded: {error}",
-            "Install the package again, with a C++ compiler on the PATH: "
+            "Reinstall the package with a C++ compiler on the PATH: "
             "pip install --force-reinstall --no-cache-dir epprof-nb",
         )  # fmt: skip
     before, now, after = time.monotonic_ns(), _native.now_ns(), time.monotonic_ns()
     if not before <= now <= after:
         return Check(
             "native core", "missing",
-            f"its clock is off CLOCK_MONOTONIC by {now - before:,} ns",
-            "Install the package again for this machine: its times would be wrong.",
+            f"its clock differs from CLOCK_MONOTONIC by {now - before:,} ns",
+            "Reinstall the package on this machine, because recorded times would be wrong.",
         )  # fmt: skip
     start = time.perf_counter_ns()
     for _ in range(_SAMPLES):
         _native.now_ns()
     cost = (time.perf_counter_ns() - start) / _SAMPLES
-    found = f"loaded; CLOCK_MONOTONIC, {cost:.0f} ns a reading"
+    found = f"loaded; reading CLOCK_MONOTONIC takes {cost:.0f} ns"
     if cost <= _SLOW_CLOCK_NS:
         return Check("native core", "ok", found)
     return Check(
         "native core", "warning", found,
-        "Reading the clock is slow here, so profiling costs more; where you may, boot with the "
-        "kernel parameter clocksource=tsc.",
+        "Reading the clock is slow on this machine, which increases profiler overhead. If "
+        "possible, boot with the kernel parameter clocksource=tsc.",
     )  # fmt: skip
 
 
@@ -151,23 +151,23 @@ def _driver() -> Check:
     state = nvml.snapshot()
     if not state:
         return Check(
-            "NVIDIA driver", "warning", "none found",
-            "To record a GPU, install NVIDIA's driver (in a container, start it with "
-            "--gpus all); without a GPU, the host device works (epprof_nb.host).",
+            "NVIDIA driver", "warning", "not found",
+            "To record a GPU, install the NVIDIA driver (start containers with --gpus all). "
+            "Without a GPU, use the host device (epprof_nb.host).",
         )  # fmt: skip
     gpus = [
         f"{gpu.get('name', 'GPU')} (compute capability {gpu.get('compute_capability', 'unknown')})"
         for gpu in state["gpus"]
     ]
     found = (
-        f"{state.get('driver_version', 'unknown version')}, for CUDA up to "
+        f"{state.get('driver_version', 'unknown version')}, supports CUDA up to "
         f"{state.get('cuda_version', 'unknown')}; {', '.join(gpus) or 'no GPU'}"
     )
     if gpus:
         return Check("NVIDIA driver", "ok", found)
     return Check(
         "NVIDIA driver", "warning", found,
-        "The driver sees no GPU; check that one is assigned to this machine or container.",
+        "The driver finds no GPU. Check that one is assigned to this machine or container.",
     )  # fmt: skip
 
 
@@ -184,21 +184,21 @@ def _cuda() -> Check:
     if len(in_use) > 1:
         return Check(
             "CUDA", "warning", "; ".join(parts),
-            "Two major versions of CUDA are in one process; keep the packages of one only.",
+            "Two major versions of CUDA are in use in this process. Keep the packages of only one.",
         )  # fmt: skip
     supported = _driver_major()
     newest = max(in_use, default=0)
     if supported and newest > supported:
         return Check(
             "CUDA", "missing", "; ".join(parts),
-            f"The driver supports CUDA {supported} at most; update it, or use packages for "
+            f"The driver supports CUDA {supported} at most. Update it, or use packages for "
             f"CUDA {supported}.",
         )  # fmt: skip
-    return Check("CUDA", "ok", "; ".join(parts) or "not in use, no package or toolkit found")
+    return Check("CUDA", "ok", "; ".join(parts) or "not in use, and no package or toolkit found")
 
 
 def _driver_major() -> int:
-    """Return the newest CUDA major version that the driver supports, 0 without a driver."""
+    """Return the newest CUDA major version that the driver supports; 0 without a driver."""
     return int(nvml.snapshot().get("cuda_version", "0").split(".")[0])
 
 
@@ -208,14 +208,14 @@ def _cupti() -> Check:
         found = library.locate_libcupti()
     except CuptiNotFoundError as error:
         if not supported:
-            return Check("libcupti", "ok", "none, and none is needed without a GPU")
+            return Check("libcupti", "ok", "not found, but not needed without a GPU")
         what, _, remedy = str(error).partition(" Install it with: ")
         return Check("libcupti", "missing", what, f"Install it with: {remedy}" if remedy else "")
     text = f"{found.path} (CUDA {found.cuda_major}, {found.origin})"
     if supported and found.cuda_major > supported:
         return Check(
             "libcupti", "missing", text,
-            f"The driver supports CUDA {supported} at most; update it, or install packages for "
+            f"The driver supports CUDA {supported} at most. Update it, or install packages for "
             f'CUDA {supported}: pip install "epprof-nb[cuda{supported}]"',
         )  # fmt: skip
     return Check("libcupti", "ok", text)
@@ -226,14 +226,14 @@ def _permission() -> Check:
     try:
         text = _DRIVER_PARAMETERS.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return Check(name, "ok", "the driver states no restriction")
+        return Check(name, "ok", "not restricted by the driver")
     if "RmProfilingAdminOnly: 1" in text:
         return Check(
             name, "ok",
-            "hardware counters are for administrators only (RmProfilingAdminOnly: 1); activity "
-            "records, which are all that is recorded here, need no permission",
+            "hardware counters are restricted to administrators (RmProfilingAdminOnly: 1), but "
+            "epprof_nb uses only activity records, which need no permission",
         )  # fmt: skip
-    return Check(name, "ok", "no restriction (RmProfilingAdminOnly: 0)")
+    return Check(name, "ok", "not restricted (RmProfilingAdminOnly: 0)")
 
 
 def _other_profilers() -> Check:
@@ -255,7 +255,7 @@ def _other_profilers() -> Check:
         return Check("other profilers", "ok", "none in the process or its environment")
     return Check(
         "other profilers", "warning", "; ".join(found),
-        "Only one CUPTI profiler can record a process: stop the other one, or unset its "
+        "Only one CUPTI profiler can record a process. Stop the other one, or unset its "
         "variables and restart the kernel.",
     )  # fmt: skip
 
@@ -268,18 +268,18 @@ def _onnxruntime() -> Check:
     }
     found = ", ".join(f"{wheel} {version}" for wheel, version in installed.items())
     if not installed:
-        return Check("ONNX Runtime", "ok", "not installed; it is needed for ONNX models only")
+        return Check("ONNX Runtime", "ok", "not installed (needed for ONNX models only)")
     if len(installed) > 1:
         return Check(
             "ONNX Runtime", "warning", found,
-            "They overwrite each other's files: pip uninstall "
-            f"{' '.join(installed)}, then install the one you need again.",
+            "The packages overwrite each other's files. Run pip uninstall "
+            f"{' '.join(installed)}, then install the one you need.",
         )  # fmt: skip
     if _numbers(next(iter(installed.values()))) < _OLDEST_ONNXRUNTIME:
         wheel = next(iter(installed))
         return Check(
             "ONNX Runtime", "warning", found,
-            f'Its nodes can be recorded from 1.25 on: pip install --upgrade "{wheel}>=1.25"',
+            f'Recording nodes requires 1.25 or newer: pip install --upgrade "{wheel}>=1.25"',
         )  # fmt: skip
     return Check("ONNX Runtime", "ok", found)
 
@@ -293,8 +293,8 @@ def _front_end() -> Check:
     bundle = static.is_dir() and any(entry.name.endswith(".js") for entry in static.iterdir())
     if not bundle:
         return Check(
-            "front end", "missing", f"{found}; the viewer's files are absent",
-            "Install the package again: pip install --force-reinstall epprof-nb",
+            "front end", "missing", f"{found}; the files of the viewer are missing",
+            "Reinstall the package: pip install --force-reinstall epprof-nb",
         )  # fmt: skip
     if _numbers(versions["anywidget"] or "0") < _OLDEST_ANYWIDGET:
         return Check(
@@ -304,13 +304,14 @@ def _front_end() -> Check:
     if lab is not None and _numbers(lab) < _OLDEST_JUPYTERLAB:
         return Check(
             "front end", "warning", found,
-            'Views are tested from JupyterLab 4.2 on: pip install --upgrade "jupyterlab>=4.2"',
+            'Views are tested with JupyterLab 4.2 or newer: pip install --upgrade '
+            '"jupyterlab>=4.2"',
         )  # fmt: skip
     return Check("front end", "ok", found)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version: ``(1, 25, 0)`` for ``1.25.0rc1``."""
+    """Return the leading numbers of a version, such as ``(1, 25, 0)`` for ``1.25.0rc1``."""
     numbers: list[int] = []
     for part in version.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

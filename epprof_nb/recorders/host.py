@@ -10,7 +10,7 @@ import numpy.typing as npt
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
 from epprof_nb.data.table import Names, Table
 from epprof_nb.host._log import LOG
-from epprof_nb.host._queue import finish, in_worker
+from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
 from epprof_nb.recorders.base import RecorderOutput
 
@@ -34,7 +34,7 @@ class HostRecorder:
         Does not wait when called inside a kernel, which would wait for itself.
         """
         if not in_worker():
-            finish()
+            wait_for_all()
 
     def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
         """Return the activities and allocations recorded since the last call."""

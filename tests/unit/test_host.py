@@ -68,7 +68,7 @@ def test_threads_end_with_their_streams():
     assert workers_of(ids) == 4
     streams[0].close()
     streams[0].close()
-    with pytest.raises(RuntimeError, match="was closed"):
+    with pytest.raises(RuntimeError, match="is closed"):
         host.launch(int, stream=streams[0])
     streams[0].synchronize()
     del streams, made
