@@ -104,28 +104,7 @@ def save(profile: ProfileData, path: str | os.PathLike[str]) -> None:
 
 
 def read(path: str | os.PathLike[str], *, max_bytes: int) -> ProfileData:
-    """Read a profile from an ``.epprof`` file, which may come from an untrusted source.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    max_bytes
-        Maximum size of its tables in memory.
-
-    Returns
-    -------
-    profile
-        The profile. Tables and columns that a newer minor version of the format added are left
-        out, and ``profile.info["notes"]`` lists them.
-
-    Raises
-    ------
-    ProfileFileError
-        If the file is not an ``.epprof`` file, is damaged, is too large or needs a newer version.
-    OSError
-        If it cannot be opened.
-    """
+    """Read a profile from an ``.epprof`` file; see `epprof_nb.load`."""
     path = Path(path)
     with path.open("rb") as file:
         try:

@@ -74,28 +74,28 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         If an option is unknown or its value is invalid.
     """
     try:
-        given = parse_argstring(magic, line)
+        args = parse_argstring(magic, line)
     except (UsageError, ValueError) as error:  # ValueError: an unclosed quotation mark
         raise UsageError(
             f"Cannot parse the options of %%gpuprofile {line!r}: {error}. Run %%gpuprofile? for "
             "the list of options."
         ) from None
-    name = given.out or given.name
+    name = args.out or args.name
     if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
         raise UsageError(
             f"{name!r} is not a valid variable name. Put the name of the profile first, then the "
             "options, as in: %%gpuprofile prof --repeat 3"
         )
-    if given.warmup < 0 or given.repeat < 1:
+    if args.warmup < 0 or args.repeat < 1:
         raise UsageError(
             "--warmup must be at least 0 and --repeat at least 1, "
-            f"not {given.warmup} and {given.repeat}."
+            f"not {args.warmup} and {args.repeat}."
         )
-    limit = settings.time_limit if given.time_limit is None else given.time_limit
-    records = settings.max_records if given.max_records is None else given.max_records
+    limit = settings.time_limit if args.time_limit is None else args.time_limit
+    records = settings.max_records if args.max_records is None else args.max_records
     try:
         options = Options(
-            detail=given.detail or settings.detail,
+            detail=args.detail or settings.detail,
             max_records=records,
             time_limit_s=limit,
         )
@@ -107,12 +107,12 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
     return Request(
         options=options,
         name=name,
-        warmup=given.warmup,
-        repeat=given.repeat,
-        lines=settings.lines and not given.no_lines,
-        quiet=given.quiet or settings.quiet,
-        live=given.live or settings.live,
-        save=Path(given.save.strip("\"'")).expanduser() if given.save else None,
+        warmup=args.warmup,
+        repeat=args.repeat,
+        lines=settings.lines and not args.no_lines,
+        quiet=args.quiet or settings.quiet,
+        live=args.live or settings.live,
+        save=Path(args.save.strip("\"'")).expanduser() if args.save else None,
     )
 
 

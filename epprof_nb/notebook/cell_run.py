@@ -89,7 +89,7 @@ class CellRun:
             self._op = _native.push(_native.intern(self.cell.name), CELL)
             if self.request.live:
                 self._show_progress(self._session)
-        except Exception as error:  # noqa: BLE001 - the code must run whatever happens here
+        except Exception as error:  # noqa: BLE001 - the code must run in any case
             warn(
                 f"profiling could not be started ({format_error(error)}). The code runs without "
                 "it. Run `epprof doctor` in a terminal to find out what is missing."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.native_columns import ids
 from epprof_nb.recorders.base import RecorderOutput
 from epprof_nb.recorders.cupti import layouts, library, tables
+from epprof_nb.recorders.cupti.other_profilers import active_profiler, likely_holder
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
@@ -26,10 +26,6 @@ BUFFERS = 16
 """Limits raw records waiting to be decoded to 64 MiB. CUPTI drops further ones and counts them."""
 
 _KIND_TABLE = 128  # kKinds in native/layout.h
-_ALREADY_SUBSCRIBED = {
-    "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",
-    "CUPTI_ERROR_MAX_LIMIT_REACHED",
-}
 
 
 _foreign_clock: Probe | None = None
@@ -65,44 +61,22 @@ def _load() -> tuple[library.CuptiLibrary, int]:
             "this machine. If the machine has a GPU, install the driver. Run `epprof doctor` for "
             "details."
         )
-    found = library.locate_libcupti()
+    libcupti = library.locate_libcupti()
     try:
-        version = _native.cupti_load(found.path, driver)
+        version = _native.cupti_load(libcupti.path, driver)
         _native.cupti_set_layout(packed_layout(version))
     except RuntimeError as error:
         raise CaptureError(
-            f"GPU activity cannot be recorded: {found.path} ({found.origin}) could not be used: "
-            f"{error}. Run `epprof doctor` to see how to fix this."
+            f"GPU activity cannot be recorded: {libcupti.path} ({libcupti.origin}) could not "
+            f"be used: {error}. Run `epprof doctor` to see how to fix this."
         ) from error
     _loaded_in = os.getpid()
-    return found, version
+    return libcupti, version
 
 
 def driver_present() -> bool:
     """Whether this machine has an NVIDIA driver with a device. Does not start CUDA."""
     return Path("/dev/nvidiactl").exists() and library.find_driver() is not None
-
-
-def active_profiler() -> str | None:
-    """Return the name of another profiler that is recording in this process, if detectable."""
-    torch = sys.modules.get("torch")
-    enabled = getattr(getattr(torch, "autograd", None), "_profiler_enabled", None)
-    if enabled is not None and enabled():
-        return "torch.profiler"
-    injected = os.environ.get("CUDA_INJECTION64_PATH", "")
-    if injected:
-        return "Nsight Systems" if "nsys" in injected.lower() else injected
-    if any("NVIDIA_NSIGHT_COMPUTE" in k or k.startswith("NV_NSIGHT") for k in os.environ):
-        return "Nsight Compute"
-    return None
-
-
-def _likely_holder(result: str) -> str:
-    if result not in _ALREADY_SUBSCRIBED:
-        return "an unknown tool"
-    if "torch" in sys.modules:
-        return "another profiler, probably torch.profiler, which keeps them after its first run"
-    return "another profiler"
 
 
 class CuptiRecorder:
@@ -135,11 +109,11 @@ class CuptiRecorder:
                 "that uses CUDA, and CUDA does not work in forked children. Start worker processes "
                 "with the 'spawn' method."
             )
-        found, version = _load()
+        libcupti, version = _load()
         self.versions = {
             "cupti": str(version),
-            "cupti_library": found.path,
-            "cuda_major": str(found.cuda_major),
+            "cupti_library": libcupti.path,
+            "cuda_major": str(libcupti.cuda_major),
         }
         other = active_profiler()
         if other == "torch.profiler":
@@ -171,7 +145,7 @@ class CuptiRecorder:
             self._start(kinds, callbacks=False, all_calls=False)
             self._external = True
             result = layouts.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
-            holder = other or _likely_holder(str(result))
+            holder = other or likely_holder(str(result))
             notes.append(
                 f"CUPTI's callbacks are held by {holder} ({result}). Activities are attributed by "
                 "external correlation instead, which has more overhead. Restart the kernel to "
