@@ -1,4 +1,4 @@
-"""Every activity is joined to the op that launched it, checked by kernels of their own names."""
+"""Every activity is attributed to the op that launched it, checked with uniquely named kernels."""
 
 import threading
 

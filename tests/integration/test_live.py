@@ -1,4 +1,4 @@
-"""``--live``: what is shown while a cell runs, and that nothing of it stays."""
+"""``--live``: the progress shown while a cell runs, and its removal afterwards."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNTIL_SHOWN = "screen.seen.wait(20)\n"
 
 
 class Screen:
-    """What was shown, in order; None stands for the clearing."""
+    """The shown progress, in order; None for a clear."""
 
     def __init__(self):
         self.shown = []

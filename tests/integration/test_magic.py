@@ -1,4 +1,4 @@
-"""``%%gpuprofile`` in a shell: the cell runs as without it, and the profile is there after it."""
+"""``%%gpuprofile`` in a shell: the cell runs unchanged and leaves a profile."""
 
 from __future__ import annotations
 

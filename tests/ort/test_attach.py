@@ -1,4 +1,4 @@
-"""Attaching changes nothing that a user sees, and what cannot be observed is named."""
+"""Attaching the observer changes nothing visible, and unobserved sessions are reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def profiled(session, x):
 
 
 def fresh(code, *arguments):
-    """Run code in a Python of its own: what is registered with ONNX Runtime stays for good."""
+    """Run code in a new process, because registrations with ONNX Runtime are permanent."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,

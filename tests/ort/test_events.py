@@ -1,4 +1,4 @@
-"""What the observer makes of real sessions: which ops, nested how, in which run."""
+"""Ops recorded by the observer in real sessions: their names, nesting and runs."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ def test_new_shapes_are_new_details_and_old_ones_stay(installed):
 
 
 def beside_a_run_from_before(session, x, times):
-    """A profile of a short run beside a longer one from before it; None if that was over."""
+    """A profile of a short run that overlaps an earlier, longer run; None if that had ended."""
     many = {"x": x, "times": np.array(times)}
     thread = threading.Thread(target=session.run, args=(None, many))
     thread.start()

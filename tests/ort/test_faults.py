@@ -1,4 +1,4 @@
-"""What can go wrong around sessions: ends, cancellations, names taken, a million events."""
+"""Failures around sessions: their end, cancellation, registered names, a million events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.ort.rows import nested_in_time, nodes, runs
 
 
 def fresh(code, *arguments):
-    """Run code in a Python of its own: what is registered with ONNX Runtime stays for good."""
+    """Run code in a new process, because registrations with ONNX Runtime are permanent."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True, text=True, timeout=120, check=False,
@@ -125,7 +125,7 @@ print("end", flush=True)
 
 
 def test_another_library_that_has_the_name_leaves_sessions_as_they_are(tmp_path):
-    """The name is taken by a copy of the library: another one, as far as the loader knows."""
+    """The name is registered by a copy of the library, which the loader treats as another one."""
     other = shutil.copy(_native.__file__, tmp_path / "other.so")
     code = f"""
 import sys, epprof_nb, onnxruntime as ort, numpy as np

@@ -1,4 +1,4 @@
-"""Sessions that ask for CUDA graphs; the CPU provider ignores the option, so this needs no GPU."""
+"""Sessions with CUDA graphs enabled; the CPU provider ignores the option, so no GPU is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime's JSON profile of single runs: a file each, with device work where there is some."""
+"""ONNX Runtime's JSON profile of single runs: one file per run, with its device work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def options(installed, tmp_path):
 
 @pytest.fixture
 def with_device(monkeypatch):
-    """One event a node of the run that is asked for, with that node's very times."""
+    """One event per node of the requested run, with the exact times of the node."""
 
     def device_events(ops, activities, number, run_op=0):
         run = ops["run_id"][ops["op_id"] == run_op]

@@ -1,4 +1,4 @@
-"""Runs are timed outside of profiles, so that a profile can say how far it stretched them."""
+"""Unprofiled runs are timed, so that a profile can report the profiling overhead of runs."""
 
 from __future__ import annotations
 

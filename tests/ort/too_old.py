@@ -1,4 +1,4 @@
-"""What must hold with an ONNX Runtime before 1.25; run by run_matrix.py with such a release."""
+"""Checks of an ONNX Runtime older than 1.25; run by run_matrix.py with such a release."""
 
 from __future__ import annotations
 

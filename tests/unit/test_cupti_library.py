@@ -1,4 +1,4 @@
-"""The search for libcupti, on file trees made for each case."""
+"""The search for libcupti, on a constructed file tree per case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SONAME = b"\x7fELF....\0libcupti.so.%d\0...."
 
 @pytest.fixture
 def tree(tmp_path):
-    """Make libraries in a file system of their own."""
+    """Create libraries in a temporary file system."""
 
     def make(path: str, soname: int = 0) -> str:
         library = tmp_path / path

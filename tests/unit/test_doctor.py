@@ -1,4 +1,4 @@
-"""The doctor: what it says on machines made for each case."""
+"""``epprof doctor``, on simulated machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ H200 = {
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Make a machine: its GPU state, distributions, and what the process holds."""
+    """Simulate a machine: its GPU state, installed packages and process environment."""
 
     def make(gpu=None, installed=None, environment=None, found=None):
         monkeypatch.setattr(nvml, "snapshot", lambda: gpu or {})

@@ -1,4 +1,4 @@
-"""The profile file: what was changed, forged or written by another version."""
+"""Profile files that were modified, forged or written by another version."""
 
 import hashlib
 import io
@@ -17,7 +17,7 @@ from epprof_nb.profiles import load
 
 
 class Forged:
-    """A saved file taken apart, to be changed and put together again with valid checksums."""
+    """A saved file that can be modified and written again with valid checksums."""
 
     def __init__(self, saved):
         with zipfile.ZipFile(io.BytesIO(saved)) as archive:

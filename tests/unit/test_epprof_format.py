@@ -1,4 +1,4 @@
-"""The .epprof file: exact round trips, and nothing but one clear error for anything else."""
+"""The .epprof file: exact round trips, and one clear error for invalid files."""
 
 import io
 import json

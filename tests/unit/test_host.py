@@ -54,7 +54,7 @@ def test_a_full_stream_holds_the_launching_thread_up(stream):
 
 
 def workers_of(stream_ids):
-    """How many of these streams have a worker thread now."""
+    """Number of these streams that have a worker thread."""
     names = {f"epprof-host-stream-{stream_id}" for stream_id in stream_ids}
     return sum(thread.name in names for thread in threading.enumerate())
 

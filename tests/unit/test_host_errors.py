@@ -1,4 +1,4 @@
-"""The host device: what goes wrong in a kernel, and what is refused at the call."""
+"""The host device: errors in kernels, and errors raised at the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host device: copies, and memory that is counted."""
+"""The host device: copies and memory accounting."""
 
 from __future__ import annotations
 

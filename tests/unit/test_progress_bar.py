@@ -1,4 +1,4 @@
-"""Progress of long exports: where it shows, when, and that nothing of it stays."""
+"""Progress bars of long exports: when and where they show, and their removal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal to use in a ``with`` statement: pytest sets stderr anew after the fixtures."""
+    """A terminal to use in a ``with`` statement, as pytest replaces stderr after fixtures."""
 
     @contextlib.contextmanager
     def used():

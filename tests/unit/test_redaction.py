@@ -1,4 +1,4 @@
-"""What a redacted copy of a profile tells, in every form that it can be shared in."""
+"""Redacted copies reveal nothing, in any form in which a profile can be shared."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ y = hidden_model(x).reshape(4099, 17)
 
 
 def secretive():
-    """A profile that holds a secret wherever one can be."""
+    """A profile that contains secrets in all possible places."""
     ops = [
         tiny.op(1, "In[1]", 0, 100 * MS, op_type="cell", category="cell"),
         tiny.op(2, 'x = load("pathtwo/weights.pt")', 1 * MS, 40 * MS, 1, op_type="line",
@@ -81,7 +81,7 @@ def secretive():
 
 
 def _page_bytes(path):
-    """A page as it stands, and its payload unpacked."""
+    """A page, and its unpacked payload."""
     text = path.read_text()
     (payload,) = re.findall(r'id="epprof-payload">([^<]+)<', text)
     return text.encode() + zlib.decompress(base64.b64decode(payload))

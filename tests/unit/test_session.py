@@ -1,4 +1,4 @@
-"""Sessions and the capture service on the host device: slices, limits, faults, forks."""
+"""Sessions and the capture service on the host device: recordings, limits, faults, forks."""
 
 import multiprocessing
 import os
