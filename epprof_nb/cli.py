@@ -14,7 +14,7 @@ from epprof_nb.core.version import package_version
 @click.group()
 @click.version_option(package_version(), prog_name="epprof")
 def main() -> None:
-    """Profile GPU work from notebooks; these commands help around it."""
+    """Commands for epprof_nb, the GPU profiler for notebooks."""
 
 
 @main.command()
@@ -23,10 +23,10 @@ def main() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("epprof-demo.html"),
     show_default=True,
-    help="Where the HTML report goes.",
+    help="Path of the HTML report.",
 )
 def demo(report: Path) -> None:
-    """Profile a small training loop, print its ops, write an HTML report."""
+    """Profile a small training loop, print its ops and write an HTML report."""
     from epprof_nb.commands.demo import run
     from epprof_nb.views.renderers.text import as_text
     from epprof_nb.views.view_model import Prepared
@@ -42,7 +42,7 @@ def demo(report: Path) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Say what is found and usable here, each finding with its remedy."""
+    """Check the installation and show how to fix problems."""
     from epprof_nb.commands.doctor import run
 
     sys.exit(run())
@@ -54,13 +54,13 @@ def doctor() -> None:
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The HTML page; beside FILE, with its name, if not given.",
+    help="Path of the HTML page; default: FILE with the suffix .html.",
 )
 @click.option(
     "--redact",
     metavar="PARTS",
     default="",
-    help="Leave out source, paths, hosts, shapes (several joined by commas), or all.",
+    help="Remove source, paths, hosts or shapes (separated by commas), or all of them.",
 )
 def report(file: Path, output: Path | None, redact: str) -> None:
     """Write a saved profile (.epprof) as one self-contained HTML page."""
@@ -68,9 +68,9 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     from epprof_nb.redaction.profile import parts_of
 
     target = output or file.with_suffix(".html")
-    named = [part.strip() for part in redact.split(",") if part.strip()]
+    names = [part.strip() for part in redact.split(",") if part.strip()]
     try:
-        parts = parts_of(True if named == ["all"] else named)
+        parts = parts_of(True if names == ["all"] else names)
     except ValueError as error:
         raise click.BadParameter(f"{error} (here: all)", param_hint="--redact") from error
     try:

@@ -1,1 +1,1 @@
-"""The capture service, its sessions, and the correlation of what they recorded."""
+"""The capture service, profiling sessions, and the correlation of recorded data."""

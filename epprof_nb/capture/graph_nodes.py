@@ -1,4 +1,4 @@
-"""CUDA graph nodes of the process: which op captured each, across sessions."""
+"""Registry of CUDA graph nodes and the ops that captured them, across sessions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class GraphNodes:
-    """Node id to the op that captured it, and the rows of those ops.
+    """Map from node id to the op that captured it, with the rows of those ops.
 
-    A graph lives longer than the cell that captured it, so what is learnt at capture is kept for
-    the life of the process: two numbers a node, and a row an op.
+    A graph outlives the cell that captured it, so the registry is kept for the life of the
+    process. It holds two integers per node and one row per op.
     """
 
     def __init__(self) -> None:
@@ -29,43 +29,43 @@ class GraphNodes:
         self._ops: Table | None = None
 
     def add(self, nodes: Mapping[str, npt.NDArray[np.int64]]) -> None:
-        """Take in nodes as `Recorded.graph_nodes` has them."""
+        """Add nodes in the form of `RecorderOutput.graph_nodes`."""
         if not nodes:
             return
         for node, original, op in zip(
             nodes["node"].tolist(), nodes["original"].tolist(), nodes["op_id"].tolist(), strict=True
         ):
-            # Instantiation reports a node as created (with no op) and then as cloned: the clone's
-            # link says more.
+            # Instantiation reports a node as created (with no op) and then as cloned. The link
+            # from the clone to its original takes precedence.
             if original:
                 self._original[node] = original
             elif op:
                 self._op[node] = op
 
     def capture_op(self, node_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The op that captured each node; missing where the capture was not recorded."""
+        """Return the op that captured each node; `MISSING` if the capture was not recorded."""
         used, inverse = np.unique(node_ids, return_inverse=True)
         ops = np.array([self._resolve(node) for node in used.tolist()], np.int64)
         return ops[inverse] if len(used) else np.empty(0, np.int64)
 
     def _resolve(self, node: int) -> int:
-        for _ in range(64):  # a clone of a clone of ...: bounded, should ids ever form a ring
+        for _ in range(64):  # chains of clones; bounded in case ids form a cycle
             if node not in self._original:
                 break
             node = self._original[node]
         return self._op.get(node, MISSING)
 
     def remember_ops(self, ops: Table) -> None:
-        """Keep the rows (absolute times) of ops that captured nodes, with their ancestors."""
+        """Keep the rows (absolute times) of ops that captured nodes, and of their ancestors."""
         capturing = np.unique(np.fromiter(self._op.values(), np.int64, len(self._op)))
         known = self._ops["op_id"] if self._ops is not None else np.empty(0, np.int64)
         rows = _with_ancestors(ops, np.setdiff1d(capturing, known))
-        fresh = ops.take(rows & ~contains(known, ops["op_id"]))
-        if len(fresh):
-            self._ops = fresh if self._ops is None else concat([self._ops, fresh])
+        added = ops.take(rows & ~contains(known, ops["op_id"]))
+        if len(added):
+            self._ops = added if self._ops is None else concat([self._ops, added])
 
     def earlier_ops(self, needed: npt.NDArray[np.int64]) -> Table | None:
-        """Rows of the ops `needed` and their ancestors, as remembered; None for none."""
+        """Return the kept rows of the ops `needed` and their ancestors; None if there are none."""
         if self._ops is None or not len(needed):
             return None
         rows = _with_ancestors(self._ops, needed)
@@ -73,11 +73,11 @@ class GraphNodes:
 
 
 def _with_ancestors(ops: Table, needed: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Where the ops `needed` and all that enclose them are."""
+    """Mask of the ops `needed` and all their ancestors."""
     rows = np.zeros(len(ops), np.bool_)
     while len(needed):
-        found = contains(needed, ops["op_id"]) & ~rows
-        rows |= found
-        parents = ops["parent_op_id"][found]
+        added = contains(needed, ops["op_id"]) & ~rows
+        rows |= added
+        parents = ops["parent_op_id"][added]
         needed = np.unique(parents[parents != MISSING])
     return rows

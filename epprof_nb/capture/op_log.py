@@ -1,9 +1,9 @@
-"""The op log as rows: copies of open ops replaced by their end, coalesced statements summed."""
+"""The op log as a table: each op once, with the parts of coalesced statements added up."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,9 @@ from epprof_nb.core.native_columns import names_of
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Names, Table, distinct
 from epprof_nb.instrument.statements import statements_table
-from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, with_details
+from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, add_ort_columns
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-# Categories and flags: native/core/records.h.
+# Categories and flags, as in native/core/records.h.
 RANGE, STATEMENT, CELL = 0, 1, 2
 _OPEN, _COALESCED = 1, 2
 _TYPES = ("range", "line", "cell", "event", "run", "node")
@@ -28,7 +25,7 @@ _SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * len(ORT_CATEGORIES)))
 
 
 def ops_table(batches: list[Batch]) -> tuple[Table, int]:
-    """The ops of a slice (times absolute) and how many found no room."""
+    """Return the ops of a recording (absolute times) and the number of dropped ops."""
 
     def get(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         return column(batches, "ops", name, dtype)
@@ -36,7 +33,7 @@ def ops_table(batches: list[Batch]) -> tuple[Table, int]:
     flags = get("flags", np.uint16)
     in_last = np.ones(len(flags), np.bool_)
     in_last[: len(flags) - len(batches[-1].ops["flags"]) // 2] = False
-    # At every cut the ops then open are copied: only the last cut's copies count.
+    # Each flush copies the ops that are still open. Only the copies of the last one are kept.
     rows = np.flatnonzero(in_last | ((flags & _OPEN) == 0))
     raw = {
         name: get(name, dtype)[rows]
@@ -51,26 +48,28 @@ def ops_table(batches: list[Batch]) -> tuple[Table, int]:
     order = np.argsort(raw["start_ns"], kind="stable")
     if (np.diff(order) != 1).any():
         raw = {name: values[order] for name, values in raw.items()}
-    lost = sum(batch.ops["lost"] for batch in batches)
-    return _table(raw), lost
+    dropped = sum(batch.ops["lost"] for batch in batches)
+    return _table(raw), dropped
 
 
 def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Sum the parts of statement rows that several drains handed over."""
-    shared = (raw["flags"] & _COALESCED) != 0
-    if not shared.any():
+    """Merge coalesced statement rows that were split over several flushes."""
+    coalesced = (raw["flags"] & _COALESCED) != 0
+    if not coalesced.any():
         return raw
-    parts = {name: values[shared] for name, values in raw.items()}
-    found, first, inverse = np.unique(parts["op_id"], return_index=True, return_inverse=True)
+    parts = {name: values[coalesced] for name, values in raw.items()}
+    op_id, first, inverse = np.unique(parts["op_id"], return_index=True, return_inverse=True)
     merged = {name: values[first].copy() for name, values in parts.items()}
     for name in ("duration_ns", "suspended_ns", "count"):
-        total = np.zeros(len(found), np.int64)
+        total = np.zeros(len(op_id), np.int64)
         np.add.at(total, inverse, parts[name].astype(np.int64))
         merged[name] = total
     np.minimum.at(merged["start_ns"], inverse, parts["start_ns"])
     np.maximum.at(merged["end_ns"], inverse, parts["end_ns"])
     np.bitwise_or.at(merged["flags"], inverse, parts["flags"])
-    return {name: np.concatenate([values[~shared], merged[name]]) for name, values in raw.items()}
+    return {
+        name: np.concatenate([values[~coalesced], merged[name]]) for name, values in raw.items()
+    }
 
 
 def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
@@ -95,30 +94,25 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
     }
     statements = np.flatnonzero(category == STATEMENT)
     if len(statements):
-        found = statements_table(raw["payload_id"][statements])
+        details = statements_table(raw["payload_id"][statements])
         cell = np.full(n, MISSING, np.int32)
-        cell[statements] = found.cell.codes
-        columns["cell"] = Names(cell, found.cell.categories)
-        for name, values in (("line", found.line), ("end_line", found.end_line)):
-            whole = np.full(n, MISSING, np.int64)
-            whole[statements] = values
-            columns[name] = whole
-    return with_details(Table(OPS, columns), category, raw["payload_id"])
+        cell[statements] = details.cell.codes
+        columns["cell"] = Names(cell, details.cell.categories)
+        for name, values in (("line", details.line), ("end_line", details.end_line)):
+            column_values = np.full(n, MISSING, np.int64)
+            column_values[statements] = values
+            columns[name] = column_values
+    return add_ort_columns(Table(OPS, columns), category, raw["payload_id"])
 
 
 def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> Names:
     ids = np.where(category == RANGE, meta, 0).astype(np.int64)
-    texts = {int(i): _as_json(_native.args_of(int(i))) for i in _nonzero(ids)}
-    return Names.from_ids(ids, texts)
-
-
-def _nonzero(ids: npt.NDArray[np.int64]) -> Iterable[int]:
     used: list[int] = distinct(ids)[0].tolist()
-    return [i for i in used if i > 0]
+    return Names.from_ids(ids, {i: _as_json(_native.args_of(i)) for i in used if i > 0})
 
 
 def _as_json(args: dict[str, object] | None) -> str:
-    """JSON of an op's arguments; what JSON cannot say is kept as its ``repr``, shortened."""
+    """Return the arguments of an op as JSON, with a short ``repr`` for other types."""
 
     def fall_back(value: object) -> object:
         item = getattr(value, "item", None)
@@ -126,10 +120,10 @@ def _as_json(args: dict[str, object] | None) -> str:
             return item()
         try:
             return repr(value)[:200]
-        except Exception as error:  # noqa: BLE001 - a user's __repr__ may do anything
+        except Exception as error:  # noqa: BLE001 - user code
             return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
 
     try:
         return json.dumps(args, default=fall_back, skipkeys=True)
-    except ValueError:  # a cycle
+    except ValueError:  # a circular reference
         return json.dumps({key: repr(value)[:200] for key, value in (args or {}).items()})

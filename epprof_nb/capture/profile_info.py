@@ -1,4 +1,4 @@
-"""What a profile says about itself: what was recorded, on what, and what was lost."""
+"""`Profile.info`: what was recorded, on which devices, and which records were dropped."""
 
 from __future__ import annotations
 
@@ -13,39 +13,41 @@ import numpy as np
 from epprof_nb.analysis import clock_check
 from epprof_nb.arrays.ids import contains
 from epprof_nb.data.table import Table, distinct
-from epprof_nb.recorders.onnxruntime import info as ort_info
+from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
 
 if TYPE_CHECKING:
-    from epprof_nb.capture.correlate import Joined
-    from epprof_nb.capture.service import Slice
+    from epprof_nb.capture.correlate import CorrelatedTables
+    from epprof_nb.capture.service import Recording
 
-# Activity kind -> what the names of the driver calls that launch it contain.
 _LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
+"""Activity kind to a part of the names of the driver calls that launch it."""
 
 
-def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, Any]:
-    """The part of `Profile.info` that comes from the recording.
+def build_info(
+    recording: Recording, correlated: CorrelatedTables, epoch: tuple[int, int]
+) -> dict[str, Any]:
+    """Build the part of `Profile.info` that describes the recording.
 
     Parameters
     ----------
-    part, joined
-        The slice and its tables.
+    recording, correlated
+        The recording and its tables.
     epoch
-        The monotonic and the epoch clock at one moment, nanoseconds.
+        The monotonic and the epoch clock at the same moment, in nanoseconds.
     """
-    activities, calls = joined.tables["activities"], joined.tables["api_calls"]
+    activities, calls = correlated.tables["activities"], correlated.tables["api_calls"]
     monotonic, epoch_ns = epoch
     attribution = activities.names("attribution")
-    recorded = _recorded(activities, calls, joined)
-    plausible = clock_check.check(joined.tables["ops"], activities, calls)
-    onnxruntime = ort_info.describe(joined.tables["ops"])
+    recorded = _recorded(activities, calls, correlated)
+    plausible = clock_check.check(correlated.tables["ops"], activities, calls)
+    onnxruntime = session_info(correlated.tables["ops"])
     return {
         "format": 1,
-        "started_at_epoch_ns": epoch_ns + part.opened_ns - monotonic,
-        "wall_ns": part.closed_ns - part.opened_ns,
-        "code_ns": part.stopped_ns - part.opened_ns,
-        "devices": _devices_used(part.devices, activities),
-        "clock": {"source": "CLOCK_MONOTONIC", **part.clock},
+        "started_at_epoch_ns": epoch_ns + recording.opened_ns - monotonic,
+        "wall_ns": recording.closed_ns - recording.opened_ns,
+        "code_ns": recording.stopped_ns - recording.opened_ns,
+        "devices": _devices_used(recording.devices, activities),
+        "clock": {"source": "CLOCK_MONOTONIC", **recording.clock},
         "recorded": recorded,
         "attribution": {
             how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "none")
@@ -53,47 +55,47 @@ def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, A
         **onnxruntime,
         "plausibility": plausible,
         "notes": [
-            *dict.fromkeys(part.notes),
-            *_losses(recorded, joined),
+            *dict.fromkeys(recording.notes),
+            *_notes_on_dropped(recorded, correlated),
             *clock_check.note(plausible),
-            *ort_info.notes(joined.tables["ops"], activities, onnxruntime),
+            *session_notes(correlated.tables["ops"], activities, onnxruntime),
         ],
-        "versions": {**_versions(), **part.versions},
+        "versions": {**_versions(), **recording.versions},
     }
 
 
 def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:
-    """The GPUs there are, and the host device where it was used or nothing else is there."""
+    """All GPUs, and the host device if it was used or there is no GPU."""
     used = set(distinct(activities["device_id"])[0].tolist())
     gpus = [d for d in devices if d["kind"] == "cuda"]
     return [d for d in devices if d["kind"] == "cuda" or d["device_id"] in used or not gpus]
 
 
-def _recorded(activities: Table, calls: Table, joined: Joined) -> dict[str, Any]:
-    """Work launched, shown and lost, by kind.
+def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> dict[str, Any]:
+    """Count activities launched, shown and lost by kind.
 
-    A call that succeeded and was not captured launched at least one activity of its kind; a
-    call without one lost it. Graph launches are left to ``dropped``: their number of nodes is not
-    told by the call.
+    A successful call that was not captured launched at least one activity of its kind. If the
+    activity is missing, its record is counted as lost. Graph launches are not counted here,
+    because the call does not reveal the number of nodes; they are part of ``dropped``.
     """
     kinds = activities.names("kind")
     counts = {k: int(kinds.equals(k).sum()) for k in kinds.categories}
     shown = {kind: count for kind, count in counts.items() if count}
     launched, lost = dict(shown), {}
-    good = (calls["return_value"] == 0) & ~calls["captured"]
-    # A runtime call, where recorded too, and its driver call are one launch.
+    launching = (calls["return_value"] == 0) & ~calls["captured"]
+    # A runtime call and its driver call are the same launch: only the driver call is counted.
     domain = calls.names("domain")
-    good &= ~domain.equals("runtime")
-    if not joined.activities_dropped:
-        # The host device counts what it drops; a call without an activity is else a command that
-        # was not run because one before it failed.
-        good &= ~domain.equals("host")
+    launching &= ~domain.equals("runtime")
+    if not correlated.activities_dropped:
+        # The host device counts dropped records itself. Without any, a call without an activity
+        # is a command that was skipped because an earlier one failed.
+        launching &= ~domain.equals("host")
     names = calls.names("name")
     for kind, part in _LAUNCHES.items():
         of_kind = np.array(
             [part in name and "Graph" not in name for name in names.categories] + [False]
         )
-        rows = good & of_kind[names.codes]
+        rows = launching & of_kind[names.codes]
         correlations = calls["correlation_id"][rows]
         missing = ~contains(activities["correlation_id"], correlations)
         if missing.any():
@@ -103,24 +105,26 @@ def _recorded(activities: Table, calls: Table, joined: Joined) -> dict[str, Any]
         "launched": launched,
         "shown": shown,
         "lost": lost,
-        "dropped": joined.activities_dropped,
-        "ops_lost": joined.ops_lost,
-        "calls_lost": joined.calls_lost,
+        "dropped": correlated.activities_dropped,
+        "ops_lost": correlated.ops_dropped,
+        "calls_lost": correlated.calls_dropped,
     }
 
 
-def _losses(recorded: dict[str, Any], joined: Joined) -> list[str]:
+def _notes_on_dropped(recorded: dict[str, Any], correlated: CorrelatedTables) -> list[str]:
     notes = []
     if recorded["lost"]:
-        what = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items())
+        counts = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items())
         notes.append(
-            f"Records lost: {what}. Totals are too small by these. Profile less at once, or raise "
-            "max_records."
+            f"Dropped records: {counts}. Totals do not include them. Profile a smaller part of "
+            "the code, or raise max_records."
         )
-    if joined.ops_lost or joined.calls_lost:
+    if correlated.ops_dropped or correlated.calls_dropped:
         notes.append(
-            f"{joined.ops_lost:,} ops and {joined.calls_lost:,} API calls found no room in the "
-            f"logs; {joined.orphans:,} activities lost their op by it. Profile less at once."
+            f"The logs are full: {correlated.ops_dropped:,} ops and "
+            f"{correlated.calls_dropped:,} API calls were dropped, which leaves "
+            f"{correlated.unresolved_ops:,} activities without an op. Profile a smaller part of "
+            "the code."
         )
     return notes
 

@@ -1,8 +1,8 @@
-"""The one capture service of the process: counted consumers, recorders on and off.
+"""The capture service of the process: it runs the recorders and serves their data to sessions.
 
-A consumer is anything that wants events: a profiled cell, a ``profile()`` inside it, a profile
-that outlives both. What is recorded is cut into batches at every moment a consumer comes or goes,
-so a consumer's slice is a whole number of batches and is exact.
+A profiled cell, a ``profile()`` inside it and a profile that outlives both each hold a
+`Subscription`. The service flushes the recorders into a `Batch` whenever a subscription opens or
+closes, so the recording of a subscription is a whole number of batches and exact.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.core.options import Options
-    from epprof_nb.recorders.base import Recorded, Recorder
+    from epprof_nb.recorders.base import Recorder, RecorderOutput
 
 
 @dataclass(slots=True)
 class Batch:
-    """What was recorded between two cuts: the core's raw columns, and each recorder's tables."""
+    """Data recorded between two flushes: the native core's columns and each recorder's output."""
 
     ops: dict[str, Any]
     launches: dict[str, Any]
-    recorded: list[Recorded]
-    cut_ns: int
+    outputs: list[RecorderOutput]
+    flushed_ns: int
 
 
 @dataclass(slots=True, eq=False)
-class Consumer:
-    """One who wants events, from `CaptureService.open` to `CaptureService.close`."""
+class Subscription:
+    """A request for events, from `CaptureService.open` to `CaptureService.close`."""
 
     options: Options
     first_batch: int
     opened_ns: int
-    earlier: list[Batch]
-    """Batches from before it opened, while others recorded: work launched then is not its own."""
+    previous_batches: list[Batch]
+    """Batches recorded for others before it opened. It does not own the work launched in them."""
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Slice:
-    """A consumer's share: its batches, and the launches known from before them."""
+class Recording:
+    """The data of one subscription: its batches, and the batches that came before them."""
 
     batches: list[Batch]
-    earlier: list[Batch]
+    previous_batches: list[Batch]
     opened_ns: int
     stopped_ns: int
     closed_ns: int
@@ -76,14 +76,14 @@ def _recorders() -> tuple[Recorder, ...]:
 
 
 class CaptureService:
-    """Turns recorders on for the first consumer and off after the last, whatever happens."""
+    """Starts the recorders with the first subscription and stops them after the last."""
 
     def __init__(self) -> None:
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._lock = threading.RLock()
-        self._consumers: list[Consumer] = []
+        self._subscriptions: list[Subscription] = []
         self._batches: list[Batch] = []
         self._dropped_batches = 0
         self._running: list[Recorder] = []
@@ -91,95 +91,97 @@ class CaptureService:
         self._graph_nodes = GraphNodes()
 
     @property
-    def consumers(self) -> int:
-        """How many consumers are open."""
-        return len(self._consumers)
+    def open_subscriptions(self) -> int:
+        """Number of open subscriptions."""
+        return len(self._subscriptions)
 
-    def open(self, options: Options) -> Consumer:
-        """Begin a consumer's slice."""
+    def open(self, options: Options) -> Subscription:
+        """Open a subscription, starting or restarting recorders as `options` require."""
         with self._lock:
-            if not self._consumers:
+            if not self._subscriptions:
                 self._start(options)
             else:
-                self._cut(wait=False)
-                if not _covers(self._consumers, options):
+                self._flush(wait=False)
+                if not _satisfies(self._subscriptions, options):
                     self._restart(options)
-            consumer = Consumer(
+            subscription = Subscription(
                 options,
                 self._dropped_batches + len(self._batches),
                 _native.now_ns(),
                 list(self._batches),
                 list(self._notes),
             )
-            self._consumers.append(consumer)
-            return consumer
+            self._subscriptions.append(subscription)
+            return subscription
 
-    def close(self, consumer: Consumer) -> Slice:
-        """End a consumer's slice: wait for the device work launched so far, and hand all over.
+    def close(self, subscription: Subscription) -> Recording:
+        """Wait for the device work launched so far, close the subscription and return its data.
 
         Raises
         ------
         CaptureError
-            If the consumer was closed before, or the process was forked since it opened.
+            If the subscription is already closed, or the process was forked after it opened.
         """
         with self._lock:
-            if consumer not in self._consumers:
+            if subscription not in self._subscriptions:
                 raise CaptureError(
-                    "This profile was stopped before, or was begun in the parent of this process: "
-                    "there is nothing to hand over. Begin a new one."
+                    "This profile has no data: it was already stopped, or it was started in the "
+                    "parent of this forked process. Start a new profile."
                 )
             stopped = _native.now_ns()
             try:
-                self._cut(wait=True)
-                first = consumer.first_batch - self._dropped_batches
-                return Slice(
+                self._flush(wait=True)
+                first = subscription.first_batch - self._dropped_batches
+                return Recording(
                     batches=self._batches[first:],
-                    earlier=consumer.earlier,
-                    opened_ns=consumer.opened_ns,
+                    previous_batches=subscription.previous_batches,
+                    opened_ns=subscription.opened_ns,
                     stopped_ns=stopped,
-                    closed_ns=self._batches[-1].cut_ns,
+                    closed_ns=self._batches[-1].flushed_ns,
                     devices=[d for r in self._running for d in r.devices()],
-                    versions={k: v for r in self._running for k, v in _of(r, "versions")},
-                    clock={k: v for r in self._running for k, v in _of(r, "clock")},
-                    notes=[*consumer.notes, *(n for r in self._running for n in r.remarks())],
+                    versions={k: v for r in self._running for k, v in _items(r, "versions")},
+                    clock={k: v for r in self._running for k, v in _items(r, "clock")},
+                    notes=[*subscription.notes, *(n for r in self._running for n in r.notes())],
                     graph_nodes=self._graph_nodes,
                 )
             finally:
-                self._remove(consumer)
+                self._remove(subscription)
 
-    def peek(self, consumer: Consumer, seen: int) -> list[Batch] | None:
-        """Cut what was recorded so far, without waiting for the device.
+    def batches_since(self, subscription: Subscription, index: int) -> list[Batch] | None:
+        """Return the newest batches of an open subscription, without waiting for the device.
+
+        The recorders are flushed first. The subscription keeps all its batches.
 
         Parameters
         ----------
-        consumer
-            Whose slice to look at; it loses nothing by it.
-        seen
-            Batches of the slice that are known already.
+        subscription
+            An open subscription.
+        index
+            Number of its batches that the caller already has.
 
         Returns
         -------
         batches
-            Those after them; None once the consumer is closed.
+            The batches from `index` on; None if the subscription is closed.
         """
         with self._lock:
-            if consumer not in self._consumers:
+            if subscription not in self._subscriptions:
                 return None
-            self._cut(wait=False)
-            return self._batches[consumer.first_batch - self._dropped_batches + seen :]
+            self._flush(wait=False)
+            return self._batches[subscription.first_batch - self._dropped_batches + index :]
 
-    def abort(self, consumer: Consumer) -> None:
-        """End a consumer's slice and throw it away."""
+    def abort(self, subscription: Subscription) -> None:
+        """Close a subscription and discard its data."""
         with self._lock:
-            if consumer in self._consumers:
-                self._remove(consumer)
+            if subscription in self._subscriptions:
+                self._remove(subscription)
 
-    def _remove(self, consumer: Consumer) -> None:
-        self._consumers.remove(consumer)
-        if not self._consumers:
+    def _remove(self, subscription: Subscription) -> None:
+        self._subscriptions.remove(subscription)
+        if not self._subscriptions:
             self._stop()
             return
-        first = min(c.first_batch for c in self._consumers)
+        first = min(c.first_batch for c in self._subscriptions)
         drop = first - self._dropped_batches
         del self._batches[:drop]
         self._dropped_batches += drop
@@ -187,29 +189,29 @@ class CaptureService:
     def _start(self, options: Options) -> None:
         self._notes = []
         _native.clear_args()
-        # Whatever a thread logged after the last session's end is nobody's.
+        # Discard what threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
         _native.set_recording(ops=True, launches=True)
         _native.set_cell_thread(True)
         for recorder in _recorders():
-            self._turn_on(recorder, options)
+            self._start_recorder(recorder, options)
 
-    def _turn_on(self, recorder: Recorder, options: Options) -> None:
+    def _start_recorder(self, recorder: Recorder, options: Options) -> None:
         try:
             self._notes += recorder.start(options)
         except CaptureError as error:
-            # One source missing is no reason to lose the others: it is told in the profile.
+            # The other recorders still work. The profile reports the missing one in its notes.
             self._notes.append(str(error))
         else:
             self._running.append(recorder)
 
     def _restart(self, options: Options) -> None:
-        """Turn recorders off and on again for a consumer that wants more than the open ones."""
+        """Restart the recorders for options that record more than the open subscriptions do."""
         running, self._running = self._running, []
         for recorder in running:
             recorder.stop()
-            self._turn_on(recorder, options)
+            self._start_recorder(recorder, options)
 
     def _stop(self) -> None:
         try:
@@ -219,40 +221,40 @@ class CaptureService:
             self._running = []
             _native.set_cell_thread(False)
             _native.set_recording(ops=False, launches=False)
-            suspension.disable()
+            suspension.stop_tracking()
             self._batches = []
             self._dropped_batches = 0
 
-    def _cut(self, *, wait: bool) -> None:
+    def _flush(self, *, wait: bool) -> None:
         if wait:
             for recorder in self._running:
                 recorder.sync()
         now = _native.now_ns()
-        # Activities first: the launch of each is then in the same batch or in one before.
-        recorded = [recorder.drain(waited=wait) for recorder in self._running]
+        # Drain activities first, so that the launch of each is in the same or an earlier batch.
+        outputs = [recorder.drain(waited=wait) for recorder in self._running]
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
-        for part in recorded:
-            self._graph_nodes.add(part.graph_nodes)
-        self._batches.append(Batch(ops, launches, recorded, now))
+        for output in outputs:
+            self._graph_nodes.add(output.graph_nodes)
+        self._batches.append(Batch(ops, launches, outputs, now))
 
     def after_fork_in_child(self) -> None:
-        """Forget everything: the child has neither the threads nor the device of its parent."""
+        """Reset: a forked child has neither the threads nor the device of its parent."""
         _native.after_fork_child()
-        self._forget()
+        self._reset()
 
 
-def _of(recorder: Recorder, name: str) -> list[tuple[str, Any]]:
+def _items(recorder: Recorder, name: str) -> list[tuple[str, Any]]:
     return list(getattr(recorder, name, {}).items())
 
 
-def _covers(consumers: list[Consumer], options: Options) -> bool:
+def _satisfies(subscriptions: list[Subscription], options: Options) -> bool:
     return any(
         all(
-            consumer.options.records(part) or not options.records(part)
+            subscription.options.records(part) or not options.records(part)
             for part in ("api", "memory", "overhead")
         )
-        for consumer in consumers
+        for subscription in subscriptions
     )
 
 
@@ -261,6 +263,6 @@ os.register_at_fork(after_in_child=service.after_fork_in_child)
 
 
 def column(batches: list[Batch], table: str, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """One raw column over batches, concatenated."""
+    """Return one native column of a list of batches, concatenated."""
     parts = [np.frombuffer(getattr(batch, table)[name], dtype) for batch in batches]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

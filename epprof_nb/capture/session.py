@@ -1,4 +1,4 @@
-"""A profiling session: a slice of the capture service, from its start to its Profile."""
+"""A profiling session: one subscription to the capture service, turned into `ProfileData`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import epprof_nb.instrument.ranges  # noqa: F401 - it installs what follows ops into generators
+import epprof_nb.instrument.ranges  # noqa: F401 - installs the hooks that track generators
 from epprof_nb import _native
-from epprof_nb.capture.correlate import join
-from epprof_nb.capture.profile_info import describe
-from epprof_nb.capture.service import Consumer, Slice, service
+from epprof_nb.capture.correlate import correlate
+from epprof_nb.capture.profile_info import build_info
+from epprof_nb.capture.service import Recording, Subscription, service
 from epprof_nb.core.clock import pair_with_epoch
 from epprof_nb.core.options import Options
 from epprof_nb.data.profile_data import ProfileData
@@ -27,14 +27,14 @@ _TIME_COLUMNS = ("start_ns", "end_ns", "time_ns")
 
 
 class Session:
-    """One profiled stretch. `start` makes one; `stop` gives its `Profile`.
+    """A profiling session in progress, created by `start`; `stop` returns its data.
 
     Parameters
     ----------
     options
         What to record.
     cell, source
-        Name (as ``In[3]``) and source text of the profiled cell, if it is one.
+        Name (such as ``In[3]``) and source text of the profiled cell, if there is one.
     """
 
     def __init__(
@@ -45,87 +45,89 @@ class Session:
         self._sources = {} if cell is None or source is None else {cell: source}
         self._runs: list[tuple[int, int]] = []
         self._timer: threading.Timer | None = None
-        self._sliced: Slice | None = None
-        begun = _native.now_ns()
+        self._recording: Recording | None = None
+        begin = _native.now_ns()
         self._gpu_before = nvml.snapshot()
         self._epoch = pair_with_epoch()
-        self._consumer: Consumer = service.open(options)
-        self._start_cost_ns = _native.now_ns() - begun
+        self._subscription: Subscription = service.open(options)
+        self._start_overhead_ns = _native.now_ns() - begin
         if options.time_limit_s is not None:
-            self._timer = threading.Timer(options.time_limit_s, self._cut_short)
+            self._timer = threading.Timer(options.time_limit_s, self._on_time_limit)
             self._timer.daemon = True
             self._timer.start()
 
     def mark_run(self, index: int) -> None:
-        """Say that repeat `index` of the profiled code begins now."""
+        """Record that repeat `index` of the profiled code starts now."""
         self._runs.append((_native.now_ns(), index))
 
-    def _cut_short(self) -> None:
-        self._sliced = service.close(self._consumer)
+    def _on_time_limit(self) -> None:
+        self._recording = service.close(self._subscription)
 
     def stop(self, *, error: str | None = None) -> ProfileData:
-        """End the session and join what was recorded.
+        """End the session and correlate what was recorded.
 
         Parameters
         ----------
         error
-            Name of the exception the profiled code ended with, if it did.
+            Name of the exception that ended the profiled code, if any.
 
         Raises
         ------
         CaptureError
-            If it was stopped before, or begun in the parent of a forked process.
+            If the session was already stopped, or was started in the parent of a forked process.
         """
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()
         stopped = _native.now_ns()
-        part, self._sliced = self._sliced or service.close(self._consumer), None
-        joined = join(part)
-        joined_ns = _native.now_ns()
+        recording, self._recording = self._recording or service.close(self._subscription), None
+        correlated = correlate(recording)
+        correlated_ns = _native.now_ns()
         info = {
             "cell": self._cell,
             "detail": self.options.detail,
-            **describe(part, joined, self._epoch),
+            **build_info(recording, correlated, self._epoch),
             "gpu": {"before": self._gpu_before, "after": nvml.snapshot()},
         }
         info["error"] = error
-        if self.options.time_limit_s is not None and part.closed_ns < stopped:
+        if self.options.time_limit_s is not None and recording.closed_ns < stopped:
             info["notes"].append(
-                f"Recording stopped after {self.options.time_limit_s:g} s, as asked; the code "
-                "went on unrecorded."
+                f"Recording stopped after {self.options.time_limit_s:g} s (the time limit). The "
+                "code continued to run without being recorded."
             )
-        cost = self._start_cost_ns + joined_ns - part.closed_ns
+        overhead_ns = self._start_overhead_ns + correlated_ns - recording.closed_ns
         info["profiling_cost"] = {
-            "ns": cost,
-            "share": cost / max(1, info["wall_ns"]),
-            "start_ns": self._start_cost_ns,
-            "join_ns": joined_ns - part.closed_ns,
-            "decode_ns": sum(r.decode_ns for b in part.batches for r in b.recorded),
+            "ns": overhead_ns,
+            "share": overhead_ns / max(1, info["wall_ns"]),
+            "start_ns": self._start_overhead_ns,
+            "join_ns": correlated_ns - recording.closed_ns,
+            "decode_ns": sum(r.decode_ns for b in recording.batches for r in b.outputs),
         }
-        tables = {name: _rebased(table, part.opened_ns) for name, table in joined.tables.items()}
+        tables = {
+            name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
+        }
         if self._runs:
-            tables["ops"] = self._with_runs(tables["ops"], part.opened_ns)
-        places, sources = range_sources.of_ops(tables["ops"])
+            tables["ops"] = self._with_runs(tables["ops"], recording.opened_ns)
+        places, sources = range_sources.sources_of(tables["ops"])
         if places:
             info["op_places"] = places
         return ProfileData(tables, info, {**self._sources, **sources})
 
-    def peek(self, seen: int) -> list[Batch] | None:
-        """What was recorded so far, from the `seen`-th batch on; None once recording has ended."""
-        return service.peek(self._consumer, seen)
+    def batches_since(self, index: int) -> list[Batch] | None:
+        """Return the batches recorded so far, from `index` on; None once recording has ended."""
+        return service.batches_since(self._subscription, index)
 
     def abort(self) -> None:
-        """End the session and throw away what it recorded."""
+        """End the session and discard what it recorded."""
         if self._timer is not None:
             self._timer.cancel()
-        service.abort(self._consumer)
+        service.abort(self._subscription)
 
     def _with_runs(self, ops: Table, origin: int) -> Table:
         starts = np.array([at - origin for at, _ in self._runs], np.int64)
         indices = np.array([index for _, index in self._runs], np.int64)
         at = np.searchsorted(starts, ops["start_ns"], side="right") - 1
-        # An event of ONNX Runtime keeps the run of its session.
+        # Events of ONNX Runtime keep the run id of their session.
         of_repeat = (at >= 0) & ~ops.names("source").equals("onnxruntime")
         return ops.replace(run_id=np.where(of_repeat, indices[at], ops["run_id"]))
 
@@ -133,7 +135,7 @@ class Session:
 def start(
     options: Options | None = None, *, cell: str | None = None, source: str | None = None
 ) -> Session:
-    """Begin a session; see `Session`."""
+    """Start a session; see `Session`."""
     return Session(options or Options(), cell=cell, source=source)
 
 

@@ -1,1 +1,1 @@
-"""The subcommands of ``epprof``."""
+"""Subcommands of ``epprof``."""

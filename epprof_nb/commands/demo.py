@@ -1,4 +1,4 @@
-"""The demo: a small real workload, on the GPU where one is usable, else on the host device."""
+"""``epprof demo``: a small workload on the GPU, or on the host device if there is none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run() -> tuple[Profile, str]:
     Returns
     -------
     tuple of Profile and str
-        The profile, and a sentence on where it ran and why.
+        The profile, and a sentence that names the device and the reason for its choice.
     """
     cupy, where = _arrays()
     data = _data()
@@ -39,27 +39,27 @@ def run() -> tuple[Profile, str]:
         else:
             _cupy_loop(cupy, *data)
 
-    loop()  # compilation and first allocations are not what the demo is about
+    loop()  # warm up: compilation and first allocations
     with epprof_nb.profile() as prof:
         loop()
     return prof, where
 
 
 def _arrays() -> tuple[Any, str]:
-    """CuPy where it and a GPU are usable, with a sentence that says which."""
+    """Return CuPy if it and a GPU are usable, and a sentence that names the device."""
     try:
         import cupy
 
         cupy.arange(4).sum().item()
     except ImportError:
         return None, (
-            "Ran on the host device (this machine's CPU): CuPy is not installed. With an NVIDIA "
-            'GPU, install the extra: pip install ".[cuda13]" (or cuda12).'
+            "Ran on the host device (this machine's CPU), because CuPy is not installed. To use "
+            'an NVIDIA GPU, run: pip install "epprof-nb[cuda13]" (or cuda12).'
         )
-    except Exception as error:  # noqa: BLE001 - any failure of CUDA means: not on the GPU
+    except Exception as error:  # noqa: BLE001 - after any CUDA error the demo uses the host device
         return None, (
-            "Ran on the host device (this machine's CPU): CuPy found no usable GPU "
-            f"({type(error).__name__}). `epprof doctor` says what is missing."
+            "Ran on the host device (this machine's CPU), because CuPy found no usable GPU "
+            f"({type(error).__name__}). Run `epprof doctor` to find out what is missing."
         )
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     return cupy, f"Ran on {name} through CuPy."

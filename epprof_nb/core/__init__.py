@@ -1,1 +1,1 @@
-"""Errors, options, the clock and the columns of the native core."""
+"""Errors, options, clocks and native columns."""

@@ -1,4 +1,4 @@
-"""One clock: CLOCK_MONOTONIC in nanoseconds, paired with the epoch, proven against CUPTI's."""
+"""The profile's clock: CLOCK_MONOTONIC, paired with the epoch and calibrated against CUPTI."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def pair_with_epoch() -> tuple[int, int]:
     Returns
     -------
     tuple of int
-        Monotonic and epoch time, nanoseconds; of several readings the one that took the least
-        time, so that they are less than a microsecond apart on a machine that is not overloaded.
+        Monotonic and epoch time in nanoseconds. The fastest of several readings is used, so the
+        two are less than a microsecond apart unless the machine is overloaded.
     """
     best = (1 << 62, 0, 0)
     for _ in range(5):
@@ -33,7 +33,7 @@ def pair_with_epoch() -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One call timed on both clocks: ours around it, the recorder's in the record it left."""
+    """One API call timed on both clocks: by us around the call, by the recorder in its record."""
 
     before_ns: int
     start_ns: int
@@ -42,35 +42,35 @@ class Probe:
 
     @property
     def agrees(self) -> bool:
-        """Whether the record lies inside our own readings, to a microsecond."""
+        """Whether the record lies between our readings, within a microsecond."""
         slack = 1000
         return self.before_ns - slack <= self.start_ns <= self.end_ns <= self.after_ns + slack
 
     @property
     def ours_ns(self) -> int:
-        """The middle of the call on our clock."""
+        """Midpoint of the call on our clock."""
         return (self.before_ns + self.after_ns) // 2
 
     @property
     def theirs_ns(self) -> int:
-        """The middle of the call on the recorder's clock."""
+        """Midpoint of the call on the recorder's clock."""
         return (self.start_ns + self.end_ns) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A line through two probes, for a recorder whose clock is not ours."""
+    """Linear conversion through two probes, for a recorder with a different clock."""
 
     first: Probe
     last: Probe
 
     @property
     def offset_ns(self) -> int:
-        """Our clock less the recorder's, at the last probe."""
+        """Our clock minus the recorder's clock, at the last probe."""
         return self.last.ours_ns - self.last.theirs_ns
 
     def apply(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Bring the recorder's times (any unit that runs evenly) into ours, nanoseconds."""
+        """Convert times of the recorder's clock, in any unit, to nanoseconds of our clock."""
         theirs = self.last.theirs_ns - self.first.theirs_ns
         rate = (self.last.ours_ns - self.first.ours_ns) / theirs if theirs > 0 else 1.0
         shifted = (times - self.last.theirs_ns) * rate

@@ -1,15 +1,15 @@
-"""The errors of the package; each message says what happened, why, and what to do next."""
+"""Exceptions of the package. Messages say what happened, why, and what to do next."""
 
 from __future__ import annotations
 
 
 class EpprofError(Exception):
-    """Base of every error that the package raises on its own account."""
+    """Base class of the package's own exceptions."""
 
 
 class ProfileFileError(EpprofError, ValueError):
-    """A file is no profile, is damaged, or needs a newer version of the package."""
+    """A file is not a profile, is damaged, or needs a newer version of the package."""
 
 
 class CaptureError(EpprofError, RuntimeError):
-    """Recording could not be started, or could not go on."""
+    """Recording could not be started or continued."""

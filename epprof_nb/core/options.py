@@ -1,4 +1,4 @@
-"""What to record, and how much of it: the options of a session."""
+"""Options of a session: what to record, and limits."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ DETAILS: tuple[Detail, ...] = ("default", "api", "memory", "overhead", "all")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a session records and where it stops.
+    """Options of a session.
 
     Parameters
     ----------
     detail
-        ``"default"``: kernels, copies, sets, waits, and the driver calls that launch, copy, set
-        or synchronise. ``"api"`` adds every runtime and driver call, ``"memory"`` allocations and
-        releases, ``"overhead"`` CUPTI's own overhead; ``"all"`` is all of them. Several may be
-        joined by commas.
+        ``"default"`` records kernels, copies, memsets, synchronizations, and the driver calls
+        that cause them. ``"api"`` adds all runtime and driver calls, ``"memory"`` allocations and
+        releases, ``"overhead"`` CUPTI's own overhead. ``"all"`` records everything. Separate
+        several values with commas.
     max_records
-        Activities kept at most; those beyond it are counted as lost.
+        Maximum number of activities; further ones are dropped and counted.
     time_limit_s
-        Seconds after which recording stops (the code goes on); None for no limit.
+        Seconds after which recording stops while the code continues; None for no limit.
     """
 
     detail: str = "default"
@@ -35,7 +35,7 @@ class Options:
         if unknown:
             raise ValueError(
                 f"unknown detail {', '.join(map(repr, unknown))}; "
-                f"choose from {', '.join(DETAILS)}, several joined by commas"
+                f"choose one or more of {', '.join(DETAILS)}, separated by commas"
             )
         if self.max_records < 1:
             raise ValueError(f"max_records must be at least 1, not {self.max_records}")
@@ -44,9 +44,9 @@ class Options:
 
     @property
     def details(self) -> frozenset[str]:
-        """The parts of `detail`."""
+        """The values in `detail`."""
         return frozenset(part.strip() for part in self.detail.split(",") if part.strip())
 
     def records(self, part: str) -> bool:
-        """Whether `part` (``"api"``, ``"memory"``, ``"overhead"``) is to be recorded."""
+        """Whether `part` (``"api"``, ``"memory"`` or ``"overhead"``) is recorded."""
         return part in self.details or "all" in self.details

@@ -19,7 +19,7 @@ from epprof_nb.arrays.groups import RowIndex, group
 from epprof_nb.data.schema import MISSING
 from epprof_nb.exporters.chrome_counters import counters
 from epprof_nb.formats.atomic_file import replacing
-from epprof_nb.util.progress_bar import steps
+from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     import os
@@ -57,7 +57,10 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     tables = profile.tables
     # An activity comes with the two ends of its arrow.
     lines = len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
-    with replacing(path) as file, steps(f"Writing {Path(path).name}", lines, " events") as bar:
+    with (
+        replacing(path) as file,
+        progress_bar(f"Writing {Path(path).name}", lines, " events") as bar,
+    ):
         file.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
         # At least the name of the host's process.
         file.write(",\n".join(_head(profile, tracks)).encode())

@@ -1,4 +1,4 @@
-"""Writing a file all or nothing: whoever looks sees the old file or the new one, whole."""
+"""Atomic file writes: readers see either the complete old file or the complete new one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a new file for writing; it takes the place of `path` when the block ends well.
+    """Open a new file for writing that replaces `path` when the ``with`` block succeeds.
 
     Parameters
     ----------
     path
-        The file to write. It is made beside itself, under another name, and moved at the end;
-        where the block raises, nothing is left of it and `path` is as before.
+        The file to write. The data goes to a temporary file in the same directory, which is moved
+        to `path` at the end. If the block raises, it is deleted and `path` is unchanged.
 
     Raises
     ------
     OSError
-        Where the folder does not exist or cannot be written.
+        If the directory does not exist or is not writable.
     """
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")

@@ -1,12 +1,12 @@
-"""``.epprof``: a whole profile in one file.
+"""The ``.epprof`` format: a complete profile in one file.
 
-A zip archive whose members are stored as they are: one Parquet file a table, compressed with zstd,
-and ``manifest.json``, which names the format and its version and holds the info, the sources of
-the cells, and the rows and the SHA-256 of each table. A new column or table raises the minor
-version; anything that an older reader would misread raises the major one.
+The file is a zip archive with uncompressed members: one Parquet file per table, compressed with
+zstd, and ``manifest.json``, which holds the name and version of the format, the info, the sources
+of the cells, and the number of rows and SHA-256 of each table. A new column or table increments
+the minor version. A change that an older reader would misread increments the major version.
 
-Files come from anywhere, so everything is bounded before it is read, nothing is unpacked to disk,
-and nothing in a file is ever run.
+Files may come from untrusted sources. All sizes are checked before anything is read, nothing is
+unpacked to disk, and nothing in a file is executed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
 from epprof_nb.formats import parquet
 from epprof_nb.formats.atomic_file import replacing
-from epprof_nb.util.progress_bar import steps
+from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"
 VERSION = (1, 0)
@@ -48,7 +48,7 @@ _INFO_TYPES: dict[str, type | tuple[type, ...]] = {
     "notes": list,
     "versions": dict,
 }
-# What reading damaged or hostile bytes makes zipfile, json and pyarrow raise.
+# Exceptions that zipfile, json and pyarrow raise for damaged or malicious data.
 _DAMAGE = (
     ArithmeticError,
     EOFError,
@@ -67,25 +67,25 @@ _DAMAGE = (
 
 
 def save(profile: ProfileData, path: str | os.PathLike[str]) -> None:
-    """Write a profile to one ``.epprof`` file, all or nothing.
+    """Write a profile to one ``.epprof`` file, atomically.
 
     Parameters
     ----------
     profile
         The profile.
     path
-        The file; one that exists is replaced.
+        Path of the file. An existing file is replaced.
 
     Raises
     ------
     OSError
-        Where it cannot be written.
+        If the file cannot be written.
     """
     rows = sum(map(len, profile.tables.values()))
     with (
         replacing(path) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
-        steps(f"Writing {Path(path).name}", rows) as bar,
+        progress_bar(f"Writing {Path(path).name}", rows) as bar,
     ):
         tables = {}
         for name, table in profile.tables.items():
@@ -104,28 +104,7 @@ def save(profile: ProfileData, path: str | os.PathLike[str]) -> None:
 
 
 def read(path: str | os.PathLike[str], *, max_bytes: int) -> ProfileData:
-    """Read a profile from an ``.epprof`` file; the file may come from anywhere.
-
-    Parameters
-    ----------
-    path
-        The file.
-    max_bytes
-        Most bytes that its tables may need in memory.
-
-    Returns
-    -------
-    profile
-        The profile. What a newer minor version of the format added is left out, and
-        ``profile.info["notes"]`` says so.
-
-    Raises
-    ------
-    ProfileFileError
-        For a file that is none, is damaged, is too large or needs a newer version.
-    OSError
-        Where it cannot be opened.
-    """
+    """Read a profile from an ``.epprof`` file; see `epprof_nb.load`."""
     path = Path(path)
     with path.open("rb") as file:
         try:
@@ -141,8 +120,8 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
     file.seek(0)
     if file.read(4) != b"PK\3\4":
         raise ProfileFileError(
-            f"{path} is not an .epprof file: it is no zip archive. Profiles are written by "
-            "prof.save(path); traces of other tools are read by epprof_nb.read_trace(path)."
+            f"{path} is not an .epprof file: it is not a zip archive. Use a file written by "
+            "prof.save(path)."
         )
     _check_directory(file, path, size)
     with zipfile.ZipFile(file) as archive:
@@ -153,21 +132,21 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
         expected = {schema.name: schema for schema in TABLES}
         unknown = sorted(members.keys() - {f"{name}.parquet" for name in expected} - {_MANIFEST})
         if unknown and not newer:
-            raise _damaged(path, f"it holds something unknown, {unknown[0]!r}")
-        notes = [f"Loading left out {name}: this version does not know it." for name in unknown]
-        # What is packed more tightly than any recording is made to fill the memory.
-        believable = max(_MAX_RATIO * size, _SMALL_BYTES)
+            raise _damaged(path, f"it contains the unknown member {unknown[0]!r}")
+        notes = [f"{name} was not loaded: it is not supported by this version." for name in unknown]
+        # A higher compression ratio than that of any recording is an attempt to fill the memory.
+        plausible = max(_MAX_RATIO * size, _SMALL_BYTES)
         stated, needed = _stated_tables(manifest, path)
-        if needed > believable:
-            raise _damaged(path, f"it says that its {size:,} bytes become {needed:,} in memory")
+        if needed > plausible:
+            raise _damaged(path, f"its {size:,} bytes claim to need {needed:,} bytes in memory")
         if needed > max_bytes:
             raise ProfileFileError(
                 f"{path} needs {needed:,} bytes of memory, more than the limit of {max_bytes:,}. "
                 "If you trust it, load it with a larger max_bytes."
             )
         tables = {}
-        rows_in_all = sum(rows for rows, _ in stated.values())
-        with steps(f"Reading {path.name}", rows_in_all) as bar:
+        total_rows = sum(rows for rows, _ in stated.values())
+        with progress_bar(f"Reading {path.name}", total_rows) as bar:
             for name, schema in expected.items():
                 member = members.get(f"{name}.parquet")
                 if member is None or name not in stated:
@@ -177,16 +156,17 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
                 rows, digest = stated[name]
                 data = archive.read(member)
                 if hashlib.sha256(data).hexdigest() != digest:
-                    raise _damaged(path, f"the table {name} is not as it was written")
+                    raise _damaged(path, f"the checksum of the table {name} does not match")
                 tables[name], columns = parquet.decode(
                     data,
                     schema,
                     rows=rows,
-                    max_bytes=min(max_bytes, believable),
+                    max_bytes=min(max_bytes, plausible),
                     allow_missing=older,
                 )
                 notes += [
-                    f"Loading left out the column {name}.{column}: this version does not know it."
+                    f"The column {name}.{column} was not loaded: it is not supported by this "
+                    "version."
                     for column in columns
                 ]
                 bar.update(rows)
@@ -197,78 +177,78 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
 
 
 def _check_directory(file: IO[bytes], path: Path, size: int) -> None:
-    """Bound the archive's directory before zipfile reads it, entry by entry."""
+    """Check the size of the archive's directory before zipfile reads it entry by entry."""
     file.seek(max(size - 42, 0))
     tail = file.read(42)
     if len(tail) < 42 or tail[20:24] != b"PK\5\6":
         raise _damaged(path, "its end is missing")
     entries, directory_bytes = struct.unpack_from("<HI", tail, 30)
     if tail.startswith(b"PK\6\7"):
-        # The numbers are elsewhere: as they must be in a large archive, and never in a small one.
+        # The numbers are in the zip64 record, which large archives must have and small ones never.
         bounded = size >= _ZIP64_BYTES
     else:
         bounded = entries <= _MAX_MEMBERS and directory_bytes <= _MAX_DIRECTORY_BYTES
     if not bounded:
-        raise _damaged(path, "it says that it has too many members")
+        raise _damaged(path, "it claims to have too many members")
 
 
 def _members(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the members by name, each of which is plain, and no larger than the file."""
+    """Return the members by name, checked to be uncompressed and no larger than the file."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         name = member.filename
         if name != _MANIFEST and not re.fullmatch(r"[a-z_]{1,64}\.parquet", name):
-            raise _damaged(path, f"it holds something unknown, {name[:100]!r}")
+            raise _damaged(path, f"it contains the unknown member {name[:100]!r}")
         if name in members:
-            raise _damaged(path, f"it holds {name} twice")
+            raise _damaged(path, f"it contains {name} twice")
         if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
-            raise _damaged(path, f"{name} is compressed, which members of such a file never are")
+            raise _damaged(path, f"its member {name} is compressed")
         members[name] = member
     if len(members) > _MAX_MEMBERS or sum(m.file_size for m in members.values()) > size:
-        raise _damaged(path, "it says that it holds more than it can")
+        raise _damaged(path, "its members claim to be larger than the file")
     return members
 
 
 def _manifest(
     archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path
 ) -> dict[str, Any]:
-    """Return the manifest, its parts checked for their types; the version is a tuple."""
+    """Return the manifest with the types of its parts checked and the version as a tuple."""
     member = members.get(_MANIFEST)
     if member is None:
         raise ProfileFileError(
-            f"{path} is not an .epprof file: it is a zip archive without {_MANIFEST}. "
-            "Profiles are written by prof.save(path)."
+            f"{path} is not an .epprof file: it is a zip archive without {_MANIFEST}. Use a file "
+            "written by prof.save(path)."
         )
     if member.file_size > _MAX_MANIFEST_BYTES:
         raise _damaged(path, f"{_MANIFEST} is larger than {_MAX_MANIFEST_BYTES:,} bytes")
     manifest = json.loads(archive.read(member))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise _damaged(path, f"{_MANIFEST} does not name the format {FORMAT!r}")
+        raise _damaged(path, f"{_MANIFEST} does not specify the format {FORMAT!r}")
     match manifest.get("version"):
         case [int(major), int(minor)]:
             manifest["version"] = (major, minor)
         case _:
-            raise _damaged(path, f"{_MANIFEST} does not name the format's version")
+            raise _damaged(path, f"{_MANIFEST} does not specify the version of the format")
     if major != VERSION[0]:
         raise ProfileFileError(
-            f"{path} has version {major}.{minor} of the format, and this epprof_nb reads "
-            f"{VERSION[0]}.x. Load it with a newer version: pip install --upgrade epprof-nb"
+            f"{path} has version {major}.{minor} of the format, but this version of epprof_nb "
+            f"reads {VERSION[0]}.x. Upgrade with: pip install --upgrade epprof-nb"
         )
     info, sources = manifest.get("info"), manifest.get("sources")
     if not isinstance(info, dict) or not isinstance(sources, dict):
         raise _damaged(path, f"{_MANIFEST} lacks the info or the sources")
     for key, kind in _INFO_TYPES.items():
         if key in info and not isinstance(info[key], kind):
-            raise _damaged(path, f"the info's {key} is not of the kind it must be")
+            raise _damaged(path, f"{key} in the info has the wrong type")
     if not 0 <= info.get("wall_ns", 0) < 2**63:
-        raise _damaged(path, "the info's wall_ns is out of range")
+        raise _damaged(path, "wall_ns in the info is out of range")
     if not all(isinstance(source, str) for source in sources.values()):
-        raise _damaged(path, "a cell's source is not text")
+        raise _damaged(path, "the source of a cell is not text")
     return manifest
 
 
 def _stated_tables(manifest: dict[str, Any], path: Path) -> tuple[dict[str, tuple[int, str]], int]:
-    """Return rows and digest of each known table, and the bytes that all rows need in memory."""
+    """Return rows and digest of each known table, and the size of all rows in memory."""
     tables = manifest.get("tables")
     stated: dict[str, tuple[int, str]] = {}
     needed = 0
@@ -286,16 +266,16 @@ def _stated_tables(manifest: dict[str, Any], path: Path) -> tuple[dict[str, tupl
 
 def _damaged(path: Path, why: str) -> ProfileFileError:
     return ProfileFileError(
-        f"{path} could not be loaded: {why}. It is damaged, was cut short or was not written by "
-        "epprof_nb; copy it again from where it came, or save the profile again."
+        f"{path} could not be loaded: {why}. The file is damaged, truncated or was not written by "
+        "epprof_nb. Copy it again from its source, or save the profile again."
     )
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    # A fixed date: the same profile gives the same bytes.
+    # ZipInfo has a fixed date, so the same profile gives the same bytes.
     archive.writestr(zipfile.ZipInfo(name), data)
 
 
 def _plain(value: object) -> object:
-    """Make something of what JSON does not know, so that a result is never lost for its info."""
+    """Convert values that JSON does not support, so that saving never fails for the info."""
     return value.item() if isinstance(value, np.generic) else str(value)

@@ -1,4 +1,4 @@
-"""A table as Parquet: the part of an ``.epprof`` file that other tools can read, too."""
+"""Tables as Parquet: the part of an ``.epprof`` file that other tools can read as well."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _ARROW: dict[Kind, pa.DataType] = {
 
 
 def encode(table: Table) -> bytes:
-    """Write a table as one Parquet file in memory; missing ids and names become nulls.
+    """Encode a table as a Parquet file in memory; missing ids and names become nulls.
 
-    Characters of names that UTF-8 cannot hold (lone surrogates) are written as escapes.
+    Characters that UTF-8 cannot encode (lone surrogates) are written as escapes.
     """
     columns = table.schema.columns
     numbers = [column.name for column in columns if _ARROW[column.kind] == pa.int64()]
@@ -46,40 +46,40 @@ def encode(table: Table) -> bytes:
 
 
 def row_bytes(schema: TableSchema) -> int:
-    """Return the bytes that a row takes in memory, its texts aside."""
+    """Return the size of a row in memory in bytes, without its texts."""
     return sum(STORAGE[column.kind].itemsize for column in schema.columns)
 
 
 def decode(
     data: bytes, schema: TableSchema, *, rows: int, max_bytes: int, allow_missing: bool
 ) -> tuple[Table, list[str]]:
-    """Read a table that `encode` wrote, or that pretends to be one.
+    """Decode a table written by `encode`, from a possibly untrusted file.
 
     Parameters
     ----------
     data
         The Parquet file.
     schema
-        What the table must be.
+        Expected schema.
     rows
-        Number of rows it must have.
+        Expected number of rows.
     max_bytes
-        Most bytes that the file may say to need in memory.
+        Maximum size in memory that the file may state.
     allow_missing
-        Whether columns may be absent; they are then filled as `Table` fills them.
+        Whether columns may be absent; `Table` then fills them.
 
     Returns
     -------
     table
         The table.
     unknown
-        Names of columns that `schema` does not have; they were not read.
+        Names of columns that are not in `schema` and were not read.
 
     Raises
     ------
     ValueError
-        For a file that breaks one of these rules; pyarrow raises errors of its own kinds for
-        one that is no Parquet.
+        If the file violates one of these conditions. pyarrow raises its own errors for data that
+        is not Parquet.
     """
     file = pq.ParquetFile(pa.BufferReader(data))
     stated = file.metadata
@@ -88,18 +88,19 @@ def decode(
     groups = (stated.row_group(i) for i in range(stated.num_row_groups))
     if sum(group.total_byte_size for group in groups) > max_bytes:
         raise ValueError(f"table {schema.name} would need more than {max_bytes:,} bytes")
-    found = file.schema_arrow
-    if len(set(found.names)) != len(found.names):
-        raise ValueError(f"table {schema.name} has two columns of one name")
-    known = [column for column in schema.columns if column.name in found.names]
-    absent = sorted(set(schema.names) - set(found.names))
+    file_schema = file.schema_arrow
+    if len(set(file_schema.names)) != len(file_schema.names):
+        raise ValueError(f"table {schema.name} has duplicate column names")
+    known = [column for column in schema.columns if column.name in file_schema.names]
+    absent = sorted(set(schema.names) - set(file_schema.names))
     if absent and not allow_missing:
         raise ValueError(f"table {schema.name} lacks the column {absent[0]}")
     for column in known:
-        if found.field(column.name).type != _ARROW[column.kind]:
+        file_type = file_schema.field(column.name).type
+        if file_type != _ARROW[column.kind]:
             raise ValueError(
-                f"column {schema.name}.{column.name} holds {found.field(column.name).type} "
-                f"instead of {_ARROW[column.kind]}"
+                f"column {schema.name}.{column.name} has type {file_type} instead of "
+                f"{_ARROW[column.kind]}"
             )
     if not known:
         raise ValueError(f"table {schema.name} has none of its columns")
@@ -107,7 +108,7 @@ def decode(
     if read.num_rows != rows:
         raise ValueError(f"table {schema.name} yields {read.num_rows} rows instead of {rows}")
     columns = {column.name: _from_arrow(read.column(column.name), column) for column in known}
-    return Table(schema, columns), [name for name in found.names if name not in schema.names]
+    return Table(schema, columns), [n for n in file_schema.names if n not in schema.names]
 
 
 def _to_arrow(table: Table, column: Column) -> pa.Array:
@@ -128,17 +129,17 @@ def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | Nam
     if column.kind == "args":
         names = _names(data)
         if not all(isinstance(json.loads(text), dict) for text in names.categories):
-            raise ValueError(f"column {column.name} holds something else than JSON objects")
+            raise ValueError(f"column {column.name} contains values that are not JSON objects")
         return names
     if column.kind == "id":
         data = data.fill_null(MISSING)
     elif data.null_count:
-        raise ValueError(f"column {column.name} lacks values")
+        raise ValueError(f"column {column.name} contains nulls")
     return np.asarray(data.to_numpy(), STORAGE[column.kind])
 
 
 def _names(data: pa.ChunkedArray) -> Names:
-    """Bring the chunks, each with a dictionary of its own, to one set of categories."""
+    """Unify the dictionaries of the chunks to one set of categories."""
     index: dict[str, int] = {}
     parts = [np.empty(0, np.int32)]
     for chunk in data.chunks:
@@ -147,6 +148,6 @@ def _names(data: pa.ChunkedArray) -> Names:
         if codes.min(initial=MISSING) < MISSING or codes.max(initial=MISSING) >= len(texts):
             raise ValueError("a name is not in its dictionary")
         lookup = [MISSING if t is None else index.setdefault(t, len(index)) for t in texts]
-        # Code MISSING, -1, leads to the last element: missing again.
+        # The code MISSING (-1) selects the last element, which is MISSING again.
         parts.append(np.array([*lookup, MISSING], np.int32)[codes])
     return Names(np.concatenate(parts), tuple(index))

@@ -1,9 +1,9 @@
-"""The host device: an accelerator made of the CPU's own threads, for machines without a GPU.
+"""The host device: an accelerator that runs on CPU threads, for machines without a GPU.
 
-Its streams are worker threads, its kernels NumPy functions, and everything about them is real:
-launches return before the work is done, streams overlap, events order them, and each recorded
-time was measured. It follows the CUDA runtime in semantics and names, so that code, profiles
-and tests read the same on both::
+Its streams are worker threads and its kernels are NumPy functions. Execution is truly
+asynchronous: launches return before the work is done, streams overlap, events order them, and all
+recorded times are measured. Semantics and names follow the CUDA runtime, so that code, profiles
+and tests look the same on both::
 
     from epprof_nb import host
 
@@ -12,14 +12,14 @@ and tests read the same on both::
     host.launch(np.sqrt, x, y)          # returns at once
     print(host.to_host(y))              # waits
 
-While a profile records, each call is logged as an API call (``hostLaunchKernel``,
-``hostMemcpyAsync``, ...) with a correlation id, and what it launched as an activity. In a
-profile the host device has the device id `HOST_DEVICE_ID`, which no GPU has, and its correlation
-ids begin at 2**32, beyond CUDA's.
+During a profile, each call is recorded as an API call (``hostLaunchKernel``, ``hostMemcpyAsync``,
+...) with a correlation id, and the work it launched as an activity. The device id of the host
+device is `HOST_DEVICE_ID`, which no GPU has. Its correlation ids start at 2**32, above those of
+CUDA.
 
-Python's lock is held whenever a kernel is not inside a large NumPy operation, so a caller that
-is busy in Python can delay the start and the end of a kernel by up to its switch interval
-(``sys.getswitchinterval()``, 5 ms); the recorded times include it.
+A kernel holds the GIL except inside large NumPy operations. A caller that is busy in Python can
+therefore delay the start and end of a kernel by up to the switch interval
+(``sys.getswitchinterval()``, 5 ms), which is part of the recorded times.
 """
 
 from epprof_nb.host._queue import DeviceError

@@ -1,4 +1,4 @@
-"""What the host device tells its recorder: API calls to the native log, activities to a buffer."""
+"""Recording of the host device: API calls go to the native log, activities to a buffer."""
 
 # ruff: noqa: SLF001 (the device's modules share the internals of its few classes)
 
@@ -31,7 +31,7 @@ MALLOC = _native.intern("hostMalloc")
 FREE = _native.intern("hostFree")
 
 NOT_LAUNCHED = (MISSING, MISSING, MISSING)
-"""Grid and block of what is not a kernel."""
+"""Grid and block of activities that are not kernels."""
 
 ACTIVITY_ROW = np.dtype([
     (name, np.int64)
@@ -45,13 +45,13 @@ MEMORY_ROW = np.dtype([
     (name, np.int64)
     for name in ("operation", "memory_kind", "address", "bytes", "time_ns", "correlation_id")
 ])  # fmt: skip
-# A packed row takes a sixth of a tuple's memory and becomes columns without a loop.
+# A packed row takes a sixth of the memory of a tuple and converts to columns without a loop.
 _pack_activity = struct.Struct(f"={len(ACTIVITY_ROW.names or ())}q").pack
 _pack_memory = struct.Struct(f"={len(MEMORY_ROW.names or ())}q").pack
 
 
 class Activity(NamedTuple):
-    """What is known of an activity when it is launched; its times come when it has run."""
+    """Properties of an activity at its launch; its times are added when it has run."""
 
     kind: str
     name: str
@@ -66,7 +66,7 @@ class Activity(NamedTuple):
 
 
 class Call:
-    """One API call being recorded; its value as a context is its correlation id, never 0."""
+    """Context manager that records an API call; its value is the correlation id, never 0."""
 
     __slots__ = ("_correlation_id", "_name_id", "_start_ns")
 
@@ -88,7 +88,7 @@ class Call:
 
 
 class _NoCall:
-    """What stands for an API call that is not recorded; its value is 0."""
+    """Context manager for an API call that is not recorded; its value is 0."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ _NO_CALL = _NoCall()
 
 
 class Drained(NamedTuple):
-    """Rows taken from the log; the name columns index `names`, -1 is missing."""
+    """Rows taken from the log; name columns index `names`, with -1 for missing."""
 
     activities: npt.NDArray[Any]
     memory: npt.NDArray[Any]
@@ -112,16 +112,16 @@ class Drained(NamedTuple):
 
 
 class Log:
-    """Rows of the host device's work, bounded; written by any thread, taken by the recorder."""
+    """Bounded buffer of the host device's activities, written by any thread."""
 
     def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
-        # Reentrant, because the release of an array may run inside any allocation made here.
+        # Reentrant, because the finalizer of an array may run during any allocation made here.
         self._lock = threading.RLock()
         self._on = self._memory = self._api = False
-        self._room = 0
+        self._records_left = 0
         self._empty()
 
     def _empty(self) -> None:
@@ -131,16 +131,16 @@ class Log:
         self._dropped = 0
 
     def start(self, max_records: int, *, memory: bool, api: bool) -> None:
-        """Record from now on, at most `max_records` rows until `stop`."""
+        """Start recording at most `max_records` rows until `stop`."""
         with self._lock:
             self._empty()
-            self._room = max_records
+            self._records_left = max_records
             self._memory = memory
             self._api = api
             self._on = True
 
     def stop(self) -> None:
-        """Record no more and forget what was not drained."""
+        """Stop recording and discard rows that were not drained."""
         with self._lock:
             self._on = False
             self._empty()
@@ -158,21 +158,21 @@ class Log:
         return taken
 
     def call(self, name_id: int) -> Call | _NoCall:
-        """Begin an API call that launches, copies, sets or waits."""
+        """Begin an API call that launches work or waits."""
         return Call(name_id) if self._on else _NO_CALL
 
     def minor_call(self, name_id: int) -> Call | _NoCall:
-        """Begin an API call that is recorded only with detail ``api``."""
+        """Begin an API call that is recorded only with the detail ``api``."""
         return Call(name_id) if self._on and self._api else _NO_CALL
 
     def memory_call(self, name_id: int) -> Call | _NoCall:
-        """Begin an API call that allocates or releases."""
+        """Begin an API call that allocates or releases memory."""
         return Call(name_id) if self._on and (self._api or self._memory) else _NO_CALL
 
     def add(self, activity: Activity, start_ns: int, end_ns: int) -> None:
         """Record that `activity` ran from `start_ns` to `end_ns` (CLOCK_MONOTONIC)."""
         with self._lock:
-            if self._has_room():
+            if self._admit_record():
                 code = self._code
                 self._activities += _pack_activity(
                     code(activity.kind), code(activity.name), activity.stream_id,
@@ -182,19 +182,19 @@ class Log:
                 )  # fmt: skip
 
     def add_memory(self, operation: str, address: int, nbytes: int, correlation_id: int) -> None:
-        """Record an allocation or release that happens now, where memory is recorded."""
+        """Record an allocation or release at the current time, if memory is recorded."""
         with self._lock:
-            if self._memory and self._has_room():
+            if self._memory and self._admit_record():
                 self._allocations += _pack_memory(
                     self._code(operation), self._code("device"), address, nbytes,
                     _native.now_ns(), correlation_id,
                 )  # fmt: skip
 
-    def _has_room(self) -> bool:
+    def _admit_record(self) -> bool:
         if not self._on:
             return False
-        if self._room > 0:
-            self._room -= 1
+        if self._records_left > 0:
+            self._records_left -= 1
             return True
         self._dropped += 1
         return False
@@ -204,5 +204,5 @@ class Log:
 
 
 LOG = Log()
-# A forked child records nothing of its parent's session, and its copy of the lock may be held.
+# A forked child does not record the session of its parent, and its copy of the lock may be held.
 os.register_at_fork(after_in_child=LOG._clear)

@@ -1,4 +1,4 @@
-"""The queue behind a stream: commands served in order by one worker thread."""
+"""The queue of a stream: commands executed in order by one worker thread."""
 
 # ruff: noqa: SLF001 (the device's modules share the internals of its few classes)
 
@@ -18,63 +18,63 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEPTH = 1024
-"""Commands a queue holds before whoever submits the next one has to wait, as in CUDA."""
+"""Capacity of a queue. Submitting to a full queue blocks, as in CUDA."""
 
 _FULL_POLL_S = 50e-6
 _SIGNAL_POLL_S = 0.1
 
 
 class DeviceError(EpprofError, RuntimeError):
-    """A command of a stream failed while it ran; ``__cause__`` is the exception it raised."""
+    """A command of a stream failed; ``__cause__`` is the exception that it raised."""
 
 
 class Command(NamedTuple):
-    """Work for a worker: what to call, how errors name it, and the activity to record, if any."""
+    """A command: the function to call, its label in errors, and the activity to record, if any."""
 
     run: Callable[[], object]
     label: str
     activity: Activity | None
 
 
-class Mark:
-    """A point in a queue; it fires when the worker gets there."""
+class Fence:
+    """A point in a queue that is signaled when the worker reaches it."""
 
-    __slots__ = ("_fired", "_process", "time_ns")
+    __slots__ = ("_process", "_signaled", "time_ns")
 
     def __init__(self) -> None:
-        self._fired = threading.Event()
+        self._signaled = threading.Event()
         self._process = os.getpid()
         self.time_ns = 0
 
     @property
-    def fired(self) -> bool:
-        """Whether the worker has passed."""
-        return self._fired.is_set()
+    def signaled(self) -> bool:
+        """Whether the worker has reached the fence."""
+        return self._signaled.is_set()
 
-    def fire(self) -> None:
-        """Stamp the time (CLOCK_MONOTONIC) and wake whoever waits."""
+    def signal(self) -> None:
+        """Record the time (CLOCK_MONOTONIC) and wake all waiting threads."""
         self.time_ns = _native.now_ns()
-        self._fired.set()
+        self._signaled.set()
 
     def wait(self) -> None:
-        """Wait until the worker has passed; RuntimeError if it never will."""
-        if not self.fired and self._process != os.getpid():
+        """Wait until the worker has reached the fence; RuntimeError if it never will."""
+        if not self.signaled and self._process != os.getpid():
             raise RuntimeError(
                 "cannot wait for this event: it was recorded before the process was forked, on a "
-                "stream whose work only the parent does. Record it again in this process."
+                "stream that runs in the parent only. Record it again in this process."
             )
-        # In slices: once CUDA has started in a process, a signal no longer breaks a wait without
-        # a time limit, and Ctrl-C would have to wait for the work.
-        while not self._fired.wait(_SIGNAL_POLL_S):
+        # Wait with a timeout: once CUDA has started in a process, signals no longer interrupt an
+        # unlimited wait, and Ctrl-C would be delayed until the work is done.
+        while not self._signaled.wait(_SIGNAL_POLL_S):
             pass
 
 
 class _Worker(threading.Thread):
-    """The type tells a worker from the user's threads."""
+    """A separate type, to distinguish workers from the user's threads."""
 
 
 class Queue:
-    """Commands in order, and the worker that serves them; it starts with the first command."""
+    """A queue of commands and its worker thread, which starts with the first command."""
 
     def __init__(self, stream_id: int) -> None:
         self.stream_id = stream_id
@@ -83,10 +83,10 @@ class Queue:
         _live.add(self)
 
     def _reset(self) -> None:
-        self._commands: SimpleQueue[Command | Mark | None] = SimpleQueue()
+        self._commands: SimpleQueue[Command | Fence | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
-        self._last = Mark()
+        self._last = Fence()
         self._submitted = 0
         self._served = 0
         self._error: tuple[str, BaseException] | None = None
@@ -94,29 +94,29 @@ class Queue:
 
     @property
     def idle(self) -> bool:
-        """Whether everything submitted so far is done."""
+        """Whether all submitted commands are done."""
         return self._served >= self._submitted
 
     @property
     def failed(self) -> bool:
-        """Whether a command has raised what nobody has been told yet."""
+        """Whether a command has failed and its error was not raised yet."""
         return self._error is not None
 
-    def submit(self, command: Command | Mark) -> None:
-        """Append a command; waits while the queue is full. RuntimeError once closed."""
-        # A kernel that launches more work must not wait for itself.
+    def submit(self, command: Command | Fence) -> None:
+        """Append a command, blocking while the queue is full. RuntimeError if closed."""
+        # A kernel that launches work must not wait for itself.
         if self._submitted - self._served >= DEPTH and not in_worker():
             while self._submitted - self._served >= DEPTH:
                 time.sleep(_FULL_POLL_S)
         with self._lock:
             if self._closed:
                 raise RuntimeError(
-                    f"stream {self.stream_id} was closed and takes no more work; make a new one "
-                    "with epprof_nb.host.Stream()"
+                    f"stream {self.stream_id} is closed and accepts no more work; create a new "
+                    "one with epprof_nb.host.Stream()"
                 )
             self._put(command)
 
-    def _put(self, command: Command | Mark) -> None:
+    def _put(self, command: Command | Fence) -> None:
         if self._worker is None:
             self._worker = _Worker(
                 target=self._serve, name=f"epprof-host-stream-{self.stream_id}", daemon=True
@@ -125,50 +125,50 @@ class Queue:
         self._submitted += 1
         self._commands.put(command)
 
-    def mark(self) -> Mark:
-        """Put a mark after everything submitted so far."""
+    def insert_fence(self) -> Fence:
+        """Append a fence after all submitted commands."""
         with self._lock:
             if self._closed:
                 return self._last
-            mark = Mark()
-            self._put(mark)
-            return mark
+            fence = Fence()
+            self._put(fence)
+            return fence
 
     def close(self) -> None:
-        """Take no more commands; the worker ends when it has done those it has."""
+        """Accept no more commands; the worker ends when it has executed those in the queue."""
         with self._lock:
             self._closed = True
             if self._worker is None:
-                self._last.fire()
-        self.abandon()
+                self._last.signal()
+        self.request_close()
 
-    def abandon(self) -> None:
-        """`close` for the garbage collector: takes no lock, since the caller may hold any."""
+    def request_close(self) -> None:
+        """Close from a finalizer: takes no lock, because the interrupted code may hold any."""
         if self._worker is None:
             _live.discard(self)
         else:
             self._commands.put(None)
 
     def _serve(self) -> None:
-        # Once closed nothing is put any more, so empty is the end.
+        # Nothing is added to a closed queue, so the worker ends once it is empty.
         while not (self._closed and self._commands.empty()):
             command = self._commands.get()
             if command is None:
                 with self._lock:
                     self._closed = True
                 continue
-            if isinstance(command, Mark):
+            if isinstance(command, Fence):
                 self._served += 1
-                command.fire()
+                command.signal()
             else:
                 if self._error is None:
                     self._execute(command)
                 else:
                     self._skipped += 1
                 self._served += 1
-            # Its arrays are free again now, not when the next command comes.
+            # Release its arrays now instead of when the next command arrives.
             del command
-        self._last.fire()
+        self._last.signal()
         if not self.failed:
             _live.discard(self)
 
@@ -176,56 +176,56 @@ class Queue:
         start_ns = _native.now_ns()
         try:
             command.run()
-        except BaseException as error:  # noqa: BLE001 (it is raised at the synchronisation)
+        except BaseException as error:  # noqa: BLE001 (raised at the next synchronization)
             self._error = (command.label, error)
         if command.activity is not None:
             LOG.add(command.activity, start_ns, _native.now_ns())
 
     def raise_error(self) -> None:
-        """Raise `DeviceError` if a command has failed; the queue then works again."""
+        """Raise `DeviceError` if a command has failed, and reset the error."""
         with self._lock:
             if self._error is None:
                 return
             (label, cause), skipped = self._error, self._skipped
             self._error, self._skipped = None, 0
-            ended = self._closed and self._last.fired
+            ended = self._closed and self._last.signaled
         if ended:
             _live.discard(self)
         later = ""
         if skipped:
-            what = "1 command after it was" if skipped == 1 else f"{skipped} commands after it were"
-            later = f" {what} not run."
+            what = "1 later command was" if skipped == 1 else f"{skipped} later commands were"
+            later = f" {what} skipped."
         raise DeviceError(
             f"{label} on stream {self.stream_id} of the host device raised "
-            f"{type(cause).__name__}: {cause}.{later} The stream takes work again: correct what "
-            "was launched, and launch it and what came after it again."
+            f"{type(cause).__name__}: {cause}.{later} The stream accepts work again: fix the "
+            "error, then launch this command and the later ones again."
         ) from cause
 
 
-# Each operation on it is atomic, `sorted` and `list` included, so it needs no lock.
+# All operations on it are atomic, including `sorted` and `list`, so it needs no lock.
 _live: set[Queue] = set()
 
 
 def live_queues() -> list[Queue]:
-    """Return every queue with work to come, or with an error that nobody has been told."""
+    """Return all queues that are in use or have an error that was not raised yet."""
     return sorted(_live, key=lambda queue: queue.stream_id)
 
 
-def finish() -> list[Queue]:
-    """Wait for everything submitted so far, on every queue; return those queues."""
+def wait_for_all() -> list[Queue]:
+    """Wait for all submitted commands on all queues; return the queues waited for."""
     queues = [queue for queue in live_queues() if not queue.idle or queue.failed]
-    for mark in [queue.mark() for queue in queues]:
-        mark.wait()
+    for fence in [queue.insert_fence() for queue in queues]:
+        fence.wait()
     return queues
 
 
 def in_worker() -> bool:
-    """Whether this is a worker thread: code that a stream runs."""
+    """Whether the caller runs on the worker thread of a stream."""
     return isinstance(threading.current_thread(), _Worker)
 
 
 def refuse_in_worker(call: str) -> None:
-    """Raise RuntimeError in code that a stream runs: it would wait for itself."""
+    """Raise RuntimeError on the worker thread of a stream, which would wait for itself."""
     if in_worker():
         raise RuntimeError(
             f"{call} was called inside a kernel, which would wait for itself; call it from the "
@@ -234,12 +234,12 @@ def refuse_in_worker(call: str) -> None:
 
 
 def _after_fork() -> None:
-    # Threads do not survive a fork: what was queued is the parent's to do, and the child's
-    # streams start empty with workers of their own.
+    # Threads do not survive a fork. Queued commands run in the parent only, and the streams of
+    # the child start empty, with new workers.
     for queue in list(_live):
         queue._reset()
         if queue._closed:
-            queue._last.fire()
+            queue._last.signal()
             _live.discard(queue)
 
 

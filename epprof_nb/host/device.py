@@ -1,4 +1,4 @@
-"""What the host device is called in a profile."""
+"""Ids and name of the host device in profiles."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import platform
 from pathlib import Path
 
 HOST_DEVICE_ID = 1000
-"""``device_id`` of the host device in every table: beyond the ordinals that CUDA devices have."""
+"""``device_id`` of the host device in all tables, larger than any CUDA ordinal."""
 
 CONTEXT_ID = 1
-"""``context_id`` of the host device in every table."""
+"""``context_id`` of the host device in all tables."""
 
 _CPUINFO = Path("/proc/cpuinfo")
 
 
 def device_name() -> str:
-    """Return the device's name for people: that it is the host, and the CPU's model."""
+    """Return the display name of the host device, with the CPU model and number of cores."""
     cores = len(os.sched_getaffinity(0))
     return f"host device ({_cpu_model()}, {cores} core{'s' if cores != 1 else ''})"
 

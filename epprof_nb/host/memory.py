@@ -1,4 +1,4 @@
-"""Device memory: arrays of the host device, counted against a limit."""
+"""Device memory: arrays of the host device, subject to a memory limit."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 class MemoryInfo(NamedTuple):
-    """Bytes of device memory: in use, most ever in use, and what may be in use at most."""
+    """Device memory in bytes: current use, peak use and limit."""
 
     used: int
     peak: int
     limit: int
 
 
-class _Account:
-    """How much device memory is in use."""
+class _Usage:
+    """Accounting of device memory."""
 
     def __init__(self, limit: int) -> None:
         self.used = self.peak = 0
@@ -35,28 +35,28 @@ class _Account:
         self.unlock()
 
     def unlock(self) -> None:
-        # Reentrant: an array may be released by the garbage collector inside the lock.
+        # Reentrant, because the garbage collector may release an array inside the lock.
         self.lock = threading.RLock()
 
-    def take(self, nbytes: int) -> None:
+    def reserve(self, nbytes: int) -> None:
         with self.lock:
             if self.used + nbytes > self.limit:
                 raise MemoryError(
-                    f"the host device is out of memory: {_size(nbytes)} asked for, "
-                    f"{_size(self.used)} of {_size(self.limit)} in use. Let go of arrays "
-                    "(del them; work in flight keeps them until it is done), or raise the limit "
-                    "with epprof_nb.host.set_memory_limit(bytes)."
+                    f"the host device is out of memory: {_size(nbytes)} requested, "
+                    f"{_size(self.used)} of {_size(self.limit)} in use. Delete arrays (they are "
+                    "released once launched work no longer uses them), or raise the limit with "
+                    "epprof_nb.host.set_memory_limit(bytes)."
                 )
             self.used += nbytes
             self.peak = max(self.peak, self.used)
 
-    def give_back(self, nbytes: int) -> None:
+    def release(self, nbytes: int) -> None:
         with self.lock:
             self.used -= nbytes
 
 
 def _size(nbytes: int) -> str:
-    """Bytes for people, as ``1.50 GB``."""
+    """Format a number of bytes, as ``1.5 GB``."""
     value, unit = float(nbytes), "B"
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if value < 1000 or unit == "TB":
@@ -66,23 +66,23 @@ def _size(nbytes: int) -> str:
 
 
 def _default_limit() -> int:
-    """Half of the memory that this machine, or its container, has."""
+    """Return half of the memory of this machine or container."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    # Without a cgroup the file is absent; without a limit it says "max".
+    # The file is absent without a cgroup, and contains "max" without a limit.
     with contextlib.suppress(OSError, ValueError):
         total = min(total, int(_CGROUP_LIMIT.read_text()))
     return total // 2
 
 
-_ACCOUNT = _Account(_default_limit())
-os.register_at_fork(after_in_child=_ACCOUNT.unlock)
+_USAGE = _Usage(_default_limit())
+os.register_at_fork(after_in_child=_USAGE.unlock)
 
 
 class Array:
-    """An array in device memory; kernels get it as a NumPy array, other code copies it.
+    """A C-contiguous array in device memory, created by `empty` and `to_device`.
 
-    Made by `empty` and `to_device`, C-contiguous. Its memory is released when the array is
-    garbage collected and no launched work needs it any more.
+    Kernels receive it as a NumPy array; other code has to copy it. Its memory is released when
+    the array is garbage collected and launched work no longer uses it.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Array:
     dtype : numpy.dtype
     nbytes : int
     address : int
-        Where its memory begins.
+        Start address of its memory.
     """
 
     __slots__ = ("__weakref__", "_data", "address")
@@ -101,7 +101,7 @@ class Array:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Length of each dimension."""
+        """Size of each dimension."""
         return self._data.shape
 
     @property
@@ -127,26 +127,26 @@ class Array:
 def empty(
     shape: SupportsIndex | tuple[SupportsIndex, ...], dtype: npt.DTypeLike = np.float32
 ) -> Array:
-    """Allocate an array in device memory; what it holds is arbitrary.
+    """Allocate an array in device memory without initialising it.
 
     Parameters
     ----------
     shape
-        Length of each dimension.
+        Size of each dimension.
     dtype
-        Type of the elements; anything but Python objects.
+        Type of the elements; any type except Python objects.
 
     Raises
     ------
     MemoryError
         If it would exceed the memory limit; see `set_memory_limit`.
     TypeError
-        For a dtype that holds Python objects.
+        If the dtype contains Python objects.
     """
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(
-            f"device memory cannot hold Python objects (dtype {kind}); convert the array to a "
+            f"device memory cannot store Python objects (dtype {kind}); convert the array to a "
             "numeric dtype first"
         )
     with LOG.memory_call(_log.MALLOC) as correlation:
@@ -154,11 +154,11 @@ def empty(
         for length in shape if isinstance(shape, tuple) else (shape,):
             count *= int(length)
         nbytes = max(count, 0) * kind.itemsize
-        _ACCOUNT.take(nbytes)
+        _USAGE.reserve(nbytes)
         try:
             array = Array(np.empty(shape, kind))
         except BaseException:
-            _ACCOUNT.give_back(nbytes)
+            _USAGE.release(nbytes)
             raise
         weakref.finalize(array, _release, array.address, nbytes).atexit = False
         if correlation:
@@ -168,26 +168,28 @@ def empty(
 
 def _release(address: int, nbytes: int) -> None:
     with LOG.memory_call(_log.FREE) as correlation:
-        _ACCOUNT.give_back(nbytes)
+        _USAGE.release(nbytes)
         if correlation:
             LOG.add_memory("release", address, nbytes, correlation)
 
 
 def memory_info() -> MemoryInfo:
-    """Return the bytes of device memory in use, their peak, and the limit."""
-    with _ACCOUNT.lock:
-        return MemoryInfo(_ACCOUNT.used, _ACCOUNT.peak, _ACCOUNT.limit)
+    """Return the current and peak use of device memory, and its limit, in bytes."""
+    with _USAGE.lock:
+        return MemoryInfo(_USAGE.used, _USAGE.peak, _USAGE.limit)
 
 
 def set_memory_limit(nbytes: int) -> None:
-    """Let arrays take `nbytes` at most; the default is half of the machine's memory.
+    """Limit device memory to `nbytes`; the default is half of the machine's memory.
+
+    A limit below the current use only prevents new allocations.
 
     Raises
     ------
     ValueError
-        For a limit below 0. A limit below what is in use only refuses new arrays.
+        If the limit is negative.
     """
     if nbytes < 0:
-        raise ValueError(f"the memory limit must be 0 or more bytes, not {nbytes}")
-    with _ACCOUNT.lock:
-        _ACCOUNT.limit = int(nbytes)
+        raise ValueError(f"the memory limit must be at least 0 bytes, not {nbytes}")
+    with _USAGE.lock:
+        _USAGE.limit = int(nbytes)

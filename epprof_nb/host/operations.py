@@ -1,4 +1,4 @@
-"""What can be launched on a stream: kernels, copies and sets."""
+"""Operations on streams: kernel launches, copies and memsets."""
 
 # ruff: noqa: SLF001 (the device's modules share the internals of its few classes)
 
@@ -31,36 +31,36 @@ def launch(
     stream: Stream | None = None,
     name: str | None = None,
 ) -> None:
-    """Launch a kernel: `function` runs on the stream's worker thread, the caller goes on.
+    """Launch a kernel: `function` runs asynchronously on the worker thread of the stream.
 
     Parameters
     ----------
     function
-        What to run, as ``np.add``. It gets `arrays`, the device arrays among them as NumPy
-        arrays that share the device memory; what it returns is dropped. NumPy lets other
-        threads run while it works on large arrays, so streams truly overlap.
+        Function to run, such as ``np.add``. It is called with `arrays`, where device arrays are
+        replaced by NumPy arrays that share the device memory. Its return value is ignored. NumPy
+        releases the GIL while it works on large arrays, so streams truly overlap.
     *arrays
-        Device arrays (see `empty`, `to_device`), and scalars.
+        Device arrays (see `empty`, `to_device`) and scalars.
     grid, block
-        Dimensions to record with the kernel, up to three; they change nothing in how it runs.
+        Up to three dimensions that are recorded with the kernel. They do not affect execution.
     stream
-        Where to run; the default stream if left out.
+        Stream to run on; default: the default stream.
     name
-        Name of the kernel in profiles; the function's own if left out.
+        Name of the kernel in profiles; default: the name of the function.
 
     Raises
     ------
     TypeError
-        For an argument that is a NumPy array, which is not in device memory.
+        If an argument is a NumPy array, which is not in device memory.
     ValueError
-        For a grid or block that is not one to three positive numbers.
+        If grid or block is not one to three positive numbers.
     RuntimeError
         If the stream is closed.
 
     Notes
     -----
-    What `function` raises surfaces as `DeviceError` at the next synchronisation of the stream;
-    until then the stream runs none of the commands that follow.
+    An exception of `function` is raised as `DeviceError` at the next synchronization of the
+    stream. Until then the stream skips all later commands.
     """
     stream = stream or default_stream()
     with LOG.call(_log.LAUNCH_KERNEL) as correlation:
@@ -76,7 +76,7 @@ def launch(
             activity = Activity(
                 "kernel", name, correlation, stream.stream_id, grid=grid, block=block
             )
-        caller = sys._getframe(1)  # an error that surfaces elsewhere must name the line
+        caller = sys._getframe(1)  # asynchronous errors name the line of the launch
         label = f"kernel {name!r}, launched at {caller.f_code.co_filename}:{caller.f_lineno},"
         stream._queue.submit(Command(run, label, activity))
 
@@ -86,15 +86,15 @@ def memcpy(
     source: Array | npt.NDArray[Any],
     stream: Stream | None = None,
 ) -> None:
-    """Copy bytes, asynchronously, between device and host memory in any direction.
+    """Copy bytes asynchronously between device and host memory in any direction.
 
-    A NumPy array counts as pinned memory: leave it unchanged until the stream is synchronised.
-    `to_device` and `to_host` have no such rule.
+    NumPy arrays are treated as pinned memory: do not change them until the stream is
+    synchronized. `to_device` and `to_host` have no such restriction.
 
     Raises
     ------
     ValueError
-        If the two differ in size, or a NumPy array is not C-contiguous or not writeable.
+        If the sizes differ, or a NumPy array is not C-contiguous or not writeable.
     RuntimeError
         If the stream is closed.
     """
@@ -104,20 +104,21 @@ def memcpy(
 def to_device(array: npt.ArrayLike, stream: Stream | None = None) -> Array:
     """Copy a host array to a new device array, asynchronously.
 
-    As in CUDA for pageable memory, the bytes are staged before the call returns: `array` may be
-    changed at once.
+    As in CUDA with pageable memory, the bytes are staged before the call returns, so `array` may
+    be changed immediately.
 
     Returns
     -------
     Array
-        Of the same shape and dtype; usable on `stream` at once, on other streams after an event.
+        A device array of the same shape and dtype. It can be used immediately on `stream`, and
+        on other streams after an event.
 
     Raises
     ------
     MemoryError
-        If it would exceed the device's memory limit.
+        If it would exceed the memory limit of the device.
     TypeError
-        For a dtype that holds Python objects.
+        If the dtype contains Python objects.
     """
     host = np.asarray(array)
     device = empty(host.shape, host.dtype)
@@ -127,12 +128,12 @@ def to_device(array: npt.ArrayLike, stream: Stream | None = None) -> Array:
 
 
 def to_host(array: Array, stream: Stream | None = None) -> npt.NDArray[Any]:
-    """Copy a device array to a new host array and wait for it, and what `stream` did before.
+    """Copy a device array to a new host array and synchronize `stream`.
 
     Raises
     ------
     DeviceError
-        If a command of the stream failed since its last synchronisation.
+        If a command of the stream failed since its last synchronization.
     RuntimeError
         If called inside a kernel, or if the stream is closed.
     """
@@ -149,14 +150,14 @@ def memset(array: Array, value: int, stream: Stream | None = None) -> None:
     Raises
     ------
     ValueError
-        If `value` is no byte.
+        If `value` is not in the range of a byte.
     RuntimeError
         If the stream is closed.
     """
     if not 0 <= value <= 255:
         raise ValueError(
-            f"memset sets bytes: value must be 0 to 255, not {value}; to fill with another "
-            "number launch a kernel"
+            f"memset sets bytes, so value must be 0 to 255, not {value}; launch a kernel to fill "
+            "an array with another number"
         )
     stream = stream or default_stream()
     with LOG.call(_log.MEMSET_ASYNC) as correlation:
@@ -202,16 +203,16 @@ def _copy(
 
 
 def _side(which: str, array: Array | npt.NDArray[Any], host_kind: str) -> tuple[_Bytes, str, str]:
-    """Return one side of a copy: its bytes, CUPTI's letter for it, and its kind of memory."""
+    """Return the bytes, CUPTI's letter and the memory kind of one side of a copy."""
     if isinstance(array, Array):
         return _bytes(array._data), "D", "device"
     if not array.flags.c_contiguous:
         raise ValueError(
-            f"the {which} is not C-contiguous and cannot be copied in one piece; pass "
+            f"the {which} is not C-contiguous and cannot be copied; pass "
             "np.ascontiguousarray(array)"
         )
     if which == "destination" and not array.flags.writeable:
-        raise ValueError("the destination is read-only; pass a writeable array, as a copy of it")
+        raise ValueError("the destination is read-only; pass a writeable array, such as a copy")
     return _bytes(array), "H", host_kind
 
 
@@ -231,18 +232,18 @@ def _view(kernel: str, position: int, argument: object) -> object:
 
 
 def _name_of(function: Callable[..., object]) -> str:
-    # A functools.partial has no name of its own.
+    # functools.partial objects have no name.
     named = getattr(function, "func", function)
     return getattr(named, "__name__", None) or type(named).__name__
 
 
-def _dimensions(what: str, given: int | Sequence[int]) -> tuple[int, int, int]:
-    if given is _ONE:
+def _dimensions(name: str, value: int | Sequence[int]) -> tuple[int, int, int]:
+    if value is _ONE:
         return _ONE
-    lengths = (given,) if isinstance(given, int) else tuple(given)
-    if not 1 <= len(lengths) <= 3 or any(length < 1 for length in lengths):
+    sizes = (value,) if isinstance(value, int) else tuple(value)
+    if not 1 <= len(sizes) <= 3 or any(size < 1 for size in sizes):
         raise ValueError(
-            f"{what} must be one to three positive numbers, as (64, 1, 1), not {given!r}"
+            f"{name} must be one to three positive numbers, such as (64, 1, 1), not {value!r}"
         )
-    x, y, z = (*lengths, 1, 1)[:3]
+    x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z

@@ -1,4 +1,4 @@
-"""Streams and events: order within a stream, overlap between streams, waits across them."""
+"""Streams, and events that order work across streams."""
 
 # ruff: noqa: SLF001 (the device's modules share the internals of its few classes)
 
@@ -10,22 +10,22 @@ import weakref
 from epprof_nb import _native
 from epprof_nb.host import _log
 from epprof_nb.host._log import LOG, Activity
-from epprof_nb.host._queue import Command, Mark, Queue, finish, live_queues, refuse_in_worker
+from epprof_nb.host._queue import Command, Fence, Queue, live_queues, refuse_in_worker, wait_for_all
 
 _ids = itertools.count()
 
 
 class Stream:
-    """A queue of work that runs in order, asynchronously, on a worker thread of its own.
+    """A queue of work that runs asynchronously and in order on its own worker thread.
 
-    Streams run beside each other and beside the caller, without implicit order between them
-    (the default stream included); `wait_event` makes the order that is needed. A stream that
-    is garbage collected or closed finishes its work, then its thread ends.
+    Streams run concurrently with each other and with the caller. There is no implicit order
+    between them, including the default stream; use `wait_event` to order work. A stream that is
+    garbage collected or closed finishes its work before its thread ends.
 
     Attributes
     ----------
     stream_id : int
-        Number of the stream, unique in the process; the default stream is 0.
+        Id of the stream, unique in the process; the default stream is 0.
     """
 
     __slots__ = ("__weakref__", "_queue", "stream_id")
@@ -33,22 +33,22 @@ class Stream:
     def __init__(self) -> None:
         self.stream_id = next(_ids)
         self._queue = Queue(self.stream_id)
-        # Not at exit: daemon workers end with the process, as a GPU's work would.
-        weakref.finalize(self, self._queue.abandon).atexit = False
+        # Not at exit: daemon threads end with the process, as GPU work does.
+        weakref.finalize(self, self._queue.request_close).atexit = False
 
     def wait_event(self, event: Event) -> None:
-        """Let what is launched on this stream from now on wait for `event`.
+        """Make work launched on this stream from now on wait for `event`.
 
-        The stream's worker waits, the caller does not. As in CUDA, the wait is for the latest
-        `Event.record` before this call; for an event that was never recorded there is none.
+        The call itself does not block. As in CUDA, the stream waits for the most recent
+        `Event.record` before this call, and does not wait if the event was never recorded.
 
         Raises
         ------
         RuntimeError
             If the stream is closed.
         """
-        mark = event._mark
-        if mark is None:
+        fence = event._fence
+        if fence is None:
             return
         with LOG.call(_log.STREAM_WAIT_EVENT) as correlation:
             activity = None
@@ -56,29 +56,29 @@ class Stream:
                 activity = Activity(
                     "synchronization", "stream_wait_event", correlation, self.stream_id
                 )
-            self._queue.submit(Command(mark.wait, "a wait for an event", activity))
+            self._queue.submit(Command(fence.wait, "a wait for an event", activity))
 
     def query(self) -> bool:
-        """Whether everything launched on this stream so far is done."""
+        """Whether all work launched on this stream is done."""
         return self._queue.idle
 
     def synchronize(self) -> None:
-        """Wait until everything launched on this stream so far is done.
+        """Wait until all work launched on this stream is done.
 
         Raises
         ------
         DeviceError
-            If a command of the stream failed since the last synchronisation.
+            If a command of the stream failed since the last synchronization.
         RuntimeError
             If called inside a kernel.
         """
         refuse_in_worker("Stream.synchronize()")
         with LOG.call(_log.STREAM_SYNCHRONIZE) as correlation:
-            _wait(self._queue.mark(), "stream_synchronize", correlation, self.stream_id)
+            _wait(self._queue.insert_fence(), "stream_synchronize", correlation, self.stream_id)
         self._queue.raise_error()
 
     def close(self) -> None:
-        """Take no more work; the worker thread ends when it has done what it has."""
+        """Accept no more work; the worker thread ends when the queued work is done."""
         self._queue.close()
 
     def __repr__(self) -> str:
@@ -86,18 +86,18 @@ class Stream:
 
 
 class Event:
-    """A point in a stream that can be waited for, asked for and timed."""
+    """A point in a stream that can be queried, waited for and timed."""
 
-    __slots__ = ("_mark", "_queue")
+    __slots__ = ("_fence", "_queue")
 
     def __init__(self) -> None:
-        self._mark: Mark | None = None
+        self._fence: Fence | None = None
         self._queue: Queue | None = None
 
     def record(self, stream: Stream | None = None) -> None:
-        """Mark what was launched on `stream` (default: the default stream) so far.
+        """Record the work launched so far on `stream` (default: the default stream).
 
-        A second `record` moves the event; waits that were launched before keep the old place.
+        Recording the event again moves it. Waits launched before still refer to the old point.
 
         Raises
         ------
@@ -105,75 +105,75 @@ class Event:
             If the stream is closed.
         """
         queue = (stream or default_stream())._queue
-        mark = Mark()
+        fence = Fence()
         with LOG.minor_call(_log.EVENT_RECORD):
-            queue.submit(mark)
-        self._mark, self._queue = mark, queue
+            queue.submit(fence)
+        self._fence, self._queue = fence, queue
 
     def query(self) -> bool:
-        """Whether the marked work is done; True for an event that was never recorded."""
-        return self._mark is None or self._mark.fired
+        """Whether the recorded work is done; True for an event that was never recorded."""
+        return self._fence is None or self._fence.signaled
 
     def synchronize(self) -> None:
-        """Wait until the marked work is done; returns at once if never recorded.
+        """Wait until the recorded work is done; return immediately if never recorded.
 
         Raises
         ------
         DeviceError
-            If a command of the event's stream failed since its last synchronisation.
+            If a command of the event's stream failed since its last synchronization.
         RuntimeError
             If called inside a kernel, or for an event recorded before a fork.
         """
         refuse_in_worker("Event.synchronize()")
-        if self._mark is None or self._queue is None:
+        if self._fence is None or self._queue is None:
             return
         with LOG.call(_log.EVENT_SYNCHRONIZE) as correlation:
-            _wait(self._mark, "event_synchronize", correlation, self._queue.stream_id)
+            _wait(self._fence, "event_synchronize", correlation, self._queue.stream_id)
         self._queue.raise_error()
 
     def elapsed_ns(self, end: Event) -> int:
-        """Nanoseconds from this event to `end`, as the workers passed them.
+        """Return the time from this event to `end` in nanoseconds, as reached by the workers.
 
         Raises
         ------
         RuntimeError
-            If one of the two is not recorded or not reached yet.
+            If an event was not recorded or not reached yet.
         """
         return end._passed_ns("second") - self._passed_ns("first")
 
     def _passed_ns(self, which: str) -> int:
-        if self._mark is None:
+        if self._fence is None:
             raise RuntimeError(f"the {which} event was never recorded; call record() on it")
-        if not self._mark.fired:
+        if not self._fence.signaled:
             raise RuntimeError(
-                f"the {which} event is not reached yet; call synchronize() on it first"
+                f"the {which} event was not reached yet; call synchronize() on it first"
             )
-        return self._mark.time_ns
+        return self._fence.time_ns
 
 
 _default = Stream()
 
 
 def default_stream() -> Stream:
-    """Return the stream that is used where none is named; its ``stream_id`` is 0."""
+    """Return the default stream; its ``stream_id`` is 0."""
     return _default
 
 
 def synchronize() -> None:
-    """Wait until everything launched on every stream so far is done.
+    """Wait until all work launched on all streams is done.
 
     Raises
     ------
     DeviceError
-        If a command failed and was not reported yet; with several, the others are reported by
-        the next calls.
+        If a command failed and its error was not raised yet. Further errors are raised by the
+        next calls.
     RuntimeError
         If called inside a kernel.
     """
     refuse_in_worker("epprof_nb.host.synchronize()")
     with LOG.call(_log.DEVICE_SYNCHRONIZE) as correlation:
         start_ns = _native.now_ns()
-        finish()
+        wait_for_all()
         if correlation:
             activity = Activity("synchronization", "context_synchronize", correlation)
             LOG.add(activity, start_ns, _native.now_ns())
@@ -181,9 +181,9 @@ def synchronize() -> None:
         queue.raise_error()
 
 
-def _wait(mark: Mark, name: str, correlation: int, stream_id: int) -> None:
+def _wait(fence: Fence, name: str, correlation: int, stream_id: int) -> None:
     start_ns = _native.now_ns()
-    mark.wait()
+    fence.wait()
     if correlation:
         activity = Activity("synchronization", name, correlation, stream_id)
         LOG.add(activity, start_ns, _native.now_ns())

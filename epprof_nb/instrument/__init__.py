@@ -1,1 +1,1 @@
-"""Statements of cells and named ranges as ops."""
+"""Instrumentation that records cell statements and named ranges as ops."""

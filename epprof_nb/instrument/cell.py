@@ -1,13 +1,13 @@
-"""A cell's statements as ops: marker calls put into its syntax tree.
+"""Instrument the statements of a cell as ops, by inserting marker calls into its syntax tree.
 
-Before each statement stands ``__epprof_line__(key)``, which ends the statements before it at its
-level and begins this one. A loop's header and a context manager's exit run after the last
-statement of their body, so ``__epprof_back__(key)`` ends that body. A function's body stands
-between ``__epprof_enter__`` and ``__epprof_leave__``: its statements are children of whatever
-statement called it.
+``__epprof_line__(key)`` precedes each statement. It ends the previous statement of the same level
+and begins this one. The header of a loop and the exit of a context manager run after the last
+statement of their body, so ``__epprof_back__(key)`` ends that body. The body of a function is
+enclosed in ``__epprof_enter__`` and ``__epprof_leave__``: its statements are children of the
+statement that called it.
 
-The markers keep the positions of the statements they stand before, so tracebacks are the same.
-Outside a session they do nothing.
+Each marker has the position of the statement that follows it, so tracebacks do not change.
+Outside of a session the markers do nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from epprof_nb import _native
 from epprof_nb.instrument import torch_dynamo
 from epprof_nb.instrument.functions import compiled_names, has_own_yield, is_plain_function
-from epprof_nb.instrument.statements import Cell, Statement, add, text_of
+from epprof_nb.instrument.statements import Cell, Statement, register, statement_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _Node = TypeVar("_Node", bound=ast.stmt | ast.expr)
 
-# Names that end in two underscores are not mangled inside classes.
+# Names ending in two underscores are not mangled inside classes.
 MARKERS: dict[str, Callable[[int], None]] = {
     "__epprof_line__": _native.line,
     "__epprof_back__": _native.back,
@@ -43,42 +43,42 @@ _LEAVES_BODY = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
 def install_markers(namespace: dict[str, object]) -> None:
-    """Make the markers known to code that runs in `namespace`.
+    """Define the markers for code that runs in `namespace`.
 
-    They go into the namespace, so that a function pickled by value takes them along, and into
-    ``builtins``, so that functions outlive a ``%reset`` of the namespace.
+    They are added to the namespace, so that functions pickled by value include them, and to
+    ``builtins``, so that functions still work after a ``%reset`` of the namespace.
     """
     for name, marker in MARKERS.items():
         namespace[name] = marker
         setattr(builtins, name, marker)
-    torch_dynamo.tell(MARKERS.values())
+    torch_dynamo.register_markers(MARKERS.values())
 
 
 def instrument(body: list[ast.stmt], cell: Cell, *, first_line: int = 0) -> list[ast.stmt]:
-    """Put markers into the statements of a cell.
+    """Insert markers between the statements of a cell.
 
     Parameters
     ----------
     body
-        The statements; they are changed in place.
+        The statements, which are changed in place.
     cell
-        Where they come from; its source gives their text.
+        The cell that contains them; its source provides their text.
     first_line
-        Lines of the cell above the source that was parsed.
+        Number of lines of the cell above the parsed source.
 
     Returns
     -------
     list of ast.stmt
-        The statements with the markers between them.
+        The statements with markers.
     """
     instrumenter = _Instrumenter(cell, first_line, compiled_names(body))
     marked = instrumenter.block(body, parent=-1)
-    instrumenter.number()
+    instrumenter.assign_keys()
     return marked
 
 
 class _Instrumenter:
-    """One pass over one cell: collects its statements and places the markers."""
+    """One pass over a cell that collects its statements and inserts the markers."""
 
     def __init__(self, cell: Cell, first_line: int, compiled: frozenset[str]) -> None:
         self.cell = cell
@@ -89,18 +89,18 @@ class _Instrumenter:
         self.parents: list[int] = []
         self.keys: list[ast.Constant] = []
 
-    def number(self) -> None:
+    def assign_keys(self) -> None:
         """Register the statements and write their keys into the markers."""
-        first = add(self.statements, self.parents)
+        first = register(self.statements, self.parents)
         for key in self.keys:
             key.value = first + int(str(key.value))
 
     def statement(self, node: ast.stmt, parent: int) -> int:
-        """Note a statement; its index is returned."""
+        """Add a statement and return its index."""
         line = self.first_line + node.lineno
         end_line = self.first_line + (node.end_lineno or node.lineno)
         compound = hasattr(node, "body") or hasattr(node, "cases")
-        text = text_of(
+        text = statement_text(
             self.lines,
             line=line,
             column=node.col_offset,
@@ -112,14 +112,14 @@ class _Instrumenter:
         return len(self.statements) - 1
 
     def marker(self, name: str, index: int, node: ast.stmt) -> ast.Expr:
-        """Build the call of a marker at the place where `node` begins."""
-        key = placed(ast.Constant(index), node)
+        """Build a marker call at the position of `node`."""
+        key = at_position(ast.Constant(index), node)
         self.keys.append(key)
-        marker = placed(ast.Name(name, ast.Load()), node)
-        return placed(ast.Expr(placed(ast.Call(marker, [key], []), node)), node)
+        marker = at_position(ast.Name(name, ast.Load()), node)
+        return at_position(ast.Expr(at_position(ast.Call(marker, [key], []), node)), node)
 
     def block(self, body: Sequence[ast.stmt], *, parent: int, loop: int = -1) -> list[ast.stmt]:
-        """Mark the statements of one block; `loop` is the loop that ``continue`` goes back to."""
+        """Mark the statements of a block; `loop` is the loop that ``continue`` refers to."""
         marked: list[ast.stmt] = []
         for node in body:
             if isinstance(node, ast.Continue):
@@ -133,13 +133,13 @@ class _Instrumenter:
         return marked
 
     def inside(self, node: ast.stmt, index: int, loop: int) -> None:
-        """Mark what a compound statement contains."""
+        """Mark the bodies of a compound statement."""
         match node:
             case ast.For() | ast.AsyncFor() | ast.While():
-                node.body = self.returning(node, node.body, index, loop=index)
+                node.body = self.body_returning_to(node, node.body, index, loop=index)
                 node.orelse = self.block(node.orelse, parent=index, loop=loop)
             case ast.With() | ast.AsyncWith():
-                node.body = self.returning(node, node.body, index, loop=loop)
+                node.body = self.body_returning_to(node, node.body, index, loop=loop)
             case ast.If():
                 node.body = self.block(node.body, parent=index, loop=loop)
                 node.orelse = self.block(node.orelse, parent=index, loop=loop)
@@ -157,17 +157,17 @@ class _Instrumenter:
             case ast.ClassDef():
                 self.definitions(node)
 
-    def returning(
+    def body_returning_to(
         self, node: ast.stmt, body: Sequence[ast.stmt], index: int, *, loop: int
     ) -> list[ast.stmt]:
-        """Mark a body after which control is back in the statement that contains it."""
+        """Mark a body after which control returns to the enclosing statement."""
         marked = self.block(body, parent=index, loop=loop)
         if not isinstance(marked[-1], _LEAVES_BODY):
             marked.append(self.marker("__epprof_back__", index, node))
         return marked
 
     def function(self, node: Function, index: int) -> None:
-        """Mark the body of a function, unless something else may want to compile it."""
+        """Mark the body of a function, unless a compiler may process it."""
         if not is_plain_function(node) or node.name in self.compiled:
             return
         documented = ast.get_docstring(node, clean=False) is not None
@@ -177,14 +177,14 @@ class _Instrumenter:
         frame = isinstance(node, ast.AsyncFunctionDef) or has_own_yield(node)
         suffix = "_frame__" if frame else "__"
         leave = self.marker(f"__epprof_leave{suffix}", index, node)
-        guarded = placed(ast.Try(self.block(body, parent=-1), [], [], [leave]), node)
+        guarded = at_position(ast.Try(self.block(body, parent=-1), [], [], [leave]), node)
         node.body = [*docstring, self.marker(f"__epprof_enter{suffix}", index, node), guarded]
 
     def definitions(self, node: ast.AST) -> None:
         """Mark the methods of a class.
 
-        The statements of the class body itself stay as they are: their namespace can be one of
-        the metaclass's making, which may take a marker's name for one of its own.
+        The statements of the class body are not marked, because a metaclass may provide their
+        namespace and resolve the name of a marker differently.
         """
         if isinstance(node, ast.ClassDef) and node.name in self.compiled:
             return
@@ -203,8 +203,8 @@ def _is_ellipsis(node: ast.stmt) -> bool:
     )
 
 
-def placed(node: _Node, at: ast.stmt | ast.expr) -> _Node:
-    """Give `node` the position where `at` begins."""
+def at_position(node: _Node, at: ast.stmt | ast.expr) -> _Node:
+    """Set the position of `node` to the start of `at`."""
     node.lineno = node.end_lineno = at.lineno
     node.col_offset = node.end_col_offset = at.col_offset
     return node

@@ -1,10 +1,9 @@
-"""Which functions of a cell may be marked, and what kind they are.
+"""Selection of the functions of a cell that can be instrumented.
 
-Some decorators and calls take a function's bytecode and compile it (``numba.njit``,
-``torch.compile``): a marker in it would make them fail or fall back. So a decorated function is
-marked only where each of its decorators is known to do nothing of the sort, and a function whose
-name is handed to such a compiler in the same cell is not marked at all. Its work then counts to
-the line that calls it.
+Some decorators and calls compile the bytecode of a function (``numba.njit``, ``torch.compile``)
+and would fail or fall back at a marker. A decorated function is therefore instrumented only if
+all its decorators are known to be harmless, and a function that is passed to such a compiler in
+the same cell is not instrumented. Its work is then attributed to the line that calls it.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def is_plain_function(node: Function) -> bool:
-    """Whether nothing but Python will run the function's body, as far as can be seen."""
+    """Whether the decorators show that only Python runs the body of the function."""
     return all(_last_name(decorator) in _PLAIN_DECORATORS for decorator in node.decorator_list)
 
 
 def compiled_names(body: Iterable[ast.stmt]) -> frozenset[str]:
-    """Names that the code hands to what may be a compiler of bytecode."""
+    """Return the names that the code passes to possible bytecode compilers."""
     calls = (
         node
         for node in ast.walk(ast.Module(list(body), []))
@@ -53,14 +52,14 @@ def compiled_names(body: Iterable[ast.stmt]) -> frozenset[str]:
 
 
 def has_own_yield(node: Function) -> bool:
-    """Whether the function is a generator: a ``yield`` of its own, not of a function inside."""
+    """Whether the function is a generator, that is, has a ``yield`` outside nested functions."""
     todo: list[ast.AST] = list(node.body)
     while todo:
         part = todo.pop()
         if isinstance(part, ast.Yield | ast.YieldFrom):
             return True
         if isinstance(part, _SCOPES):
-            # Decorators, defaults and bases are evaluated here, the body is not.
+            # Decorators, defaults and bases are evaluated in this scope, the body is not.
             inner = part.body if isinstance(part.body, list) else [part.body]
             todo += [child for child in ast.iter_child_nodes(part) if child not in inner]
         else:
@@ -69,7 +68,7 @@ def has_own_yield(node: Function) -> bool:
 
 
 def _last_name(node: ast.expr) -> str:
-    """``c`` of ``a.b.c`` and of ``a.b.c(...)``."""
+    """Return ``c`` for ``a.b.c`` and ``a.b.c(...)``."""
     if isinstance(node, ast.Call):
         return _last_name(node.func)
     if isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""The source of functions that ``@epprof_nb.op`` was put on: where it stands, and its text."""
+"""Source locations and text of the functions decorated with ``@epprof_nb.op``."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _LINE_CHARACTERS = 400
 _FILE_BYTES = 4_000_000
 
 _lock = threading.Lock()
-_places: dict[str, tuple[str, int]] = {}
-"""Op name to file and first line of the function that was decorated last."""
+_locations: dict[str, tuple[str, int]] = {}
+"""Op name to the file and first line of the most recently decorated function."""
 
 
-def remember(name: str, function: object) -> None:
-    """Note where a function stands that runs inside the range `name`."""
+def register(name: str, function: object) -> None:
+    """Register the source location of a function that runs inside the range `name`."""
     code = getattr(inspect.unwrap(function), "__code__", None)  # type: ignore[arg-type]
     if code is not None:
         with _lock:
-            _places[name] = (code.co_filename, code.co_firstlineno)
+            _locations[name] = (code.co_filename, code.co_firstlineno)
 
 
-def of_ops(ops: Table) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return where the functions of a profile's ranges stand, and their text.
+def sources_of(ops: Table) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return the source locations and text of the functions of a profile's ranges.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def of_ops(ops: Table) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     Returns
     -------
     places
-        Op name to ``{"file", "line"}``, the function's first line; only functions of files that
-        can be read, forty at most. Functions of cells are shown with their cell.
+        Op name to ``{"file", "line"}`` with the first line of the function, for at most forty
+        functions in readable files. Functions defined in cells are shown with their cell.
     sources
-        File name to text: the functions of `places` where they stand, all else left blank.
+        File name to text, which contains the functions of `places` and blank lines otherwise.
     """
     with _lock:
-        known = dict(_places)
+        known = dict(_locations)
     ranges = ops.names("name").take(ops.names("op_type").equals("range"))
     names = [name for name in ranges.compact().categories if name in known][:_FUNCTIONS]
     places: dict[str, dict[str, Any]] = {}
@@ -67,7 +67,7 @@ def of_ops(ops: Table) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
 
 
 def _block(file: str, first: int) -> list[str]:
-    """Return the lines of the function that begins at line `first`; none where not readable."""
+    """Return the lines of the function that begins at line `first`; empty if not readable."""
     try:
         path = Path(file)
         if not path.is_file() or path.stat().st_size > _FILE_BYTES:
@@ -76,6 +76,6 @@ def _block(file: str, first: int) -> list[str]:
         lines = linecache.getlines(file)[first - 1 :]
         block = inspect.getblock(lines[: _LINES * 4])[:_LINES]
     except (OSError, ValueError, SyntaxError, tokenize.TokenError):
-        # Not there, or no longer the file that was imported.
+        # The file does not exist or has changed since it was imported.
         return []
     return [line.rstrip("\r\n")[:_LINE_CHARACTERS] for line in block]

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 op = _native.Op
 
 
-def decorate(range_op: _native.Op, function: Any) -> Any:  # noqa: ANN401
-    """Make a function run inside a range each time it is called.
+def wrap_function(range_op: _native.Op, function: Any) -> Any:  # noqa: ANN401
+    """Wrap a function so that each call runs inside a range.
 
     Parameters
     ----------
     range_op
-        Gives the name and the arguments of the range.
+        Provides the name and the arguments of the range.
     function
         A function, method, coroutine function, generator function or asynchronous generator
         function, a ``staticmethod`` or ``classmethod`` object, or any other callable.
@@ -29,25 +29,25 @@ def decorate(range_op: _native.Op, function: Any) -> Any:  # noqa: ANN401
     Returns
     -------
     object
-        The same kind of thing as `function`. A generator's range is open while the generator
-        runs and suspended while its caller does.
+        An object of the same kind as `function`. The range of a generator is open while the
+        generator runs and suspended while its caller runs.
 
     Raises
     ------
     TypeError
-        If `function` is a class, a property or no callable.
+        If `function` is a class, a property or not callable.
     """
     if isinstance(function, staticmethod | classmethod):
-        return type(function)(decorate(range_op, function.__func__))
+        return type(function)(wrap_function(range_op, function.__func__))
     if inspect.isclass(function) or not callable(function):
         what = "a class" if inspect.isclass(function) else f"a {type(function).__name__}"
         raise TypeError(
-            f"@op({range_op.name!r}) is put on {what}, but only functions and methods run in a "
-            "range. Put it on the methods to be timed, under @property if there is one."
+            f"@op({range_op.name!r}) was applied to {what}, but it supports only functions and "
+            "methods. Apply it to the methods to be timed, below @property if there is one."
         )
-    range_sources.remember(range_op.name, function)
-    # A range of its own for each call: calls nest and overlap.
-    fresh = functools.partial(op, range_op.name, **(range_op.args or {}))
+    range_sources.register(range_op.name, function)
+    # Calls can nest and overlap, so each one needs a range of its own.
+    new_range = functools.partial(op, range_op.name, **(range_op.args or {}))
     wrap: Callable[..., Callable[..., Any]]
     if inspect.isasyncgenfunction(function):
         wrap = _async_generator
@@ -57,40 +57,44 @@ def decorate(range_op: _native.Op, function: Any) -> Any:  # noqa: ANN401
         wrap = _generator
     else:
         wrap = _function
-    return functools.wraps(function)(wrap(fresh, function))
+    return functools.wraps(function)(wrap(new_range, function))
 
 
-def _function(fresh: Callable[[], _native.Op], function: Callable[..., Any]) -> Callable[..., Any]:
+def _function(
+    new_range: Callable[[], _native.Op], function: Callable[..., Any]
+) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> object:
-        with fresh():
+        with new_range():
             return function(*args, **kwargs)
 
     return call
 
 
-def _coroutine(fresh: Callable[[], _native.Op], function: Callable[..., Any]) -> Callable[..., Any]:
+def _coroutine(
+    new_range: Callable[[], _native.Op], function: Callable[..., Any]
+) -> Callable[..., Any]:
     async def call(*args: Any, **kwargs: Any) -> object:
-        with fresh():
+        with new_range():
             return await function(*args, **kwargs)
 
     return call
 
 
 def _generator(
-    fresh: Callable[[], _native.Op], function: Callable[..., Generator[Any, Any, Any]]
+    new_range: Callable[[], _native.Op], function: Callable[..., Generator[Any, Any, Any]]
 ) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        with fresh():
+        with new_range():
             return (yield from function(*args, **kwargs))
 
     return call
 
 
 def _async_generator(
-    fresh: Callable[[], _native.Op], function: Callable[..., AsyncGenerator[Any, Any]]
+    new_range: Callable[[], _native.Op], function: Callable[..., AsyncGenerator[Any, Any]]
 ) -> Callable[..., Any]:
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        with fresh():
+        with new_range():
             inner = function(*args, **kwargs)
             step = inner.asend(None)
             while True:
@@ -103,7 +107,7 @@ def _async_generator(
                 except GeneratorExit:
                     await inner.aclose()
                     raise
-                except BaseException as error:  # noqa: BLE001 - the inner one decides
+                except BaseException as error:  # noqa: BLE001 - passed to the inner generator
                     step = inner.athrow(error)
                 else:
                     step = inner.asend(sent)
@@ -111,5 +115,5 @@ def _async_generator(
     return call
 
 
-_native.set_decorator(decorate)
-_native.set_suspender(suspension.watch)
+_native.set_decorator(wrap_function)
+_native.set_suspender(suspension.track_frame)

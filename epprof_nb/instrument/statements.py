@@ -1,7 +1,7 @@
-"""The statements of profiled cells: native key to cell, line and text.
+"""Registry of the statements of profiled cells: native key to cell, line and text.
 
-The native core knows a statement by its key and name only; what tables and views say about it
-is kept here, for the life of the process, because a profile may be built at any later time.
+The native core stores only the key and name of a statement. Its cell and lines are kept here for
+the life of the process, because a profile may be built at any later time.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _JOINED_LINES = 8
 
 @dataclass(slots=True)
 class Cell:
-    """The source that statements belong to; its name is known only once it runs."""
+    """A cell with its source. Its name is set when it starts to run."""
 
     name: str
     source: str
 
 
 class Statement(NamedTuple):
-    """One statement of a profiled cell; lines count from 1 as the editor shows them."""
+    """One statement of a profiled cell; lines count from 1, as in the editor."""
 
     cell: Cell
     line: int
@@ -43,26 +43,25 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatementColumns:
-    """What `statements_table` returns: one entry a key, missing where the key is unknown."""
+    """Result of `statements_table`: one entry per key, missing for unknown keys."""
 
     cell: Names
     line: npt.NDArray[np.int64]
     end_line: npt.NDArray[np.int64]
-    text: Names
 
 
 _statements: dict[int, Statement] = {}
 
 
-def add(statements: Sequence[Statement], parents: Sequence[int]) -> int:
-    """Register statements with the native core; the key of the first is returned.
+def register(statements: Sequence[Statement], parents: Sequence[int]) -> int:
+    """Register statements with the native core and return the key of the first.
 
     Parameters
     ----------
     statements
         The statements, in the order of their keys.
     parents
-        For each, the index in `statements` of the one around it in the same body, or -1.
+        Index in `statements` of the enclosing statement in the same body, or -1, for each.
     """
     names = [_native.intern(statement.text) for statement in statements]
     first = _native.add_statements(
@@ -72,31 +71,23 @@ def add(statements: Sequence[Statement], parents: Sequence[int]) -> int:
     return first
 
 
-def statement(key: int) -> Statement | None:
-    """Return the statement of `key`, or None where no cell has it."""
-    return _statements.get(key)
-
-
 def statements_table(keys: npt.NDArray[Any]) -> StatementColumns:
-    """Look up many keys at once, as columns in the shape that tables use."""
+    """Look up an array of keys, as columns of a table."""
     used, inverse = np.unique(keys, return_inverse=True)
-    found = [_statements.get(int(key)) for key in used]
-    cell = Names.of([None if s is None else s.cell.name for s in found])
-    text = Names.of([None if s is None else s.text for s in found])
-    line = np.array([MISSING if s is None else s.line for s in found], np.int64)
-    end_line = np.array([MISSING if s is None else s.end_line for s in found], np.int64)
-    return StatementColumns(
-        cell.take(inverse), line[inverse], end_line[inverse], text.take(inverse)
-    )
+    statements = [_statements.get(int(key)) for key in used]
+    cell = Names.of([None if s is None else s.cell.name for s in statements])
+    line = np.array([MISSING if s is None else s.line for s in statements], np.int64)
+    end_line = np.array([MISSING if s is None else s.end_line for s in statements], np.int64)
+    return StatementColumns(cell.take(inverse), line[inverse], end_line[inverse])
 
 
-def text_of(
+def statement_text(
     lines: Sequence[str], *, line: int, column: int, end_line: int, end_column: int | None
 ) -> str:
-    """One line of text for a stretch of source, shortened in the middle.
+    """Return a range of source on one line, shortened in the middle.
 
-    Columns are UTF-8 bytes, as the ``ast`` module counts them, None is the end of the line;
-    lines count from 1.
+    Lines count from 1. Columns are UTF-8 offsets as in the ``ast`` module; None is the end of the
+    line.
     """
     part = [text.encode(errors="replace") for text in lines[line - 1 : end_line]]
     if not part:
@@ -109,7 +100,7 @@ def text_of(
 
 
 def shorten(text: str) -> str:
-    """Cut the middle out of a text longer than `TEXT_LIMIT`."""
+    """Elide the middle of a text longer than `TEXT_LIMIT`."""
     text = text.strip()
     if len(text) <= TEXT_LIMIT:
         return text

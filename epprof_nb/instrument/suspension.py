@@ -1,9 +1,9 @@
-"""Generators and coroutines: their ops leave the stack at each yield and come back after it.
+"""Suspension of ops in generators and coroutines: they leave the op stack at each yield.
 
-The native core calls `watch` with the frame when an op opens in one. From Python 3.12 on,
-``sys.monitoring`` then tells of that code's yields and resumptions only. On Python 3.11 a profile
-function does, which sees every call of the thread, and so is set only while ops are open in such
-frames.
+The native core calls `track_frame` when an op opens in the frame of a generator or coroutine.
+From Python 3.12, ``sys.monitoring`` reports the yields and resumptions of that code only. On
+Python 3.11 a profile function does. It sees every call of the thread, so it is set only while ops
+are open in such frames.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TOOL_NAME = "epprof_nb"
 
 
-def _note(why: str) -> None:
+def _warn(why: str) -> None:
     warnings.warn(
         "epprof_nb cannot see when generators and coroutines are suspended: "
         f"{why} Their ops stay open across each yield and await, so work of other tasks that run "
@@ -37,19 +37,19 @@ if sys.version_info >= (3, 12):
     _LOCAL_EVENTS = _EVENTS.PY_YIELD | _EVENTS.PY_RESUME | _EVENTS.PY_RETURN
 
     class _Monitor:
-        """The monitoring tool of the process; holds a tool id only while code is watched."""
+        """The monitoring tool of the process; holds a tool id only while code is tracked."""
 
         def __init__(self) -> None:
             self.lock = threading.Lock()
             self.tool: int | None = None
             self.refused = False
-            # By id: comparing code objects compares their bytecode.
-            self.watched: dict[int, CodeType] = {}
+            # Keyed by id, because comparing code objects compares their bytecode.
+            self.tracked: dict[int, CodeType] = {}
 
-        def watch(self, frame: FrameType) -> None:
-            """Have the events of the frame's code from its next yield on."""
+        def track(self, frame: FrameType) -> None:
+            """Receive the events of the frame's code from its next yield on."""
             code = frame.f_code
-            if id(code) in self.watched or self.refused:
+            if id(code) in self.tracked or self.refused:
                 return
             with self.lock:
                 if self.tool is None:
@@ -57,34 +57,33 @@ if sys.version_info >= (3, 12):
                 if self.tool is None:
                     return
                 _monitoring.set_local_events(self.tool, code, _LOCAL_EVENTS)
-                self.watched[id(code)] = code
+                self.tracked[id(code)] = code
 
-        def disable(self) -> None:
-            """Turn every event off and give the tool id back."""
+        def stop(self) -> None:
+            """Disable all events and free the tool id."""
             with self.lock:
                 self.refused = False
                 if self.tool is None:
                     return
-                for code in self.watched.values():
+                for code in self.tracked.values():
                     _monitoring.set_local_events(self.tool, code, 0)
-                self.watched.clear()
+                self.tracked.clear()
                 _monitoring.set_events(self.tool, 0)
                 _monitoring.free_tool_id(self.tool)
                 self.tool = None
 
         def _take_tool(self) -> int | None:
-            # The ids of debuggers, coverage, profilers and optimizers come last: others expect
-            # to find theirs free.
+            # The ids reserved for debuggers, coverage, profilers and optimizers are tried last.
             for tool in (4, 3, 2, 5, 1, 0):
                 if _monitoring.get_tool(tool) is None:
                     try:
                         _monitoring.use_tool_id(tool, TOOL_NAME)
-                    except ValueError:  # taken by another thread just now
+                    except ValueError:  # taken by another thread in the meantime
                         continue
                     break
             else:
                 self.refused = True
-                _note(
+                _warn(
                     "all tool ids of sys.monitoring are taken by other debuggers or profilers; "
                     "free one (sys.monitoring.free_tool_id) before the next profile."
                 )
@@ -96,12 +95,12 @@ if sys.version_info >= (3, 12):
                 (_EVENTS.PY_RETURN, _on_return),
             ):
                 _monitoring.register_callback(tool, event, callback)
-            # Python has no local form of this one.
+            # PY_THROW has no local form.
             _monitoring.set_events(tool, _EVENTS.PY_THROW)
             return tool
 
         def _on_throw(self, code: CodeType, _offset: int, _error: BaseException) -> None:
-            if id(code) in self.watched:
+            if id(code) in self.tracked:
                 _native.resume(id(sys._getframe(1)))  # noqa: SLF001
 
     def _on_yield(_code: CodeType, _offset: int, _value: object) -> None:
@@ -119,33 +118,33 @@ else:
     _YIELD = opmap["YIELD_VALUE"]
 
     class _Monitor:
-        """The profile functions, one for each thread in which a watched frame is alive."""
+        """The profile functions, one per thread in which a tracked frame is alive."""
 
         def __init__(self) -> None:
             self.local = threading.local()
-            self.noted = False
-            self.enabled = 0
+            self.warned = False
+            self.generation = 0
 
-        def watch(self, frame: FrameType) -> None:
-            """Set this thread's profile function, if no other is set."""
+        def track(self, frame: FrameType) -> None:
+            """Set the profile function of this thread, unless another one is set."""
             frames = self._frames()
             frames.add(id(frame))
             current = sys.getprofile()
             if current is None:
                 sys.setprofile(self._on_event)
-            elif current != self._on_event and not self.noted:
-                self.noted = True
-                _note("another profile function is set (sys.setprofile); stop that profiler.")
+            elif current != self._on_event and not self.warned:
+                self.warned = True
+                _warn("another profile function is set (sys.setprofile); stop that profiler.")
 
-        def disable(self) -> None:
-            """Forget every frame; other threads drop their function at its next event."""
-            self.enabled += 1
-            self.noted = False
+        def stop(self) -> None:
+            """Stop tracking; other threads unset their profile function at its next event."""
+            self.generation += 1
+            self.warned = False
             self._unset()
 
         def _frames(self) -> set[int]:
-            if getattr(self.local, "enabled", None) != self.enabled:
-                self.local.enabled = self.enabled
+            if getattr(self.local, "generation", None) != self.generation:
+                self.local.generation = self.generation
                 self.local.frames = set()
             frames: set[int] = self.local.frames
             return frames
@@ -172,11 +171,11 @@ else:
 _monitor = _Monitor()
 
 
-def watch(frame: FrameType) -> None:
-    """Follow the suspensions of a generator's or coroutine's frame (the native core calls it)."""
-    _monitor.watch(frame)
+def track_frame(frame: FrameType) -> None:
+    """Track the suspensions of a generator or coroutine frame; called by the native core."""
+    _monitor.track(frame)
 
 
-def disable() -> None:
-    """Stop following; called when the last session ends."""
-    _monitor.disable()
+def stop_tracking() -> None:
+    """Stop tracking; called when the last session ends."""
+    _monitor.stop()

@@ -1,8 +1,9 @@
-"""``torch.compile`` passes over the markers of `epprof_nb.instrument.cell`.
+"""Support for ``torch.compile``: TorchDynamo skips the markers of `epprof_nb.instrument.cell`.
 
-TorchDynamo cannot trace a call into C that it does not know: a model defined in a profiled cell
-would not be compiled at all, and ``fullgraph=True`` would raise. So it is told that a marker does
-nothing. Importing it takes seconds; it is told when something else imports it.
+TorchDynamo cannot trace calls to unknown C functions: a model defined in a profiled cell would
+not be compiled, and ``fullgraph=True`` would raise. The markers are therefore registered as
+functions without effect. Importing TorchDynamo takes seconds, so this happens when other code
+imports it.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 
 _DYNAMO = "torch._dynamo"
 _lock = threading.Lock()
-_told = False
+_registered = False
 
 
-def tell(markers: Iterable[Marker]) -> None:
-    """Have TorchDynamo skip the markers, now or when it is imported; once a process."""
-    global _told  # noqa: PLW0603 - the state is the process's
+def register_markers(markers: Iterable[Marker]) -> None:
+    """Make TorchDynamo skip the markers, now or when it is imported; once per process."""
+    global _registered  # noqa: PLW0603 - process-wide state
     with _lock:
-        if _told:
+        if _registered:
             return
-        _told = True
+        _registered = True
     dynamo = sys.modules.get(_DYNAMO)
     if dynamo is None:
         sys.meta_path.insert(0, _AfterImport([*markers]))
@@ -38,7 +39,7 @@ def tell(markers: Iterable[Marker]) -> None:
 
 
 def _substitute(dynamo: ModuleType, markers: Iterable[Marker]) -> None:
-    # Missing before torch 2.6.
+    # Available since torch 2.6.
     substitute = getattr(dynamo, "substitute_in_graph", None)
     if substitute is not None:
         for marker in markers:
@@ -46,11 +47,11 @@ def _substitute(dynamo: ModuleType, markers: Iterable[Marker]) -> None:
 
 
 def _nothing(key: int) -> None:
-    """Do what a marker does inside a compiled graph."""
+    """Replace a marker inside a compiled graph."""
 
 
 class _AfterImport:
-    """Finds ``torch._dynamo`` once, as Python would, and acts when it has been imported."""
+    """Import hook that registers the markers once ``torch._dynamo`` is imported."""
 
     def __init__(self, markers: Sequence[Marker]) -> None:
         self.markers = markers

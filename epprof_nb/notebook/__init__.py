@@ -1,1 +1,1 @@
-"""The magics and what they show in a notebook."""
+"""The magics, live progress and their output in notebooks."""

@@ -1,10 +1,10 @@
-"""The options of ``%%gpuprofile`` and ``%gpuprofile``: their parser and what they ask for."""
+"""Options of ``%%gpuprofile`` and ``%gpuprofile`` and their parser."""
 
 from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one use of the magic asks for."""
+    """Parsed options of one use of the magic."""
 
     options: Options
     name: str | None = None
@@ -35,27 +35,29 @@ class Request:
 
 
 def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a magic function the parser and the help text of the options."""
+    """Add the parser and the help text of the options to a magic function."""
     arguments = (
-        argument("name", nargs="?", help="Variable that the profile is assigned to."),
-        argument("-o", "--out", metavar="NAME", help="The same, for the line magic."),
+        argument("name", nargs="?", help="Variable to assign the profile to."),
+        argument("-o", "--out", metavar="NAME",
+                 help="Variable to assign the profile to (for the line magic)."),
         argument("-w", "--warmup", type=int, default=0, metavar="N",
-                 help="Run the code N times before the profile begins."),
+                 help="Run the code N times before profiling."),
         argument("-r", "--repeat", type=int, default=1, metavar="N",
-                 help="Run the code N times in the profile; each has its run_id."),
+                 help="Run the code N times while profiling. Each repeat has its own run_id."),
         argument("-d", "--detail", metavar="WHAT",
-                 help="default, api (every CUDA call), memory (allocations), overhead "
-                 "(the profiler's own) or all; several joined by commas."),
+                 help="Record more: api (all CUDA calls), memory (allocations), overhead "
+                 "(CUPTI's own overhead) or all. Separate several values with commas."),
         argument("--time-limit", type=float, metavar="SECONDS",
-                 help="Stop recording after so long; the code goes on."),
+                 help="Stop recording after this time. The code continues to run."),
         argument("--max-records", type=int, metavar="N",
-                 help="Keep at most N activities; those beyond are counted as lost."),
+                 help="Maximum number of activities. Further ones are dropped and counted."),
         argument("--no-lines", action="store_true",
                  help="Do not record the statements of the cell as ops."),
         argument("-l", "--live", action="store_true",
-                 help="Show progress while the code runs: device busy, kernels a second, top ops."),
-        argument("-q", "--quiet", action="store_true", help="Show nothing under the cell."),
-        argument("-s", "--save", metavar="PATH", help="Write the profile to this .epprof file."),
+                 help="Show progress while the code runs: GPU utilisation, kernels per second and "
+                 "the top ops."),
+        argument("-q", "--quiet", action="store_true", help="Do not display the profile."),
+        argument("-s", "--save", metavar="PATH", help="Save the profile to an .epprof file."),
     )  # fmt: skip
     for decorate in reversed(arguments):
         magic = decorate(magic)
@@ -64,65 +66,66 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request:
-    """Parse the options of a use of the magic.
+    """Parse the options of the magic.
 
     Raises
     ------
     UsageError
-        For options that do not exist or make no sense; it says which do.
+        If an option is unknown or its value is invalid.
     """
     try:
-        given = parse_argstring(magic, line)
+        args = parse_argstring(magic, line)
     except (UsageError, ValueError) as error:  # ValueError: an unclosed quotation mark
         raise UsageError(
-            f"%%gpuprofile cannot read its options {line!r}: {error}. %%gpuprofile? lists them all."
+            f"Cannot parse the options of %%gpuprofile {line!r}: {error}. Run %%gpuprofile? for "
+            "the list of options."
         ) from None
-    name = given.out or given.name
+    name = args.out or args.name
     if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
         raise UsageError(
-            f"{name!r} cannot be the name of a variable. Give the name for the profile first, "
-            "then options, as in: %%gpuprofile prof --repeat 3"
+            f"{name!r} is not a valid variable name. Put the name of the profile first, then the "
+            "options, as in: %%gpuprofile prof --repeat 3"
         )
-    if given.warmup < 0 or given.repeat < 1:
+    if args.warmup < 0 or args.repeat < 1:
         raise UsageError(
-            f"--warmup must be 0 or more and --repeat 1 or more, "
-            f"not {given.warmup} and {given.repeat}."
+            "--warmup must be at least 0 and --repeat at least 1, "
+            f"not {args.warmup} and {args.repeat}."
         )
-    limit = settings.time_limit if given.time_limit is None else given.time_limit
-    records = settings.max_records if given.max_records is None else given.max_records
+    limit = settings.time_limit if args.time_limit is None else args.time_limit
+    records = settings.max_records if args.max_records is None else args.max_records
     try:
         options = Options(
-            detail=given.detail or settings.detail,
+            detail=args.detail or settings.detail,
             max_records=records,
             time_limit_s=limit,
         )
     except ValueError as error:
         raise UsageError(
-            f"{error}. Correct the option here or in %config GpuProfile; "
-            "%%gpuprofile? lists them all."
+            f"{error}. Correct the option here or in %config GpuProfile. Run %%gpuprofile? for "
+            "the list of options."
         ) from None
     return Request(
         options=options,
         name=name,
-        warmup=given.warmup,
-        repeat=given.repeat,
-        lines=settings.lines and not given.no_lines,
-        quiet=given.quiet or settings.quiet,
-        live=given.live or settings.live,
-        save=Path(given.save.strip("\"'")).expanduser() if given.save else None,
+        warmup=args.warmup,
+        repeat=args.repeat,
+        lines=settings.lines and not args.no_lines,
+        quiet=args.quiet or settings.quiet,
+        live=args.live or settings.live,
+        save=Path(args.save.strip("\"'")).expanduser() if args.save else None,
     )
 
 
 def parse_line(magic: Callable[..., Any], line: str, settings: GpuProfile) -> tuple[Request, str]:
-    """Parse the line magic's ``[options] statement``; the statement is returned as it stands."""
+    """Parse ``[options] statement`` of the line magic; the statement is returned unchanged."""
     parser: ArgumentParser = magic.parser  # type: ignore[attr-defined]
     at = 0
-    while found := re.compile(r"\s*(-[-\w]+)(=\S*)?(?=\s|$)").match(line, at):
-        option = parser._option_string_actions.get(found[1])  # noqa: SLF001 - argparse has no door
+    while match := re.compile(r"\s*(-[-\w]+)(=\S*)?(?=\s|$)").match(line, at):
+        option = parser._option_string_actions.get(match[1])  # noqa: SLF001 - no public API
         if option is None:
             break
-        at = found.end()
-        if option.nargs is None and found[2] is None:
+        at = match.end()
+        if option.nargs is None and match[2] is None:
             value = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|\S+)").match(line, at)
             at = value.end() if value else at
     statement = line[at:].strip()
@@ -132,4 +135,4 @@ def parse_line(magic: Callable[..., Any], line: str, settings: GpuProfile) -> tu
             "%gpuprofile has no statement to profile. Put one after the options, as in: "
             "%gpuprofile -o prof y = model(x)"
         )
-    return replace(request, name=request.name), statement
+    return request, statement

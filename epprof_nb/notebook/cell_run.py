@@ -1,7 +1,7 @@
-"""One use of the magic: its session from start to what is shown under the cell.
+"""One use of the magic: the session from its start to the output under the cell.
 
-A failure of the profiler never becomes the user's: it is said in a line on stderr, and the code
-runs as it would without the magic.
+Errors of the profiler never reach the user's code. They are reported in a line on stderr, and the
+code runs as it would without the magic.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
 
 
-def note(text: str) -> None:
-    """Tell the user something about the profiler, apart from the output of the code."""
+def warn(text: str) -> None:
+    """Print a message of the profiler to stderr, apart from the output of the code."""
     print(f"epprof_nb: {text}", file=sys.stderr)
 
 
-def why(error: BaseException) -> str:
-    """Name an error and give its message."""
+def format_error(error: BaseException) -> str:
+    """Return the type and message of an exception."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-class MagicRun:
-    """The warm-ups, the session, the repeats and the result of one use of the magic.
+class CellRun:
+    """Warm-ups, session, repeats and result of one use of the magic.
 
     Parameters
     ----------
     request
-        What the options ask for.
+        The parsed options.
     cell
         The code; its name is set when it starts.
     assign
-        Called with a name and the profile to make the variable.
+        Called with a name and the profile to assign the variable.
     info
-        IPython's ``ExecutionInfo`` of the cell, to know its end from that of a cell run inside
-        it; None where IPython gave none.
-    direct
+        IPython's ``ExecutionInfo`` of the cell, to tell its end from that of a nested cell; None
+        if IPython provided none.
+    runs_code_itself
         Whether the magic runs the code itself instead of IPython.
     """
 
@@ -58,12 +58,12 @@ class MagicRun:
         assign: Callable[[str, Profile], None],
         *,
         info: object | None = None,
-        direct: bool = False,
+        runs_code_itself: bool = False,
     ) -> None:
         self.request = request
         self.cell = cell
         self.info = info
-        self.direct = direct
+        self.runs_code_itself = runs_code_itself
         self.profile: Profile | None = None
         self._assign = assign
         self._session: Session | None = None
@@ -78,7 +78,7 @@ class MagicRun:
         return self._warmed <= self.request.warmup
 
     def start(self) -> None:
-        """Begin the session."""
+        """Start the session."""
         try:
             from epprof_nb.capture import session
             from epprof_nb.capture.op_log import CELL
@@ -89,10 +89,10 @@ class MagicRun:
             self._op = _native.push(_native.intern(self.cell.name), CELL)
             if self.request.live:
                 self._show_progress(self._session)
-        except Exception as error:  # noqa: BLE001 - the code must run whatever happens here
-            note(
-                f"the profile could not be started ({why(error)}). The code runs without it; "
-                "`epprof doctor` in a terminal checks what is missing."
+        except Exception as error:  # noqa: BLE001 - the code must run in any case
+            warn(
+                f"profiling could not be started ({format_error(error)}). The code runs without "
+                "it. Run `epprof doctor` in a terminal to find out what is missing."
             )
 
     def _show_progress(self, session: Session) -> None:
@@ -105,24 +105,24 @@ class MagicRun:
             if screen is not None:
                 self._live = LiveProgress(session, screen)
         except Exception as error:  # noqa: BLE001
-            note(f"no progress is shown ({why(error)}); the profile is taken all the same.")
+            warn(f"progress cannot be shown ({format_error(error)}). Profiling continues.")
 
     def repeat(self) -> bool:
-        """Mark that the next repeat begins; False if it is the last one, which runs alone."""
+        """Mark the start of the next repeat; False if it is the last one, run outside the loop."""
         if self._session is not None:
             try:
                 self._session.mark_run(self._repeats)
             except Exception as error:  # noqa: BLE001
-                note(f"the runs of this profile cannot be told apart ({why(error)}).")
+                warn(f"the repeats of this profile cannot be separated ({format_error(error)}).")
         self._repeats += 1
         return self._repeats < self.request.repeat
 
     def stop(self, error: BaseException | None = None) -> None:
-        """End the session, if it is still on, and take its profile."""
+        """End the session, if it is active, and create its profile."""
         session, self._session = self._session, None
         if session is None:
             return
-        _native.pop(self._op)  # and with it the statement that was still open
+        _native.pop(self._op)  # also closes the statement that is still open
         self._end_progress()
         try:
             from epprof_nb.profiles import Profile
@@ -131,9 +131,10 @@ class MagicRun:
             self.profile = Profile.from_data(session.stop(error=name))
         except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001
             session.abort()
-            note(
-                f"the profile could not be finished ({why(failure)}) and is lost; the results of "
-                "the code are not. `epprof doctor` in a terminal checks the profiler."
+            warn(
+                f"the profile could not be completed ({format_error(failure)}) and is lost. The "
+                "results of the code are not affected. Run `epprof doctor` in a terminal to check "
+                "the profiler."
             )
 
     def _end_progress(self) -> None:
@@ -143,12 +144,15 @@ class MagicRun:
         try:
             live.stop()
         except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001
-            note(f"the progress display could not be cleared ({why(failure)}).")
+            warn(f"the progress display could not be cleared ({format_error(failure)}).")
         if live.failure is not None:
-            note(f"the progress display ended early ({why(live.failure)}); the profile is whole.")
+            warn(
+                f"the progress display failed ({format_error(live.failure)}). The profile is "
+                "complete."
+            )
 
     def finish(self, error: BaseException | None = None) -> None:
-        """End the session, assign the variable, save the file and show the profile."""
+        """End the session, assign the variable, save the file and display the profile."""
         self.stop(error)
         if self.profile is None:
             return
@@ -158,12 +162,13 @@ class MagicRun:
             try:
                 self.profile.save(self.request.save)
             except Exception as failure:  # noqa: BLE001
-                note(
-                    f"the profile could not be written to {self.request.save} ({why(failure)}). "
-                    "It is not lost if the magic was given a name: name.save(path) tries again."
+                warn(
+                    f"the profile could not be saved to {self.request.save} "
+                    f"({format_error(failure)}). If it was assigned to a variable, save it again "
+                    "with prof.save(path)."
                 )
         if not self.request.quiet:
             try:
                 display(self.profile)
             except Exception as failure:  # noqa: BLE001
-                note(f"the profile could not be shown ({why(failure)}).")
+                warn(f"the profile could not be displayed ({format_error(failure)}).")

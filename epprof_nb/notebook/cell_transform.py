@@ -1,9 +1,9 @@
-"""From the text of a ``%%gpuprofile`` cell to the nodes that IPython runs.
+"""Transformation of ``%%gpuprofile`` cells into the syntax tree that IPython runs.
 
-The magic's line becomes one statement, ``__epprof_begin__('options')``, so that IPython runs the
-cell itself: its variables, its last expression, ``await``, tracebacks and interrupts are
-IPython's business as ever, and lines keep their numbers. The syntax tree then gets the hooks
-that start and end the session, the repeats, and the markers of `epprof_nb.instrument.cell`.
+The line of the magic becomes the statement ``__epprof_begin__('options')``, so that IPython runs
+the cell itself. Variables, the last expression, ``await``, tracebacks and interrupts work as
+usual, and lines keep their numbers. The hooks that start and end the session, the repeats, and
+the markers of `epprof_nb.instrument.cell` are then added to the syntax tree.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from IPython.core.inputtransformer2 import cell_magic
 
-from epprof_nb.instrument.cell import instrument, placed
-from epprof_nb.notebook.cell_run import why
+from epprof_nb.instrument.cell import at_position, instrument
+from epprof_nb.notebook.cell_run import format_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,41 +39,41 @@ _MAGIC_LINE = re.compile(r"%%gpuprofile(?:\s+(.*?))?\s*$")
 def transform_input(lines: list[str]) -> list[str]:
     """Turn the line of the magic into a statement (an input transformer of IPython).
 
-    It depends on nothing but the text: IPython may transform a cell several times. Empty lines
-    above the magic go below it, so that the rest keeps the numbers that the editor shows.
+    The result depends only on the text, because IPython may transform a cell several times. Empty
+    lines above the magic are moved below it, so that the code keeps its line numbers.
     """
     above = _empty_lines(lines)
-    found = _MAGIC_LINE.match(lines[above]) if above < len(lines) else None
-    if not found:
+    match = _MAGIC_LINE.match(lines[above]) if above < len(lines) else None
+    if not match:
         return lines
     rest = lines[above + 1 :]
     between = _empty_lines(rest)
     if between < len(rest) and rest[between].startswith("%%"):
         rest = rest[:between] + cell_magic(rest[between:])
-    return [f"{BEGIN}({found[1] or ''!r})\n", *["\n"] * above, *rest]
+    return [f"{BEGIN}({match[1] or ''!r})\n", *["\n"] * above, *rest]
 
 
-# Where IPython asks whether a cell is complete, it must see the magic, which ends only with an
-# empty line; this attribute has it leave the transformer out there.
+# With this attribute IPython skips the transformer when it checks whether a cell is complete. It
+# must then see the magic itself, which ends with an empty line.
 transform_input.has_side_effects = True  # type: ignore[attr-defined]
 
 
 def magic_line(source: str, options: str) -> int:
-    """Lines of `source` above the text that the magic with these options begins.
+    """Return the number of lines above the magic with these options.
 
-    0 unless another cell magic stands above it.
+    This is 0 unless another cell magic precedes it.
     """
     lines = source.splitlines()
     first = _empty_lines(lines)
     for number, line in enumerate(lines):
-        found = _MAGIC_LINE.match(line)
-        if found and (found[1] or "") == options:
+        match = _MAGIC_LINE.match(line)
+        if match and (match[1] or "") == options:
             return 0 if number == first else number
     return 0
 
 
 def begin_options(module: ast.Module) -> str | None:
-    """Return the magic's options if the module is a cell that `transform_input` changed."""
+    """Return the options of the magic if `transform_input` transformed this cell, else None."""
     match module.body[:1]:
         case [ast.Expr(ast.Call(ast.Name(name), [ast.Constant(str(options))], []))]:
             return options if name == BEGIN else None
@@ -91,35 +91,35 @@ def assemble(
 ) -> tuple[list[ast.stmt], str | None]:
     """Build the nodes that run the code with warm-ups, repeats, session and markers.
 
-    The code becomes one node, so that IPython compiles nothing while the session runs; one more
-    node gives IPython the value of the last expression to show.
+    The code becomes a single node, so that IPython compiles nothing during the session. Another
+    node gives IPython the value of the last expression to display.
 
     Parameters
     ----------
     body
-        The user's statements; they may be changed.
+        The user's statements, which may be changed.
     request
-        How often to run them, and whether to mark the statements.
+        The parsed options: repeats, and whether to mark the statements.
     cell
-        Where they come from.
+        The cell that contains the statements.
     first_line
-        Lines of the cell above the text that was parsed.
+        Number of lines of the cell above the parsed text.
     flags
-        Compiler flags that IPython compiles the cell with.
+        Compiler flags of the cell.
     shows_last
-        Whether IPython shows the value of a last statement that is no expression; it must then
-        see that statement itself.
+        Whether IPython displays the value of a last statement that is not an expression. It must
+        then see that statement itself.
 
     Returns
     -------
-    nodes, note
-        The nodes, and why the cell runs without marks and repeats, if it has to.
+    nodes, warning
+        The nodes, and the reason if the cell must run without markers and repeats.
     """
     plain = copy.deepcopy(body)
     unmarked = [_call(START, plain[0]), *plain]
-    # Inside a loop of ours, a misplaced break or return would be taken for a good one.
+    # A misplaced break or return would become valid inside the loop added for repeats.
     if not _compiles(plain, flags):
-        return unmarked, None  # IPython will say what is wrong with it
+        return unmarked, None  # IPython reports the syntax error
     futures = 0
     while futures < len(body) and _is_future(body[futures]):
         futures += 1
@@ -132,13 +132,13 @@ def assemble(
         code = _profiled(marked, plain[futures:], request, shows_last=shows_last)
         nodes = [*body[:futures], *code]
         reason = None if _compiles(nodes, flags) else "it may nest too many blocks"
-    except Exception as error:  # noqa: BLE001 - the code must run whatever happens here
-        reason = why(error)
+    except Exception as error:  # noqa: BLE001 - the code must run in any case
+        reason = format_error(error)
     if reason is None:
         return nodes, None
     return unmarked, (
-        f"the statements of this cell could not be marked as ops ({reason}). It runs once, without "
-        "them; with --no-lines this message stays away."
+        f"the statements of this cell cannot be recorded as ops ({reason}). The cell runs once, "
+        "without them. Use --no-lines to avoid this message."
     )
 
 
@@ -164,7 +164,7 @@ def _profiled(
 
 def _compiles(nodes: Sequence[ast.stmt], flags: int) -> bool:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they are shown when IPython compiles the code
+        warnings.simplefilter("ignore")  # shown when IPython compiles the code
         try:
             for node in nodes:
                 compile(ast.Module([node], []), "<cell>", "exec", flags, dont_inherit=True)
@@ -185,20 +185,20 @@ def _empty_lines(lines: Sequence[str]) -> int:
 
 
 def _name(name: str, at: ast.stmt) -> ast.Name:
-    return placed(ast.Name(name, ast.Load()), at)
+    return at_position(ast.Name(name, ast.Load()), at)
 
 
 def _call(hook: str, at: ast.stmt, *arguments: ast.expr) -> ast.Expr:
-    call = placed(ast.Call(_name(hook, at), [*arguments], []), at)
-    return placed(ast.Expr(call), at)
+    call = at_position(ast.Call(_name(hook, at), [*arguments], []), at)
+    return at_position(ast.Expr(call), at)
 
 
 def _while(hook: str, body: list[ast.stmt], at: ast.stmt) -> ast.While:
-    return placed(ast.While(_call(hook, at).value, body, []), at)
+    return at_position(ast.While(_call(hook, at).value, body, []), at)
 
 
 def _guarded(nodes: list[ast.stmt], at: ast.stmt) -> ast.stmt:
-    # The session ends with the error, before IPython formats its traceback.
-    reraise = placed(ast.Raise(None, None), at)
+    # The session ends at the exception, before IPython formats the traceback.
+    reraise = at_position(ast.Raise(None, None), at)
     handler = ast.ExceptHandler(_name("BaseException", at), None, [_call(FAIL, at), reraise])
-    return placed(ast.Try(nodes, [ast.copy_location(handler, reraise)], [], []), at)
+    return at_position(ast.Try(nodes, [ast.copy_location(handler, reraise)], [], []), at)

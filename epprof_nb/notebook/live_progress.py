@@ -1,8 +1,8 @@
-"""``--live``: a thread that shows how a recording goes on while the cell runs.
+"""``--live``: a thread that shows the progress of a recording while the cell runs.
 
-It has the capture service cut what is recorded, which loses nothing and waits for nothing: the
-profile's slice is simply made of more batches. It shows in a display of its own that is emptied
-at the end, so that nothing of it is saved with the notebook.
+It flushes the recording every half second without waiting for the device, which only splits the
+recording into more batches. The progress is shown in a transient display, which is cleared at the
+end so that it is not saved with the notebook.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from epprof_nb import _native
-from epprof_nb.capture.running_totals import Tally
+from epprof_nb.capture.running_totals import RunningTotals
 from epprof_nb.notebook.progress_display import as_html, as_line
-from epprof_nb.util.transient_display import EmptiedDisplay
+from epprof_nb.util.transient_display import TransientDisplay
 
 if TYPE_CHECKING:
     from epprof_nb.capture.running_totals import Progress
     from epprof_nb.capture.session import Session
 
 _INTERVAL_S = 0.5
-_LARGEST_SHARE = 0.01
-"""CPU time of this thread as a share of the run's: after a costly look only the clock goes on."""
+_MAX_CPU_SHARE = 0.01
+"""Maximum share of CPU time for this thread. After an expensive update only the clock advances."""
 
 
 class Screen(Protocol):
-    """Where progress is shown."""
+    """A place to show progress."""
 
     def show(self, progress: Progress) -> None:
-        """Show it in the place of what was shown before."""
+        """Show `progress`, replacing the previous one."""
 
     def clear(self) -> None:
-        """Leave nothing on the screen."""
+        """Clear the screen."""
 
 
 class NotebookScreen:
-    """A display of a kernel that is updated in its place.
+    """A notebook display that is updated in place.
 
     Parameters
     ----------
@@ -48,28 +48,28 @@ class NotebookScreen:
         The shell's ``display_pub``.
     """
 
-    def __init__(self, publisher: Any) -> None:  # noqa: ANN401 - IPython's publishers have no base
-        self._display = EmptiedDisplay(publisher)
+    def __init__(self, publisher: Any) -> None:  # noqa: ANN401 - publishers have no base class
+        self._display = TransientDisplay(publisher)
 
     def show(self, progress: Progress) -> None:
         """Show or update the display."""
         self._display.show({"text/html": as_html(progress), "text/plain": as_line(progress, 200)})
 
     def clear(self) -> None:
-        """Empty the display."""
+        """Clear the display."""
         self._display.clear()
 
 
 class TerminalScreen:
-    """The last line of a terminal, written over and over."""
+    """The last line of a terminal, which is overwritten."""
 
     def show(self, progress: Progress) -> None:
-        """Write the line in the place of the one before."""
+        """Overwrite the line."""
         width = shutil.get_terminal_size().columns - 1
         self._write(f"\r\x1b[2K{as_line(progress, width)}")
 
     def clear(self) -> None:
-        """Empty the line."""
+        """Clear the line."""
         self._write("\r\x1b[2K")
 
     @staticmethod
@@ -79,7 +79,7 @@ class TerminalScreen:
 
 
 def screen_of(shell: Any) -> Screen | None:  # noqa: ANN401
-    """Return where a shell shows progress; None where it would fill a log instead."""
+    """Return the screen of a shell; None if it has no terminal and progress would fill a log."""
     if getattr(shell, "kernel", None) is not None:
         return NotebookScreen(shell.display_pub)
     return TerminalScreen() if sys.stderr.isatty() else None
@@ -91,19 +91,19 @@ class LiveProgress:
     Parameters
     ----------
     session
-        The session; it must be stopped after this.
+        The session, which must be stopped after this.
     screen
-        Where to show it.
+        The screen to show it on.
     """
 
     def __init__(self, session: Session, screen: Screen) -> None:
         self._session = session
         self._screen = screen
         self._opened_ns = _native.now_ns()
-        self._tally = Tally(self._opened_ns)
+        self._totals = RunningTotals(self._opened_ns)
         self.failure: Exception | None = None
         self._ended = threading.Event()
-        # The copied context tells a kernel which cell the output belongs to.
+        # A kernel uses the context to find the cell that the output belongs to.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
             target=context.run, args=(self._run,), name="epprof live progress", daemon=True
@@ -111,7 +111,7 @@ class LiveProgress:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and leave nothing on the screen."""
+        """Stop the thread and clear the screen."""
         self._ended.set()
         try:
             self._thread.join()
@@ -120,26 +120,26 @@ class LiveProgress:
 
     def _run(self) -> None:
         try:
-            self._look_until_the_end()
-        except Exception as error:  # noqa: BLE001 - told at the end, in one line
+            self._update_until_stopped()
+        except Exception as error:  # noqa: BLE001 - reported when the cell ends
             self.failure = error
 
-    def _look_until_the_end(self) -> None:
-        seen = 0
-        progress = self._tally.progress(self._opened_ns)
-        rested_until = 0.0
+    def _update_until_stopped(self) -> None:
+        batch_count = 0
+        progress = self._totals.progress(self._opened_ns)
+        next_update = 0.0
         while not self._ended.wait(_INTERVAL_S):
-            begun = time.thread_time()
-            if time.monotonic() >= rested_until:
-                batches = self._session.peek(seen)
+            begin = time.thread_time()
+            if time.monotonic() >= next_update:
+                batches = self._session.batches_since(batch_count)
                 if batches is None:
-                    return  # recording has stopped; the code goes on
-                seen += len(batches)
+                    return  # recording has stopped while the code continues
+                batch_count += len(batches)
                 for batch in batches:
-                    self._tally.add(batch)
-                progress = self._tally.progress(_native.now_ns())
-                cost = time.thread_time() - begun
-                rested_until = time.monotonic() + cost / _LARGEST_SHARE - _INTERVAL_S
+                    self._totals.add(batch)
+                progress = self._totals.progress(_native.now_ns())
+                cpu_time = time.thread_time() - begin
+                next_update = time.monotonic() + cpu_time / _MAX_CPU_SHARE - _INTERVAL_S
             if not self._ended.is_set():
                 elapsed = _native.now_ns() - self._opened_ns
                 self._screen.show(replace(progress, elapsed_ns=elapsed))

@@ -1,4 +1,4 @@
-"""``%%gpuprofile`` and ``%gpuprofile``, and what loads them into IPython."""
+"""The magics ``%%gpuprofile`` and ``%gpuprofile``, and the IPython extension."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ from epprof_nb.instrument.cell import MARKERS, install_markers
 from epprof_nb.instrument.statements import Cell
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
-from epprof_nb.notebook.cell_run import MagicRun, note
+from epprof_nb.notebook.cell_run import CellRun, warn
 from epprof_nb.notebook.settings import GpuProfile
-from epprof_nb.notebook.shell import cached, cell_name, compiler_flags, execute, show_first_line
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.notebook.shell import (
+    cell_name,
+    compiler_flags,
+    execute,
+    patch_linecache_first_line,
+    register_source,
+)
+from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,22 +42,22 @@ if TYPE_CHECKING:
 
 @magics_class
 class ProfileMagics(Magics):
-    """The magics, the transformers and the event handlers of one shell."""
+    """The magics, transformers and event handlers of one shell."""
 
     shell: Any
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell)
         self.settings = GpuProfile(parent=shell)
-        self.runs: list[MagicRun] = []  # a profiled cell may run another
-        self.infos: list[ExecutionInfo] = []  # of the cells that run now
-        self.planned: MagicRun | UsageError | None = None
-        self.value: object = None  # of a cell's last expression, on its way to IPython
+        self.runs: list[CellRun] = []  # profiled cells can be nested
+        self.infos: list[ExecutionInfo] = []  # infos of the running cells
+        self.planned: CellRun | UsageError | None = None
+        self.value: object = None  # last expression of a cell, for IPython to display
 
     @with_arguments
     @line_cell_magic
     def gpuprofile(self, line: str, cell: str | None = None) -> object:
-        """Profile a cell on the GPU: which line launched what, and where the GPU waited.
+        """Profile the GPU work of a cell or statement.
 
         ::
 
@@ -60,8 +66,9 @@ class ProfileMagics(Magics):
 
             %gpuprofile [options] statement
 
-        The code runs as it would without the magic. The profile appears under the cell and is
-        assigned to `name`. Defaults of the options: ``%config GpuProfile``.
+        The profile shows the kernels, copies and memsets that each line launched, and where the
+        GPU was idle. It is displayed under the cell and assigned to `name`. The code itself runs
+        as it would without the magic. Use ``%config GpuProfile`` to change the default options.
         """
         if cell is None:
             request, source = parse_line(self.gpuprofile, line, self.settings)
@@ -72,7 +79,7 @@ class ProfileMagics(Magics):
     # -- loading and unloading
 
     def hooks(self) -> dict[str, Callable[..., Any]]:
-        """Return what the code of a transformed cell calls, by name."""
+        """Return the functions that the code of a transformed cell calls, by name."""
         return {
             cell_transform.BEGIN: self._begin,
             cell_transform.START: self._start,
@@ -84,7 +91,7 @@ class ProfileMagics(Magics):
         }
 
     def handlers(self) -> dict[str, Callable[..., None]]:
-        """Return the handlers of IPython's events, by name."""
+        """Return the handlers of IPython events, by name."""
         return {
             "pre_run_cell": self._pre_run_cell,
             "post_execute": self._post_execute,
@@ -92,7 +99,7 @@ class ProfileMagics(Magics):
         }
 
     def install(self) -> None:
-        """Make the magics, transformers, handlers and settings act in the shell."""
+        """Register the magics, transformers, handlers and settings with the shell."""
         shell = self.shell
         shell.register_magics(self)
         shell.configurables.append(self.settings)
@@ -103,12 +110,13 @@ class ProfileMagics(Magics):
         self._install_names()
 
     def uninstall(self) -> None:
-        """Undo `install`; a profile in progress ends.
+        """Undo `install`, ending a profile in progress.
 
-        The markers stay: functions defined in profiled cells call them. They do nothing then.
+        The markers are kept, because functions defined in profiled cells call them. They have no
+        effect then.
         """
         shell = self.shell
-        if not self.runs:  # else the cell that runs now still calls them
+        if not self.runs:  # otherwise the running cell still calls them
             for name in self.hooks():
                 vars(builtins).pop(name, None)
         while self.runs:
@@ -121,10 +129,10 @@ class ProfileMagics(Magics):
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop("gpuprofile", None)
 
-    # -- the cell's way through IPython
+    # -- cells run by IPython
 
     def visit(self, module: ast.Module) -> ast.Module:
-        """Put the hooks and markers into a profiled cell (an AST transformer of IPython)."""
+        """Insert the hooks and markers into a profiled cell (an AST transformer of IPython)."""
         options = cell_transform.begin_options(module)
         if options is None:
             return module
@@ -132,7 +140,7 @@ class ProfileMagics(Magics):
         try:
             request = parse(self.gpuprofile, self.shell.var_expand(options, depth=0), self.settings)
             if not module.body[1:]:
-                raise UsageError(  # noqa: TRY301 - the magic line itself will raise it
+                raise UsageError(  # noqa: TRY301 - raised again by the line of the magic
                     "%%gpuprofile has nothing to profile. Put the code below it in the same cell."
                 )
         except UsageError as error:
@@ -140,8 +148,8 @@ class ProfileMagics(Magics):
             return module
         info = self.infos[-1] if self.infos else None
         source: str = info.raw_cell if info is not None else ast.unparse(module)  # type: ignore[assignment]
-        cell = Cell("", source)  # named when it starts
-        self.planned = MagicRun(request, cell, self._assign, info=info)
+        cell = Cell("", source)  # its name is set when it starts
+        self.planned = CellRun(request, cell, self._assign, info=info)
         body = self._assembled(
             module.body[1:], request, cell, first_line=cell_transform.magic_line(source, options)
         )
@@ -160,14 +168,14 @@ class ProfileMagics(Magics):
             shows_last=self.shell.ast_node_interactivity in ("last", "last_expr_or_assign"),
         )
         if warning:
-            note(warning)
+            warn(warning)
         return nodes
 
     def _install_names(self) -> None:
-        # Each time: a %reset takes them away. Hidden from %who, as IPython's own names are.
+        # Repeated for each cell, because %reset removes them. Hidden from %who.
         install_markers(self.shell.user_ns)
         self.shell.user_ns_hidden.update(MARKERS)
-        # Into builtins, where a %reset in the cell itself does not reach.
+        # In builtins, they survive a %reset inside the cell.
         vars(builtins).update(self.hooks())
 
     def _assign(self, name: str, profile: Profile) -> None:
@@ -179,13 +187,13 @@ class ProfileMagics(Magics):
             raise planned
         if planned is None:
             raise UsageError(
-                f"%%gpuprofile {options} cannot work inside this magic, which does not let "
-                "IPython run the cell. Make %%gpuprofile the first line of the cell."
+                f"%%gpuprofile {options} does not work inside this magic, which runs the cell "
+                "itself. Make %%gpuprofile the first line of the cell."
             )
         self.runs.append(planned)
-        # Tracebacks show the lines around: let them show the magic's as the user wrote it.
+        # Tracebacks show context lines: show the line of the magic as the user wrote it.
         filename = sys._getframe(1).f_code.co_filename  # noqa: SLF001
-        show_first_line(filename, f"# %%gpuprofile {options}")
+        patch_linecache_first_line(filename, f"# %%gpuprofile {options}")
 
     def _start(self) -> None:
         run = self.runs[-1]
@@ -215,28 +223,33 @@ class ProfileMagics(Magics):
         self.infos.append(info)
 
     def _post_execute(self) -> None:
-        # A silent cell has no other event.
-        if self.runs and self.runs[-1].info is None and not self.runs[-1].direct:
+        # This is the only event of a silent cell.
+        if self.runs and self.runs[-1].info is None and not self.runs[-1].runs_code_itself:
             self.runs.pop().finish()
 
     def _post_run_cell(self, result: ExecutionResult | None) -> None:
         ended = None
         for i in range(len(self.infos) - 1, -1, -1):
-            # IPython makes a new info for a cell that was interrupted.
+            # IPython creates a new info for an interrupted cell.
             if result is None or getattr(result.info, "raw_cell", None) == self.infos[i].raw_cell:
                 ended = self.infos[i]
                 del self.infos[i:]
                 break
         error = None if result is None else result.error_before_exec or result.error_in_exec
-        while ended and self.runs and not self.runs[-1].direct and self.runs[-1].info is ended:
+        while (
+            ended
+            and self.runs
+            and not self.runs[-1].runs_code_itself
+            and self.runs[-1].info is ended
+        ):
             self.runs.pop().finish(error)
 
-    # -- the magics called as functions
+    # -- code run by the magic itself
 
     def _run_directly(self, request: Request, source: str, *, magic: str | None = None) -> object:
-        """Run code from inside the magic; the value of its last expression is returned.
+        """Run code from inside the magic and return the value of its last expression.
 
-        `magic` is the line above the code in its cell, if it stands in one: lines count from it.
+        `magic` is the line of the cell magic, if there is one. Line numbers count from it.
         """
         shell = self.shell
         above = 0
@@ -244,11 +257,11 @@ class ProfileMagics(Magics):
             above = 1 + len(re.match(r"(\s*\n)?", source)[0].splitlines())  # type: ignore[index]
         transformed = "\n" * above + shell.transform_cell(source)
         whole = source if magic is None else f"{magic}\n{source}"
-        filename = cached(shell, transformed, whole)
+        filename = register_source(shell, transformed, whole)
         module = shell.transform_ast(shell.compile.ast_parse(transformed, filename=filename))
         if not module.body:
             raise UsageError("%%gpuprofile has nothing to profile. Put code below it.")
-        run = MagicRun(request, Cell("", whole), self._assign, direct=True)
+        run = CellRun(request, Cell("", whole), self._assign, runs_code_itself=True)
         nodes = self._assembled(module.body, request, run.cell)
         self._install_names()
         self.runs.append(run)
@@ -276,11 +289,11 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     try:
         onnxruntime.install()
     except CaptureError as error:
-        ort_runs.refuse(str(error))  # told in the profiles; the magics work without it
+        sessions.disable_with_reason(str(error))  # reported in each profile
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Take ``%%gpuprofile`` out of IPython again."""
+    """Remove ``%%gpuprofile`` from IPython."""
     magics = _loaded(shell)
     if magics is not None:
         magics.uninstall()

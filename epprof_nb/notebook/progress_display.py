@@ -47,7 +47,7 @@ def _joined(parts: list[str]) -> str:
 
 
 def _lost(progress: Progress) -> str:
-    return f"{plural(progress.lost, 'record')} lost" if progress.lost else "no records lost"
+    return f"{plural(progress.dropped, 'record')} lost" if progress.dropped else "no records lost"
 
 
 def as_line(progress: Progress, width: int) -> str:
@@ -73,7 +73,7 @@ def as_html(progress: Progress) -> str:
             f"{_bar(progress.busy, '5em')}</span>"
         )
     lost = _lost(progress)
-    lost_style = f' style="color:{_WARN}"' if progress.lost else ""
+    lost_style = f' style="color:{_WARN}"' if progress.dropped else ""
     rows = "".join(
         f'<tr style="background:none"><td style="text-align:left;padding:0 1em 0 0;'
         f'font-family:var(--jp-code-font-family,monospace)">{escape(shorten(name, _NAME_WIDTH))}'

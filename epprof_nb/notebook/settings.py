@@ -1,4 +1,4 @@
-"""``%config GpuProfile``: the defaults of the magics' options."""
+"""``%config GpuProfile``: default values for the options of the magics."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ _DEFAULTS = Options()
 
 
 class GpuProfile(Configurable):
-    """Defaults of ``%%gpuprofile`` and ``%gpuprofile``; an option given there comes first."""
+    """Defaults of ``%%gpuprofile`` and ``%gpuprofile``; options of a cell override them."""
 
     detail = Unicode(
         _DEFAULTS.detail,
-        help="What to record: default, api, memory, overhead or all; several joined by commas.",
+        help="What to record: default, api, memory, overhead or all, separated by commas.",
     ).tag(config=True)
     time_limit = Float(
         None, allow_none=True, help="Seconds after which recording stops; None for no limit."
     ).tag(config=True)
     max_records = Int(
-        _DEFAULTS.max_records, help="Activities kept at most; those beyond are counted as lost."
+        _DEFAULTS.max_records,
+        help="Maximum number of activities. Further ones are dropped and counted.",
     ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
-    quiet = Bool(False, help="Show nothing under the cell.").tag(config=True)  # noqa: FBT003
+    quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003
     live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003

@@ -1,4 +1,4 @@
-"""What the magics ask of IPython's shell: cell numbers, compiler flags, running code."""
+"""Access to IPython's shell: cell numbers, compiler flags and code execution."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from IPython.core.error import UsageError
 
 
 def cell_name(shell: Any) -> str:  # noqa: ANN401 - IPython's shell has attributes of its traits
-    """Name the cell that runs now, as ``In[3]``."""
-    # The shell's own count may be that of the next cell already.
+    """Return the name of the running cell, such as ``In[3]``."""
+    # The execution count of the shell may already be that of the next cell.
     frame = inspect.currentframe()
     while frame is not None:
         label = shell.compile.format_code_name(frame.f_code.co_filename)
@@ -24,19 +24,19 @@ def cell_name(shell: Any) -> str:  # noqa: ANN401 - IPython's shell has attribut
 
 
 def compiler_flags(shell: Any) -> int:  # noqa: ANN401
-    """Return the flags that the shell compiles a cell with."""
+    """Return the compiler flags that the shell uses for cells."""
     flags: int = shell.compile.flags
     return flags | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if shell.autoawait else 0)
 
 
-def cached(shell: Any, transformed: str, source: str) -> str:  # noqa: ANN401
-    """Give code a file name by which tracebacks find its text."""
+def register_source(shell: Any, transformed: str, source: str) -> str:  # noqa: ANN401
+    """Register code so that tracebacks find its text, and return its file name."""
     number = int(cell_name(shell)[3:-1])
     return str(shell.compile.cache(transformed, number, raw_code=source))
 
 
-def show_first_line(filename: str, line: str) -> None:
-    """Have tracebacks show `line` in the place of a cell's first one."""
+def patch_linecache_first_line(filename: str, line: str) -> None:
+    """Make tracebacks show `line` as the first line of a cell."""
     entry = linecache.cache.get(filename)
     if entry is not None and len(entry) > 1 and entry[2]:
         entry[2][0] = f"{line}\n"
@@ -49,7 +49,7 @@ def execute(shell: Any, node: ast.stmt | ast.Expression, filename: str) -> objec
         code = shell.compile(tree, filename, "eval" if tree is node else "exec")
     if code.co_flags & inspect.CO_COROUTINE:
         raise UsageError(
-            "%gpuprofile cannot await when it is called from other code. "
+            "%gpuprofile does not support top-level await when it is called from other code. "
             "Make %%gpuprofile the first line of a cell and put the code below it."
         )
     return eval(code, shell.user_global_ns, shell.user_ns)  # noqa: S307 - the user's own code

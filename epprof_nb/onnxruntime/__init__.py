@@ -1,7 +1,7 @@
 """Observe ONNX Runtime sessions: their nodes become ops in every profile.
 
-``%load_ext epprof_nb`` calls `install`; scripts call it themselves. Sessions made from then on
-carry an observer: their graph, results and provider lists stay what they are without it.
+``%load_ext epprof_nb`` calls `install`; scripts call it themselves. Sessions created afterwards
+carry an observer, which changes neither their graph nor their results nor their provider list.
 """
 
 from __future__ import annotations

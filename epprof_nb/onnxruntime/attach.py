@@ -1,8 +1,8 @@
-"""Attaching the observer to ONNX Runtime sessions as they are made.
+"""Attach the observer to ONNX Runtime sessions when they are created.
 
-The observer is an execution provider that claims no node. It is named last in a session's
-provider list, where it changes neither the graph nor who runs it; a session for which that is
-not so is left alone.
+The observer is an execution provider that claims no node. As the last entry of a session's
+provider list, it changes neither the graph nor the provider of any node. A session where it
+would is not observed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
-from epprof_nb.recorders.onnxruntime import unprofiled_runs as ort_pace
-from epprof_nb.recorders.onnxruntime.sessions import Sight, describe, see
+from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
+from epprof_nb.recorders.onnxruntime.sessions import ObservedSession, session_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,10 +37,10 @@ _GRAPH = (
 )  # fmt: skip
 _TINY_MODEL = b"\x08\x08" + bytes([0x3A, len(_GRAPH)]) + _GRAPH + b"\x42\x04\x0a\x00\x10\x0d"
 
-_defaults: list[str] = []
-_registering = threading.Lock()
-# What ONNX Runtime was asked for, while it falls back to other providers after an error.
-_asked: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+_default_providers: list[str] = []
+_registration_lock = threading.Lock()
+# Originally requested providers, kept while ONNX Runtime retries with fallback providers.
+_requested_providers: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 
 
 def check_release(version: str) -> None:
@@ -48,21 +48,21 @@ def check_release(version: str) -> None:
     numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
     if numbers < FIRST_RELEASE:
         raise CaptureError(
-            f"ONNX Runtime {version} is installed, but 1.25 is the first release that tells "
-            "execution providers about its events, so its nodes cannot be shown. Run "
-            "`pip install -U onnxruntime` (or onnxruntime-gpu) and restart the kernel."
+            f"The nodes of ONNX Runtime {version} cannot be recorded: 1.25 is the first release "
+            "that reports its events to execution providers. Run `pip install -U onnxruntime` "
+            "(or onnxruntime-gpu) and restart the kernel."
         )
 
 
 def register() -> None:
-    """Have ONNX Runtime load the observer, unless it has.
+    """Register the observer with ONNX Runtime, unless it is registered.
 
     Raises
     ------
     CaptureError
-        If it refuses; the message says why.
+        If ONNX Runtime does not load it. The message says why.
     """
-    with _registering:
+    with _registration_lock:
         if not _native.ort_runtime():
             _register()
 
@@ -73,7 +73,7 @@ def _register() -> None:
     except ImportError as error:
         raise CaptureError(
             f"ONNX Runtime cannot be imported ({error}), so there are no sessions to observe. Run "
-            "`pip install onnxruntime` (or onnxruntime-gpu), 1.25 or newer."
+            '`pip install "onnxruntime>=1.25"` (or onnxruntime-gpu).'
         ) from error
     check_release(onnxruntime.__version__)
     try:
@@ -84,19 +84,19 @@ def _register() -> None:
         ) from error
 
 
-def is_ours(provider: object) -> bool:
-    """Whether an entry of a provider list names the observer."""
+def is_observer(provider: object) -> bool:
+    """Whether an entry of a provider list is the observer."""
     return provider == NAME or (isinstance(provider, tuple) and provider[:1] == (NAME,))
 
 
-def create(
+def create_observed_session(
     original: Callable[..., None],
     session: Any,  # noqa: ANN401
     providers: Sequence[Any] | None,
     provider_options: Sequence[Any] | None,
     more: tuple[Any, ...],
 ) -> None:
-    """Make the native session of an ``InferenceSession``, observed where that changes nothing.
+    """Create the native session of an ``InferenceSession``, observed if that changes nothing.
 
     Parameters
     ----------
@@ -105,57 +105,57 @@ def create(
     session
         The Python session.
     providers, provider_options, more
-        What it was called with.
+        Arguments of the call.
 
     Notes
     -----
-    If an observed session cannot be made, it is tried with exactly the user's arguments: an error
-    is then the user's own, and otherwise the session is there, unobserved.
+    If the observed session cannot be created, the call is repeated with the user's exact
+    arguments. It then either raises the user's own error or creates an unobserved session.
     """
-    name = describe(getattr(session, "_model_path", None))
-    given = session._sess_options  # noqa: SLF001 - what the original reads
-    asked = _asked.setdefault(session, list(providers or ()))
+    name = session_title(getattr(session, "_model_path", None))
+    session_options = session._sess_options  # noqa: SLF001 - read by the original
+    requested = _requested_providers.setdefault(session, list(providers or ()))
     try:
         register()
-        arguments, number = _with_observer(given, providers, provider_options)
-        users_profile = given is not None and given.enable_profiling
-        graphs = not users_profile and captures(providers, provider_options)
+        arguments, number = _with_observer(session_options, providers, provider_options)
+        user_profile = session_options is not None and session_options.enable_profiling
+        graphs = not user_profile and captures(providers, provider_options)
         with profiled_from_the_start(session) if graphs else nullcontext():
             original(session, *arguments, *more)
-    except Exception as error:  # noqa: BLE001 - whatever it was, the user's call is made as it is
+    except Exception as error:  # noqa: BLE001 - the call is repeated without the observer
         reason = (
             str(error)
-            if isinstance(error, _LeftAlone | CaptureError)
-            else (f"ONNX Runtime refused it with the observer ({error})")
+            if isinstance(error, _NotObserved | CaptureError)
+            else (f"ONNX Runtime did not create it with the observer ({error})")
         )
-        session._sess_options = given  # noqa: SLF001
+        session._sess_options = session_options  # noqa: SLF001
         original(session, providers, provider_options, *more)
-        _asked.pop(session, None)
-        see(session, Sight(name, reason=reason))
+        _requested_providers.pop(session, None)
+        sessions.register(session, ObservedSession(name, reason=reason))
         return
-    _asked.pop(session, None)
+    _requested_providers.pop(session, None)
     session._providers = [p for p in session._providers if p != NAME]  # noqa: SLF001
     session._provider_options.pop(NAME, None)  # noqa: SLF001
-    names = [p[0] if isinstance(p, tuple) else p for p in asked if not is_ours(p)]
-    sight = Sight(
+    names = [p[0] if isinstance(p, tuple) else p for p in requested if not is_observer(p)]
+    observed_session = ObservedSession(
         name,
         number=number,
         providers=tuple(session._providers),  # noqa: SLF001
-        refused=tuple(p for p in names if p not in session._providers),  # noqa: SLF001
-        session_profile=users_profile or graphs,
-        graphs=graphs,
+        missing_providers=tuple(p for p in names if p not in session._providers),  # noqa: SLF001
+        session_profile=user_profile or graphs,
+        captures_graphs=graphs,
     )
-    see(session, sight)
-    if not sight.session_profile:
-        ort_pace.follow(session)
-    if users_profile:
-        from epprof_nb.onnxruntime import json_profile as ort_device_events
+    sessions.register(session, observed_session)
+    if not observed_session.session_profile:
+        unprofiled_runs.attach_baseline(session)
+    if user_profile:
+        from epprof_nb.onnxruntime import json_profile
 
-        ort_device_events.begin(session)
+        json_profile.begin(session)
 
 
-class _LeftAlone(Exception):  # noqa: N818 - no error: a reason
-    """The session is not observed, because that would change what it does."""
+class _NotObserved(Exception):  # noqa: N818 - a reason, not an error
+    """The session is not observed, because the observer would change its behaviour."""
 
 
 def _with_observer(
@@ -164,9 +164,9 @@ def _with_observer(
     provider_options: Sequence[Any] | None,
 ) -> tuple[tuple[Any, Any], int]:
     if not providers and session_options is not None and session_options.has_providers():
-        raise _LeftAlone(
-            "its SessionOptions choose the execution providers (devices or a selection policy), "
-            "and naming the observer beside them would drop that choice. Pass providers=[...] to "
+        raise _NotObserved(
+            "its SessionOptions select the execution providers (by device or by policy), and "
+            "adding the observer would discard that selection. Pass providers=[...] to "
             "InferenceSession instead"
         )
     number = _native.ort_new_session()
@@ -175,18 +175,18 @@ def _with_observer(
         names = [*default_providers()]
         options = None
     else:
-        names = [p for p in providers if not is_ours(p)]
+        names = [p for p in providers if not is_observer(p)]
         options = None if provider_options is None else list(provider_options)
     token = {"token": str(number)}
     if options is None:
         return ([*names, (NAME, token)], None), number
-    kept = [o for p, o in zip(providers or (), options, strict=True) if not is_ours(p)]
+    kept = [o for p, o in zip(providers or (), options, strict=True) if not is_observer(p)]
     return ([*names, NAME], [*kept, token]), number
 
 
 def default_providers() -> list[str]:
-    """Return the providers of a session made without naming any, as this build chooses them."""
-    if not _defaults:
+    """Return the providers that this build chooses for a session created without any."""
+    if not _default_providers:
         from onnxruntime.capi import _pybind_state as binding
 
         probe = binding.InferenceSession(
@@ -196,5 +196,5 @@ def default_providers() -> list[str]:
             False,  # noqa: FBT003
         )
         probe.initialize_session([], [], set())
-        _defaults[:] = probe.get_providers()
-    return list(_defaults)
+        _default_providers[:] = probe.get_providers()
+    return list(_default_providers)

@@ -1,9 +1,9 @@
 """Sessions that capture CUDA graphs: profiled as a whole from their creation.
 
-ONNX Runtime captures a graph in an inner run that a run's own profiler is not told of; a session's
-profiler, on from the start, is. That profile is switched off again at the end of the first
-``epprof_nb`` profile in which the session ran: by then the graph is captured, and a replay fires
-no node events.
+ONNX Runtime captures a graph in an inner run that is invisible to the profiler of the run, but
+not to the profiler of the session. The session profile is therefore enabled from the start, and
+disabled at the end of the first ``epprof_nb`` profile in which the session ran. By then the graph
+is captured, and replays fire no node events.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OFF = ("", "0", "false", "none")
 
 
 def captures(providers: Sequence[Any] | None, provider_options: Sequence[Any] | None) -> bool:
-    """Whether the options of a provider ask for CUDA graphs."""
+    """Whether the options of a provider enable CUDA graphs."""
     options = list(provider_options or ())
     options += [p[1] for p in providers or () if isinstance(p, tuple) and len(p) == 2]
     return any(str(o.get(_OPTION, "")).lower() not in _OFF for o in options if isinstance(o, dict))
@@ -29,15 +29,15 @@ def captures(providers: Sequence[Any] | None, provider_options: Sequence[Any] | 
 
 @contextmanager
 def profiled_from_the_start(session: Any) -> Iterator[None]:  # noqa: ANN401
-    """Have the session that is made meanwhile profiled as a whole, without a file.
+    """Have the session created in the ``with`` block profiled as a whole, without a file.
 
     Parameters
     ----------
     session
-        An ``InferenceSession`` that is being made. The user's options are as they were
-        afterwards, and the session's say what the user asked for.
+        An ``InferenceSession`` that is being created. The user's options, and the options that
+        the session reports, are restored afterwards.
     """
-    options = session._sess_options  # noqa: SLF001 - what the session is made from
+    options = session._sess_options  # noqa: SLF001 - read by the constructor
     if options is None:
         from onnxruntime.capi import _pybind_state as binding
 
@@ -48,6 +48,6 @@ def profiled_from_the_start(session: Any) -> Iterator[None]:  # noqa: ANN401
     try:
         yield
     finally:
-        made = session._sess_options  # noqa: SLF001 - the session's own copy, once it is made
-        for each in (options, made):
+        copied = session._sess_options  # noqa: SLF001 - the copy of the created session
+        for each in (options, copied):
             each.enable_profiling, each.profile_file_prefix = before

@@ -1,8 +1,8 @@
-"""Runs that replay a CUDA graph: recorded as one op each, without a profiler of their own.
+"""Runs that replay a CUDA graph: recorded as one op each, without ONNX Runtime's profiling.
 
-A replay fires no node events, so ONNX Runtime's profiling of it says nothing that one op does
-not, and costs a third of a short replay (measured: 36 nodes of 1.4 us). Which runs replay is not
-guessed: a run of a session that captures graphs, profiled as any other, told of no node.
+A replay fires no node events, so profiling it would add nothing to that op, at the cost of a third
+of a short replay (measured with 36 nodes of 1.4 us). A graph is known to be replayed once a
+profiled run of a session that captures graphs reported no node.
 """
 
 from __future__ import annotations
@@ -11,60 +11,64 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_GRAPH = "gpu_graph_id"
-_FIRST_GRAPH = "0"
-"""The graph of a run that names none, as ONNX Runtime numbers them."""
+_GRAPH_ID = "gpu_graph_id"
+_DEFAULT_GRAPH = "0"
+"""Id that ONNX Runtime gives to the graph of runs that name none."""
 
 
 def graph_of(run_options: Any) -> str:  # noqa: ANN401
     """Return the id of the graph that a run with these options captures or replays."""
     if run_options is None:
-        return _FIRST_GRAPH
+        return _DEFAULT_GRAPH
     try:
-        return str(run_options.get_run_config_entry(_GRAPH))
+        return str(run_options.get_run_config_entry(_GRAPH_ID))
     except RuntimeError:  # no such entry
-        return _FIRST_GRAPH
+        return _DEFAULT_GRAPH
 
 
 @contextmanager
-def run_of(session: object, run_options: Any, *, returns_early: bool) -> Iterator[bool]:  # noqa: ANN401
-    """Record a run of `session` made meanwhile on this thread; give whether to profile it.
+def record_replay(session: object, run_options: Any, *, returns_early: bool) -> Iterator[bool]:  # noqa: ANN401
+    """Open an op for a run that may replay a graph; yield whether to profile the run.
 
     Parameters
     ----------
     session
         An ``InferenceSession``.
     run_options
-        The run options the user passed, or None.
+        The run options passed by the user, or None.
     returns_early
-        The run goes on after the call, on another thread.
+        Whether the run continues on another thread after the call.
 
     Notes
     -----
-    A run of a session that captures graphs gets its op here: where a graph is captured, it is
-    launched for the first time between two of ONNX Runtime's events, inside of none.
+    Every run of a session that captures graphs gets its op here, because the first launch of a
+    captured graph happens between two events of ONNX Runtime and inside neither.
     """
-    sight = ort_runs.sight_of(session)
+    observed_session = sessions.observed(session)
     if (
         returns_early
-        or sight is None
-        or sight.number is None
-        or not sight.graphs
-        or sight.session_profile
+        or observed_session is None
+        or observed_session.number is None
+        or not observed_session.captures_graphs
+        or observed_session.session_profile
     ):
         yield True
         return
-    seen = sight.replayed.graphs
-    known = bool(seen) and graph_of(run_options) in seen and not ort_runs.is_profiled(run_options)
-    op_id = _native.ort_begin_run(sight.number)
+    replayed = observed_session.replayed.graphs
+    is_replay = (
+        bool(replayed)
+        and graph_of(run_options) in replayed
+        and not sessions.is_profiled(run_options)
+    )
+    op_id = _native.ort_begin_run(observed_session.number)
     try:
-        yield not known
+        yield not is_replay
     finally:
         _native.ort_end_run(op_id)
-    if not known and _native.ort_nodes_of_last_run() == 0:
-        seen.add(graph_of(run_options))
+    if not is_replay and _native.ort_nodes_of_last_run() == 0:
+        replayed.add(graph_of(run_options))

@@ -1,8 +1,4 @@
-"""Observing ONNX Runtime: the nodes of its sessions become ops, in every profile.
-
-``%load_ext epprof_nb`` calls `install`; scripts call it themselves. Sessions made from then on
-carry an observer: their graph, results and provider lists stay what they are without it.
-"""
+"""Switches for observing ONNX Runtime: patches of ``InferenceSession`` and their removal."""
 
 from __future__ import annotations
 
@@ -13,9 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.onnxruntime import attach as ort_attach
-from epprof_nb.onnxruntime.run_wrappers import ending, running
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.onnxruntime import attach
+from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run
+from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,72 +20,72 @@ if TYPE_CHECKING:
 
 __all__ = ["disable_profiling", "enable_profiling", "install", "session", "uninstall"]
 
-# Methods of a session that run it, and where their run options stand among the arguments.
-_RUNS = {
+# Methods of a session that run it, and the position of the run options among their arguments.
+_RUN_METHODS = {
     "run": 2,
     "run_async": 4,
     "run_with_ort_values": 2,
     "run_with_iobinding": 1,
     "run_with_ortvaluevector": 0,
 }
-_MAKE = "_create_inference_session"
-_CHECK = "check_and_normalize_provider_args"  # warns of unknown providers, and lists the known
+_CREATE_METHOD = "_create_inference_session"
+_CHECK_FUNCTION = "check_and_normalize_provider_args"  # warns about unknown providers
 
-_restore: list[tuple[Any, str, Any]] = []
+_replaced: list[tuple[Any, str, Any]] = []
 
 
 def install() -> None:
-    """Observe the ONNX Runtime sessions that are made from now on.
+    """Observe all ONNX Runtime sessions created from now on.
 
     ``InferenceSession`` is patched in place, so subclasses are observed too. If onnxruntime is not
-    imported yet, this happens when it is. Calling it again does nothing.
+    imported yet, it is patched when it is. Calling this function again does nothing.
 
     Raises
     ------
     CaptureError
-        If the imported ONNX Runtime is older than 1.25, or is not the one this version knows.
+        If the imported ONNX Runtime is older than 1.25, or is not supported by this version.
     """
-    if _restore or _Hook.active():
+    if _replaced or _ImportHook.active():
         return
     module = sys.modules.get("onnxruntime")
     if module is None:
-        sys.meta_path.insert(0, _Hook())
+        sys.meta_path.insert(0, _ImportHook())
     else:
         _patch(module)
 
 
 def uninstall() -> None:
-    """Leave ONNX Runtime as it was. Sessions that carry the observer keep it, unused."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Hook)]
-    while _restore:
-        owner, name, value = _restore.pop()
+    """Restore ONNX Runtime. Existing sessions keep their observer, which stays unused."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _ImportHook)]
+    while _replaced:
+        owner, name, value = _replaced.pop()
         setattr(owner, name, value)
 
 
 def installed() -> bool:
-    """Whether sessions made now are observed."""
-    return bool(_restore)
+    """Whether sessions created now are observed."""
+    return bool(_replaced)
 
 
 def session(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-    """Make one observed ``onnxruntime.InferenceSession``, without `install`.
+    """Create one observed ``onnxruntime.InferenceSession``, without `install`.
 
     Parameters
     ----------
     *args, **kwargs
-        As for ``onnxruntime.InferenceSession``.
+        Arguments of ``onnxruntime.InferenceSession``.
 
     Returns
     -------
     onnxruntime.InferenceSession
-        Its runs are profiled also where `install` was not called.
+        A session whose runs are profiled even if `install` was not called.
 
     Raises
     ------
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """
-    ort_attach.register()
+    attach.register()
     import onnxruntime
 
     kind = _observed_class(onnxruntime.InferenceSession)
@@ -97,71 +93,71 @@ def session(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
 
 
 def enable_profiling(run_options: object, *, profile_file_prefix: str = "onnxruntime_run") -> None:
-    """Have ONNX Runtime write its own JSON profile of each run made with these options.
+    """Have ONNX Runtime write its JSON profile for each run made with these options.
 
     Parameters
     ----------
     run_options
         An ``onnxruntime.RunOptions``.
     profile_file_prefix
-        Start of the files' names, each of which is one run's alone: the process, the run's number
-        in it, the time and ``.json`` are added.
+        Prefix of the file names. The process id, the number of the run, the time and ``.json``
+        are appended, so each run has its own file.
 
     Notes
     -----
-    On a GPU the file has the kernels, copies and sets of the run too, under the nodes that launched
-    them. Not so with ``run_async``, nor for a session that is not observed: these have what ONNX
-    Runtime writes itself, and its name for it.
+    On a GPU the file also contains the kernels, copies and memsets of the run, under the nodes
+    that launched them. This does not apply to ``run_async`` and to sessions that are not observed,
+    whose files have the contents and names that ONNX Runtime gives them.
 
     Raises
     ------
     CaptureError
-        If ONNX Runtime is missing, older than 1.25, or `run_options` is of another type.
+        If ONNX Runtime is missing or older than 1.25, or `run_options` has another type.
     """
-    ort_attach.register()
-    ort_runs.enable(run_options, profile_file_prefix)
+    attach.register()
+    sessions.enable(run_options, profile_file_prefix)
 
 
 def disable_profiling(run_options: object) -> None:
     """Undo `enable_profiling`."""
-    ort_attach.register()
-    ort_runs.disable(run_options)
+    attach.register()
+    sessions.disable(run_options)
 
 
 def _patch(module: ModuleType) -> None:
-    ort_attach.check_release(module.__version__)
+    attach.check_release(module.__version__)
     kind = module.InferenceSession
-    if not hasattr(kind, _MAKE):
+    if not hasattr(kind, _CREATE_METHOD):
         raise CaptureError(
-            f"ONNX Runtime {module.__version__} makes its sessions in a way this version of "
-            "epprof_nb does not know, so they are not observed. Update epprof_nb."
+            f"ONNX Runtime {module.__version__} is not supported by this version of epprof_nb, so "
+            "its sessions are not observed. Update epprof_nb."
         )
-    ort_runs.refuse(None)
-    _replace(kind, _MAKE, _making(getattr(kind, _MAKE)))
+    sessions.disable_with_reason(None)
+    _replace(kind, _CREATE_METHOD, _wrap_create(getattr(kind, _CREATE_METHOD)))
     for name, wrapper in _run_wrappers(kind):
         owner = next(c for c in kind.__mro__ if name in vars(c))
         _replace(owner, name, wrapper)
     maker = sys.modules[kind.__module__]
-    if hasattr(maker, _CHECK):
-        _replace(maker, _CHECK, _checking(getattr(maker, _CHECK)))
+    if hasattr(maker, _CHECK_FUNCTION):
+        _replace(maker, _CHECK_FUNCTION, _wrap_check(getattr(maker, _CHECK_FUNCTION)))
     for name in ("get_available_providers", "get_ep_devices"):
         if hasattr(module, name):
-            _replace(module, name, _without_observer(getattr(module, name)))
+            _replace(module, name, _hide_observer(getattr(module, name)))
 
 
 def _replace(owner: Any, name: str, value: object) -> None:  # noqa: ANN401
-    _restore.append((owner, name, vars(owner)[name]))
+    _replaced.append((owner, name, vars(owner)[name]))
     setattr(owner, name, value)
 
 
 def _run_wrappers(kind: type) -> list[tuple[str, Callable[..., Any]]]:
-    found: list[tuple[str, Callable[..., Any]]] = [
-        (name, running(getattr(kind, name), position))
-        for name, position in _RUNS.items()
+    wrappers: list[tuple[str, Callable[..., Any]]] = [
+        (name, wrap_run(getattr(kind, name), position))
+        for name, position in _RUN_METHODS.items()
         if hasattr(kind, name)
     ]
-    found.append(("end_profiling", ending(kind.end_profiling)))  # type: ignore[attr-defined]
-    return found
+    wrappers.append(("end_profiling", wrap_end_profiling(kind.end_profiling)))  # type: ignore[attr-defined]
+    return wrappers
 
 
 @functools.cache
@@ -169,11 +165,14 @@ def _observed_class(kind: type) -> type:
     """Return a subclass of ``InferenceSession`` whose sessions are observed and profiled."""
     if installed():
         return kind
-    methods = {_MAKE: _making(getattr(kind, _MAKE)), **dict(_run_wrappers(kind))}
+    methods = {
+        _CREATE_METHOD: _wrap_create(getattr(kind, _CREATE_METHOD)),
+        **dict(_run_wrappers(kind)),
+    }
     return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__})
 
 
-def _making(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def make(
         self: object,
@@ -181,45 +180,45 @@ def _making(original: Callable[..., None]) -> Callable[..., None]:
         provider_options: Sequence[Any] | None,
         *more: Any,
     ) -> None:
-        ort_attach.create(original, self, providers, provider_options, more)
+        attach.create_observed_session(original, self, providers, provider_options, more)
 
     return make
 
 
-def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_check(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def check(
         providers: Sequence[Any] | None,
         provider_options: Sequence[Any] | None,
         available: Sequence[str],
     ) -> tuple[list[Any], list[Any]]:
-        known = [p for p in available if p != ort_attach.NAME]
-        if not providers or not ort_attach.is_ours(providers[-1]):
+        known = [p for p in available if p != attach.NAME]
+        if not providers or not attach.is_observer(providers[-1]):
             return original(providers, provider_options, known)  # type: ignore[no-any-return]
         if provider_options is None:
             token = providers[-1][1]
         else:
             *provider_options, token = provider_options
         names, options = original(list(providers[:-1]), provider_options, known)
-        return [*names, ort_attach.NAME], [*options, token]
+        return [*names, attach.NAME], [*options, token]
 
     return check
 
 
-def _without_observer(original: Callable[..., Any]) -> Callable[..., Any]:
+def _hide_observer(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def listed() -> list[Any]:
-        return [p for p in original() if ort_attach.NAME not in (p, getattr(p, "ep_name", None))]
+        return [p for p in original() if attach.NAME not in (p, getattr(p, "ep_name", None))]
 
     return listed
 
 
-class _Hook(importlib.abc.MetaPathFinder):
-    """Patches onnxruntime at the end of its import."""
+class _ImportHook(importlib.abc.MetaPathFinder):
+    """Import hook that patches onnxruntime once it is imported."""
 
     @staticmethod
     def active() -> bool:
-        return any(isinstance(finder, _Hook) for finder in sys.meta_path)
+        return any(isinstance(finder, _ImportHook) for finder in sys.meta_path)
 
     def find_spec(
         self,
@@ -241,7 +240,7 @@ class _Hook(importlib.abc.MetaPathFinder):
             try:
                 _patch(module)
             except CaptureError as error:
-                ort_runs.refuse(str(error))
+                sessions.disable_with_reason(str(error))
 
         loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

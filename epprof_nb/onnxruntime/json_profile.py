@@ -1,9 +1,9 @@
-"""Device work in ONNX Runtime's own JSON profile, which the released wheels leave out.
+"""Device work in ONNX Runtime's own JSON profile, where the released wheels have none.
 
-A session that the user has ONNX Runtime profile (``SessionOptions.enable_profiling``) is recorded
-from its creation to its ``end_profiling()``; then its kernels, copies and sets become events of
-that profile, each under the node that launched it. So do those of a single run that writes a
-profile; see `epprof_nb.onnxruntime.run_profile_files`.
+If the user enables ONNX Runtime's profiling (``SessionOptions.enable_profiling``), the session is
+recorded from its creation to ``end_profiling()``. Its kernels, copies and memsets then become
+events of that profile, each under the node that launched it. The same is done for a single run
+that writes a profile; see `epprof_nb.onnxruntime.run_profile_files`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.arrays.ids import find
-from epprof_nb.capture.correlate import join
+from epprof_nb.capture.correlate import correlate
 from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
@@ -25,80 +25,82 @@ from epprof_nb.recorders.cupti.recorder import driver_present
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.capture.service import Consumer
+    from epprof_nb.capture.service import Subscription
     from epprof_nb.data.table import Table
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _KINDS = ("kernel", "memcpy", "memset")
 
-_recorded: weakref.WeakKeyDictionary[Any, Consumer] = weakref.WeakKeyDictionary()
+_subscriptions: weakref.WeakKeyDictionary[Any, Subscription] = weakref.WeakKeyDictionary()
 
 
 def begin(session: object) -> None:
-    """Record what devices do from now on, if there is a device whose work is recorded."""
-    consumer = None if session in _recorded else record()
-    if consumer is None:
+    """Start recording device work for a session, if there is a supported device."""
+    subscription = None if session in _subscriptions else subscribe()
+    if subscription is None:
         return
-    _recorded[session] = consumer
-    # A session that goes without end_profiling() must not leave the recording on.
-    weakref.finalize(session, service.abort, consumer).atexit = False
+    _subscriptions[session] = subscription
+    # A session deleted without end_profiling() must not keep the recording on.
+    weakref.finalize(session, service.abort, subscription).atexit = False
 
 
-def record() -> Consumer | None:
-    """Record from now on what devices do; None where there is no device whose work is recorded."""
+def subscribe() -> Subscription | None:
+    """Start recording device work; return None if there is no supported device."""
     return service.open(Options()) if driver_present() else None
 
 
 def end(session: object, number: int) -> None:
-    """Put what the session launched since `begin` into its own profile, before that ends."""
-    consumer = _recorded.pop(session, None)
-    if consumer is not None:
-        keep(consumer, number)
+    """Add the work launched by the session since `begin` to its profile, before that ends."""
+    subscription = _subscriptions.pop(session, None)
+    if subscription is not None:
+        add_device_events(subscription, number)
 
 
-def keep(consumer: Consumer, session: int, run_op: int = 0) -> None:
-    """Put what was recorded into the profile of a session, or of its run with this op."""
+def add_device_events(subscription: Subscription, session: int, run_op: int = 0) -> None:
+    """Add recorded device work to the profile of a session, or of the run with the op `run_op`."""
     try:
-        joined = join(service.close(consumer))
+        correlated = correlate(service.close(subscription))
     except CaptureError:
-        return  # the process was forked since: the child recorded nothing
-    for event in events_of(joined.tables["ops"], joined.tables["activities"], session, run_op):
+        return  # a forked child, which recorded nothing
+    for event in device_events(
+        correlated.tables["ops"], correlated.tables["activities"], session, run_op
+    ):
         _native.ort_add_device_event(session, run_op, *event)
 
 
-def events_of(
+def device_events(
     ops: Table, activities: Table, number: int, run_op: int = 0
 ) -> Iterator[tuple[str, int, int, int, tuple[str, ...]]]:
-    """Yield the device work of one session, or of one run of it, as events.
+    """Yield the device work of one session, or of one of its runs, as events.
 
     Parameters
     ----------
     ops, activities
-        Joined tables.
+        Correlated tables.
     number
-        The session's number, as in ``ops.session``.
+        Number of the session, as in ``ops.session``.
     run_op
-        The op of the run; 0 for all runs.
+        Op of the run; 0 for all runs.
 
     Yields
     ------
     event
-        Name, start and duration in nanoseconds, thread, and args: keys and values in turn, as
-        ONNX Runtime's CUDA provider names them.
+        Name, start and duration in nanoseconds, thread, and alternating keys and values of the
+        args, named as by ONNX Runtime's CUDA provider.
     """
     kind = activities.names("kind")
     device_work = np.logical_or.reduce([kind.equals(k) for k in _KINDS])
     capture = activities["capture_op_id"]
     op = find(ops["op_id"], np.where(capture == MISSING, activities["op_id"], capture))
-    mine = device_work & (op >= 0) & (np.append(ops["session"], MISSING)[op] == number)
+    selected = device_work & (op >= 0) & (np.append(ops["session"], MISSING)[op] == number)
     if run_op:
         run = ops["run_id"][ops["op_id"] == run_op]
-        mine &= len(run) > 0 and np.append(ops["run_id"], MISSING)[op] == run[0]
-    rows = np.flatnonzero(mine)
-    of = op[rows]
+        selected &= len(run) > 0 and np.append(ops["run_id"], MISSING)[op] == run[0]
+    rows = np.flatnonzero(selected)
+    op_rows = op[rows]
     names = activities.names("name").take(rows).to_list()
-    parents = ops.names("name").take(of).to_list()
-    types = ops.names("op_type").take(of).to_list()
+    parents = ops.names("name").take(op_rows).to_list()
+    types = ops.names("op_type").take(op_rows).to_list()
     for row, name, parent, op_type in zip(rows.tolist(), names, parents, types, strict=True):
         args = ["stream", str(activities["stream_id"][row])]
         if activities["grid_x"][row] != MISSING:

@@ -1,1 +1,1 @@
-"""Sources of activities, one a module."""
+"""Recorders: sources of activities, one per module."""

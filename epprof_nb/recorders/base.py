@@ -1,4 +1,4 @@
-"""The interface of a recorder: a source of activities that the capture service turns on and off."""
+"""The interface of recorders: sources of activities that the capture service starts and stops."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Recorded:
-    """What a recorder hands over: tables with absolute CLOCK_MONOTONIC times, not yet joined.
+class RecorderOutput:
+    """Tables with absolute CLOCK_MONOTONIC times that a recorder returns, before correlation.
 
-    ``op_id`` and ``attribution`` are left missing: the join fills them from the launch log by
+    ``op_id`` and ``attribution`` are missing. Correlation fills them in from the launch log by
     ``correlation_id``.
     """
 
@@ -27,41 +27,41 @@ class Recorded:
     memory: Table = field(default_factory=lambda: Table(MEMORY))
     overhead: Table = field(default_factory=lambda: Table(OVERHEAD))
     dropped: int = 0
-    """Activities that found no room, whatever their kind."""
+    """Number of dropped activities of any kind."""
     graph_nodes: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    """CUDA graph nodes seen: ``node``, ``original`` (0: made by a capture), ``op_id`` (0: none)."""
+    """CUDA graph nodes: ``node``, ``original`` (0: created by capture), ``op_id`` (0: none)."""
     api_calls: Table | None = None
-    """API calls the recorder saw itself, where the launch log could not (external correlation)."""
-    op_of_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
-    """External correlation: correlation ids and the op ids pushed around their calls."""
+    """API calls recorded with external correlation, where the launch log is not available."""
+    external_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
+    """Correlation ids and the op ids pushed as CUPTI's external correlation ids."""
     decode_ns: int = 0
-    """Time that decoding took, on the recorder's own threads or while handing over."""
-    own_waits: tuple[tuple[int, int], ...] = ()
-    """Stretches in which the profiler itself waited for the device, nanoseconds."""
+    """Time spent decoding records, on the recorder's threads or in `Recorder.drain`."""
+    profiler_sync_intervals: tuple[tuple[int, int], ...] = ()
+    """Intervals in which the profiler itself waited for the device, in nanoseconds."""
 
 
 class Recorder(Protocol):
-    """A source of activities. The capture service calls these, one thread at a time."""
+    """A source of activities. The capture service calls it from one thread at a time."""
 
     name: str
 
     def start(self, options: Options) -> list[str]:
-        """Turn recording on; return notes for the user (what cannot be recorded, and why)."""
+        """Start recording; return notes for the user on what cannot be recorded, and why."""
 
     def sync(self) -> None:
-        """Wait until the device work launched so far has finished, where that is allowed."""
+        """Wait until the device work launched so far has finished, if waiting is possible."""
 
-    def drain(self, *, waited: bool = True) -> Recorded:
-        """Hand over the activities recorded since the last call.
+    def drain(self, *, waited: bool = True) -> RecorderOutput:
+        """Return the activities recorded since the last call.
 
-        `waited` says that `sync` came just before; else the device may be at work.
+        `waited` is true right after `sync`; otherwise the device may still be working.
         """
 
-    def remarks(self) -> list[str]:
-        """Return notes for the user on what was seen since `start`."""
+    def notes(self) -> list[str]:
+        """Return notes for the user on the recording since `start`."""
 
     def stop(self) -> None:
-        """Turn recording off and leave nothing behind; called once for each `start`."""
+        """Stop recording and release all resources; called once per `start`."""
 
     def devices(self) -> list[dict[str, Any]]:
-        """Describe the devices it records: ``device_id``, ``name``, ``kind`` (cuda, host)."""
+        """Return the recorded devices: ``device_id``, ``name`` and ``kind`` (cuda or host)."""

@@ -10,51 +10,51 @@ import numpy.typing as npt
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
 from epprof_nb.data.table import Names, Table
 from epprof_nb.host._log import LOG
-from epprof_nb.host._queue import finish, in_worker
+from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
-from epprof_nb.recorders.base import Recorded
+from epprof_nb.recorders.base import RecorderOutput
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
 
 
 class HostRecorder:
-    """Records what the host device does. See `epprof_nb.recorders.base.Recorder`."""
+    """Records the activities of the host device. See `epprof_nb.recorders.base.Recorder`."""
 
     name = "host"
 
     def start(self, options: Options) -> list[str]:
-        """Turn recording on; the host device records all that `options` may ask, so no notes."""
+        """Start recording. All options are supported, so there are no notes."""
         LOG.start(options.max_records, memory=options.records("memory"), api=options.records("api"))
         return []
 
     def sync(self) -> None:
-        """Wait until the work launched so far has finished; errors stay for the user's own call.
+        """Wait for the work launched so far, leaving its errors to the user's next call.
 
-        Inside a kernel nothing is waited for: the kernel would wait for itself.
+        Does not wait when called inside a kernel, which would wait for itself.
         """
         if not in_worker():
-            finish()
+            wait_for_all()
 
-    def drain(self, *, waited: bool = True) -> Recorded:  # noqa: ARG002
-        """Hand over the activities and allocations recorded since the last call."""
+    def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
+        """Return the activities and allocations recorded since the last call."""
         rows = LOG.drain()
-        return Recorded(
+        return RecorderOutput(
             activities=_table(ACTIVITIES, rows.activities, rows.names),
             memory=_table(MEMORY, rows.memory, rows.names),
             dropped=rows.dropped,
         )
 
-    def remarks(self) -> list[str]:
-        """The host device leaves nothing to remark."""
+    def notes(self) -> list[str]:
+        """Return no notes."""
         return []
 
     def stop(self) -> None:
-        """Turn recording off; rows that were not drained are forgotten."""
+        """Stop recording and discard rows that were not drained."""
         LOG.stop()
 
     def devices(self) -> list[dict[str, Any]]:
-        """Describe the host device."""
+        """Return the host device."""
         return [{"device_id": HOST_DEVICE_ID, "name": device_name(), "kind": "host"}]
 
 

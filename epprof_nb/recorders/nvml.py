@@ -1,7 +1,7 @@
-"""The GPUs' state around a profile: clocks, limits, heat, power, and who else uses them.
+"""GPU state before and after a profile: clocks, limits, temperature, power and other processes.
 
-A kernel that was slow because the GPU was throttled or shared looks like any other slow kernel;
-this is what tells them apart. NVML is asked, which starts no CUDA.
+It shows whether kernels were slow because the GPU was throttled or shared. The state is read from
+NVML, which does not start CUDA.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ CLOCK_EVENTS: dict[int, str] = {
     0x80: "hardware power brake slowdown",
     0x100: "display clock setting",
 }
-"""NVML's bits for why clocks are lower than they could be."""
+"""NVML's bit mask of reasons for reduced clocks."""
 
 
 class _Nvml:
-    """NVML, initialised once a process; None where there is none."""
+    """The NVML bindings, initialised once per process; None if NVML is not available."""
 
     def __init__(self) -> None:
         self._library: Any = None
         self._process: int | None = None
-        self.unchanging: dict[int, dict[str, Any]] = {}
+        self.static_properties: dict[int, dict[str, Any]] = {}
 
     def get(self) -> Any:  # noqa: ANN401 (the module is untyped)
-        # A forked child has to initialise anew.
+        # A forked child must initialise NVML again.
         if self._process != os.getpid():
             self._process = os.getpid()
-            self.unchanging = {}
+            self.static_properties = {}
             self._library = self._initialise()
         return self._library
 
@@ -55,7 +55,7 @@ class _Nvml:
             import pynvml
 
             pynvml.nvmlInit()
-        except Exception:  # noqa: BLE001 (whatever keeps NVML away, the profile goes on)
+        except Exception:  # noqa: BLE001 (profiles work without NVML)
             return None
         return pynvml
 
@@ -64,45 +64,45 @@ _NVML = _Nvml()
 
 
 def snapshot() -> dict[str, Any]:
-    """Return the state of the GPUs now; ``{}`` where NVML is absent. Raises nothing.
+    """Return the current state of the GPUs; ``{}`` without NVML. Never raises.
 
     Returns
     -------
     dict
-        ``driver_version`` (str), ``cuda_version`` (str, the newest the driver supports) and
-        ``gpus``, one dict a GPU in NVML's order (the bus's, which CUDA's may differ from):
-        ``name``, ``pci_bus_id``, ``compute_capability`` (str), ``sm_clock_mhz``,
-        ``sm_clock_max_mhz``, ``memory_clock_mhz``, ``clock_events`` (list of str, see
-        `CLOCK_EVENTS`), ``temperature_c``, ``power_w``, ``power_limit_w``,
-        ``memory_used_bytes``, ``memory_total_bytes``, ``other_processes`` (list of dicts with
-        ``pid`` and ``memory_bytes``, which is None where NVML does not tell) and
-        ``unseen_processes`` (int: processes that have no entry in this container's ``/proc``;
-        this one may be among them). What a GPU does not tell is left out.
+        ``driver_version`` (str), ``cuda_version`` (str, the newest that the driver supports) and
+        ``gpus``, one dict per GPU in PCI bus order (CUDA's order may differ): ``name``,
+        ``pci_bus_id``, ``compute_capability`` (str), ``sm_clock_mhz``, ``sm_clock_max_mhz``,
+        ``memory_clock_mhz``, ``clock_events`` (list of str, see `CLOCK_EVENTS`),
+        ``temperature_c``, ``power_w``, ``power_limit_w``, ``memory_used_bytes``,
+        ``memory_total_bytes``, ``other_processes`` (list of dicts with ``pid`` and
+        ``memory_bytes``, which may be None) and ``unseen_processes`` (int: processes without an
+        entry in this container's ``/proc``, possibly including this one). Values that a GPU does
+        not provide are omitted.
 
     Notes
     -----
-    The first call of a process initialises NVML, which takes longer than the questions.
+    The first call in a process initialises NVML, which takes longer than the queries.
     """
     nvml = _NVML.get()
     if nvml is None:
         return {}
     try:
-        state = _known(
-            driver_version=_ask(nvml.nvmlSystemGetDriverVersion, then=_text),
-            cuda_version=_ask(nvml.nvmlSystemGetCudaDriverVersion, then=_cuda_version),
+        state = _without_none(
+            driver_version=_query(nvml.nvmlSystemGetDriverVersion, then=_text),
+            cuda_version=_query(nvml.nvmlSystemGetCudaDriverVersion, then=_cuda_version),
         )
-        count = _ask(nvml.nvmlDeviceGetCount) or 0
+        count = _query(nvml.nvmlDeviceGetCount) or 0
         state["gpus"] = [_gpu(nvml, index) for index in range(count)]
-    except Exception:  # noqa: BLE001 (a profile must never fail for its side notes)
+    except Exception:  # noqa: BLE001 (the GPU state is optional in a profile)
         return {}
     return state
 
 
 def device_names() -> list[str]:
-    """Return the names of the GPUs by CUDA's ordinal, as this process sees them. Raises nothing.
+    """Return the names of the GPUs of this process by CUDA ordinal. Never raises.
 
-    The driver is asked if CUDA has started in this process, since only it knows the order that
-    ``CUDA_VISIBLE_DEVICES`` and ``CUDA_DEVICE_ORDER`` make; before that it is NVML's order.
+    Once CUDA has started, the names come from the driver, which respects ``CUDA_VISIBLE_DEVICES``
+    and ``CUDA_DEVICE_ORDER``. Before that they are in NVML's order.
     """
     names = _driver_device_names()
     if names is None:
@@ -117,7 +117,7 @@ def _driver_device_names() -> list[str] | None:
     try:
         driver = ctypes.CDLL(path)
         count, text = ctypes.c_int(), ctypes.create_string_buffer(_NAME_BYTES)
-        # Fails, and starts nothing, while CUDA has not been initialised.
+        # Fails without side effects if CUDA is not initialised.
         if driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
             return None
         names = []
@@ -131,43 +131,43 @@ def _driver_device_names() -> list[str] | None:
 
 
 def _gpu(nvml: Any, index: int) -> dict[str, Any]:  # noqa: ANN401
-    gpu = _ask(nvml.nvmlDeviceGetHandleByIndex, index)
+    gpu = _query(nvml.nvmlDeviceGetHandleByIndex, index)
     if gpu is None:
         return {}
-    # Renamed in NVML 12.2; older bindings know the old name only.
+    # Renamed in NVML 12.2. Older bindings have only the old name.
     events = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or (
         nvml.nvmlDeviceGetCurrentClocksThrottleReasons
     )
-    memory = _ask(nvml.nvmlDeviceGetMemoryInfo, gpu)
-    if index not in _NVML.unchanging:
-        _NVML.unchanging[index] = _unchanging(nvml, gpu)
-    return _NVML.unchanging[index] | _known(
-        sm_clock_mhz=_ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_SM),
-        memory_clock_mhz=_ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_MEM),
-        clock_events=_ask(events, gpu, then=clock_events),
-        temperature_c=_ask(nvml.nvmlDeviceGetTemperature, gpu, nvml.NVML_TEMPERATURE_GPU),
-        power_w=_ask(nvml.nvmlDeviceGetPowerUsage, gpu, then=_watts),
+    memory = _query(nvml.nvmlDeviceGetMemoryInfo, gpu)
+    if index not in _NVML.static_properties:
+        _NVML.static_properties[index] = _static_properties(nvml, gpu)
+    return _NVML.static_properties[index] | _without_none(
+        sm_clock_mhz=_query(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_SM),
+        memory_clock_mhz=_query(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_MEM),
+        clock_events=_query(events, gpu, then=clock_events),
+        temperature_c=_query(nvml.nvmlDeviceGetTemperature, gpu, nvml.NVML_TEMPERATURE_GPU),
+        power_w=_query(nvml.nvmlDeviceGetPowerUsage, gpu, then=_watts),
         memory_used_bytes=None if memory is None else int(memory.used),
         memory_total_bytes=None if memory is None else int(memory.total),
-        **_processes(_ask(nvml.nvmlDeviceGetComputeRunningProcesses, gpu)),
+        **_processes(_query(nvml.nvmlDeviceGetComputeRunningProcesses, gpu)),
     )
 
 
-def _unchanging(nvml: Any, gpu: Any) -> dict[str, Any]:  # noqa: ANN401
-    """What stays the same: asked once, because the clock's limit alone takes milliseconds."""
-    return _known(
-        name=_ask(nvml.nvmlDeviceGetName, gpu, then=_text),
-        pci_bus_id=_ask(nvml.nvmlDeviceGetPciInfo, gpu, then=lambda pci: _text(pci.busId)),
-        compute_capability=_ask(
+def _static_properties(nvml: Any, gpu: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Query properties that never change; the clock limit alone takes milliseconds to query."""
+    return _without_none(
+        name=_query(nvml.nvmlDeviceGetName, gpu, then=_text),
+        pci_bus_id=_query(nvml.nvmlDeviceGetPciInfo, gpu, then=lambda pci: _text(pci.busId)),
+        compute_capability=_query(
             nvml.nvmlDeviceGetCudaComputeCapability, gpu, then=lambda v: f"{v[0]}.{v[1]}"
         ),
-        sm_clock_max_mhz=_ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_SM),
-        power_limit_w=_ask(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu, then=_watts),
+        sm_clock_max_mhz=_query(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_SM),
+        power_limit_w=_query(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu, then=_watts),
     )
 
 
 def clock_events(bits: int) -> list[str]:
-    """Return the names of NVML's clock event bits; unknown bits by number."""
+    """Return the names of the bits of a clock event mask; unknown bits as a number."""
     names = [name for bit, name in CLOCK_EVENTS.items() if bits & bit]
     unknown = bits & ~sum(CLOCK_EVENTS)
     return [*names, f"0x{unknown:x}"] if unknown else names
@@ -181,7 +181,7 @@ def _processes(running: list[Any] | None) -> dict[str, Any]:
     for process in running:
         if process.pid == os.getpid():
             continue
-        # In a container NVML may give the host's pids, this process's own among them.
+        # In a container NVML may report pids of the host, including that of this process.
         if (_PROC / str(process.pid)).exists():
             others.append({"pid": process.pid, "memory_bytes": process.usedGpuMemory})
         else:
@@ -189,19 +189,19 @@ def _processes(running: list[Any] | None) -> dict[str, Any]:
     return {"other_processes": others, "unseen_processes": unseen}
 
 
-def _ask(
+def _query(
     function: Callable[..., Any], *arguments: object, then: Callable[[Any], Any] | None = None
 ) -> Any:  # noqa: ANN401
-    """Return what NVML answers, None where it does not: each GPU answers other questions."""
+    """Return the result of an NVML query, or None if the GPU does not support it."""
     try:
-        answer = function(*arguments)
-        return answer if then is None else then(answer)
+        result = function(*arguments)
+        return result if then is None else then(result)
     except Exception:  # noqa: BLE001 (NVMLError, or a binding that differs)
         return None
 
 
-def _known(**answers: object) -> dict[str, Any]:
-    return {key: value for key, value in answers.items() if value is not None}
+def _without_none(**values: object) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _text(value: str | bytes) -> str:

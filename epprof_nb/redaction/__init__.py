@@ -1,1 +1,1 @@
-"""Copies of profiles without source, paths, host names or shapes."""
+"""Redaction: copies of profiles without source, paths, host names or shapes."""

@@ -1,8 +1,7 @@
-"""A copy of a profile without what its owner does not want to share.
+"""Redacted copies of profiles, for sharing.
 
-What is left out of one place is left out of all: every name, every argument and every text of
-``info`` goes through the same filter, so that views, pages and files made from the copy cannot
-tell it.
+Every name, argument and text of ``info`` passes through the same filter, so redacted information
+appears nowhere in views, pages and files made from the copy.
 """
 
 from __future__ import annotations
@@ -29,41 +28,41 @@ _HOST_KEYS = {
     "host", "hostname", "user", "username", "login", "node", "nodename", "machine", "ip",
     "address", "uuid", "serial", "pcibusid", "pid",
 }  # fmt: skip
-"""Keys of ``info`` that tell which machine it was, or whose."""
+"""Keys of ``info`` that identify the machine or its user."""
 _PATH_KEYS = {"path", "file", "filename", "folder", "directory", "cwd", "library"}
 _SHAPE_KEYS = {"shape", "shapes", "size", "dims"}
 _LAUNCH_SHAPES = tuple(f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz")
 
 
 def parts_of(redact: bool | str | Iterable[str]) -> tuple[Part, ...]:  # noqa: FBT001
-    """Return the parts that a ``redact`` argument names, in a fixed order.
+    """Return the parts that a ``redact`` argument selects, in a fixed order.
 
     Raises
     ------
     ValueError
-        For a part that does not exist; it says which do.
+        If a part does not exist.
     """
     if isinstance(redact, bool):
         return PARTS if redact else ()
-    wanted = {redact} if isinstance(redact, str) else set(redact)
-    unknown = sorted(wanted - set(PARTS))
+    requested = {redact} if isinstance(redact, str) else set(redact)
+    unknown = sorted(requested - set(PARTS))
     if unknown:
         raise ValueError(
             f"cannot redact {', '.join(map(repr, unknown))}: choose from {', '.join(PARTS)}, "
             "or True for all of them"
         )
-    return tuple(part for part in PARTS if part in wanted)
+    return tuple(part for part in PARTS if part in requested)
 
 
 def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) -> ProfileData:  # noqa: FBT001, FBT002
-    """Return a copy of the profile without the parts named; the profile stays as it is.
+    """Return a copy of the profile without the given parts.
 
     Parameters
     ----------
     profile
-        The profile.
+        The profile, which is not changed.
     redact
-        True for all, or one or several of:
+        True for all parts, or one or more of:
 
         ``"source"``
             The text of cells and statements, and the arguments of ops. Statements become
@@ -78,12 +77,12 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
     Returns
     -------
     copy
-        The redacted profile; its ``info["redacted"]`` names the parts left out.
+        The redacted profile; its ``info["redacted"]`` lists the removed parts.
 
     Raises
     ------
     ValueError
-        For a part that does not exist.
+        If a part does not exist.
     """
     parts = parts_of(redact)
     if not parts:
@@ -92,16 +91,16 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
         paths="paths" in parts,
         hosts="hosts" in parts,
         shapes="shapes" in parts,
-        dropped=_code(profile) if "source" in parts else (),
+        source_pieces=_source_text(profile) if "source" in parts else (),
     )
     tables = {name: _table(table, parts, filters) for name, table in profile.tables.items()}
     info = _info(profile.info, parts, filters)
     info["redacted"] = [*parts, *(p for p in info.get("redacted", ()) if p not in parts)]
-    info["notes"] = [*(info.get("notes") or ()), f"Left out of this copy: {', '.join(parts)}."]
+    info["notes"] = [*(info.get("notes") or ()), f"Removed from this copy: {', '.join(parts)}."]
     sources = {
         filters(cell): _blank(text) if "source" in parts else filters(text)
         for cell, text in profile.sources.items()
-        if "paths" not in parts or PATH not in filters(cell)  # without its name a file is no file
+        if "paths" not in parts or PATH not in filters(cell)  # drop files whose name is redacted
     }
     if "paths" in parts and "op_places" in info:
         info["op_places"] = {}
@@ -109,19 +108,19 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
 
 
 def _blank(text: str) -> str:
-    """As many lines as the text has, all empty: lines keep their numbers."""
+    """Return as many empty lines as the text has, so that line numbers stay valid."""
     return "\n" * len(text.splitlines())
 
 
 def _statements(ops: Table) -> npt.NDArray[np.bool_]:
-    """Ops whose name is the text of a statement."""
+    """Mask of the ops whose name is the text of a statement."""
     of_cell = ops.names("category").equals("cell") & ~ops.names("op_type").equals("cell")
     lines: npt.NDArray[np.bool_] = ops["line"] != MISSING
     return lines | of_cell | ops.names("op_type").equals("line")
 
 
-def _code(profile: ProfileData) -> set[str]:
-    """Every piece of source text that something else could quote."""
+def _source_text(profile: ProfileData) -> set[str]:
+    """Every piece of source text that other texts could quote."""
     ops = profile.tables["ops"]
     names = ops.names("name").take(_statements(ops)).compact().categories
     lines = (line.strip() for text in profile.sources.values() for line in text.splitlines())
@@ -139,11 +138,13 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
         elif column.kind == "args":
             drop = "source" in parts
             changed[column.name] = (
-                _missing(len(table)) if drop else _each(names, lambda text: _args(text, filters))
+                _missing(len(table))
+                if drop
+                else _map_names(names, lambda text: _args(text, filters))
             )
         else:
             of_kernel = table.schema.name == "activities"
-            changed[column.name] = _each(names, filters.kernel if of_kernel else filters)
+            changed[column.name] = _map_names(names, filters.kernel if of_kernel else filters)
     if "shapes" in parts:
         for name in set(_LAUNCH_SHAPES) & set(table.schema.names):
             changed[name] = np.full(len(table), MISSING, np.int64)
@@ -153,14 +154,14 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
 
 
 def _op_names(ops: Table, filters: Filter, *, numbered: bool) -> Names:
-    """Names of the ops; those of statements by the number of their line, where `numbered`."""
+    """Redacted names of the ops. If `numbered`, statements are named by their line number."""
     names = ops.names("name")
     nodes = ops.names("category").equals("node")
     statements = _statements(ops) & ~nodes & numbered
     codes = np.full(len(ops), MISSING, np.int32)
     index: dict[str, int] = {}
     for rows, change in ((nodes, filters.node), (~nodes & ~statements, filters)):
-        part = _each(names.take(rows).compact(), change)
+        part = _map_names(names.take(rows).compact(), change)
         place = [index.setdefault(text, len(index)) for text in part.categories]
         codes[rows] = np.array([*place, MISSING], np.int32)[part.codes]
     lines, of_row = np.unique(ops["line"][statements], return_inverse=True)
@@ -176,8 +177,8 @@ def _missing(length: int) -> Names:
     return Names(np.full(length, MISSING, np.int32), ())
 
 
-def _each(names: Names, change: Callable[[str], str]) -> Names:
-    """The names, each changed; two that become the same share a category."""
+def _map_names(names: Names, change: Callable[[str], str]) -> Names:
+    """Apply `change` to each name; names that become equal share a category."""
     index: dict[str, int] = {}
     place = [index.setdefault(change(text), len(index)) for text in names.categories]
     return Names(np.array([*place, MISSING], np.int32)[names.codes], tuple(index))
@@ -188,7 +189,7 @@ def _args(text: str, filters: Filter) -> str:
 
 
 def _value(value: Any, filters: Filter) -> Any:  # noqa: ANN401
-    """A JSON value with every text in it, keys too, filtered."""
+    """Filter every text in a JSON value, including keys."""
     if isinstance(value, str):
         return filters(value)
     if isinstance(value, dict):
@@ -225,6 +226,6 @@ def _info_value(value: Any, parts: tuple[Part, ...], filters: Filter) -> Any:  #
         return _info(value, parts, filters)
     if isinstance(value, list | tuple):
         return [_info_value(item, parts, filters) for item in value]
-    # What is no JSON is written as its text where the info is saved: that text can tell, too.
+    # Values that JSON does not support are saved as text, which must be filtered as well.
     plain = value is None or isinstance(value, bool | int | float | np.generic)
     return value if plain else filters(str(value))

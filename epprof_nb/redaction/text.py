@@ -1,7 +1,7 @@
-"""What reads as a path, a host or a shape in a text, and what takes its place.
+"""Patterns of paths, hosts and shapes in text, and their replacement.
 
-Nothing can know every way to write a path. In doubt a text is taken for one: a formula that
-suffers is no harm, a folder's name that stays is.
+Paths cannot be recognised with certainty. Ambiguous text is treated as a path, because a redacted
+formula does less harm than a leaked directory name.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 PATH, HOST, USER, SHAPE, SOURCE = "(path)", "(host)", "(user)", "(shape)", "(source)"
 
 _SHORTEST_CODE = 6
-"""Shorter pieces of source text (``x = 1``) say nothing, and stand in other words."""
+"""Shorter pieces of source text (``x = 1``) reveal nothing and may be part of other words."""
 _COMMON_NAMES = {"root", "user", "users", "ubuntu", "jovyan", "admin", "localhost", "runner"}
 
-# Texts may be cut short, and a closing mark with them.
+# Texts may be truncated, so the closing quotation mark may be missing.
 _QUOTED = re.compile(r"""(["'])((?:(?!\1)[^\n])*+)(\1|$)""", re.MULTILINE)
 _QUOTED_PATH = re.compile(r"[/\\]|^[\w .~-]*\.[A-Za-z]\w{0,5}$")
 _BARE_PATH = re.compile(
@@ -52,80 +52,80 @@ _CROSSED_SHAPE = re.compile(r"(?<![\w.])\d+(?:\s?[x\N{MULTIPLICATION SIGN}]\s?\d
 
 
 class Filter:
-    """Replaces what must not be told in any text.
+    """Replaces sensitive information in texts.
 
     Parameters
     ----------
     paths, hosts, shapes
-        What to look for.
-    dropped
+        Kinds of information to replace.
+    source_pieces
         Pieces of source text to replace wherever they are quoted.
     """
 
     def __init__(
-        self, *, paths: bool, hosts: bool, shapes: bool, dropped: Iterable[str] = ()
+        self, *, paths: bool, hosts: bool, shapes: bool, source_pieces: Iterable[str] = ()
     ) -> None:
         self.paths, self.hosts, self.shapes = paths, hosts, shapes
-        telling = [t for t in dropped if len(t) >= _SHORTEST_CODE and re.search(r"\W", t)]
-        telling.sort(key=len, reverse=True)
-        self._dropped = telling
+        pieces = [t for t in source_pieces if len(t) >= _SHORTEST_CODE and re.search(r"\W", t)]
+        pieces.sort(key=len, reverse=True)
+        self._source_pieces = pieces
 
     def __call__(self, text: str) -> str:
-        """Return a text of the user's, or of a note, filtered."""
-        text = self._without_code(text)
+        """Filter a text of the user or a note."""
+        text = self._remove_source(text)
         if self.shapes:
             text = _CROSSED_SHAPE.sub(SHAPE, text)
         if self.paths:
             text = _QUOTED.sub(_quotation, text)
-        return self._common(text)
+        return self._apply_patterns(text)
 
     def kernel(self, text: str) -> str:
-        """Return the name of a kernel, filtered.
+        """Filter the name of a kernel.
 
-        What a compiler writes into it (``gemm_128x64``) is its tile, not a tensor's shape.
+        Sizes that a compiler puts into it (``gemm_128x64``) are tiles, not shapes of tensors.
         """
-        return self._common(self._without_code(text))
+        return self._apply_patterns(self._remove_source(text))
 
     def node(self, text: str) -> str:
-        """Return the name of a node in a model's graph, filtered.
+        """Filter the name of a node in a model's graph.
 
-        ``/encoder/MatMul`` is its place in the graph, not in a file system.
+        ``/encoder/MatMul`` is a path in the graph, not in a file system.
         """
-        return self._common(self._without_code(text), paths=False)
+        return self._apply_patterns(self._remove_source(text), paths=False)
 
-    def _without_code(self, text: str) -> str:
-        for piece in self._dropped:
+    def _remove_source(self, text: str) -> str:
+        for piece in self._source_pieces:
             if piece in text:
                 text = text.replace(piece, SOURCE)
         return text
 
-    def _common(self, text: str, *, paths: bool = True) -> str:
+    def _apply_patterns(self, text: str, *, paths: bool = True) -> str:
         if self.shapes:
             text = _LISTED_SHAPE.sub(SHAPE, text)
         if self.paths and paths:
             text = _BARE_PATH.sub(PATH, text)
         if self.hosts:
             text = _HOMES.sub(rf"\1{USER}", _HOSTS.sub(HOST, text))
-            for name, stands in _own_names():
-                text = name.sub(stands, text)
+            for name, replacement in _local_names():
+                text = name.sub(replacement, text)
         return text
 
 
-def _quotation(found: re.Match[str]) -> str:
-    """A quotation, or the mark in its place where it is a path or a file's name."""
-    mark, text, end = found.groups()
-    return f"{mark}{PATH}{end}" if _QUOTED_PATH.search(text) else found[0]
+def _quotation(match: re.Match[str]) -> str:
+    """Return a quotation, with its contents replaced if they are a path or a file name."""
+    mark, text, end = match.groups()
+    return f"{mark}{PATH}{end}" if _QUOTED_PATH.search(text) else match[0]
 
 
 @cache
-def _own_names() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Names of the machine and the user of this process, as whole words."""
+def _local_names() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Patterns of the machine's and user's names as whole words, with their replacement."""
     host = socket.gethostname()
     names = {host: HOST, host.partition(".")[0]: HOST}
-    with contextlib.suppress(OSError, KeyError):  # a container's user may have no name
+    with contextlib.suppress(OSError, KeyError):  # the user of a container may have no name
         names.setdefault(getpass.getuser(), USER)
     return tuple(
-        (re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE), stands)
-        for name, stands in names.items()
+        (re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE), replacement)
+        for name, replacement in names.items()
         if len(name) > 1 and name.lower() not in _COMMON_NAMES
     )

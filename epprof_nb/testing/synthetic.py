@@ -1,4 +1,4 @@
-"""Profiles made up, for tests, benchmarks and demonstrations of scale; nothing is recorded."""
+"""Synthetic profiles, generated without recording anything."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ _WRITTEN = {"memcpy HtoD": "device", "memcpy DtoH": "pageable", "memset": "devic
 def synthetic_profile(
     activities: int = 1_000_000, seed: int = 0, streams: int = 4, threads: int = 2
 ) -> Profile:
-    """Make up the profile of a training loop.
+    """Generate the profile of a training loop.
 
     Parameters
     ----------
     activities
-        Number of activities; every one has its API call. There is one op to about seven.
+        Number of activities, each with an API call. There is one op per seven activities or so.
     seed
-        Seed of the durations and pauses: the same arguments give the same profile.
+        Seed of the durations and pauses. The same arguments give the same profile.
     streams
-        Streams that the activities spread over, at least 1.
+        Number of streams, at least 1.
     threads
-        Threads that launch, at least 1: the main thread and, where there are more, workers that
-        launch the backward pass, whose activities are attributed to the cell's statement.
+        Number of launching threads, at least 1: the main thread and workers that launch the
+        backward pass, whose activities are attributed to the statement of the cell.
 
     Returns
     -------
     profile
-        Statements nested in a loop, ranges in statements, kernels, copies, sets and waits, with
-        idle stretches of milliseconds in between. No two activities of a stream overlap; few
-        have no op.
+        A profile with nested statements and ranges, kernels, copies, memsets and
+        synchronizations, and idle gaps of milliseconds. Activities of a stream do not overlap. A
+        few activities have no op.
 
     Raises
     ------
     ValueError
-        For numbers that are too small.
+        If an argument is too small.
     """
     if activities < 0 or streams < 1 or threads < 1:
         raise ValueError(
@@ -77,25 +77,25 @@ def synthetic_profile(
 
 
 class _Clock:
-    """When everything happens, nanoseconds; arrays of shape ``(steps, launches of a step)``."""
+    """Times of all activities in nanoseconds; arrays of shape ``(steps, launches per step)``."""
 
     def __init__(self, step: Step, steps: int, rng: np.random.Generator) -> None:
         width = len(step.launches)
         stream = step.column("stream")
         jitter = rng.random((steps, width), np.float32)
         duration = (step.column("duration_ns") * (0.85 + 0.3 * jitter)).astype(np.int64)
-        # A call takes 4 us and what is between two calls at least as much: ops fit in between.
+        # A call takes 4 us, and so does at least the gap between two calls, for ops to fit in.
         pitch = 2 * _CALL_NS + (2_000 * rng.random((steps, width), np.float32)).astype(np.int64)
         pause = np.where(rng.random(steps) < 0.03, rng.integers(2_000_000, 8_000_000, steps), 9_000)
         call = pause[:, None] + np.cumsum(pitch, axis=1)
         end = call + _CALL_NS
-        for one in np.unique(stream[stream != MISSING]):
-            lane = np.flatnonzero(stream == one)
-            done = np.cumsum(duration[:, lane], axis=1)
-            # In order: an activity starts when it has been launched and the one before has ended.
-            ready = call[:, lane] + _LATENCY_NS - (done - duration[:, lane])
-            end[:, lane] = done + np.maximum.accumulate(ready, axis=1)
-        # The step's last activity is its wait: for everything before it.
+        for number in np.unique(stream[stream != MISSING]):
+            on_stream = np.flatnonzero(stream == number)
+            done = np.cumsum(duration[:, on_stream], axis=1)
+            # An activity starts when it has been launched and the previous one has ended.
+            ready = call[:, on_stream] + _LATENCY_NS - (done - duration[:, on_stream])
+            end[:, on_stream] = done + np.maximum.accumulate(ready, axis=1)
+        # The last activity of a step is a synchronization with everything before it.
         duration[:, -1] = np.maximum(end.max(axis=1), call[:, -1] + _CALL_NS) - call[:, -1]
         end[:, -1] = call[:, -1] + duration[:, -1]
         length = end[:, -1] + 2 * _CALL_NS
@@ -111,7 +111,7 @@ class _Clock:
 
 
 class _Rows:
-    """Which op, thread and attribution each activity has, and its API call too."""
+    """Op, thread, attribution and correlation id of each activity and its API call."""
 
     def __init__(self, step: Step, steps: int, count: int, threads: int) -> None:
         self.count, self.steps = count, steps
@@ -121,7 +121,7 @@ class _Rows:
         self.op_id = ops.reshape(-1)[:count]
         self.thread_id = self.tile(thread)
         self.attribution = self.tile(worker.astype(np.int32))
-        # Now and then a library works on a thread of its own, for no op.
+        # A few activities are launched by a thread without an op.
         stray = np.arange(1_999, count, 2_003)
         stray = stray[self.tile(step.column("stream"))[stray] != MISSING]
         self.op_id[stray] = MISSING
@@ -130,15 +130,15 @@ class _Rows:
         self.correlation_id = _FIRST_CORRELATION + np.arange(count)
 
     def tile(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Repeat a value a launch for every step."""
+        """Repeat an array with one value per launch for every step."""
         return np.tile(values, self.steps)[: self.count]
 
     def names(self, names: Names) -> Names:
-        """Repeat a name a launch for every step."""
+        """Repeat names, one per launch, for every step."""
         return Names(self.tile(names.codes), names.categories)
 
     def cut(self, values: _Int) -> _Int:
-        """Turn a value a step and launch into a value an activity."""
+        """Flatten an array of shape ``(steps, launches)`` to one value per activity."""
         return values.reshape(-1)[: self.count]
 
 
@@ -146,7 +146,7 @@ def _activities(step: Step, clock: _Clock, rows: _Rows) -> Table:
     kind = step.names("kind")
     kernel = kind.equals("kernel")
     stream = step.column("stream")
-    # Stream ids as CUPTI gives them: 7 is the default stream's.
+    # CUPTI's stream ids, where 7 is the default stream.
     stream_id = np.select([stream == MISSING, stream == 0], [MISSING, 7], stream + 12)
     names = [launch["name"] for launch in step.launches]
     copies = Names.of([name.removeprefix("memcpy ") if name in _READ else None for name in names])
@@ -202,7 +202,7 @@ def _api_calls(step: Step, clock: _Clock, rows: _Rows) -> Table:
             "end_ns": end,
             "duration_ns": end - start,
             "correlation_id": rows.correlation_id,
-            # A worker's own op stack is empty: only the join finds the statement that waited.
+            # The op stack of a worker is empty. Only correlation finds the waiting statement.
             "op_id": np.where(rows.attribution == 0, rows.op_id, MISSING),
         },
     )
@@ -224,7 +224,7 @@ def _ops(step: Step, clock: _Clock) -> Table:
     )
     ids = _FIRST_STEP_OP + np.arange(steps)[:, None] * width + np.arange(width)
     parent = np.array([op["parent"] for op in step.ops])
-    # An op opens a little before its first call, the outer ones sooner.
+    # An op opens shortly before its first call, outer ops before inner ones.
     margin = np.array([1_500 - 300 * op["depth"] for op in step.ops])
     inside = _op_table(
         ids.reshape(-1),
@@ -245,7 +245,7 @@ def _ops(step: Step, clock: _Clock) -> Table:
 def _op_table(
     op_id: _Int, parent: _Int, line: _Int, *, texts: tuple[Names, Names], times: tuple[_Int, _Int]
 ) -> Table:
-    """Build a table of ops; ``texts`` is their names and arguments, ``times`` starts and ends."""
+    """Build a table of ops from ``texts`` (names and arguments) and ``times`` (starts and ends)."""
     statement = line != MISSING
     # 0: the cell, 1: a statement, 2: a range.
     role = np.where(statement, 1, np.where(op_id == 1, 0, 2)).astype(np.int32)
@@ -279,23 +279,23 @@ def _tile_names(names: list[str | None], times: int) -> Names:
 
 
 def _info(wall_ns: int, activities: Table) -> dict[str, Any]:
-    """Fill in what a session would say about such a recording."""
+    """Build the info that a session would give to such a recording."""
 
     def counts(column: str, names: tuple[str, ...]) -> dict[str, int]:
-        found = activities.names(column)
-        return {name: int(np.count_nonzero(found.equals(name))) for name in names}
+        values = activities.names(column)
+        return {name: int(np.count_nonzero(values.equals(name))) for name in names}
 
     kinds = counts("kind", ("kernel", "memcpy", "memset", "synchronization"))
     return {
         "format": 1,
         "wall_ns": wall_ns,
         "cell": _CELL,
-        "devices": [{"device_id": 0, "name": "made-up device", "kind": "cuda"}],
+        "devices": [{"device_id": 0, "name": "synthetic device", "kind": "cuda"}],
         "detail": "default",
         "recorded": {"launched": kinds, "shown": dict(kinds), "lost": {}},
         "attribution": counts("attribution", ("stack", "cell", "none")),
         "profiling_cost": {"ns": wall_ns // 25, "share": 0.04},
-        "notes": ["This profile is made up: nothing was recorded."],
+        "notes": ["This is a synthetic profile: nothing was recorded."],
         "error": None,
         "versions": {"epprof_nb": "0.1.0", "numpy": np.__version__},
     }

@@ -1,4 +1,4 @@
-"""The training loop that synthetic profiles pretend to have run: its source and its pattern."""
+"""The training loop of synthetic profiles: its source, ops and launches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for x, y in batches:
     losses.append(loss.item())
 print(f"mean loss {sum(losses) / len(losses):.4f}")
 """
-"""The cell; `Step` is what its loop does, line by line."""
+"""The cell; `Step` models its loop line by line."""
 
 _LAYERS = 4
 
@@ -73,7 +73,7 @@ _ADAM = (
 
 
 class Step:
-    """The pattern of one step of the loop: its ops in preorder, and what they launch."""
+    """One step of the loop: its ops in preorder, and their launches."""
 
     def __init__(self, streams: int) -> None:
         self.ops: list[dict[str, Any]] = []
@@ -103,7 +103,7 @@ class Step:
 
     @contextmanager
     def op(self, name: str, line: int = MISSING, args: str | None = None) -> Iterator[None]:
-        """Note an op; what is noted in the ``with`` block is below it."""
+        """Add an op. Ops and launches added in the ``with`` block are its children."""
         parent = self._open[-1] if self._open else MISSING
         op = {"name": name, "line": line, "args": args, "parent": parent, "depth": len(self._open)}
         self._open.append(len(self.ops))
@@ -114,7 +114,7 @@ class Step:
         self._open.pop()
 
     def launch(self, kind: str, name: str, duration_ns: int, **details: int) -> None:
-        """Note an activity that the open op launches; `duration_ns` is its typical length."""
+        """Add an activity launched by the open op; `duration_ns` is its typical duration."""
         self.launches.append(
             {"kind": kind, "name": name, "duration_ns": duration_ns, "op": self._open[-1]} | details
         )
@@ -145,9 +145,9 @@ class Step:
             self.launch("kernel", _ADD, 5_000, worker=1, grid=128, block=128)
 
     def column(self, key: str, default: int = 0) -> npt.NDArray[np.int64]:
-        """Return a property of the launches, shape ``(launches,)``."""
+        """Return a numeric property of the launches, of shape ``(launches,)``."""
         return np.array([launch.get(key, default) for launch in self.launches], np.int64)
 
     def names(self, key: str) -> Names:
-        """Return a property of the launches that is a name."""
+        """Return a text property of the launches."""
         return Names.of([launch.get(key) for launch in self.launches])

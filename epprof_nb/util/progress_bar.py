@@ -1,39 +1,41 @@
-"""Progress of conversions and exports that take long: a line of tqdm that is gone at the end."""
+"""Progress bars for long conversions and exports, removed when they finish."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.util.transient_display import EmptiedDisplay
+from epprof_nb.util.transient_display import TransientDisplay
 
 if TYPE_CHECKING:
     from tqdm.std import tqdm
 
 _DELAY_S = 1.0
-"""What is done before that shows nothing."""
+"""Delay before the bar is shown."""
 
 
-def steps(what: str, total: int, unit: str = " rows") -> tqdm[Any]:
-    """Return a progress bar to update as work is done; use it in a ``with`` statement.
+def progress_bar(what: str, total: int, unit: str = " rows") -> tqdm[Any]:
+    """Return a tqdm progress bar to use in a ``with`` statement.
 
     Parameters
     ----------
     what
-        What is being done, as ``"Writing run.epprof"``.
+        Description, such as ``"Writing run.epprof"``.
     total
         Amount of work, in units of `unit`.
+    unit
+        Name of the unit, with a leading space.
 
     Notes
     -----
-    It shows after a second, in terminals and notebooks only: a log would keep every step of it.
-    In a notebook it is text in a display that is emptied: tqdm's widget would be saved, and paint
-    an error over the output when the notebook is opened without its kernel.
+    The bar appears after a second, and only in terminals and notebooks, because a log would keep
+    every update. In a notebook it is text in a transient display: tqdm's widget would be saved
+    and show an error when the notebook is opened without its kernel.
     """
     from tqdm.std import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]
-        monitor_interval = 0  # no thread of tqdm's own stays behind
+        monitor_interval = 0  # do not start tqdm's monitor thread
 
     file = _screen()
     return Bar(
@@ -50,13 +52,13 @@ def steps(what: str, total: int, unit: str = " rows") -> tqdm[Any]:
 
 
 class _NotebookLine:
-    """What tqdm writes on: a display in the place of a terminal's line."""
+    """File-like object that shows tqdm's output in a display instead of a terminal line."""
 
     def __init__(self, publisher: Any) -> None:  # noqa: ANN401
-        self._display = EmptiedDisplay(publisher)
+        self._display = TransientDisplay(publisher)
 
     def write(self, text: str) -> None:
-        """Show a line; an empty one clears the display."""
+        """Show a line; a blank line clears the display."""
         line = text.strip()
         if line:
             self._display.show({"text/plain": line})
@@ -64,11 +66,11 @@ class _NotebookLine:
             self._display.clear()
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: writes are not buffered."""
 
 
-def _screen() -> Any:  # noqa: ANN401 - a text file, or what tqdm takes for one
-    """Return what somebody looks at; None where nobody does."""
+def _screen() -> Any:  # noqa: ANN401 - a text file, or an object that tqdm accepts as one
+    """Return a file to write progress to; None if neither a terminal nor a notebook shows it."""
     if sys.stderr.isatty():
         return sys.stderr
     ipython = sys.modules.get("IPython")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.by_op import by_line
 from epprof_nb.analysis.by_path import by_path
-from epprof_nb.util.progress_bar import steps
+from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import for_page
 from epprof_nb.views.queries.frame_rows import rows_of_frame
 from epprof_nb.views.queries.tables import BREAKDOWNS
@@ -118,7 +118,7 @@ class View:
 def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
     """Write the profile as one HTML page that needs neither kernel nor network."""
     prepared = Prepared(profile)
-    with steps(f"Writing {Path(path).name}", 4, " steps") as bar, for_page(prepared):
+    with progress_bar(f"Writing {Path(path).name}", 4, " steps") as bar, for_page(prepared):
         for part in ("layout", "findings", "lines"):
             getattr(prepared, part)  # computed once, and kept
             bar.update()

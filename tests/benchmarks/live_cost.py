@@ -21,29 +21,31 @@ from tests.benchmarks.harness import header, paired, show
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from epprof_nb.capture.running_totals import Progress
+
 
 class Screen:
-    """A screen that formats as a notebook's does, and keeps what it was shown."""
+    """A screen that formats like that of a notebook and counts its updates."""
 
     def __init__(self) -> None:
         self.shown = 0
         self._notebook = live_progress.NotebookScreen(self)
 
     def publish(self, *_: object, **__: object) -> None:
-        """Take the place of IPython's publisher."""
+        """Replace IPython's publisher."""
         self.shown += 1
 
-    def show(self, progress: live_progress.Progress) -> None:
+    def show(self, progress: Progress) -> None:
         """Format the progress."""
         self._notebook.show(progress)
 
     def clear(self) -> None:
-        """Empty the display."""
+        """Clear the display."""
         self._notebook.clear()
 
 
 def loop() -> tuple[str, Callable[[], object], Callable[[], object]]:
-    """What is launched on, one launch, and the wait for all of them."""
+    """Return the device name, a function that launches a kernel, and one that synchronizes."""
     try:
         import torch
 

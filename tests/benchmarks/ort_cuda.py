@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime as ort
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions
 from tests.benchmarks.harness import header, paired, show
 from tests.ort import models
 from tests.ort.cuda import bound
@@ -50,7 +50,7 @@ def main() -> None:
         replays(model, x, args)
 
 
-def sessions(model, providers) -> tuple[ort.InferenceSession, ort.InferenceSession]:
+def session_pair(model, providers) -> tuple[ort.InferenceSession, ort.InferenceSession]:
     """The same session without and with the observer."""
     epprof_nb.onnxruntime.uninstall()
     plain = ort.InferenceSession(model, providers=providers)
@@ -73,11 +73,11 @@ def in_profile(session, binding, args, check=True) -> float:
 
 def eager(model, x, args) -> None:
     """Print the costs of runs without a graph."""
-    plain, observed = sessions(model, ["CUDAExecutionProvider"])
+    plain, observed = session_pair(model, ["CUDAExecutionProvider"])
     output = f"t{args.nodes - 1}"
     (of_plain, _p), (of_observed, _o) = (bound(s, x, output) for s in (plain, observed))
     profiled = ort.RunOptions()
-    ort_runs.enable(profiled, ort_runs.NO_FILE)
+    sessions.enable(profiled, sessions.NO_FILE)
     for session, binding in ((plain, of_plain), (observed, of_observed)):
         unprofiled(session, binding, args.runs)
     in_profile(observed, of_observed, args)
@@ -94,8 +94,8 @@ def eager(model, x, args) -> None:
 def replays(model, x, args) -> None:
     """Print the costs of replays of a graph of these kernels."""
     providers = [("CUDAExecutionProvider", {"enable_cuda_graph": "1"})]
-    plain, observed = sessions(model, providers)
-    recorded, outside = sessions(model, providers)
+    plain, observed = session_pair(model, providers)
+    recorded, outside = session_pair(model, providers)
     output = f"t{args.nodes - 1}"
     made = {id(s): bound(s, x, output) for s in (plain, observed, recorded, outside)}
     binding = {key: pair[0] for key, pair in made.items()}

@@ -17,7 +17,7 @@ import numpy as np
 import onnxruntime
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions
 from tests.benchmarks.harness import header, paired, show
 from tests.ort import models
 
@@ -44,7 +44,7 @@ def main() -> None:
     epprof_nb.onnxruntime.install()
     observed = onnxruntime.InferenceSession(model, settings)
     profiled = onnxruntime.RunOptions()
-    ort_runs.enable(profiled, ort_runs.NO_FILE)
+    sessions.enable(profiled, sessions.NO_FILE)
     idle = onnxruntime.RunOptions()
 
     def recorded() -> float:

@@ -20,7 +20,7 @@ def device(request):
 
 
 class Rig:
-    """A device with what most tests need: arrays with known content, and their content back."""
+    """A device, with helpers to create arrays with known content and read them back."""
 
     def __init__(self, device) -> None:
         self.device = device

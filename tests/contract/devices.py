@@ -1,4 +1,4 @@
-"""The two devices behind one small interface: what a contract test may use of either."""
+"""A common interface of the host device and CUDA for the contract tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ then replaces each element x of a float64 device array by ``x * multiply + add``
 class Device(Protocol):
     name: str
     clock_slack_ns: int
-    """How far two recorded times on the device may contradict the order they happened in."""
+    """Tolerance by which recorded device times may contradict the order of execution."""
 
     def kernels(self, names: Sequence[str]) -> dict[str, Kernel]: ...
     def stream(self) -> Any: ...
@@ -176,7 +176,7 @@ class CudaDevice:
 
 
 def why_no_cuda() -> str | None:
-    """Why the CUDA device cannot be tested here; None where it can."""
+    """Return why the CUDA device cannot be tested here; None if it can."""
     try:
         import cupy
     except ImportError:

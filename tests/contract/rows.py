@@ -1,4 +1,4 @@
-"""What the contract tests ask of a profile."""
+"""Queries on profiles for the contract tests."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def kernels_of(profile) -> pd.DataFrame:
 
 
 def op_names(profile, op_ids) -> list[str | None]:
-    """The names of ops; None where there is no op."""
+    """The names of ops; None without an op."""
     names = profile.ops["name"]
     return [None if pd.isna(op_id) else str(names.loc[int(op_id)]) for op_id in op_ids]

@@ -1,4 +1,4 @@
-"""What a profile says of a device's work: each activity belongs to the op that launched it.
+"""Attribution contract: each activity belongs to the op that launched it.
 
 The oracle is the kernel's name: op ``op_17`` launches kernel ``kernel_17`` and nothing else.
 """

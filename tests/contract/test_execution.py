@@ -1,4 +1,4 @@
-"""What a device does: asynchronous work, order within a stream, overlap, waits, right bytes."""
+"""Execution contract: asynchronous work, order within a stream, overlap, waits, correct bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests on an NVIDIA GPU: skipped, visibly, where there is none."""
+"""Tests on an NVIDIA GPU, skipped if there is none."""
 
 import pytest
 

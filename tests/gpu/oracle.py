@@ -1,4 +1,4 @@
-"""Kernels of their own names: whoever launches one is known from its name alone."""
+"""Kernels with unique names, so that the launching op is known from the name alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ extern "C" __global__ void {name}(long long cycles) {{
 
 @cache
 def kernel(name: str) -> cupy.RawKernel:
-    """A kernel called `name` that spins for the cycles it is given."""
+    """A kernel called `name` that spins for a given number of cycles."""
     return cupy.RawKernel(SPIN.format(name=name), name)
 
 
@@ -40,7 +40,7 @@ def pairs(prof, kind="kernel"):
 
 
 def op_path(prof, op_id):
-    """Names of an op and all that enclose it, innermost first."""
+    """Names of an op and its ancestors, innermost first."""
     ops = prof.ops
     parents = ops["parent_op_id"].fillna(0).astype(int)
     path = []

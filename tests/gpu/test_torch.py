@@ -155,7 +155,7 @@ def _torch_profile(net, x):
 
 
 def _gpu_events_nest(theirs):
-    """Whether its kernels lie within the profile's span of CPU events (with drain time)."""
+    """Whether its kernels lie within the time range of its CPU events (with drain time)."""
     events = theirs.events()
     gpu = [e for e in events if e.device_type.name == "CUDA"]
     cpu = [e for e in events if e.device_type.name == "CPU"]

@@ -1,4 +1,4 @@
-"""A shell of IPython with the magics loaded."""
+"""An IPython shell with the magics loaded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shell():
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What was shown under the cells."""
+    """The objects displayed under the cells."""
     shown = []
     monkeypatch.setattr(cell_run, "display", shown.append)
     return shown

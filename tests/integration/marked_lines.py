@@ -1,4 +1,4 @@
-"""The lines that a profile has ops of."""
+"""The lines that have ops in a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--live``: what is shown while a cell runs, and that nothing of it stays."""
+"""``--live``: the progress shown while a cell runs, and its removal afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nbclient.exceptions import CellExecutionError
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.capture import session
-from epprof_nb.capture.running_totals import Progress, Tally
+from epprof_nb.capture.running_totals import Progress, RunningTotals
 from epprof_nb.core.options import Options
 from epprof_nb.notebook import live_progress
 
@@ -30,7 +30,7 @@ UNTIL_SHOWN = "screen.seen.wait(20)\n"
 
 
 class Screen:
-    """What was shown, in order; None stands for the clearing."""
+    """The shown progress, in order; None for a clear."""
 
     def __init__(self):
         self.shown = []
@@ -69,7 +69,7 @@ def test_progress_is_shown_while_the_cell_runs_and_cleared_after_it(run, screen,
     assert last.device_word == "device"
     assert 0 < last.busy <= 1
     assert last.top[0][0] == "attention"
-    assert last.lost == 0
+    assert last.dropped == 0
     prof = shell.user_ns["prof"]
     assert (prof.activities["kind"] == "kernel").sum() == 30
     assert set(prof.ops["status"].dropna()) == {"complete"}
@@ -114,9 +114,9 @@ def test_a_screen_that_breaks_is_told_in_a_line_and_costs_nothing(run, screen, s
     screen.show = broken
     assert run(f"%%gpuprofile --live prof\n{WORK}{UNTIL_SHOWN}").success
     assert (shell.user_ns["prof"].activities["kind"] == "kernel").sum() == 30
-    told = capsys.readouterr().err
-    assert "ended early (OSError: no more room on the screen); the profile is whole" in told
-    assert "Traceback" not in told
+    errors = capsys.readouterr().err
+    assert "display failed (OSError: no more room on the screen). The profile is complete" in errors
+    assert "Traceback" not in errors
 
 
 def test_progress_ends_where_a_time_limit_ends_the_recording(run, screen, shell):
@@ -132,17 +132,17 @@ def test_progress_ends_where_a_time_limit_ends_the_recording(run, screen, shell)
 def test_looking_loses_nothing_of_the_profile():
     begun = session.start()
     x = host.empty((64,), np.float32)
-    seen, totals = 0, Tally(0)
+    seen, totals = 0, RunningTotals(0)
     for _ in range(5):
         with epprof_nb.op("outer"):
             for _ in range(20):
                 with epprof_nb.op("inner"):
                     host.launch(np.sin, x, x, name="sin")
-            for batch in begun.peek(seen):
+            for batch in begun.batches_since(seen):
                 seen += 1
                 totals.add(batch)
         host.synchronize()
-    for batch in begun.peek(seen):
+    for batch in begun.batches_since(seen):
         totals.add(batch)
     prof = begun.stop()
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
@@ -150,9 +150,13 @@ def test_looking_loses_nothing_of_the_profile():
     assert kernels["op_id"].map(prof.ops["name"]).eq("inner").all()
     assert prof.ops["name"].value_counts().to_dict() == {"inner": 100, "outer": 5}
     assert prof.ops["op_type"].eq("range").all()
-    assert begun.peek(0) is None
-    told = totals.progress(10**18)
-    assert (told.kernels, told.lost, [name for name, _ in told.top]) == (100, 0, ["inner"])
+    assert begun.batches_since(0) is None
+    progress = totals.progress(10**18)
+    assert (progress.kernels, progress.dropped, [name for name, _ in progress.top]) == (
+        100,
+        0,
+        ["inner"],
+    )
 
 
 def test_looking_bounds_the_whole_recording_not_each_part():
@@ -162,7 +166,7 @@ def test_looking_bounds_the_whole_recording_not_each_part():
         for _ in range(20):
             host.launch(np.sin, x, x, name="sin")
         host.synchronize()
-        begun.peek(0)
+        begun.batches_since(0)
     prof = begun.stop()
     assert len(prof.activities) == 50
     assert prof.info["recorded"]["dropped"] == 34  # 80 kernels and 4 waits

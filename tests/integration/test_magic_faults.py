@@ -1,4 +1,4 @@
-"""%%gpuprofile when something fails: the cell, the marking, the session, the magic's unloading."""
+"""``%%gpuprofile`` with failures: in the cell, its markers, the session, and on unloading."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_an_error_keeps_its_traceback_and_the_profile(run, shell, shown, capsys)
 
 
 def test_the_profile_ends_with_the_error(run, shell, monkeypatch):
-    """What IPython does to show a traceback is no part of the profile."""
+    """The rendering of a traceback by IPython is not part of the profile."""
     showtraceback = shell.showtraceback
     monkeypatch.setattr(shell, "showtraceback", lambda *a, **k: time.sleep(1) or showtraceback())
     for body in ("1 / 0", "x = 1 / 0"):
@@ -126,7 +126,7 @@ def test_failure_to_mark_loses_nothing(run, shell, monkeypatch, capsys):
     monkeypatch.setattr(cell_transform, "instrument", fail)
     result = run("%%gpuprofile -q prof\nx = 1\nx")
     assert result.result == 1
-    assert "could not be marked as ops (RuntimeError: bug)" in capsys.readouterr().err
+    assert "cannot be recorded as ops (RuntimeError: bug)" in capsys.readouterr().err
     assert lines(shell.user_ns["prof"]) == []
 
 
@@ -163,7 +163,7 @@ def test_failure_to_stop_loses_nothing(run, shell, shown, monkeypatch, capsys):
     monkeypatch.setattr(session, "start", spy)
     result = run("%%gpuprofile prof\nx = 1\nx")
     assert result.result == 1
-    assert "could not be finished (RuntimeError: broken)" in capsys.readouterr().err
+    assert "could not be completed (RuntimeError: broken)" in capsys.readouterr().err
     monkeypatch.setattr(session, "start", start)
     run("%%gpuprofile prof\nx = 2")
     assert lines(shell.user_ns["prof"]) == [(2, "x = 2")]

@@ -1,4 +1,4 @@
-"""What a live view holds, and that it lets go of it when it is closed."""
+"""Objects kept alive by a live view, and their release when it is closed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_oldest_of_many_views_is_closed():
 
 @pytest.fixture
 def executes(shell):
-    """Have a cell run code, as a notebook's front end asks for it."""
+    """Run code in a cell, as requested by the front end of a notebook."""
     requests = count()
 
     def run(cell, code="None", *, deleted=()):

@@ -30,4 +30,4 @@ def nothing_left_open():
     from epprof_nb.capture.service import service
 
     yield
-    assert service.consumers == 0
+    assert service.open_subscriptions == 0

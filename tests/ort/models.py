@@ -1,4 +1,4 @@
-"""Small ONNX models for the tests, made node by node so that names and nesting are known."""
+"""Small ONNX models, built node by node so that names and nesting are known."""
 
 from __future__ import annotations
 

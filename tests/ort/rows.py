@@ -1,4 +1,4 @@
-"""Looking things up in a profile's ops."""
+"""Queries on the ops of a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the ONNX Runtime tests against several released wheels, each in an environment of its own.
+"""Run the ONNX Runtime tests with several released wheels, each in its own environment.
 
 ::
 
@@ -29,7 +29,7 @@ CACHE = Path(os.environ.get("EPPROF_MATRIX", Path.home() / ".cache" / "epprof_nb
 
 
 def environment(version: str) -> Path:
-    """Make, or find, a virtual environment with this release; return its Python."""
+    """Create or reuse a virtual environment with this release; return its Python."""
     home = CACHE / version
     python = home / "bin" / "python"
     needs = "\n".join(NEEDS)
@@ -44,7 +44,7 @@ def environment(version: str) -> Path:
 
 
 def check(version: str) -> str:
-    """Run the tests; return what went wrong, empty if nothing did."""
+    """Run the tests; return the failures, empty if there are none."""
     try:
         python = environment(version)
     except subprocess.CalledProcessError as error:
@@ -66,7 +66,7 @@ def check(version: str) -> str:
 
 
 def check_too_old() -> str:
-    """Run what must hold with a release that cannot be observed."""
+    """Run the tests of a release that cannot be observed."""
     try:
         python = environment(TOO_OLD)
     except subprocess.CalledProcessError as error:

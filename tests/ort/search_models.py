@@ -1,4 +1,4 @@
-"""GreedySearch and BeamSearch around the smallest decoder that they take."""
+"""GreedySearch and BeamSearch with the smallest decoder that they accept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DECODER = ("embed", "embed_at", "embed_add", "head", "split", "swap", "one", "bo
 
 
 def searching(kind, length=6):
-    """`kind` decodes `length` tokens with a model that has GPT-2's interface, not its worth."""
+    """A search of `kind` over `length` tokens, with a trivial model that has GPT-2's interface."""
     size = WIDTH // HEADS
     rng = np.random.default_rng(0)
 

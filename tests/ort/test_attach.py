@@ -1,4 +1,4 @@
-"""Attaching changes nothing that a user sees, and what cannot be observed is named."""
+"""Attaching the observer changes nothing visible, and unobserved sessions are reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.onnxruntime import attach as ort_attach
+from epprof_nb.onnxruntime import attach
 from tests.ort import models
 from tests.ort.rows import nodes
 
@@ -24,7 +24,7 @@ def profiled(session, x):
 
 
 def fresh(code, *arguments):
-    """Run code in a Python of its own: what is registered with ONNX Runtime stays for good."""
+    """Run code in a new process, because registrations with ONNX Runtime are permanent."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
@@ -51,7 +51,7 @@ def test_providers_options_and_results_are_those_without_the_observer(installed,
             ),
         )
     ]
-    available = [p for p in installed.get_available_providers() if p != ort_attach.NAME]
+    available = [p for p in installed.get_available_providers() if p != attach.NAME]
     epprof_nb.onnxruntime.install()
     after = [
         (s.get_providers(), s.get_provider_options(), s.run(None, {"x": x})[0])
@@ -70,7 +70,7 @@ def test_providers_options_and_results_are_those_without_the_observer(installed,
         assert a[:2] == b[:2]
         np.testing.assert_array_equal(a[2], b[2])
     assert installed.get_available_providers() == available
-    assert all(d.ep_name != ort_attach.NAME for d in installed.get_ep_devices())
+    assert all(d.ep_name != attach.NAME for d in installed.get_ep_devices())
 
 
 def test_the_optimised_graph_is_the_same(installed, tmp_path):
@@ -203,7 +203,7 @@ def test_a_warning_of_an_unknown_provider_is_the_users_own(installed, x, options
             models.chain(), providers=["NoSuchProvider", "CPUExecutionProvider"],
             provider_options=options,
         )  # fmt: skip
-    assert not any(ort_attach.NAME in str(w.message) for w in seen)
+    assert not any(attach.NAME in str(w.message) for w in seen)
     assert len(nodes(profiled(session, x))) == 3
 
 
@@ -215,9 +215,9 @@ def test_a_provider_that_was_asked_for_and_not_given_is_named(installed, x):
     prof = profiled(session, x)
     number = str(nodes(prof)["session"].iloc[0])
     assert prof.info["onnxruntime_providers"] == {number: ["CPUExecutionProvider"]}
-    assert any("was to run on NoSuchProvider" in note for note in prof.info["notes"])
+    assert any("was created for NoSuchProvider" in note for note in prof.info["notes"])
     plain = installed.InferenceSession(models.chain())
-    assert not any("was to run" in note for note in profiled(plain, x).info["notes"])
+    assert not any("was created for" in note for note in profiled(plain, x).info["notes"])
 
 
 def test_a_refused_attachment_is_tried_again_without(x, monkeypatch):
@@ -228,7 +228,7 @@ def test_a_refused_attachment_is_tried_again_without(x, monkeypatch):
     made = []
 
     def refuse(session, providers, *more):
-        if any(ort_attach.is_ours(p) for p in providers):
+        if any(attach.is_observer(p) for p in providers):
             raise RuntimeError("no such provider")
         made.append((providers, *more))
         original(session, providers, *more)
@@ -244,7 +244,7 @@ def test_a_refused_attachment_is_tried_again_without(x, monkeypatch):
     assert made[0][0] is given
     assert session.get_providers() == given
     assert nodes(prof).empty
-    assert any("refused it with the observer" in note for note in prof.info["notes"])
+    assert any("did not create it with the observer" in note for note in prof.info["notes"])
 
 
 def test_a_session_from_before_is_named(x):
@@ -257,7 +257,9 @@ def test_a_session_from_before_is_named(x):
         prof = profiled(session, x)
     finally:
         epprof_nb.onnxruntime.uninstall()
-    assert any("made before" in note and "Make it again" in note for note in prof.info["notes"])
+    assert any(
+        "created before" in note and "Create it again" in note for note in prof.info["notes"]
+    )
 
 
 def test_set_providers_keeps_the_observer(installed, x):
@@ -316,7 +318,7 @@ def test_what_is_no_run_options_is_refused_clearly(installed):
 @pytest.mark.parametrize("version", ["1.24.3", "1.9.0", "0.5"])
 def test_an_older_release_is_refused_with_what_to_do(version):
     with pytest.raises(CaptureError, match="pip install -U onnxruntime"):
-        ort_attach.check_release(version)
+        attach.check_release(version)
 
 
 def test_exit_with_sessions_alive_and_profiled():
@@ -336,7 +338,7 @@ print("end")
 def test_threads_may_make_the_first_sessions_at_once():
     code = """
 import threading, epprof_nb, onnxruntime as ort
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions
 from tests.ort import models
 epprof_nb.onnxruntime.install()
 made = []
@@ -345,6 +347,6 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(8)]
 [t.start() for t in threads]
 [t.join() for t in threads]
-print(len({ort_runs.sight_of(s).number for s in made} - {None}))
+print(len({sessions.observed(s).number for s in made} - {None}))
 """
     assert fresh(code)[0] == "8"

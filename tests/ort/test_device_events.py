@@ -12,8 +12,8 @@ import epprof_nb
 from epprof_nb import _native
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Names, Table
-from epprof_nb.onnxruntime import json_profile as ort_device_events
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.onnxruntime import json_profile
+from epprof_nb.recorders.onnxruntime import sessions
 from tests.ort import models
 
 HOSTILE = 'void k<"a">(\\ \n\t größe </script>)'
@@ -36,7 +36,7 @@ def test_events_land_in_the_file_in_its_own_time(session, x):
     begin = _native.now_ns()
     session.run(None, {"x": x})
     end = _native.now_ns()
-    number = ort_runs.sight_of(session).number
+    number = sessions.observed(session).number
     args = ("stream", "7", "grid_x", "3", "op_name", "MatMul", "parent_name", HOSTILE)
     _native.ort_add_device_event(number, 0, HOSTILE, begin, end - begin, 123, args)
     events = written(session)
@@ -54,13 +54,13 @@ def test_events_land_in_the_file_in_its_own_time(session, x):
 
 
 def test_events_go_to_their_own_session_only(session, installed, x, tmp_path):
-    number = ort_runs.sight_of(session).number
+    number = sessions.observed(session).number
     _native.ort_add_device_event(number + 1000, 0, "other", 0, 1, 1, ())
     assert all(e["cat"] != "Kernel" for e in written(session))
 
 
 def test_a_recorded_session_ends_its_recording(installed, x, tmp_path, monkeypatch):
-    monkeypatch.setattr(ort_device_events, "driver_present", lambda: True)
+    monkeypatch.setattr(json_profile, "driver_present", lambda: True)
     options = installed.SessionOptions()
     options.enable_profiling = True
     options.profile_file_prefix = str(tmp_path / "whole")
@@ -68,16 +68,16 @@ def test_a_recorded_session_ends_its_recording(installed, x, tmp_path, monkeypat
     session.run(None, {"x": x})
     from epprof_nb.capture.service import service
 
-    assert service.consumers == 1
+    assert service.open_subscriptions == 1
     with epprof_nb.profile() as prof:
         session.run(None, {"x": x})
     assert (prof.ops["category"] == "node").sum() == 3
     assert written(session)
-    assert service.consumers == 0
+    assert service.open_subscriptions == 0
     session = installed.InferenceSession(models.chain(), options)
-    assert service.consumers == 1
+    assert service.open_subscriptions == 1
     del session  # without end_profiling()
-    assert service.consumers == 0
+    assert service.open_subscriptions == 0
 
 
 def test_only_work_of_the_sessions_nodes_is_taken():
@@ -103,7 +103,7 @@ def test_only_work_of_the_sessions_nodes_is_taken():
             "bytes": np.array([-1, -1, 64, -1, -1]),
         },
     )
-    kernel, copy = ort_device_events.events_of(ops, activities, 5)
+    kernel, copy = json_profile.device_events(ops, activities, 5)
     assert kernel[:3] == ("k2", 20, 2)
     assert kernel[4][:4] == ("stream", "7", "grid_x", "2")
     assert kernel[4][-4:] == ("op_name", "MatMul", "parent_name", "matmul_0")

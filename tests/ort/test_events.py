@@ -1,4 +1,4 @@
-"""What the observer makes of real sessions: which ops, nested how, in which run."""
+"""Ops recorded by the observer in real sessions: their names, nesting and runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_each_node_is_an_op_under_its_run_and_the_users_range(installed, x):
         assert path(prof, op_id)[:-1] == ["mine", "model_run", EXECUTE]
     assert (found["duration_ns"] > 0).all()
     assert nested_in_time(prof)
-    other = [note for note in prof.info["notes"] if "being profiled stretched" not in note]
+    other = [note for note in prof.info["notes"] if "profiling slowed these runs" not in note]
     assert not [note for note in other if "node" in note or "ONNX" in note]
 
 
@@ -208,7 +208,9 @@ def test_pool_threads_of_a_whole_profile_join_their_run_where_it_is_certain(inst
     assert (sizes <= 7).all()
     assert sizes.sum() + missing == 7 * 150
     if missing:
-        assert any(f"{missing:,} node events belong to no run" in n for n in prof.info["notes"])
+        assert any(
+            f"{missing:,} node events are not assigned to a run" in n for n in prof.info["notes"]
+        )
 
 
 def test_a_run_that_fails_keeps_its_exception_and_its_events(installed, x):
@@ -346,7 +348,7 @@ def test_new_shapes_are_new_details_and_old_ones_stay(installed):
 
 
 def beside_a_run_from_before(session, x, times):
-    """A profile of a short run beside a longer one from before it; None if that was over."""
+    """A profile of a short run that overlaps an earlier, longer run; None if that had ended."""
     many = {"x": x, "times": np.array(times)}
     thread = threading.Thread(target=session.run, args=(None, many))
     thread.start()

@@ -1,4 +1,4 @@
-"""What can go wrong around sessions: ends, cancellations, names taken, a million events."""
+"""Failures around sessions: their end, cancellation, registered names, a million events."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.onnxruntime import attach as ort_attach
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.onnxruntime import attach
+from epprof_nb.recorders.onnxruntime import sessions
 from tests.ort import models
 from tests.ort.rows import nested_in_time, nodes, runs
 
 
 def fresh(code, *arguments):
-    """Run code in a Python of its own: what is registered with ONNX Runtime stays for good."""
+    """Run code in a new process, because registrations with ONNX Runtime are permanent."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True, text=True, timeout=120, check=False,
@@ -96,7 +96,7 @@ def test_a_session_profiled_as_a_whole_may_go_without_end_profiling(installed, x
         gc.collect()
     assert len(nodes(prof)) == 3
     # Nothing is left of it that would count runs of others.
-    assert not ort_runs.count_runs()
+    assert not sessions.counts_runs()
 
 
 def test_exit_with_a_whole_profile_a_file_profile_and_a_run_going_on(tmp_path):
@@ -125,12 +125,12 @@ print("end", flush=True)
 
 
 def test_another_library_that_has_the_name_leaves_sessions_as_they_are(tmp_path):
-    """The name is taken by a copy of the library: another one, as far as the loader knows."""
+    """The name is registered by a copy of the library, which the loader treats as another one."""
     other = shutil.copy(_native.__file__, tmp_path / "other.so")
     code = f"""
 import sys, epprof_nb, onnxruntime as ort, numpy as np
 from tests.ort import models
-ort.register_execution_provider_library({ort_attach.NAME!r}, sys.argv[1])
+ort.register_execution_provider_library({attach.NAME!r}, sys.argv[1])
 epprof_nb.onnxruntime.install()
 session = ort.InferenceSession(models.chain())
 with epprof_nb.profile() as prof:

@@ -1,4 +1,4 @@
-"""Sessions that ask for CUDA graphs; the CPU provider ignores the option, so this needs no GPU."""
+"""Sessions with CUDA graphs enabled; the CPU provider ignores the option, so no GPU is needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.onnxruntime import cuda_graphs as ort_graphs
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions
 from tests.ort import models
 from tests.ort.rows import nodes
 
@@ -44,13 +44,13 @@ def test_it_is_profiled_as_a_whole_until_the_first_profile_ends(
     if options is not None:
         assert not options.enable_profiling
     assert not session.get_session_options().enable_profiling
-    assert ort_runs.sight_of(session).session_profile
+    assert sessions.observed(session).session_profile
     with epprof_nb.profile() as prof:
         session.run(None, {"x": x})
         session.run(None, {"x": x})
     assert len(nodes(prof)) == 6
     assert nodes(prof)["run_id"].tolist() == [0, 0, 0, 1, 1, 1]
-    assert not ort_runs.sight_of(session).session_profile
+    assert not sessions.observed(session).session_profile
     with epprof_nb.profile() as prof:
         session.run(None, {"x": x})
     assert len(nodes(prof)) == 3
@@ -69,7 +69,7 @@ def test_the_users_own_profile_stays_the_users(installed, x, tmp_path):
     with epprof_nb.profile() as prof:
         session.run(None, {"x": x})
     assert len(nodes(prof)) == 3
-    assert ort_runs.sight_of(session).session_profile
+    assert sessions.observed(session).session_profile
     assert session.end_profiling().startswith(str(tmp_path / "mine"))
 
 
@@ -87,8 +87,8 @@ def test_a_run_without_nodes_is_then_recorded_without_a_profiler(installed, monk
         assert runs(prof)["run_id"].tolist() == [0, 1]
         assert runs(prof)["session"].notna().all()
         assert (runs(prof)["status"] == "complete").all()
-        assert ort_runs.sight_of(session).replayed.graphs == replayed
-    monkeypatch.setattr(ort_runs, "options_for", None)  # not asked any more
+        assert sessions.observed(session).replayed.graphs == replayed
+    monkeypatch.setattr(sessions, "run_options_for", None)  # not asked any more
     with epprof_nb.profile() as prof:
         session.run(None, {})
     assert len(runs(prof)) == 1
@@ -100,8 +100,8 @@ def test_it_is_learnt_also_beside_a_session_profiled_as_a_whole(installed):
     for _ in range(2):
         with epprof_nb.profile():
             session.run(None, {})
-    assert ort_runs.sight_of(waiting).session_profile
-    assert ort_runs.sight_of(session).replayed.graphs == {"0"}
+    assert sessions.observed(waiting).session_profile
+    assert sessions.observed(session).replayed.graphs == {"0"}
 
 
 def test_each_thread_learns_for_itself(installed):
@@ -110,7 +110,7 @@ def test_each_thread_learns_for_itself(installed):
     for _ in range(2):
         with epprof_nb.profile():
             session.run(None, {})
-    seen = ort_runs.sight_of(session).replayed
+    seen = sessions.observed(session).replayed
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(lambda: set(seen.graphs)).result() == set()
         with epprof_nb.profile():
@@ -126,12 +126,12 @@ def test_each_graph_is_learnt_by_itself(installed):
     other.add_run_config_entry("gpu_graph_id", "7")
     with epprof_nb.profile():
         session.run(None, {}, other)
-    assert ort_runs.sight_of(session).replayed.graphs == {"7"}
+    assert sessions.observed(session).replayed.graphs == {"7"}
     with epprof_nb.profile() as prof:
         session.run(None, {})
         session.run(None, {}, other)
     assert len(runs(prof)) == 2
-    assert ort_runs.sight_of(session).replayed.graphs == {"0", "7"}
+    assert sessions.observed(session).replayed.graphs == {"0", "7"}
 
 
 def test_a_session_with_nodes_is_never_taken_for_a_replay(installed, x):
@@ -140,4 +140,4 @@ def test_a_session_with_nodes_is_never_taken_for_a_replay(installed, x):
         with epprof_nb.profile() as prof:
             session.run(None, {"x": x})
         assert len(nodes(prof)) == 3
-    assert ort_runs.sight_of(session).replayed.graphs == set()
+    assert sessions.observed(session).replayed.graphs == set()

@@ -1,4 +1,4 @@
-"""The library refuses a runtime whose tables are not the ones it knows, and says so.
+"""The library refuses a runtime with unknown function tables, with an error.
 
 A stand-in for ONNX Runtime's tables is needed here: no released runtime is wrong. Each case runs
 in a process of its own, as the library remembers the runtime that loaded it.

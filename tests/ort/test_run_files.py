@@ -1,4 +1,4 @@
-"""ONNX Runtime's JSON profile of single runs: a file each, with device work where there is some."""
+"""ONNX Runtime's JSON profile of single runs: one file per run, with its device work."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.data.schema import MISSING
-from epprof_nb.onnxruntime import json_profile as ort_device_events
-from epprof_nb.onnxruntime import run_profile_files as ort_run_files
+from epprof_nb.onnxruntime import json_profile, run_profile_files
 from tests.ort import models
 
 
@@ -24,9 +23,9 @@ def options(installed, tmp_path):
 
 @pytest.fixture
 def with_device(monkeypatch):
-    """One event a node of the run that is asked for, with that node's very times."""
+    """One event per node of the requested run, with the exact times of the node."""
 
-    def events_of(ops, activities, number, run_op=0):
+    def device_events(ops, activities, number, run_op=0):
         run = ops["run_id"][ops["op_id"] == run_op]
         mine = (ops["session"] == number) & ops.names("category").equals("node")
         mine &= (ops["run_id"] == run[0]) & (run[0] != MISSING)
@@ -35,8 +34,8 @@ def with_device(monkeypatch):
             start, duration = int(part["start_ns"][row]), int(part["duration_ns"][row])
             yield f"kernel of {name}", start, duration, 1, ("parent_name", name)
 
-    monkeypatch.setattr(ort_device_events, "driver_present", lambda: True)
-    monkeypatch.setattr(ort_device_events, "events_of", events_of)
+    monkeypatch.setattr(json_profile, "driver_present", lambda: True)
+    monkeypatch.setattr(json_profile, "device_events", device_events)
 
 
 def files(folder):
@@ -88,7 +87,7 @@ def test_runs_at_once_with_the_same_options_have_files_of_their_own(
         events = json.loads(path.read_text())
         assert sum(e["cat"] == "Node" for e in events) == 7
         check_kernels(events)
-    assert not ort_run_files._turn.locked()
+    assert not run_profile_files._naming_lock.locked()
 
 
 def test_a_run_profiled_twice_gives_the_file_and_the_ops(
@@ -140,8 +139,8 @@ def test_a_run_that_fails_keeps_no_other_from_its_file(installed, x, options, tm
     before = len(files(tmp_path))
     session.run(None, {"x": x}, options)
     assert len(files(tmp_path)) == before + 1
-    assert not ort_run_files._turn.locked()
-    assert not ort_run_files._going
+    assert not run_profile_files._naming_lock.locked()
+    assert not run_profile_files._active_runs
 
 
 def test_what_goes_wrong_with_the_device_work_costs_no_run(
@@ -150,8 +149,8 @@ def test_what_goes_wrong_with_the_device_work_costs_no_run(
     def broken(*_):
         raise RuntimeError("no events today")
 
-    monkeypatch.setattr(ort_device_events, "driver_present", lambda: True)
-    monkeypatch.setattr(ort_device_events, "events_of", broken)
+    monkeypatch.setattr(json_profile, "driver_present", lambda: True)
+    monkeypatch.setattr(json_profile, "device_events", broken)
     said = []
     monkeypatch.setattr("sys.unraisablehook", lambda what: said.append(str(what.exc_value)))
     session = installed.InferenceSession(models.chain())

@@ -1,4 +1,4 @@
-"""Runs are timed outside of profiles, so that a profile can say how far it stretched them."""
+"""Unprofiled runs are timed, so that a profile can report the profiling overhead of runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import unprofiled_runs as ort_pace
+from epprof_nb.recorders.onnxruntime import unprofiled_runs
 from epprof_nb.util.format import three_digits
 from tests.ort import models
 from tests.ort.rows import runs
@@ -40,8 +40,8 @@ def test_runs_are_held_against_unprofiled_ones_of_the_same_session(installed, x)
     # The call encloses the run; noting 60 tiny nodes takes longer than computing them.
     assert (table["call_ns"] > table["host_ns"]).all()
     assert entry["stretch"] > 1.1
-    told = f"stretched its runs {three_digits(entry['stretch'])}x"
-    assert any(told in note for note in prof.info["notes"])
+    slowed = f"slowed these runs by {three_digits(entry['stretch'])}x"
+    assert any(slowed in note for note in prof.info["notes"])
 
 
 def test_a_session_never_run_outside_of_a_profile_says_so(installed, x):
@@ -51,7 +51,7 @@ def test_a_session_never_run_outside_of_a_profile_says_so(installed, x):
     assert "stretch" not in entry
     assert prof.by_run()["unprofiled_ns"].isna().all()
     assert prof.by_run()["stretch"].isna().all()
-    assert any("is not measured" in note for note in prof.info["notes"])
+    assert any("is unknown" in note for note in prof.info["notes"])
 
 
 def test_the_first_run_with_its_shapes_is_no_measure(installed, x):
@@ -96,11 +96,11 @@ def test_runs_of_a_session_profiled_as_a_whole_are_no_measure(installed, x, tmp_
 
 def test_a_run_has_the_length_of_the_call_around_it_on_its_thread(monkeypatch):
     # thread, begin, end, unprofiled
-    calls = [(7, 100, 200, 50), (7, 300, 400, ort_pace.MISSING), (8, 500, 600, 60)]
-    monkeypatch.setattr(ort_pace, "_calls", calls)
+    calls = [(7, 100, 200, 50), (7, 300, 400, unprofiled_runs.MISSING), (8, 500, 600, 60)]
+    monkeypatch.setattr(unprofiled_runs, "_calls", calls)
     threads = np.array([8, 7, 7, 7, 7, 9])
     starts = np.array([520, 310, 110, 120, 250, 110])
-    call, plain = ort_pace.lengths_of(threads, starts)
+    call, plain = unprofiled_runs.call_durations(threads, starts)
     # The second run in one call, a run between calls and one of another thread have none.
     assert call.tolist() == [100, 100, 100, -1, -1, -1]
     assert plain.tolist() == [60, -1, 50, -1, -1, -1]
@@ -109,22 +109,24 @@ def test_a_run_has_the_length_of_the_call_around_it_on_its_thread(monkeypatch):
 def test_runs_beside_others_are_compared_with_none(monkeypatch):
     # The first goes on beside all that start before it ends, the last alone.
     calls = [(7, 100, 500, 50), (8, 150, 200, 50), (9, 300, 400, 50), (8, 500, 600, 50)]
-    monkeypatch.setattr(ort_pace, "_calls", calls[::-1])
-    call, plain = ort_pace.lengths_of(np.array([7, 8, 9, 8]), np.array([110, 160, 310, 510]))
+    monkeypatch.setattr(unprofiled_runs, "_calls", calls[::-1])
+    call, plain = unprofiled_runs.call_durations(
+        np.array([7, 8, 9, 8]), np.array([110, 160, 310, 510])
+    )
     assert call.tolist() == [400, 50, 100, 100]
     assert plain.tolist() == [-1, -1, -1, 50]
 
 
 def test_unprofiled_runs_beside_others_are_no_measure():
-    alone = ort_pace.Timer()
+    alone = unprofiled_runs.Timer()
     alone.stop()
-    outer, inner = ort_pace.Timer(), ort_pace.Timer()
+    outer, inner = unprofiled_runs.Timer(), unprofiled_runs.Timer()
     inner.stop()
     outer.stop()
-    after = ort_pace.Timer()
+    after = unprofiled_runs.Timer()
     after.stop()
-    assert [t.alone for t in (alone, outer, inner, after)] == [True, False, False, True]
-    assert not ort_pace._timing
+    assert [t.ran_alone for t in (alone, outer, inner, after)] == [True, False, False, True]
+    assert not unprofiled_runs._running_timers
 
 
 def test_the_lengths_survive_a_file(installed, x, tmp_path):
@@ -139,18 +141,18 @@ def test_the_lengths_survive_a_file(installed, x, tmp_path):
 
 
 def test_a_session_remembers_a_bounded_number_of_runs():
-    pace = ort_pace.Pace()
+    baseline = unprofiled_runs.UnprofiledBaseline()
     for i in range(10_000):
-        pace.add((i // 10,), i)
-    kept = [pace.typical((i,)) for i in range(1000)]
-    assert sum(k >= 0 for k in kept) == ort_pace._SHAPES
+        baseline.add((i // 10,), i)
+    kept = [baseline.median_ns((i,)) for i in range(1000)]
+    assert sum(k >= 0 for k in kept) == unprofiled_runs._MAX_INPUT_KEYS
 
 
 def test_once_enough_is_known_most_runs_outside_of_profiles_are_not_timed(installed, x):
     session = installed.InferenceSession(models.chain())
     clock = []
-    original = ort_pace.now
+    original = unprofiled_runs.now
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ort_pace, "now", lambda: clock.append(0) or original())
+        patched.setattr(unprofiled_runs, "now", lambda: clock.append(0) or original())
         ran(session, {"x": x}, 400)
     assert 70 < len(clock) / 2 < 90

@@ -1,4 +1,4 @@
-"""What must hold with an ONNX Runtime before 1.25; run by run_matrix.py with such a release."""
+"""Checks of an ONNX Runtime older than 1.25; run by run_matrix.py with such a release."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.onnxruntime import attach as ort_attach
+from epprof_nb.onnxruntime import attach
 from tests.ort import models
 
 
@@ -24,7 +24,7 @@ def message(call):
 def main():
     # The library itself refuses, whoever registers it, and the process goes on.
     _, text = message(
-        lambda: onnxruntime.register_execution_provider_library(ort_attach.NAME, _native.__file__)
+        lambda: onnxruntime.register_execution_provider_library(attach.NAME, _native.__file__)
     )
     assert "1.25 is the first" in text, text
     for call in (

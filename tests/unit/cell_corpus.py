@@ -1,4 +1,4 @@
-"""Cells of every kind of Python, that run the same with marks and without."""
+"""Cells with all kinds of Python code, which run the same with and without markers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the host device share."""
+"""Helpers for tests of the host device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How code runs with marks and without, and what the marks record."""
+"""Helpers to run code with and without markers, and to read the recorded ops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(tree: ast.Module) -> dict:
-    """Run code; what can be seen of it afterwards."""
+    """Run code and return its observable results."""
     namespace = {"__name__": "cell"}
     install_markers(namespace)
     out = io.StringIO()

@@ -1,4 +1,4 @@
-"""Ops as rows, straight from the native core: for tests of what opens and closes them."""
+"""Ops as rows read directly from the native core, for tests of the op stack."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def recording():
         yield
     finally:
         _native.set_recording(ops=False, launches=False)
-        suspension.disable()
+        suspension.stop_tracking()
         _native.drain_ops(_native.now_ns(), open_too=False)
 
 
 def drained() -> list[SimpleNamespace]:
-    """The block's ops so far, in the order of their starts, with names and parents' names."""
+    """The ops of the block so far, by start time, with their names and the names of parents."""
     columns = _native.drain_ops(_native.now_ns(), open_too=True)
     arrays = {name: np.frombuffer(columns[name], kind) for name, kind in _KINDS.items()}
     names = _native.names()

@@ -1,4 +1,4 @@
-"""A profile to be saved, and how it is compared with what is loaded."""
+"""A profile to save, and a comparison of saved and loaded profiles."""
 
 import pandas as pd
 from tiny import activity, call, kernel, line, op, profile

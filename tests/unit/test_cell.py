@@ -1,4 +1,4 @@
-"""Marked code behaves as plain code does, and its statements are ops."""
+"""Code with markers behaves like plain code, and its statements are ops."""
 
 from __future__ import annotations
 

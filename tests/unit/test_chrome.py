@@ -16,7 +16,7 @@ def strict(constant):
 
 
 @pytest.fixture
-def events_of(tmp_path):
+def device_events(tmp_path):
     def write(some):
         path = tmp_path / "trace.json"
         to_chrome(some, path)
@@ -55,8 +55,8 @@ def small():
     )
 
 
-def test_host_threads_and_streams_are_tracks(events_of):
-    assert shown_on(events_of(small())) == {
+def test_host_threads_and_streams_are_tracks(device_events):
+    assert shown_on(device_events(small())) == {
         "line 1": ("host", "thread 1"),
         "f": ("host", "thread 1"),
         "cuLaunchKernel": ("host", "thread 1"),
@@ -66,30 +66,30 @@ def test_host_threads_and_streams_are_tracks(events_of):
     }
 
 
-def test_no_track_but_a_main_thread_has_its_process_s_id(events_of):
+def test_no_track_but_a_main_thread_has_its_process_s_id(device_events):
     many = profile(activities=[kernel(0, 10, stream_id=i) for i in range(6)])
-    named = {e["args"]["name"]: e for e in events_of(many) if e["name"] == "thread_name"}
+    named = {e["args"]["name"]: e for e in device_events(many) if e["name"] == "thread_name"}
     assert sorted(named) == [f"stream {i}" for i in range(6)]
     assert all(e["tid"] != e["pid"] for e in named.values())
     assert len({e["tid"] for e in named.values()}) == 6
 
 
-def test_the_cell_s_thread_comes_first(events_of):
+def test_the_cell_s_thread_comes_first(device_events):
     two = profile(
         ops=[op(1, "cell", 0, 90, thread_id=8, category="cell"), op(2, "f", 0, 9, thread_id=3)]
     )
-    events = events_of(two)
+    events = device_events(two)
     assert tracks(events)[1] == {(1, 8): "main thread", (1, 3): "thread 3"}
     order = {e["tid"]: e["args"]["sort_index"] for e in events if e["name"] == "thread_sort_index"}
     assert order[8] < order[3]
 
 
-def test_ops_of_an_earlier_profile_are_left_out(events_of):
+def test_ops_of_an_earlier_profile_are_left_out(device_events):
     both = profile(ops=[op(1, "now", 5, 9), op(2, "before", 0, 9, status="earlier")])
-    assert {e["name"] for e in events_of(both) if e["ph"] in "Xb"} == {"now"}
+    assert {e["name"] for e in device_events(both) if e["ph"] in "Xb"} == {"now"}
 
 
-def test_counters_tell_how_busy_a_device_was_and_what_was_outstanding(events_of):
+def test_counters_tell_how_busy_a_device_was_and_what_was_outstanding(device_events):
     some = profile(
         activities=[
             kernel(500_000, 1_500_000, correlation_id=1),
@@ -100,7 +100,7 @@ def test_counters_tell_how_busy_a_device_was_and_what_was_outstanding(events_of)
         api_calls=[call(0, 10, correlation_id=1), call(100_000, 100_010, correlation_id=2)],
     )
     counted = {}
-    for event in events_of(some):
+    for event in device_events(some):
         if event["ph"] == "C":
             (value,) = event["args"].values()
             counted.setdefault((event["pid"], event["name"]), []).append((event["ts"], value))
@@ -112,17 +112,17 @@ def test_counters_tell_how_busy_a_device_was_and_what_was_outstanding(events_of)
     assert counted[4, "outstanding"] == [(0, 0), (1_000, 1), (2_000, 0)]
 
 
-def test_the_counters_busy_time_is_the_profile_s(events_of):
+def test_the_counters_busy_time_is_the_profile_s(device_events):
     made_up = synthetic_profile(20_000, seed=4)
-    events = [e for e in events_of(made_up) if e["ph"] == "C" and e["name"] == "busy"]
+    events = [e for e in device_events(made_up) if e["ph"] == "C" and e["name"] == "busy"]
     lasts = [after["ts"] - before["ts"] for before, after in pairwise(events)]
     told = sum(last * e["args"]["%"] / 100 for last, e in zip(lasts, events, strict=False))
     starts, ends = Shared(made_up).busy(0)
     assert told == pytest.approx(float((ends - starts).sum()) / 1000, rel=1e-3)
 
 
-def test_times_are_microseconds_to_the_nanosecond(events_of):
-    times = {e["name"]: (e["ts"], e["dur"]) for e in events_of(small()) if e["ph"] == "X"}
+def test_times_are_microseconds_to_the_nanosecond(device_events):
+    times = {e["name"]: (e["ts"], e["dur"]) for e in device_events(small()) if e["ph"] == "X"}
     assert times["line 1"] == (-1.5, 91.501)
     assert times["kernel"] == (70.123, 9.877)
     assert times["memcpy"] == (80.0, 0.001)
@@ -135,8 +135,8 @@ def test_large_times_keep_their_nanoseconds(tmp_path):
     assert '"ts":86400000000.001,"dur":0.002' in path.read_text()
 
 
-def test_details_are_arguments(events_of):
-    details = {e["name"]: e["args"] for e in events_of(small()) if e["ph"] == "X"}
+def test_details_are_arguments(device_events):
+    details = {e["name"]: e["args"] for e in device_events(small()) if e["ph"] == "X"}
     assert details["line 1"] == {"op_id": 1, "line": 1, "count": 1, "args": {"layer": 3}}
     assert details["f"]["args"] is None
     assert details["kernel"]["grid"] == [1, 2, 3]
@@ -145,7 +145,7 @@ def test_details_are_arguments(events_of):
     assert details["memcpy"] == {"correlation_id": None, "op_id": 1, "bytes": 4096}
 
 
-def test_an_arrow_leads_from_the_call_to_each_activity(events_of):
+def test_an_arrow_leads_from_the_call_to_each_activity(device_events):
     replayed = profile(
         activities=[
             kernel(100, 200, correlation_id=5),
@@ -154,7 +154,7 @@ def test_an_arrow_leads_from_the_call_to_each_activity(events_of):
         ],
         api_calls=[call(20, 30, correlation_id=5, thread_id=9)],
     )
-    events = events_of(replayed)
+    events = device_events(replayed)
     left = {e["id"]: e for e in events if e["ph"] == "s"}
     arrived = {e["id"]: e for e in events if e["ph"] == "f"}
     assert len(left) == len(arrived) == 2
@@ -169,8 +169,8 @@ HOSTILE = ['"}]}', "\\", "</script><script>alert(1)</script>", "a\nb\x00\u2028",
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
-def test_no_name_can_break_out(events_of, name):
-    events = events_of(
+def test_no_name_can_break_out(device_events, name):
+    events = device_events(
         profile(
             [op(1, name, 0, 10, op_type=name, args={name: name})],
             [activity("kernel", 0, 5, name=name)],
@@ -182,13 +182,13 @@ def test_no_name_can_break_out(events_of, name):
     assert f"device 0: {name}" in tracks(events)[0].values()
 
 
-def test_arguments_without_a_word_in_json_become_text(events_of):
-    events = events_of(profile([op(1, "f", 0, 10, args={"x": float("nan")})]))
+def test_arguments_without_a_word_in_json_become_text(device_events):
+    events = device_events(profile([op(1, "f", 0, 10, args={"x": float("nan")})]))
     assert [e["args"]["args"] for e in events if e["ph"] == "X"] == [{"x": "NaN"}]
 
 
-def test_ops_that_cannot_nest_are_asynchronous_slices(events_of):
-    events = events_of(
+def test_ops_that_cannot_nest_are_asynchronous_slices(device_events):
+    events = device_events(
         profile(
             [
                 line(1, 2, 0, 900, count=50),
@@ -229,8 +229,8 @@ def assert_slices_nest(events):
     return by_track
 
 
-def test_activities_that_overlap_in_a_stream_get_tracks_of_their_own(events_of):
-    events = events_of(
+def test_activities_that_overlap_in_a_stream_get_tracks_of_their_own(device_events):
+    events = device_events(
         profile(
             activities=[
                 *(kernel(start, end) for start, end in [(0, 100), (10, 30), (20, 50), (30, 40)]),
@@ -245,9 +245,9 @@ def test_activities_that_overlap_in_a_stream_get_tracks_of_their_own(events_of):
         assert all(before[1] <= after[0] for before, after in pairwise(sorted(spans)))
 
 
-def test_every_slice_of_a_large_profile_nests_and_every_activity_is_there(events_of):
+def test_every_slice_of_a_large_profile_nests_and_every_activity_is_there(device_events):
     made_up = synthetic_profile(60_000, seed=2)
-    events = events_of(made_up)
+    events = device_events(made_up)
     assert_slices_nest(events)
     kinds = [e["ph"] for e in events]
     assert kinds.count("X") == 2 * 60_000 + len(made_up.tables["ops"])
@@ -255,8 +255,8 @@ def test_every_slice_of_a_large_profile_nests_and_every_activity_is_there(events
     assert kinds.count("s") == kinds.count("f") == 60_000 - waits
 
 
-def test_an_empty_profile_is_a_valid_trace(events_of):
-    assert [e["args"] for e in events_of(profile())] == [{"name": "host"}]
+def test_an_empty_profile_is_a_valid_trace(device_events):
+    assert [e["args"] for e in device_events(profile())] == [{"name": "host"}]
 
 
 def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):

@@ -1,4 +1,4 @@
-"""Two clocks brought into one."""
+"""Conversion between two clocks."""
 
 import numpy as np
 

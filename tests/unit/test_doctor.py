@@ -1,4 +1,4 @@
-"""The doctor: what it says on machines made for each case."""
+"""``epprof doctor``, on simulated machines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from epprof_nb.commands import doctor
-from epprof_nb.commands.doctor import Check
+from epprof_nb.commands import doctor, doctor_checks
+from epprof_nb.commands.doctor_checks import Check
 from epprof_nb.recorders import nvml
 from epprof_nb.recorders.cupti import library
-from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Found, Surroundings
+from epprof_nb.recorders.cupti.library import CuptiLibrary, CuptiNotFoundError, Environment
 
 H200 = {
     "driver_version": "580.159.04",
@@ -23,20 +23,20 @@ H200 = {
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Make a machine: its GPU state, distributions, and what the process holds."""
+    """Simulate a machine: its GPU state, installed packages and process environment."""
 
-    def make(gpu=None, installed=None, around=None, found=None):
+    def make(gpu=None, installed=None, environment=None, found=None):
         monkeypatch.setattr(nvml, "snapshot", lambda: gpu or {})
-        monkeypatch.setattr(doctor, "distribution_version", (installed or {}).get)
-        current = around or Surroundings(version_of=(installed or {}).get)
-        monkeypatch.setattr(Surroundings, "current", classmethod(lambda cls: current))
+        monkeypatch.setattr(doctor_checks, "distribution_version", (installed or {}).get)
+        current = environment or Environment(version_of=(installed or {}).get)
+        monkeypatch.setattr(Environment, "current", classmethod(lambda cls: current))
 
-        def find():
+        def locate_libcupti():
             if found is None:
                 raise CuptiNotFoundError("Nothing recorded: none. Install it with: pip x.")
             return found
 
-        monkeypatch.setattr(library, "find", find)
+        monkeypatch.setattr(library, "locate_libcupti", locate_libcupti)
 
     make()
     return make
@@ -52,7 +52,7 @@ def test_the_diagnosis_of_this_machine_is_whole():
         assert check.found
         assert check.status in ("ok", "warning", "missing")
         assert bool(check.remedy) == (check.status != "ok")
-        assert "could not be looked at" not in check.found
+        assert "the check failed" not in check.found
 
 
 def test_the_text_shows_every_check_and_its_remedy():
@@ -65,7 +65,7 @@ def test_the_text_shows_every_check_and_its_remedy():
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("warning", 0), ("missing", 1)])
 def test_the_exit_code_says_whether_anything_is_missing(monkeypatch, capsys, status, code):
-    monkeypatch.setattr(doctor, "_CHECKS", (("x", lambda: Check("x", status, "found")),))
+    monkeypatch.setattr(doctor, "CHECKS", (("x", lambda: Check("x", status, "found")),))
     assert doctor.run() == code
     assert "found" in capsys.readouterr().out
 
@@ -74,7 +74,7 @@ def test_a_check_that_breaks_hides_no_other(monkeypatch):
     def broken():
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(doctor, "_CHECKS", (("bad", broken), ("platform", doctor._platform)))
+    monkeypatch.setattr(doctor, "CHECKS", (("bad", broken), ("platform", doctor_checks._platform)))
     first, second = doctor.diagnose()
     assert first.status == "warning"
     assert "ZeroDivisionError: oops" in first.found
@@ -83,77 +83,82 @@ def test_a_check_that_breaks_hides_no_other(monkeypatch):
 
 def test_other_platforms_and_pythons_are_told(monkeypatch):
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    assert doctor._platform().status == "missing"
+    assert doctor_checks._platform().status == "missing"
     monkeypatch.setattr(platform, "python_implementation", lambda: "PyPy")
-    assert doctor._python().status == "missing"
+    assert doctor_checks._python().status == "missing"
 
 
 def test_the_native_core_is_looked_at(monkeypatch):
     import epprof_nb
     from epprof_nb import _native
 
-    assert doctor._native_core().status in ("ok", "warning")
+    assert doctor_checks._native_core().status in ("ok", "warning")
     monkeypatch.setattr(_native, "now_ns", lambda: 5)
-    assert "off CLOCK_MONOTONIC" in doctor._native_core().found
+    assert "differs from CLOCK_MONOTONIC" in doctor_checks._native_core().found
     monkeypatch.delattr(epprof_nb, "_native", raising=False)
     monkeypatch.setitem(sys.modules, "epprof_nb._native", None)
-    check = doctor._native_core()
+    check = doctor_checks._native_core()
     assert check.status == "missing"
     assert "C++ compiler" in check.remedy
 
 
 def test_the_driver_is_described(machine):
-    assert doctor._driver().status == "warning"
-    assert "epprof_nb.host" in doctor._driver().remedy
+    assert doctor_checks._driver().status == "warning"
+    assert "epprof_nb.host" in doctor_checks._driver().remedy
     machine(gpu=H200)
-    check = doctor._driver()
+    check = doctor_checks._driver()
     assert check.status == "ok"
-    assert "580.159.04, for CUDA up to 13.0; NVIDIA H200 (compute capability 9.0)" in check.found
+    assert (
+        "580.159.04, supports CUDA up to 13.0; NVIDIA H200 (compute capability 9.0)" in check.found
+    )
     machine(gpu={**H200, "gpus": []})
-    assert doctor._driver().status == "warning"
+    assert doctor_checks._driver().status == "warning"
 
 
 def test_the_cuda_in_use_is_told_and_checked(machine):
-    machine(gpu=H200, around=Surroundings(mapped=("/x/libcudart.so.13",)))
-    assert doctor._cuda().found.startswith("libcudart.so.13 is loaded")
+    machine(gpu=H200, environment=Environment(mapped=("/x/libcudart.so.13",)))
+    assert doctor_checks._cuda().found.startswith("libcudart.so.13 is loaded")
     machine(gpu=H200, installed={"cupy-cuda12x": "14.2.0"})
-    assert "cupy-cuda12x 14.2.0 is installed" in doctor._cuda().found
+    assert "cupy-cuda12x 14.2.0 is installed" in doctor_checks._cuda().found
     both = ("/x/libcudart.so.12", "/x/libnvrtc.so.13")
-    machine(gpu=H200, around=Surroundings(mapped=both))
-    assert doctor._cuda().status == "warning"
+    machine(gpu=H200, environment=Environment(mapped=both))
+    assert doctor_checks._cuda().status == "warning"
     old_driver = {**H200, "cuda_version": "12.4"}
-    machine(gpu=old_driver, around=Surroundings(mapped=("/x/libcudart.so.13",)))
-    check = doctor._cuda()
+    machine(gpu=old_driver, environment=Environment(mapped=("/x/libcudart.so.13",)))
+    check = doctor_checks._cuda()
     assert check.status == "missing"
     assert "CUDA 12 at most" in check.remedy
-    machine(around=Surroundings(environ={"CUDA_HOME": "/opt/cuda"}))
-    assert "toolkit /opt/cuda" in doctor._cuda().found
+    machine(environment=Environment(environ={"CUDA_HOME": "/opt/cuda"}))
+    assert "toolkit /opt/cuda" in doctor_checks._cuda().found
 
 
 def test_libcupti_is_told_and_checked(machine):
-    assert doctor._cupti().status == "ok", "without a GPU none is needed"
+    assert doctor_checks._cupti().status == "ok", "without a GPU none is needed"
     machine(gpu=H200)
-    check = doctor._cupti()
+    check = doctor_checks._cupti()
     assert check.status == "missing"
     assert check.remedy == "Install it with: pip x."
-    found = Found("/site/libcupti.so.13", 13, "wheel nvidia-cuda-cupti 13.0.85")
+    found = CuptiLibrary("/site/libcupti.so.13", 13, "wheel nvidia-cuda-cupti 13.0.85")
     machine(gpu=H200, found=found)
-    assert "CUDA 13, wheel nvidia-cuda-cupti 13.0.85" in doctor._cupti().found
+    assert "CUDA 13, wheel nvidia-cuda-cupti 13.0.85" in doctor_checks._cupti().found
     machine(gpu={**H200, "cuda_version": "12.4"}, found=found)
-    assert 'pip install "epprof-nb[cuda12]"' in doctor._cupti().remedy
+    assert 'pip install "epprof-nb[cuda12]"' in doctor_checks._cupti().remedy
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("RmProfilingAdminOnly: 1\n", "administrators only"), ("RmProfilingAdminOnly: 0\n", "no rest"),
-     (None, "states no restriction")],
-)  # fmt: skip
+    [
+        ("RmProfilingAdminOnly: 1\n", "restricted to administrators"),
+        ("RmProfilingAdminOnly: 0\n", "not restricted"),
+        (None, "not restricted by the driver"),
+    ],
+)
 def test_the_profiling_permission_is_told(tmp_path, monkeypatch, text, expected):
     parameters = tmp_path / "params"
     if text is not None:
         parameters.write_text(text)
-    monkeypatch.setattr(doctor, "_DRIVER_PARAMETERS", parameters)
-    check = doctor._permission()
+    monkeypatch.setattr(doctor_checks, "_DRIVER_PARAMETERS", parameters)
+    check = doctor_checks._permission()
     assert check.status == "ok"
     assert expected in check.found
 
@@ -166,7 +171,7 @@ def test_the_profiling_permission_is_told(tmp_path, monkeypatch, text, expected)
 )  # fmt: skip
 def test_another_profiler_in_the_environment_is_told(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
-    check = doctor._other_profilers()
+    check = doctor_checks._other_profilers()
     assert check.status == "warning"
     assert f"{name}={value}" in check.found
 
@@ -174,13 +179,13 @@ def test_another_profiler_in_the_environment_is_told(monkeypatch, name, value):
 def test_another_profiler_in_the_process_is_told(monkeypatch):
     monkeypatch.setattr(library, "mapped_files", lambda: ("/opt/libcuda-injection.so",))
     monkeypatch.setenv("LD_PRELOAD", "/usr/lib/libjemalloc.so.2")
-    check = doctor._other_profilers()
+    check = doctor_checks._other_profilers()
     assert check.found == "libcuda-injection.so is loaded"
     monkeypatch.setattr(library, "mapped_files", lambda: ())
-    assert doctor._other_profilers().status == "ok"
+    assert doctor_checks._other_profilers().status == "ok"
     torch = SimpleNamespace(autograd=SimpleNamespace(_profiler_enabled=lambda: True))
     monkeypatch.setitem(sys.modules, "torch", torch)
-    assert doctor._other_profilers().found == "torch.profiler is recording"
+    assert doctor_checks._other_profilers().found == "torch.profiler is recording"
 
 
 @pytest.mark.parametrize(
@@ -195,40 +200,40 @@ def test_another_profiler_in_the_process_is_told(monkeypatch):
 )
 def test_onnxruntime_is_checked(machine, installed, status, text):
     machine(installed=installed)
-    check = doctor._onnxruntime()
+    check = doctor_checks._onnxruntime()
     assert check.status == status
     assert text in check.remedy
 
 
 def test_the_front_end_is_checked(machine, monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "files", lambda _: tmp_path)
+    monkeypatch.setattr(doctor_checks, "files", lambda _: tmp_path)
     machine(installed={"anywidget": "0.11.0"})
-    assert "files are absent" in doctor._front_end().found
+    assert "files of the viewer are missing" in doctor_checks._front_end().found
     static = tmp_path / "views" / "static"
     static.mkdir(parents=True)
     (static / "viewer.js").write_text("")
-    assert doctor._front_end().status == "ok"
+    assert doctor_checks._front_end().status == "ok"
     machine(installed={"anywidget": "0.9.2"})
-    assert doctor._front_end().status == "missing"
+    assert doctor_checks._front_end().status == "missing"
     machine(installed={"anywidget": "0.11.0", "jupyterlab": "3.6.1"})
-    assert doctor._front_end().status == "warning"
+    assert doctor_checks._front_end().status == "warning"
 
 
 @pytest.mark.parametrize(
     ("version", "numbers"), [("1.25.0", (1, 25, 0)), ("1.25.0rc1", (1, 25, 0)), ("dev", ())]
 )
 def test_versions_are_compared_by_their_numbers(version, numbers):
-    assert doctor._numbers(version) == numbers
+    assert doctor_checks._numbers(version) == numbers
 
 
 def test_two_wheels_of_onnx_runtime_are_told_with_what_to_do(monkeypatch):
     wheels = {"onnxruntime": "1.31.1", "onnxruntime-gpu": "1.31.1"}
-    monkeypatch.setattr(doctor, "distribution_version", wheels.get)
-    check = doctor._onnxruntime()
+    monkeypatch.setattr(doctor_checks, "distribution_version", wheels.get)
+    check = doctor_checks._onnxruntime()
     assert check.status == "warning"
     assert check.found == "onnxruntime 1.31.1, onnxruntime-gpu 1.31.1"
     assert "pip uninstall onnxruntime onnxruntime-gpu" in check.remedy
     del wheels["onnxruntime"]
-    assert doctor._onnxruntime().status == "ok"
+    assert doctor_checks._onnxruntime().status == "ok"
     wheels["onnxruntime-gpu"] = "1.24.4"
-    assert "1.25" in doctor._onnxruntime().remedy
+    assert "1.25" in doctor_checks._onnxruntime().remedy

@@ -1,4 +1,4 @@
-"""The profile file: what was changed, forged or written by another version."""
+"""Profile files that were modified, forged or written by another version."""
 
 import hashlib
 import io
@@ -17,7 +17,7 @@ from epprof_nb.profiles import load
 
 
 class Forged:
-    """A saved file taken apart, to be changed and put together again with valid checksums."""
+    """A saved file that can be modified and written again with valid checksums."""
 
     def __init__(self, saved):
         with zipfile.ZipFile(io.BytesIO(saved)) as archive:
@@ -109,7 +109,7 @@ def test_a_table_that_is_missing_without_reason_is_refused(forged, path):
 )
 def test_columns_of_another_type_are_refused(forged, path, column, values):
     forged.change("ops", **{column: values})
-    refused(forged, path, f"ops.{column} holds")
+    refused(forged, path, f"ops.{column} has type")
 
 
 def text(*values):
@@ -118,7 +118,7 @@ def text(*values):
 
 def test_times_must_not_be_missing(forged, path):
     forged.change("ops", start_ns=pa.array([1, None, 3]))
-    refused(forged, path, "start_ns lacks values")
+    refused(forged, path, "start_ns contains nulls")
 
 
 @pytest.mark.parametrize("value", ["[1]", "{", "[" * 100_000, "1" * 5000, "null"])
@@ -143,12 +143,12 @@ def test_other_row_counts_than_stated_are_refused(forged, path):
 
 def test_a_changed_table_is_noticed(forged, path):
     forged.members["ops.parquet"] = forged.members["activities.parquet"]
-    refused(forged, path, "ops is not as it was written")
+    refused(forged, path, "checksum of the table ops does not match")
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(forged, path):
     forged.manifest["tables"]["ops"]["rows"] = 10**9
-    refused(forged, path, "become")
+    refused(forged, path, "claim to need")
 
 
 def test_a_bomb_in_the_texts_is_refused_before_it_is_unpacked(forged, path):
@@ -165,13 +165,13 @@ def test_a_limit_of_memory_may_be_set(forged, path):
 def test_members_with_other_names_are_refused(forged, path, name):
     forged.manifest["version"][1] += 1
     forged.members[name] = b"x"
-    refused(forged, path, "something unknown")
+    refused(forged, path, "unknown member")
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_an_unknown_table_of_this_version_is_refused(forged, path):
     forged.members["power.parquet"] = b"x"
-    refused(forged, path, "something unknown")
+    refused(forged, path, "unknown member")
 
 
 def test_too_many_members_are_refused(forged, path):

@@ -1,4 +1,4 @@
-"""The .epprof file: exact round trips, and nothing but one clear error for anything else."""
+"""The .epprof file: exact round trips, and one clear error for invalid files."""
 
 import io
 import json
@@ -120,7 +120,7 @@ def test_a_file_that_is_not_there_is_an_os_error(path):
     ("content", "message"),
     [
         (b"", "is not an .epprof file"),
-        (b'{"traceEvents": []}', "read_trace"),
+        (b'{"traceEvents": []}', "not a zip archive"),
         (b"PK\3\4", "end is missing"),
         (b"PK\3\4" + bytes(1000), "end is missing"),
     ],

@@ -54,7 +54,7 @@ def test_a_full_stream_holds_the_launching_thread_up(stream):
 
 
 def workers_of(stream_ids):
-    """How many of these streams have a worker thread now."""
+    """Number of these streams that have a worker thread."""
     names = {f"epprof-host-stream-{stream_id}" for stream_id in stream_ids}
     return sum(thread.name in names for thread in threading.enumerate())
 
@@ -68,7 +68,7 @@ def test_threads_end_with_their_streams():
     assert workers_of(ids) == 4
     streams[0].close()
     streams[0].close()
-    with pytest.raises(RuntimeError, match="was closed"):
+    with pytest.raises(RuntimeError, match="is closed"):
         host.launch(int, stream=streams[0])
     streams[0].synchronize()
     del streams, made

@@ -1,4 +1,4 @@
-"""The host device: what goes wrong in a kernel, and what is refused at the call."""
+"""The host device: errors in kernels, and errors raised at the call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_failing_kernel_surfaces_at_the_synchronisation_with_its_cause(stream)
     assert "kernel 'scale'" in message
     assert f"{__file__}:" in message
     assert "this kernel fails" in message
-    assert "2 commands after it were not run" in message
+    assert "2 later commands were skipped" in message
     stream.synchronize()
     assert host.to_host(array, stream).tolist() == [0.0] * 4, "what followed must not run"
 
@@ -89,7 +89,7 @@ def test_an_event_behind_a_failure_still_fires(stream):
         (lambda: host.memcpy(host.empty(3), host.empty(4)), ValueError, "same size"),
         (lambda: host.memcpy(host.empty(2), np.zeros(4, "f4")[::2]), ValueError, "contiguous"),
         (lambda: host.Event().elapsed_ns(host.Event()), RuntimeError, "never recorded"),
-        (lambda: host.set_memory_limit(-1), ValueError, "0 or more"),
+        (lambda: host.set_memory_limit(-1), ValueError, "at least 0"),
     ],
 )
 def test_misuse_is_refused_at_the_call_with_what_to_do(call, error, text):

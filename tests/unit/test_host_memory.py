@@ -1,4 +1,4 @@
-"""The host device: copies, and memory that is counted."""
+"""The host device: copies and memory accounting."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_memory_beyond_the_limit_is_refused():
     info = host.memory_info()
     host.set_memory_limit(info.used + 1000)
     try:
-        with pytest.raises(MemoryError, match=r"800 kB asked for.*set_memory_limit"):
+        with pytest.raises(MemoryError, match=r"800 kB requested.*set_memory_limit"):
             host.empty(100_000, np.float64)
         assert host.memory_info().used == info.used
         kept = host.empty(1000, np.uint8)

@@ -25,7 +25,7 @@ def recording():
 
 
 def taken(*batches):
-    """The op rows of what was recorded since the last call, by name."""
+    """The op rows recorded since the last call, by name."""
     raw = _native.drain_ops(_native.now_ns(), open_too=True)
     table, lost = op_log.ops_table([*batches, Batch(raw, {}, [], 0)])
     return table.to_frame(), lost

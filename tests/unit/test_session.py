@@ -1,4 +1,4 @@
-"""Sessions and the capture service on the host device: slices, limits, faults, forks."""
+"""Sessions and the capture service on the host device: recordings, limits, faults, forks."""
 
 import multiprocessing
 import os
@@ -21,7 +21,7 @@ from epprof_nb.core.options import Options
 @pytest.fixture(autouse=True)
 def nothing_leaks():
     yield
-    assert service.consumers == 0
+    assert service.open_subscriptions == 0
     assert _native.top() == 0
 
 
@@ -111,7 +111,7 @@ def test_an_exception_comes_through_and_the_profile_is_kept():
 def test_stopping_twice_says_what_to_do():
     one = session.start()
     one.stop()
-    with pytest.raises(CaptureError, match="Begin a new one"):
+    with pytest.raises(CaptureError, match="Start a new profile"):
         one.stop()
 
 
@@ -133,7 +133,7 @@ def test_shown_and_lost_add_up_to_launched_beyond_the_record_limit():
     assert recorded["shown"]["kernel"] + recorded["lost"]["kernel"] == 100
     assert recorded["launched"]["kernel"] == 100
     assert recorded["shown"]["kernel"] <= 20
-    assert any("Records lost" in note for note in prof.info["notes"])
+    assert any("Dropped records" in note for note in prof.info["notes"])
 
 
 def test_a_full_op_log_keeps_the_device_time_and_says_what_is_lost():

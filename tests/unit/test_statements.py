@@ -9,7 +9,7 @@ import pytest
 
 from epprof_nb import _native
 from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.statements import TEXT_LIMIT, Cell, shorten, statement, statements_table
+from epprof_nb.instrument.statements import TEXT_LIMIT, Cell, _statements, shorten, statements_table
 
 
 def test_table_and_texts():
@@ -24,20 +24,16 @@ def test_table_and_texts():
         and isinstance(node.value.func, ast.Name)
         and node.value.func.id == "__epprof_line__"
     ]
-    cell.name = "In[7]"  # known only once it runs
+    cell.name = "In[7]"  # set when it starts to run
     keys = np.array([*sorted(marks), 2**31], np.uint32)
     table = statements_table(keys)
     assert table.cell.to_list() == ["In[7]"] * 5 + [None]
     assert table.line.tolist() == [1, 2, 3, 7, 8, -1]
     assert table.end_line.tolist() == [1, 5, 5, 8, 8, -1]
-    assert table.text.to_list() == [
-        "x = 1", "if x:", "y = f( x, 2)", "def f(a):", "return a", None
+    assert [_statements[key].text for key in keys[:-1].tolist()] == [
+        "x = 1", "if x:", "y = f( x, 2)", "def f(a):", "return a"
     ]  # fmt: skip
-    found = statement(int(keys[0]))
-    assert found is not None
-    assert found.text == "x = 1"
-    assert statement(2**31) is None
-    assert len(statements_table(np.array([], np.uint32)).text) == 0
+    assert len(statements_table(np.array([], np.uint32)).line) == 0
 
 
 @pytest.mark.parametrize(
@@ -54,7 +50,7 @@ def test_text_of_a_statement(source, text):
     before = _native.add_statements(b"", b"")
     instrument(ast.parse(source).body, cell)
     after = _native.add_statements(b"", b"")
-    texts = [statement(key).text for key in range(before, after)]
+    texts = [_statements[key].text for key in range(before, after)]
     assert all(len(t) <= TEXT_LIMIT for t in texts)
     if text is not None:
         assert texts == text
@@ -73,5 +69,5 @@ def test_first_line_shifts_lines():
     tree = ast.parse("begin()\nx = 1")
     before = _native.add_statements(b"", b"")
     instrument(tree.body[1:], Cell("In[1]", source), first_line=1)
-    found = statement(before)
-    assert (found.line, found.text) == (3, "x = 1")
+    statement = _statements[before]
+    assert (statement.line, statement.text) == (3, "x = 1")

@@ -21,7 +21,7 @@ runs = st.lists(
 )
 
 
-def events_of(found):
+def device_events(found):
     """Code, start and end: runs of events that follow each other, each from a time of its own."""
     code, start, end = [], [], []
     for series, count, at, length in found:
@@ -36,7 +36,7 @@ def events_of(found):
 @settings(max_examples=80, deadline=None)
 @given(runs)
 def test_series_and_blocks_are_those_of_sorting_all_events(piece, few, found):
-    code, start, end = events_of(found)
+    code, start, end = device_events(found)
     numbers = np.arange(SERIES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(series_module, "_PIECE", piece)

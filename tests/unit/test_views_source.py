@@ -184,9 +184,9 @@ def test_redacting_the_source_leaves_no_text_of_a_function(module):
 
 
 def test_decorating_what_has_no_code_is_fine():
-    range_sources.remember("built in", len)
-    range_sources.remember("class method", classmethod(run))
-    assert range_sources.of_ops(profile([op(1, "built in", 0, 1)]).tables["ops"]) == ({}, {})
+    range_sources.register("built in", len)
+    range_sources.register("class method", classmethod(run))
+    assert range_sources.sources_of(profile([op(1, "built in", 0, 1)]).tables["ops"]) == ({}, {})
 
 
 def test_totals_do_not_depend_on_the_order_of_the_ops():

@@ -1,8 +1,8 @@
-"""Layouts of CUPTI's activity records and callback data, by the version of the loaded library.
+"""Layouts of CUPTI's activity records and callback data, by CUPTI version.
 
-The native core is built without CUDA's headers: it asks here where each field lies. The facts
-are in ``layouts.json``, which ``tests/tools/make_cupti_layouts.py`` takes with a compiler
-from the headers of every published CUPTI wheel (its ``provenance`` names each, with hashes).
+The native core is built without CUDA headers and gets the offset of each field from here. The
+offsets are in ``layouts.json``, which ``tests/tools/make_cupti_layouts.py`` generates with a
+compiler from the headers of every published CUPTI wheel (listed with hashes in ``provenance``).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = [
 
 
 def _order(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Read ``name: field field ...`` entries, one or more lines each, in order."""
+    """Parse ``name: field field ...`` entries of one or more lines each, in order."""
     names = re.findall(r"(\w+):", text)
     fields = re.split(r"\w+:", text)[1:]
     return tuple((name, tuple(words.split())) for name, words in zip(names, fields, strict=True))
 
 
-#: The order of `CuptiLayout.packed`. The native core's enums mirror it: add at the end of a
-#: record's fields or of the records, in both places.
+#: The order of `CuptiLayout.packed`. The enums of the native core mirror it. Append new fields
+#: and records at the end, in both places.
 NATIVE_RECORDS: tuple[tuple[str, tuple[str, ...]], ...] = _order(
     """
     kernel:
@@ -95,7 +95,7 @@ NATIVE_CALLBACKS: tuple[tuple[str, tuple[str, ...]], ...] = _order(
     """
 )
 
-#: Fields of `NATIVE_RECORDS` that some supported version lacks; every other one is in all.
+#: Fields of `NATIVE_RECORDS` that some supported versions lack.
 OPTIONAL_FIELDS: frozenset[tuple[str, str]] = frozenset({
     ("kernel", "priority"),  # since CUDA 13.1
     ("kernel", "sourceGraphNodeId"),  # since CUDA 13.4
@@ -117,7 +117,7 @@ _SIGNED_BIT = 1 << 24
 
 
 class UnsupportedCuptiError(RuntimeError):
-    """The loaded CUPTI library is older than the oldest one whose layouts are known."""
+    """The loaded CUPTI library is older than the oldest one with known layouts."""
 
 
 class Field(NamedTuple):
@@ -126,9 +126,9 @@ class Field(NamedTuple):
     Attributes
     ----------
     offset, width : int
-        In bytes. An array's width is that of the whole array.
+        In bytes. The width of an array is that of the whole array.
     ctype : str
-        The C type as declared; enums are 4 bytes, unsigned.
+        The declared C type. Enums are unsigned and have 4 bytes.
     """
 
     offset: int
@@ -137,7 +137,7 @@ class Field(NamedTuple):
 
     @property
     def encoded(self) -> int:
-        """The field in one ``int32``; see `CuptiLayout.packed`."""
+        """The field encoded as one ``int32``; see `CuptiLayout.packed`."""
         sign = _SIGNED_BIT if _SIGNED.fullmatch(self.ctype) else 0
         return self.offset | self.width << 16 | sign
 
@@ -146,8 +146,8 @@ class Field(NamedTuple):
 class Struct:
     """A C struct: its name in CUPTI, size in bytes, and fields by dotted path.
 
-    Bit-fields have no offset and are left out. Members of nested structs and unions are
-    reached by path, e.g. ``"objectId.pt.threadId"``.
+    Bit-fields have no offset and are omitted. Members of nested structs and unions have a dotted
+    path such as ``"objectId.pt.threadId"``.
     """
 
     name: str
@@ -157,22 +157,22 @@ class Struct:
 
 @dataclass(frozen=True)
 class CuptiLayout:
-    """What one version of CUPTI writes into activity buffers and hands to callbacks.
+    """Layouts of the activity records and callback data of one CUPTI version.
 
     Attributes
     ----------
     api_version : int
-        The version that the layouts are of, in ``cuptiGetVersion``'s terms.
+        The version of the layouts, as returned by ``cuptiGetVersion``.
     exact : bool
-        False when the version asked for is not known and this is the nearest lower one.
-        Its offsets hold, because records only grow at their end or into their padding; their
-        sizes may be too small, so walk live buffers with ``cuptiActivityGetNextRecord``.
+        False if the requested version is unknown and this is the nearest older one. The offsets
+        are still valid, because records only grow at the end or into padding. The sizes may be
+        too small, so walk live buffers with ``cuptiActivityGetNextRecord``.
     cuda : tuple of str
-        CUDA toolkit releases with this API version, e.g. ``("12.0", "12.1")``.
+        CUDA toolkit releases with this API version, such as ``("12.0", "12.1")``.
     records : dict of str to Struct
-        By record name, as in `NATIVE_RECORDS`: the struct that this version emits.
+        The struct of each record in `NATIVE_RECORDS`.
     callbacks : dict of str to Struct
-        By C name, as in `NATIVE_CALLBACKS`.
+        The structs of `NATIVE_CALLBACKS`, by C name.
     """
 
     api_version: int
@@ -182,15 +182,15 @@ class CuptiLayout:
     callbacks: dict[str, Struct]
 
     def packed(self) -> NDArray[np.int32]:
-        """Return the records' layouts for the native decoder.
+        """Return the layouts of the records in the encoding of the native decoder.
 
         Returns
         -------
         numpy.ndarray of int32
-            For each record of `NATIVE_RECORDS`, in order: its size in bytes, then one number
-            a field, in order. That number is ``offset | width << 16 | signed << 24`` (offset
-            in bits 0-15, width in bytes in bits 16-23, bit 24 set for signed integers, which
-            must be sign-extended), or -1 for a field that this version does not have.
+            For each record of `NATIVE_RECORDS`, in order: its size in bytes, then one number per
+            field, in order. The number is ``offset | width << 16 | signed << 24`` (offset in bits
+            0-15, width in bytes in bits 16-23, bit 24 set for signed integers, which must be
+            sign-extended), or -1 for a field that this version does not have.
         """
         return _pack(NATIVE_RECORDS, self.records)
 
@@ -204,9 +204,9 @@ def _pack(
 ) -> NDArray[np.int32]:
     numbers: list[int] = []
     for name, fields in order:
-        found = structs[name].fields
+        known = structs[name].fields
         numbers.append(structs[name].size)
-        numbers += [found[f].encoded if f in found else -1 for f in fields]
+        numbers += [known[f].encoded if f in known else -1 for f in fields]
     return np.array(numbers, dtype=np.int32)
 
 
@@ -214,36 +214,36 @@ _TABLES: dict[str, Any] = json.loads(
     files(__package__).joinpath("layouts.json").read_text(encoding="utf-8")
 )
 
-#: CUPTI API version -> CUDA toolkit releases that have it.
+#: CUPTI API version -> CUDA toolkit releases with that version.
 CUDA_RELEASES: dict[int, tuple[str, ...]] = {
     int(version): tuple(entry["cuda"]) for version, entry in _TABLES["versions"].items()
 }
 
-#: Record name -> activity kinds (numbers) that are written as that record.
+#: Record name -> activity kinds (numbers) that use the record.
 RECORD_KINDS: dict[str, tuple[int, ...]] = {
     record: tuple(kinds) for record, kinds in _TABLES["kinds"].items()
 }
 
-#: C enumerator -> value, of every enum in the table. Values are the same in all versions.
+#: C enumerator -> value, for all enums of the table. Values are the same in all versions.
 ENUMERATORS: dict[str, int] = {
     name: value for values in _TABLES["enums"].values() for name, value in values.items()
 }
 
 
 def _names(enum: str, prefix: str, *, keep: bool = False) -> dict[int, str]:
-    """Return value -> enumerator without its prefix, lower case unless ``keep``.
+    """Return value -> enumerator without its prefix, in lower case unless ``keep``.
 
-    Of two names for one value the one that the newest version has wins.
+    If a value has two names, the name in the newest version wins.
     """
-    gone = _TABLES["enum_removed"]
+    removed = _TABLES["enum_removed"]
     return {
         value: name if keep else name.removeprefix(prefix).lower()
         for name, value in _TABLES["enums"][enum].items()
-        if name not in gone
+        if name not in removed
     }
 
 
-# Value -> name, in CUPTI's terms; what the columns of the tables are made of.
+# Value -> name as in CUPTI, used in the columns of the tables.
 ACTIVITY_KINDS = _names("CUpti_ActivityKind", "CUPTI_ACTIVITY_KIND_")
 ACTIVITY_ATTRIBUTES = _names("CUpti_ActivityAttribute", "CUPTI_ACTIVITY_ATTR_")
 #: ``{0: "unknown", 1: "HtoD", 2: "DtoH", ...}``; A is a CUDA array, P a peer device.
@@ -273,45 +273,45 @@ RESULTS = _names("CUptiResult", "", keep=True)
 
 
 def _struct(key: str) -> Struct:
-    # A struct that changed under its own name is kept as NAME@API_VERSION.
+    # A struct that changed without changing its name has the key NAME@API_VERSION.
     entry = _TABLES["structs"][key]
     fields = {path: Field(*field) for path, field in entry["fields"].items()}
     return Struct(key.partition("@")[0], entry["size"], fields)
 
 
 def layout_for(api_version: int) -> CuptiLayout:
-    """Return the layouts of the CUPTI library with the given version.
+    """Return the layouts of a CUPTI version.
 
     Parameters
     ----------
     api_version : int
-        What ``cuptiGetVersion`` returned: 18 to 28 in CUDA 12, 130000 and up (major, minor and
+        The result of ``cuptiGetVersion``: 18 to 28 in CUDA 12, 130000 and up (major, minor and
         patch, two digits each for the last two) since CUDA 13.0.
 
     Returns
     -------
     CuptiLayout
-        Of that version; for one that is not known, of the newest known one below it, with
-        ``exact`` False.
+        The layouts of that version. If it is unknown, those of the newest known version below
+        it, with ``exact`` False.
 
     Raises
     ------
     UnsupportedCuptiError
-        When the version is below CUDA 12.0's.
+        If the version is older than that of CUDA 12.0.
 
     Notes
     -----
     Call ``cuptiGetVersion`` only where a CUDA driver (libcuda) can be loaded, and check its
-    result: without one, CUPTI 13.2 crashes in it, and 13.3 to 13.5 return 999 and leave 0.
+    result. Without a driver, CUPTI 13.2 crashes in it, and 13.3 to 13.5 return 999 and leave 0.
     """
     known = [version for version in CUDA_RELEASES if version <= api_version]
     if not known:
         raise UnsupportedCuptiError(
-            f"The loaded CUPTI library has API version {api_version}, and GPU activity cannot "
-            f"be recorded with it: record layouts are known from CUDA 12.0 (API version "
-            f"{min(CUDA_RELEASES)}) on. Install the CUPTI of a CUDA 12 or 13 toolkit, e.g. "
-            "'pip install nvidia-cuda-cupti-cu12' or 'pip install nvidia-cuda-cupti', whichever "
-            "has the major version of the CUDA that the process uses, and restart the kernel."
+            f"GPU activity cannot be recorded: the loaded CUPTI library has API version "
+            f"{api_version}, and the oldest supported version is {min(CUDA_RELEASES)} (CUDA 12.0). "
+            "Install the CUPTI that matches the CUDA major version of this process, with "
+            "'pip install nvidia-cuda-cupti-cu12' or 'pip install nvidia-cuda-cupti', and restart "
+            "the kernel."
         )
     version = max(known)
     entry = _TABLES["versions"][str(version)]

@@ -1,9 +1,8 @@
-"""The CUPTI recorder: what the GPUs of this process did."""
+"""The CUPTI recorder: activities of the GPUs used by this process."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -15,94 +14,69 @@ from epprof_nb import _native
 from epprof_nb.core.clock import Calibration, Probe
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.native_columns import ids
-from epprof_nb.recorders.base import Recorded
-from epprof_nb.recorders.cupti import layouts as abi
-from epprof_nb.recorders.cupti import library, tables
+from epprof_nb.recorders.base import RecorderOutput
+from epprof_nb.recorders.cupti import layouts, library, tables
+from epprof_nb.recorders.cupti.other_profilers import active_profiler, likely_holder
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
 
 BUFFER_BYTES = 4 << 20
 BUFFERS = 16
-"""At most 64 MiB of raw records wait to be decoded; CUPTI drops and counts beyond that."""
+"""Limits raw records waiting to be decoded to 64 MiB. CUPTI drops further ones and counts them."""
 
-_KIND_TABLE = 128  # native/cupti/record_layout.h: kKinds
-_ALREADY_SUBSCRIBED = {
-    "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",
-    "CUPTI_ERROR_MAX_LIMIT_REACHED",
-}
+_KIND_TABLE = 128  # kKinds in native/cupti/record_layout.h
 
 
 _foreign_clock: Probe | None = None
-"""The first reading of a clock that another profiler put into CUPTI, while it is there."""
+"""First reading of the clock, if another profiler has registered its own clock with CUPTI."""
 
 
 def packed_layout(api_version: int) -> bytes:
-    """``RecordLayout`` (``native/cupti/record_layout.h``) of one CUPTI version, as bytes."""
-    layout = abi.layout_for(api_version)
+    """Pack the layout of one CUPTI version as the native ``RecordLayout``."""
+    layout = layouts.layout_for(api_version)
     record_of_kind = np.full(_KIND_TABLE, -1, np.int32)
-    for number, (record, _) in enumerate(abi.NATIVE_RECORDS):
-        for kind in abi.RECORD_KINDS[record]:
+    for number, (record, _) in enumerate(layouts.NATIVE_RECORDS):
+        for kind in layouts.RECORD_KINDS[record]:
             record_of_kind[kind] = number
     return np.concatenate([record_of_kind, layout.packed(), layout.packed_callbacks()]).tobytes()
 
 
 def _kind(name: str) -> int:
-    return abi.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
+    return layouts.ENUMERATORS[f"CUPTI_ACTIVITY_KIND_{name}"]
 
 
 _loaded_in: int | None = None
-"""The process that loaded libcupti: a child forked from it cannot use it."""
+"""Id of the process that loaded libcupti. A forked child cannot use it."""
 
 
 @cache
-def _load() -> tuple[library.Found, int]:
-    """Find and load libcupti, once a process."""
-    global _loaded_in  # noqa: PLW0603 - a fact of the process
+def _load() -> tuple[library.CuptiLibrary, int]:
+    """Locate and load libcupti, once per process."""
+    global _loaded_in  # noqa: PLW0603 - process-wide state
     driver = library.find_driver()
     if driver is None:
         raise CaptureError(
-            "No GPU work can be recorded: the NVIDIA driver (libcuda.so.1) was not found on this "
-            "machine. On a machine with a GPU, install the driver; `epprof doctor` shows more."
+            "GPU activity cannot be recorded: the NVIDIA driver (libcuda.so.1) was not found on "
+            "this machine. If the machine has a GPU, install the driver. Run `epprof doctor` for "
+            "details."
         )
-    found = library.find()
+    libcupti = library.locate_libcupti()
     try:
-        version = _native.cupti_load(found.path, driver)
+        version = _native.cupti_load(libcupti.path, driver)
         _native.cupti_set_layout(packed_layout(version))
     except RuntimeError as error:
         raise CaptureError(
-            f"No GPU work can be recorded: {found.path} ({found.origin}) could not be used: "
-            f"{error}. `epprof doctor` shows what was found and how to mend it."
+            f"GPU activity cannot be recorded: {libcupti.path} ({libcupti.origin}) could not "
+            f"be used: {error}. Run `epprof doctor` to see how to fix this."
         ) from error
     _loaded_in = os.getpid()
-    return found, version
+    return libcupti, version
 
 
 def driver_present() -> bool:
-    """Whether this machine has an NVIDIA driver with a device; CUDA is not started."""
+    """Whether this machine has an NVIDIA driver with a device. Does not start CUDA."""
     return Path("/dev/nvidiactl").exists() and library.find_driver() is not None
-
-
-def active_profiler() -> str | None:
-    """The name of a profiler that is recording in this process now, where that can be known."""
-    torch = sys.modules.get("torch")
-    enabled = getattr(getattr(torch, "autograd", None), "_profiler_enabled", None)
-    if enabled is not None and enabled():
-        return "torch.profiler"
-    injected = os.environ.get("CUDA_INJECTION64_PATH", "")
-    if injected:
-        return "Nsight Systems" if "nsys" in injected.lower() else injected
-    if any("NVIDIA_NSIGHT_COMPUTE" in k or k.startswith("NV_NSIGHT") for k in os.environ):
-        return "Nsight Compute"
-    return None
-
-
-def _likely_holder(result: str) -> str:
-    if result not in _ALREADY_SUBSCRIBED:
-        return "an unknown tool"
-    if "torch" in sys.modules:
-        return "another profiler, likely torch.profiler, which keeps them once it has run"
-    return "another profiler"
 
 
 class CuptiRecorder:
@@ -113,76 +87,82 @@ class CuptiRecorder:
     def __init__(self) -> None:
         self._probe: Probe | None = None
         self._external = False
-        self._without_record = 0
-        self._own_waits: list[tuple[int, int]] = []
-        self._room = 0  # records that may still be kept
+        self._expected_missing = 0
+        self._sync_intervals: list[tuple[int, int]] = []
+        self._records_left = 0
         self._devices: list[str] = []
         self._device_of_context: dict[int, int] = {}
         self.versions: dict[str, str] = {}
         self.clock: dict[str, Any] = {}
 
     def start(self, options: Options) -> list[str]:
-        """Turn CUPTI on.
+        """Start CUPTI.
 
         Raises
         ------
         CaptureError
-            Where no GPU work can be recorded; the message says why and what to do.
+            If GPU activity cannot be recorded. The message says why and what to do.
         """
         if _loaded_in not in (None, os.getpid()):
             raise CaptureError(
-                "No GPU work can be recorded in this process: it was forked from one that uses "
-                "CUDA, and CUDA does not work in the child of a fork. Start worker processes with "
-                "the 'spawn' method."
+                "GPU activity cannot be recorded in this process: it was forked from a process "
+                "that uses CUDA, and CUDA does not work in forked children. Start worker processes "
+                "with the 'spawn' method."
             )
-        found, version = _load()
+        libcupti, version = _load()
         self.versions = {
             "cupti": str(version),
-            "cupti_library": found.path,
-            "cuda_major": str(found.cuda_major),
+            "cupti_library": libcupti.path,
+            "cuda_major": str(libcupti.cuda_major),
         }
         other = active_profiler()
         if other == "torch.profiler":
             raise CaptureError(
-                "No GPU work was recorded: torch.profiler is recording in this process, and CUPTI "
-                "serves one profiler at a time. End it first, or profile one cell with the one "
-                "and the next with the other."
+                "GPU activity was not recorded: torch.profiler is recording in this process, and "
+                "CUPTI serves one profiler at a time. Stop it first, or use the two profilers in "
+                "separate cells."
             )
         notes: list[str] = []
         kinds = [_kind(k) for k in ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")]
-        # Graphs are recorded node by node: CUPTI 13.0 crashes when GRAPH_TRACE is on and a graph
-        # is launched that was instantiated before.
+        # Graphs are recorded node by node. With GRAPH_TRACE enabled, CUPTI 13.0 crashes at the
+        # launch of a graph that was instantiated before.
         kinds.append(_kind("SYNCHRONIZATION"))
         if options.records("memory"):
             kinds.append(_kind("MEMORY2"))
         if options.records("overhead"):
             kinds.append(_kind("OVERHEAD"))
-        self._room = options.max_records
-        _native.cupti_configure(buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._room)
+        self._records_left = options.max_records
+        _native.cupti_configure(
+            buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
+        )
         started = self._start(kinds, callbacks=True, all_calls=options.records("api"))
         self._external = False
-        self._without_record = 0
+        self._expected_missing = 0
         if not started["subscribed"]:
-            # Another tool owns CUPTI's callbacks: tag calls by external correlation instead.
+            # Another tool owns CUPTI's callbacks: fall back to external correlation.
             _native.cupti_stop()
             kinds += [_kind(k) for k in ("RUNTIME", "DRIVER", "EXTERNAL_CORRELATION")]
             self._start(kinds, callbacks=False, all_calls=False)
             self._external = True
-            result = abi.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
-            holder = other or _likely_holder(str(result))
+            result = layouts.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
+            holder = other or likely_holder(str(result))
             notes.append(
-                f"CUPTI's callbacks are held by {holder} ({result}): work was tied to ops by "
-                "external correlation, which costs more. Restart the kernel to profile without it."
+                f"CUPTI's callbacks are held by {holder} ({result}). Activities are attributed by "
+                "external correlation instead, which has more overhead. Restart the kernel to "
+                "avoid this."
             )
         elif other:
-            notes.append(f"{other} is active in this process: it may take records from this one.")
-        # Before CUDA's first use there is nothing to read: the clock is then proven at the end.
+            notes.append(
+                f"{other} is active in this process. It may consume records that are then missing "
+                "from this profile."
+            )
+        # The clock cannot be read before the first use of CUDA. It is then checked at the end.
         started_before = _native.cuda_started()
         self._probe = self._read_clock() if started_before else None
         if self._probe is None and started_before:
             notes.append(
-                "CUPTI delivered no record when asked for one: another profiler may hold its "
-                "buffers. GPU work may be missing; restart the kernel without the other profiler."
+                "CUPTI did not deliver a test record. Another profiler may hold its buffers, and "
+                "GPU activity may be missing. Restart the kernel without the other profiler."
             )
         return notes
 
@@ -196,7 +176,7 @@ class CuptiRecorder:
             )
         except RuntimeError as error:
             raise CaptureError(
-                f"No GPU work was recorded: {error}. Another profiler may hold CUPTI: end it "
+                f"GPU activity was not recorded: {error}. Another profiler may hold CUPTI. Stop it "
                 "(nsys, ncu, torch.profiler), or restart the kernel without it."
             ) from error
 
@@ -206,64 +186,65 @@ class CuptiRecorder:
         return None if times is None else Probe(*times)
 
     def sync(self) -> None:
-        """Wait for the contexts that worked; not while a stream captures, which it would break."""
+        """Wait for all used contexts, except while a stream is capturing (it would be aborted)."""
         before = _native.now_ns()
         _native.cupti_sync()
-        self._own_waits.append((before, _native.now_ns()))
-        self._await_records()
+        self._sync_intervals.append((before, _native.now_ns()))
+        self._wait_for_outstanding()
 
-    def _await_records(self) -> None:
-        """Flush until every launch has its record: CUPTI finishes records on a thread of its own.
+    def _wait_for_outstanding(self) -> None:
+        """Flush until every launch has its record; CUPTI completes records on its own thread.
 
-        A forced flush comes last, because it gives up on records of work still running.
+        The forced flush comes last, because it abandons the records of work still running.
         """
         if not self._external:
             for pause_s in (0.0, 0.0005, 0.001, 0.002, 0.004):
                 time.sleep(pause_s)
                 _native.cupti_flush(forced=False)
-                if _native.cupti_pending_records() <= self._without_record:
+                if _native.cupti_pending_records() <= self._expected_missing:
                     return
         _native.cupti_flush(forced=True)
-        # Copies within the host's memory, and what CUPTI dropped, will never have one.
-        self._without_record = max(0, _native.cupti_pending_records())
+        # Copies within host memory and records dropped by CUPTI never complete.
+        self._expected_missing = max(0, _native.cupti_pending_records())
 
-    def drain(self, *, waited: bool = True) -> Recorded:
-        """Hand over the records CUPTI has finished."""
-        _native.cupti_flush(forced=False)  # a cut without a wait takes what is there
+    def drain(self, *, waited: bool = True) -> RecorderOutput:
+        """Return the records that CUPTI has completed."""
+        _native.cupti_flush(forced=False)
         raw = _native.cupti_drain()
-        # Reading the clock flushes by force, which gives up on records of work still running.
+        # Reading the clock forces a flush, which abandons the records of work still running.
         calibration = self._calibrate(may_read=waited)
-        activities = tables.activities(raw, calibration, self._device_of_context)
-        recorded = Recorded(
-            activities=activities,
+        output = RecorderOutput(
+            activities=tables.activities(raw, calibration, self._device_of_context),
             memory=tables.memory(raw, calibration),
             overhead=tables.overhead(raw, calibration),
             dropped=raw["lost"] + raw["dropped"] + raw["unfinished"],
             decode_ns=raw["decode_ns"],
         )
         if self._external:
-            recorded.api_calls = tables.api_calls(raw, calibration)
-            recorded.op_of_correlation = (
+            output.api_calls = tables.api_calls(raw, calibration)
+            output.external_correlation = (
                 ids(raw, "external.correlation_id", np.uint32),
                 ids(raw, "external.id", np.uint64),
             )
-            recorded.own_waits = tuple(self._own_waits)
-        self._own_waits.clear()
-        self._bound_the_rest(recorded)
+            output.profiler_sync_intervals = tuple(self._sync_intervals)
+        self._sync_intervals.clear()
+        self._update_record_limit(output)
         nodes = _native.cupti_graph_nodes()
-        recorded.graph_nodes = {
+        output.graph_nodes = {
             name: np.frombuffer(nodes[name], np.uint64).astype(np.int64) for name in nodes
         }
-        return recorded
+        return output
 
-    def _bound_the_rest(self, recorded: Recorded) -> None:
-        """Have the core keep at most what is left of `max_records`: draining starts it anew."""
-        tables = (recorded.activities, recorded.memory, recorded.overhead)
-        self._room = max(self._room - sum(map(len, tables)), 0)
-        _native.cupti_configure(buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._room)
+    def _update_record_limit(self, output: RecorderOutput) -> None:
+        """Lower the native limit to the rest of `max_records`; draining resets its counter."""
+        drained = (output.activities, output.memory, output.overhead)
+        self._records_left = max(self._records_left - sum(map(len, drained)), 0)
+        _native.cupti_configure(
+            buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
+        )
 
     def _calibrate(self, *, may_read: bool) -> Calibration | None:
-        global _foreign_clock  # noqa: PLW0603 - a fact of the process, like the clock itself
+        global _foreign_clock  # noqa: PLW0603 - process-wide state, like the clock itself
         if self._probe is None and may_read and _native.cuda_started():
             self._probe = self._read_clock()
         first = self._probe
@@ -274,29 +255,29 @@ class CuptiRecorder:
             _foreign_clock = None
             self.clock = {"cupti": "shared", "probe_ns": first.after_ns - first.before_ns}
             return None
-        # Another profiler has put its own clock into CUPTI. The longer the stretch between two
-        # readings, the better the rate: the first reading of that clock is kept.
+        # Another profiler has registered its own clock with CUPTI. The rate is more accurate the
+        # further two readings are apart, so the first reading of that clock is kept.
         _foreign_clock = _foreign_clock or first
         last = (self._read_clock() if may_read else None) or first
         calibration = Calibration(_foreign_clock, last)
         self.clock = {"cupti": "calibrated", "offset_ns": calibration.offset_ns}
         return calibration
 
-    def remarks(self) -> list[str]:
-        """What CUPTI did not record is counted, not remarked on."""
+    def notes(self) -> list[str]:
+        """Return no notes: dropped records are counted instead."""
         return []
 
     def stop(self) -> None:
-        """Turn CUPTI off, with nothing left subscribed."""
+        """Stop CUPTI and end the subscription to its callbacks."""
         _native.cupti_stop()
         _native.cupti_drain()
-        self._own_waits.clear()
+        self._sync_intervals.clear()
 
     def devices(self) -> list[dict[str, Any]]:
-        """Describe the GPUs of this machine."""
+        """Return the GPUs of this machine."""
         from epprof_nb.recorders.nvml import device_names
 
-        # CUDA has started by the time something was recorded, and its ordinals stay.
+        # CUDA ordinals are fixed once CUDA has started, as it has when anything was recorded.
         self._devices = self._devices or device_names()
         return [
             {"device_id": index, "name": name, "kind": "cuda"}

@@ -1,4 +1,4 @@
-"""CUPTI's decoded records as tables: names for numbers, one clock, missing ids."""
+"""Decoded CUPTI records as tables, with names, calibrated times and missing ids."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from epprof_nb import _native
 from epprof_nb.core.native_columns import ids, names_of, numbers
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Names, Table, distinct
-from epprof_nb.recorders.cupti import layouts as abi
+from epprof_nb.recorders.cupti import layouts
 
 if TYPE_CHECKING:
     from epprof_nb.core.clock import Calibration
 
 KINDS = ("kernel", "memcpy", "memset", "synchronization")
-"""The native core's numbers of activity kinds (``native/cupti/activity_store.h``)."""
+"""Activity kinds by their number in the native core (``native/cupti/activity_store.h``)."""
 
 
 @cache
@@ -36,26 +36,29 @@ def _times(
 def activities(
     raw: dict[str, Any], calibration: Calibration | None, devices: dict[int, int]
 ) -> Table:
-    """Kernels, copies, sets and waits; `devices` maps contexts to devices and learns new ones."""
+    """Kernels, copies, memsets and synchronizations.
+
+    `devices` maps contexts to devices; contexts found in the records are added to it.
+    """
     kind = numbers(raw, "kind", np.uint8)
     start, end = (_times(raw, column, calibration) for column in ("start_ns", "end_ns"))
-    copy = (kind == 1) | (kind == 2)
     is_copy = kind == 1
-    number = numbers(raw, "type", np.uint8)
+    is_transfer = is_copy | (kind == 2)
+    subtype = numbers(raw, "type", np.uint8)
     graph = ids(raw, "graph_id", np.int32)
     node = ids(raw, "graph_node_id", np.int64)
     columns: dict[str, npt.NDArray[Any] | Names] = {
         "kind": Names.from_ids(kind, KINDS),
-        "name": _activity_names(kind, numbers(raw, "name_id", np.uint32), number),
+        "name": _activity_names(kind, numbers(raw, "name_id", np.uint32), subtype),
         "start_ns": start,
         "end_ns": end,
         "duration_ns": end - start,
         "correlation_id": ids(raw, "correlation_id", np.uint32),
-        "bytes": np.where(copy, ids(raw, "bytes", np.int64), MISSING),
-        "copy_kind": Names.from_ids(np.where(is_copy, number, 255), abi.MEMCPY_KINDS),
+        "bytes": np.where(is_transfer, ids(raw, "bytes", np.int64), MISSING),
+        "copy_kind": Names.from_ids(np.where(is_copy, subtype, 255), layouts.MEMCPY_KINDS),
         "src_kind": _memory_kinds(numbers(raw, "src_kind", np.uint8), is_copy),
-        "dst_kind": _memory_kinds(numbers(raw, "dst_kind", np.uint8), copy),
-        # CUPTI counts graphs and their nodes from 1: 0 is "not launched by a graph".
+        "dst_kind": _memory_kinds(numbers(raw, "dst_kind", np.uint8), is_transfer),
+        # CUPTI numbers graphs and their nodes from 1; 0 means "not launched by a graph".
         "graph_id": np.where(graph == 0, MISSING, graph),
         "graph_node_id": np.where(node == 0, MISSING, node),
     }
@@ -74,40 +77,40 @@ def activities(
 def _with_devices(
     device: npt.NDArray[np.int64], context: npt.NDArray[np.int64], known: dict[int, int]
 ) -> npt.NDArray[np.int64]:
-    """Fill in the device of waits: CUPTI tells only their context.
+    """Fill in the device of synchronizations, for which CUPTI records only the context.
 
-    `known` maps a context to its device; what the other records say is added to it.
+    `known` maps contexts to devices and is extended with the other records.
     """
-    untold = np.flatnonzero(device == MISSING)
-    for c in distinct(context[untold])[0].tolist():
+    missing = np.flatnonzero(device == MISSING)
+    for c in distinct(context[missing])[0].tolist():
         if c not in known:
-            told = np.flatnonzero((context == c) & (device != MISSING))
-            if not len(told):
+            with_device = np.flatnonzero((context == c) & (device != MISSING))
+            if not len(with_device):
                 continue
-            known[c] = int(device[told[0]])
-        device[untold[context[untold] == c]] = known[c]
+            known[c] = int(device[with_device[0]])
+        device[missing[context[missing] == c]] = known[c]
     return device
 
 
 def _memory_kinds(kinds: npt.NDArray[np.uint8], where: npt.NDArray[np.bool_]) -> Names:
-    return Names.from_ids(np.where(where, kinds, 255), abi.MEMORY_KINDS)
+    return Names.from_ids(np.where(where, kinds, 255), layouts.MEMORY_KINDS)
 
 
 def _activity_names(
-    kind: npt.NDArray[np.uint8], name_id: npt.NDArray[np.uint32], number: npt.NDArray[np.uint8]
+    kind: npt.NDArray[np.uint8], name_id: npt.NDArray[np.uint32], subtype: npt.NDArray[np.uint8]
 ) -> Names:
-    """A kernel's demangled name; a copy's, set's, wait's or graph launch's type."""
+    """Demangled names of kernels; the type of copies, memsets and synchronizations."""
     kernels = {int(i): _demangled(name) for i, name in names_of(name_id[kind == 0]).items()}
-    first = max(kernels, default=0) + 1  # numbers of the other kinds follow the name ids
-    others = {first + 256 + n: f"memcpy {name}" for n, name in abi.MEMCPY_KINDS.items()}
+    first = max(kernels, default=0) + 1  # keys of the other kinds follow the name ids
+    others = {first + 256 + n: f"memcpy {name}" for n, name in layouts.MEMCPY_KINDS.items()}
     others[first + 2 * 256] = "memset"
-    others |= {first + 3 * 256 + n: name for n, name in abi.SYNCHRONIZATION_TYPES.items()}
-    keys = np.where(kind == 0, name_id, first + kind.astype(np.int64) * 256 + number)
+    others |= {first + 3 * 256 + n: name for n, name in layouts.SYNCHRONIZATION_TYPES.items()}
+    keys = np.where(kind == 0, name_id, first + kind.astype(np.int64) * 256 + subtype)
     return Names.from_ids(keys, kernels | others)
 
 
 def api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
-    """API calls, where CUPTI recorded them itself (external correlation)."""
+    """API calls recorded by CUPTI (with external correlation only)."""
     start, end = (_times(raw, f"api.{c}", calibration) for c in ("start_ns", "end_ns"))
     runtime = numbers(raw, "api.runtime", np.uint8).astype(np.int64)
     key = (runtime + 1) << 32 | numbers(raw, "api.cbid", np.uint32)
@@ -136,10 +139,10 @@ def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
         MEMORY,
         {
             "operation": Names.from_ids(
-                numbers(raw, "memory.operation", np.uint32), abi.MEMORY_OPERATIONS
+                numbers(raw, "memory.operation", np.uint32), layouts.MEMORY_OPERATIONS
             ),
             "memory_kind": Names.from_ids(
-                numbers(raw, "memory.memory_kind", np.uint32), abi.MEMORY_KINDS
+                numbers(raw, "memory.memory_kind", np.uint32), layouts.MEMORY_KINDS
             ),
             "address": ids(raw, "memory.address", np.uint64),
             "bytes": ids(raw, "memory.bytes", np.uint64),
@@ -153,12 +156,14 @@ def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
 
 
 def overhead(raw: dict[str, Any], calibration: Calibration | None) -> Table:
-    """CUPTI's own overhead."""
+    """Overhead of CUPTI itself."""
     start, end = (_times(raw, f"overhead.{c}", calibration) for c in ("start_ns", "end_ns"))
     return Table(
         OVERHEAD,
         {
-            "kind": Names.from_ids(numbers(raw, "overhead.kind", np.uint32), abi.OVERHEAD_KINDS),
+            "kind": Names.from_ids(
+                numbers(raw, "overhead.kind", np.uint32), layouts.OVERHEAD_KINDS
+            ),
             "thread_id": ids(raw, "overhead.thread_id", np.uint32),
             "start_ns": start,
             "end_ns": end,

@@ -1,1 +1,1 @@
-"""The ONNX Runtime recorder: observed sessions, their runs and nodes."""
+"""The ONNX Runtime recorder: events of observed sessions, their runs and nodes."""

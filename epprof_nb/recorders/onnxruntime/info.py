@@ -1,4 +1,4 @@
-"""What a profile says about the ONNX Runtime sessions in it: `Profile.info` and its notes."""
+"""ONNX Runtime sessions in `Profile.info`, and the notes about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.ort_overhead import STRETCHED, by_session
 from epprof_nb.arrays.ids import find
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.recorders.onnxruntime import sessions
 from epprof_nb.util.format import duration, plural, three_digits
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from epprof_nb.data.table import Table
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
-def describe(ops: Table) -> dict[str, Any]:
+def session_info(ops: Table) -> dict[str, Any]:
     """Return the entries of `Profile.info` about ONNX Runtime.
 
     Parameters
@@ -31,51 +31,53 @@ def describe(ops: Table) -> dict[str, Any]:
     Returns
     -------
     entries
-        ``onnxruntime_sessions``: the name of each session by its number (a string, as JSON has
-        it); ``onnxruntime_providers``: the execution providers of each, likewise;
+        ``onnxruntime_sessions``: the name of each session by its number (as a string, for JSON);
+        ``onnxruntime_providers``: the execution providers of each, likewise;
         ``onnxruntime_stretch``: see `epprof_nb.analysis.ort_overhead.by_session`.
     """
     numbers = np.unique(ops["session"][ops["session"] != MISSING]).tolist()
-    sights = {str(number): ort_runs.sight_by_number(number) for number in numbers}
+    observed = {str(number): sessions.observed_by_number(number) for number in numbers}
     return {
-        "onnxruntime_sessions": {number: sight.name for number, sight in sights.items()},
-        "onnxruntime_providers": {n: list(sight.providers) for n, sight in sights.items()},
+        "onnxruntime_sessions": {number: each.name for number, each in observed.items()},
+        "onnxruntime_providers": {
+            number: list(each.providers) for number, each in observed.items()
+        },
         "onnxruntime_stretch": by_session(ops),
     }
 
 
-def notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[str]:
-    """Return what the user should know of the sessions.
+def session_notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[str]:
+    """Return notes for the user on the sessions.
 
     Parameters
     ----------
     ops, activities
         The profile's ops and activities.
     info
-        What `describe` returned.
+        The result of `session_info`.
     """
     return [
-        *_without_run(ops),
-        *_unseen_captures(ops, activities, info),
-        *_refused(info),
-        *_stretched(info),
+        *_nodes_without_run(ops),
+        *_unrecorded_captures(ops, activities, info),
+        *_missing_providers(info),
+        *_profiling_overhead(info),
     ]
 
 
-def _without_run(ops: Table) -> list[str]:
+def _nodes_without_run(ops: Table) -> list[str]:
     nodes = ops.names("category").equals("node") & (ops["run_id"] == MISSING)
     nodes &= ~ops.names("status").equals("earlier")
     if not nodes.any():
         return []
-    found = (
-        f"{int(nodes.sum()):,} node events belong to no run for certain: their run began before "
-        "this profile, or ran beside another one of a session that ONNX Runtime profiles as a "
-        "whole (SessionOptions.enable_profiling). Leave that off to tell the runs apart."
+    note = (
+        f"{int(nodes.sum()):,} node events are not assigned to a run. Their run began before this "
+        "profile, or overlapped another run of a session that ONNX Runtime profiles as a whole "
+        "(SessionOptions.enable_profiling). Disable that option to tell the runs apart."
     )
-    return [found]
+    return [note]
 
 
-def _unseen_captures(ops: Table, activities: Table, info: dict[str, Any]) -> Iterator[str]:
+def _unrecorded_captures(ops: Table, activities: Table, info: dict[str, Any]) -> Iterator[str]:
     replayed = np.flatnonzero(activities["graph_node_id"] != MISSING)
     if not len(replayed) or not info["onnxruntime_sessions"]:
         return
@@ -85,61 +87,61 @@ def _unseen_captures(ops: Table, activities: Table, info: dict[str, Any]) -> Ite
     session = np.append(ops["session"], MISSING)[launched]
     of_node = np.append(ops.names("category").equals("node"), [False])[captured]
     for number in np.unique(session[(session != MISSING) & ~of_node]).tolist():
-        mine = session == number
+        of_session = session == number
         yield (
-            f"{_named(info, {'session': number})}: {int((mine & ~of_node).sum()):,} of "
-            f"{int(mine.sum()):,} kernels, copies and sets replayed from its CUDA graphs know "
-            "their run, not their node: ONNX Runtime tells of a capture only in the first profile "
-            "in which the session runs, and these graphs were captured before or after it. Make "
-            "the session again, and capture all its graphs (each gpu_graph_id) inside one profile."
+            f"{_title(info, {'session': number})}: {int((of_session & ~of_node).sum()):,} of "
+            f"{int(of_session.sum()):,} kernels, copies and memsets replayed from its CUDA graphs "
+            "are attributed to their run but not to a node. ONNX Runtime reports captures only in "
+            "the first profile in which the session runs, and these graphs were captured before "
+            "or after it. Create the session again, and capture all its graphs (each "
+            "gpu_graph_id) inside one profile."
         )
 
 
-def _refused(info: dict[str, Any]) -> Iterator[str]:
+def _missing_providers(info: dict[str, Any]) -> Iterator[str]:
     for number, name in info["onnxruntime_sessions"].items():
-        refused = ort_runs.sight_by_number(int(number)).refused
-        if refused:
+        missing = sessions.observed_by_number(int(number)).missing_providers
+        if missing:
             yield (
-                f"{name} (session {number}) was to run on {', '.join(refused)}, which ONNX "
-                "Runtime did not give it: all that it could not take runs on "
-                f"{', '.join(info['onnxruntime_providers'][number])}. ONNX Runtime wrote why when "
-                "the session was made."
+                f"{name} (session {number}) was created for {', '.join(missing)}, but ONNX "
+                "Runtime did not use it. The nodes run on "
+                f"{', '.join(info['onnxruntime_providers'][number])} instead. ONNX Runtime "
+                "logged the reason when the session was created."
             )
 
 
-def _stretched(info: dict[str, Any]) -> Iterator[str]:
-    all_sessions = info["onnxruntime_stretch"]
-    told = [each for each in all_sessions if each.get("stretch", 1) >= STRETCHED]
-    told.sort(key=lambda each: -each["runs"] * (each["profiled_ns"] - each["unprofiled_ns"]))
-    if told:
-        worst, *others = told
-        which = _named(info, worst)
+def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
+    entries = info["onnxruntime_stretch"]
+    slowed = [entry for entry in entries if entry.get("stretch", 1) >= STRETCHED]
+    slowed.sort(key=lambda entry: -entry["runs"] * (entry["profiled_ns"] - entry["unprofiled_ns"]))
+    if slowed:
+        worst, *others = slowed
+        which = _title(info, worst)
         if others:
             more = [
-                f"session {each['session']} {three_digits(each['stretch'])}x"
-                for each in others[:_MOST_NAMED]
+                f"session {entry['session']} {three_digits(entry['stretch'])}x"
+                for entry in others[:_MAX_NAMED]
             ]
-            if len(others) > _MOST_NAMED:
-                more.append(f"{len(others) - _MOST_NAMED} more")
+            if len(others) > _MAX_NAMED:
+                more.append(f"{len(others) - _MAX_NAMED} more")
             which += f", and {plural(len(others), 'other')} ({', '.join(more)})"
         yield (
-            f"{which}: being profiled stretched its runs "
-            f"{three_digits(worst['stretch'])}x ({duration(worst['unprofiled_ns'])} -> "
-            f"{duration(worst['profiled_ns'])}, medians). This is mostly ONNX Runtime's own "
-            "noting of each node: device times are to be trusted; host times and the gaps between "
-            "device work are stretched."
+            f"{which}: profiling slowed these runs by {three_digits(worst['stretch'])}x "
+            f"({duration(worst['unprofiled_ns'])} to {duration(worst['profiled_ns'])}, medians). "
+            "Most of this is ONNX Runtime's own profiling of each node. Device times are "
+            "accurate; host times and the gaps between device activities are too long."
         )
-    unknown = [each for each in all_sessions if not each["compared"]]
+    unknown = [entry for entry in entries if not entry["compared"]]
     if unknown:
-        which = _named(info, unknown[0])
+        which = _title(info, unknown[0])
         if len(unknown) > 1:
             which = f"{which} and {plural(len(unknown) - 1, 'other')}"
         yield (
-            f"{which}: how far profiling stretched the runs is not measured. It is where a run "
-            "goes on alone, and the session ran twice with such inputs before the profile."
+            f"{which}: the profiling overhead of these runs is unknown. It is measured for runs "
+            "that do not overlap, after two unprofiled runs with the same input shapes."
         )
 
 
-def _named(info: dict[str, Any], entry: dict[str, Any]) -> str:
+def _title(info: dict[str, Any], entry: dict[str, Any]) -> str:
     number = entry["session"]
     return f"{info['onnxruntime_sessions'][str(number)]} (session {number})"

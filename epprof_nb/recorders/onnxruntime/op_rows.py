@@ -1,4 +1,4 @@
-"""ONNX Runtime's events as op rows: what the observer noted of each, and the run it belongs to."""
+"""Op rows of ONNX Runtime's events: the columns filled in by the observer, and their run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from epprof_nb.arrays.ids import find
 from epprof_nb.core.native_columns import names_of, numbers
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import Names, Table
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
-from epprof_nb.recorders.onnxruntime import unprofiled_runs as ort_pace
+from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     I64 = npt.NDArray[np.int64]
 
-# Categories: native/core/records.h.
+# Categories, as in native/core/records.h.
 _EVENT, _RUN, _NODE = 3, 4, 5
 ORT_CATEGORIES = ("session", "session", "node")
-"""Category of the op rows, by the native core's numbers from 3."""
+"""Category of the op rows, for the numbers 3 and up of the native core."""
 
 _COLUMNS = (
     ("session", np.uint32), ("node_index", np.int32), ("op_type", np.uint32),
@@ -31,20 +30,20 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def with_details(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
-    """Fill in what only ONNX Runtime's events have.
+def add_ort_columns(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
+    """Fill in the columns that only ONNX Runtime's events have.
 
     Parameters
     ----------
     ops
-        The ops of a slice.
+        The ops of a recording.
     category, meta
-        The native core's columns of the same rows; `meta` is the id of an event's details.
+        Native columns of the same rows; `meta` is the id of an event's details.
 
     Returns
     -------
     ops
-        With operator, provider, node index, shapes, session and run of the events.
+        The ops with operator, provider, node index, shapes, session and run of the events.
     """
     ended = ~ops.names("status").equals("open")
     rows = np.flatnonzero((category >= _EVENT) & ended)
@@ -64,12 +63,12 @@ def with_details(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
         parent_op_id=parent,
         session=session,
         node_index=node_index,
-        op_type=_over(ops.names("op_type"), nodes, details["op_type"][of_node]),
+        op_type=_replace_names(ops.names("op_type"), nodes, details["op_type"][of_node]),
         provider=_names(len(ops), nodes, details["provider"][of_node]),
         input_shapes=_names(len(ops), nodes, details["input_shapes"][of_node], shapes_text),
         output_shapes=_names(len(ops), nodes, details["output_shapes"][of_node], shapes_text),
         run_id=_runs(ops["op_id"], parent, category == _RUN),
-        args=_with_lengths(ops, np.flatnonzero(category == _RUN)),
+        args=_with_call_durations(ops, np.flatnonzero(category == _RUN)),
     )
 
 
@@ -82,13 +81,15 @@ def shapes_text(text: str) -> str:
             for kind, shape in part.items()
         )
     except (ValueError, AttributeError, TypeError):
-        return text  # a later release's way of writing: shown as it is
+        return text  # an unknown format, shown unchanged
 
 
-def _with_lengths(ops: Table, runs: I64) -> Names:
-    """The ops' args, those of runs being how long their calls took, profiled and not."""
+def _with_call_durations(ops: Table, runs: I64) -> Names:
+    """Args of the ops, with the profiled and unprofiled durations of their calls for runs."""
     args = ops.names("args")
-    call_ns, unprofiled_ns = ort_pace.lengths_of(ops["thread_id"][runs], ops["start_ns"][runs])
+    call_ns, unprofiled_ns = unprofiled_runs.call_durations(
+        ops["thread_id"][runs], ops["start_ns"][runs]
+    )
     known = call_ns != MISSING
     texts = [
         json.dumps({"call_ns": call} | ({"unprofiled_ns": plain} if plain != MISSING else {}))
@@ -100,32 +101,32 @@ def _with_lengths(ops: Table, runs: I64) -> Names:
     return Names(codes, (*args.categories, *part.categories))
 
 
-def _names(length: int, rows: I64, name_ids: I64, write: Any = str) -> Names:  # noqa: ANN401
-    texts = {i: write(text) for i, text in names_of(name_ids).items() if text}
+def _names(length: int, rows: I64, name_ids: I64, convert: Any = str) -> Names:  # noqa: ANN401
+    texts = {i: convert(text) for i, text in names_of(name_ids).items() if text}
     part = Names.from_ids(name_ids, texts)
     codes = np.full(length, MISSING, np.int32)
     codes[rows] = part.codes
     return Names(codes, part.categories)
 
 
-def _over(names: Names, rows: I64, name_ids: I64) -> Names:
-    """`names`, with those at `rows` exchanged."""
+def _replace_names(names: Names, rows: I64, name_ids: I64) -> Names:
+    """Return `names` with those at `rows` replaced."""
     part = _names(len(names), rows, name_ids)
     index = {name: i for i, name in enumerate(names.categories)}
-    place = np.array(
+    new_code = np.array(
         [index.setdefault(name, len(index)) for name in part.categories] + [MISSING], np.int32
     )
     return Names(
-        np.where(part.codes >= 0, place[part.codes], names.codes).astype(np.int32), tuple(index)
+        np.where(part.codes >= 0, new_code[part.codes], names.codes).astype(np.int32), tuple(index)
     )
 
 
 def _parents(ops: Table, category: I64, session: I64) -> I64:
-    """Parents, also of events on pool threads of a session that is profiled as a whole.
+    """Parents of the ops, including events on pool threads of a session profiled as a whole.
 
-    Such an event has nothing above it on its thread. It belongs to the one run of its session
-    that was going on. Where it may have been one of two, or a run that was not recorded from its
-    start, its parent stays missing.
+    Such an event has no parent on its own thread. It belongs to the only run of its session in
+    progress. If several runs were in progress, or a run that was not recorded from its start, the
+    parent stays missing.
     """
     parent = ops["parent_op_id"]
     lone = np.flatnonzero((category == _NODE) & (parent == MISSING))
@@ -133,32 +134,32 @@ def _parents(ops: Table, category: I64, session: I64) -> I64:
         return parent
     parent = parent.copy()
     start, end = ops["start_ns"], ops["end_ns"]
-    # An event that has not ended does not say whose it is: it may be a run of any session.
-    unended = ops.names("status").equals("open") & (category >= _EVENT)
-    for number in np.setdiff1d(session[lone], ort_runs.uncertain_sessions()):
-        mine = lone[session[lone] == number]
-        runs = np.flatnonzero(((category == _RUN) & (session == number)) | unended)
+    # The session of an open event is unknown: it may be a run of any session.
+    open_event = ops.names("status").equals("open") & (category >= _EVENT)
+    for number in np.setdiff1d(session[lone], sessions.uncertain_sessions()):
+        nodes = lone[session[lone] == number]
+        runs = np.flatnonzero(((category == _RUN) & (session == number)) | open_event)
         if not len(runs):
             continue
         runs = runs[np.argsort(start[runs], kind="stable")]
-        begun = np.searchsorted(start[runs], start[mine], side="right")
-        going = begun - np.searchsorted(np.sort(end[runs]), start[mine], side="right")
-        newest = runs[np.maximum(begun - 1, 0)]
-        sure = (going == 1) & (end[newest] >= end[mine]) & (session[newest] == number)
-        parent[mine[sure]] = ops["op_id"][newest[sure]]
+        started = np.searchsorted(start[runs], start[nodes], side="right")
+        active = started - np.searchsorted(np.sort(end[runs]), start[nodes], side="right")
+        newest = runs[np.maximum(started - 1, 0)]
+        certain = (active == 1) & (end[newest] >= end[nodes]) & (session[newest] == number)
+        parent[nodes[certain]] = ops["op_id"][newest[certain]]
     return parent
 
 
 def _runs(op_id: I64, parent: I64, is_run: npt.NDArray[np.bool_]) -> I64:
-    """For each op the number of the run it is in, counted in order of start; else missing."""
+    """Number of the run that contains each op, in order of start; `MISSING` outside of runs."""
     number = np.full(len(op_id) + 1, MISSING, np.int64)
     number[:-1][is_run] = np.arange(int(is_run.sum()))
-    hop = find(op_id, parent)
-    hop = np.append(np.where(is_run, np.arange(len(op_id)), hop), MISSING)
+    ancestor = find(op_id, parent)
+    ancestor = np.append(np.where(is_run, np.arange(len(op_id)), ancestor), MISSING)
     for _ in range(64):
-        further = hop[hop]  # a missing row, -1, leads to the last element: missing again
-        if np.array_equal(further, hop):
+        doubled = ancestor[ancestor]  # row -1 is the last element, which is -1 again
+        if np.array_equal(doubled, ancestor):
             break
-        hop = further
-    result: I64 = np.where(hop >= 0, number[hop], MISSING)[:-1]
+        ancestor = doubled
+    result: I64 = np.where(ancestor >= 0, number[ancestor], MISSING)[:-1]
     return result

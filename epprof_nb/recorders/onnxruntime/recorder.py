@@ -1,44 +1,44 @@
-"""The recorder of ONNX Runtime's events: asks for each run's profile while a profile is taken."""
+"""The ONNX Runtime recorder: enables ONNX Runtime's profiling of runs during a profile."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.recorders.base import Recorded
-from epprof_nb.recorders.onnxruntime import sessions as ort_runs
+from epprof_nb.recorders.base import RecorderOutput
+from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
 
 
 class OnnxRuntimeRecorder:
-    """Has observed sessions tell of their runs. See `epprof_nb.recorders.base.Recorder`.
+    """Records the events of observed sessions. See `epprof_nb.recorders.base.Recorder`.
 
-    The events are ops: the observer puts them on the op stack, and they come with the op log.
+    The events are ops: the observer pushes them on the op stack, and they are in the op log.
     """
 
     name = "onnxruntime"
 
-    def start(self, options: Options) -> list[str]:  # noqa: ARG002 - all is always recorded
-        """Turn the profiling of runs on."""
-        ort_runs.start()
+    def start(self, options: Options) -> list[str]:  # noqa: ARG002 - no option applies
+        """Start profiling runs."""
+        sessions.start()
         return []
 
     def sync(self) -> None:
-        """Events are complete when they end: there is nothing to wait for."""
+        """Do nothing: host events need no waiting."""
 
-    def drain(self, *, waited: bool = True) -> Recorded:  # noqa: ARG002
-        """Hand over nothing: ONNX Runtime's events are ops, not activities."""
-        return Recorded()
+    def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
+        """Return no activities: ONNX Runtime's events are ops."""
+        return RecorderOutput()
 
-    def remarks(self) -> list[str]:
-        """Name the sessions that ran unobserved, why, and what to do."""
-        return ort_runs.remarks()
+    def notes(self) -> list[str]:
+        """Return a note for each session that ran unobserved, with the reason and remedy."""
+        return sessions.notes()
 
     def stop(self) -> None:
-        """Turn the profiling of runs off."""
-        ort_runs.stop()
+        """Stop profiling runs."""
+        sessions.stop()
 
     def devices(self) -> list[dict[str, Any]]:
-        """Describe no device: those of the providers have recorders of their own."""
+        """Return no devices: those of the providers have their own recorders."""
         return []

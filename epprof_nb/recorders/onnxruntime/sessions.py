@@ -1,8 +1,8 @@
-"""Which ONNX Runtime sessions are observed, and the profiling of each of their runs.
+"""Registry of observed ONNX Runtime sessions, and the profiling of their runs.
 
-A run that is profiled by itself has a profiler of its own in the observer, so its nodes belong to
-exactly one run, also when runs overlap. Python's ``RunOptions`` cannot ask for that; the C API
-can, from release 1.25 (``OrtApi::RunOptionsEnableProfiling``), and the observer calls it.
+Each run is profiled on its own and has its own profiler in the observer, so a node belongs to
+exactly one run even if runs overlap. Python's ``RunOptions`` cannot enable this. The C API can,
+from release 1.25 (``OrtApi::RunOptionsEnableProfiling``), and is called by the observer.
 """
 
 from __future__ import annotations
@@ -15,256 +15,262 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recorders.onnxruntime import unprofiled_runs as ort_pace
+from epprof_nb.recorders.onnxruntime import unprofiled_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NO_FILE = "/dev/null/epprof"
-"""A prefix under which no file can be made: ONNX Runtime then profiles without writing one."""
+"""A file prefix that cannot be written: ONNX Runtime then profiles without writing a file."""
 
-# pybind11's name of the C++ ABI it was built for (PYBIND11_PLATFORM_ABI_ID), as all Linux wheels
-# from 1.25 have it.
+# pybind11's name of its C++ ABI (PYBIND11_PLATFORM_ABI_ID) in all Linux wheels from 1.25.
 _ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
 
 
-class Seen(threading.local):
-    """CUDA graphs whose replays were seen on a thread: the CUDA provider keeps graphs by thread."""
+class ReplayedGraphs(threading.local):
+    """Ids of the CUDA graphs replayed on a thread; the CUDA provider keeps graphs per thread."""
 
     def __init__(self) -> None:
         self.graphs: set[str] = set()
 
 
 @dataclass(slots=True)
-class Sight:
-    """How a session is observed: by its number, or why not."""
+class ObservedSession:
+    """Observation state of a session: its number, or the reason why it is not observed."""
 
     name: str
     number: int | None = None
     reason: str | None = None
     providers: tuple[str, ...] = ()
-    """The execution providers it has, as the user sees them."""
-    refused: tuple[str, ...] = ()
-    """Providers that the user asked for and ONNX Runtime did not give it."""
+    """Execution providers of the session, without the observer."""
+    missing_providers: tuple[str, ...] = ()
+    """Providers that the user requested and the session did not get."""
     session_profile: bool = False
-    """ONNX Runtime profiles the whole session, and would warn at each run profiled by itself."""
-    graphs: bool = False
-    """We had it do so, for the CUDA graphs that the session captures; see `ort_graphs`."""
-    replayed: Seen = field(default_factory=Seen)
-    """See `ort_replays`."""
+    """ONNX Runtime profiles the whole session. Profiling a run on its own would cause a warning."""
+    captures_graphs: bool = False
+    """The session profile was enabled for CUDA graphs; see `epprof_nb.onnxruntime.cuda_graphs`."""
+    replayed: ReplayedGraphs = field(default_factory=ReplayedGraphs)
+    """See `epprof_nb.onnxruntime.graph_replays`."""
     ran: bool = False
-    """A run of it was recorded."""
-    going: int = 0
-    """Runs going on, counted while ONNX Runtime profiles the whole session."""
+    """At least one run was recorded."""
+    active_runs: int = 0
+    """Number of runs in progress, counted while ONNX Runtime profiles the whole session."""
 
 
-_sights: weakref.WeakKeyDictionary[Any, Sight] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 _recording = False
-_unseen: dict[str, int] = {}
-_refused: list[str] = []
-_users_own: weakref.WeakSet[Any] = weakref.WeakSet()  # the user's options, profiled by us ...
-# ... and by the user: options -> start of the files' names.
-_profiled: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-_whole: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions profiled as a whole
+_sessions: weakref.WeakKeyDictionary[Any, ObservedSession] = weakref.WeakKeyDictionary()
+_by_number: dict[int, ObservedSession] = {}
+_session_profiled: weakref.WeakSet[Any] = weakref.WeakSet()
 _uncertain: set[int] = set()
-_seen: dict[int, Sight] = {}
-_fresh: Any = None
+_unobserved_runs: dict[str, int] = {}
+_disabled_reasons: list[str] = []
+_default_options: Any = None
+# The user's run options with profiling enabled for a recording ...
+_user_run_options: weakref.WeakSet[Any] = weakref.WeakSet()
+# ... or enabled by the user, with their file prefix.
+_file_prefixes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def recording() -> bool:
-    """Whether runs are to be profiled now."""
+    """Whether runs are being profiled."""
     return _recording
 
 
 def start() -> None:
-    """Profile the runs of observed sessions from now on."""
+    """Start profiling the runs of observed sessions."""
     global _recording  # noqa: PLW0603
     with _lock:
-        _unseen.clear()
+        _unobserved_runs.clear()
         _uncertain.clear()
-        ort_pace.forget_calls()
-        # Runs that began before are not recorded: their pool threads' nodes would seem to be of
-        # the next run.
+        unprofiled_runs.clear_calls()
+        # Runs in progress are not recorded. Nodes on their pool threads would be mistaken for
+        # nodes of the next run.
         _uncertain.update(
-            sight.number
-            for sight in (_sights[session] for session in _whole)
-            if sight.going and sight.number is not None
+            observed_session.number
+            for observed_session in (_sessions[session] for session in _session_profiled)
+            if observed_session.active_runs and observed_session.number is not None
         )
     _recording = True
 
 
 def stop() -> None:
-    """Profile runs no longer, and leave the user's run options as they were."""
+    """Stop profiling runs, and restore the user's run options."""
     global _recording  # noqa: PLW0603
     _recording = False
     with _lock:
-        ours, whole = list(_users_own), list(_whole)
-        _users_own.clear()
-    for options in ours:
+        changed_options, session_profiled = list(_user_run_options), list(_session_profiled)
+        _user_run_options.clear()
+    for options in changed_options:
         _native.ort_profile_run(_pointer(options), None)
-    for session in whole:
-        sight = _sights[session]
-        if sight.graphs and sight.ran:
-            session._sess.end_profiling()  # noqa: SLF001 - past our own wrapper
-            end_whole(session)
+    for session in session_profiled:
+        observed_session = _sessions[session]
+        if observed_session.captures_graphs and observed_session.ran:
+            session._sess.end_profiling()  # noqa: SLF001 - bypasses our own wrapper
+            end_session_profile(session)
 
 
-def remarks() -> list[str]:
-    """Name the sessions that ran unobserved."""
+def notes() -> list[str]:
+    """Return notes on sessions that ran without being observed."""
     with _lock:
-        unseen = list(_unseen.items())
-    return [*_refused, *(f"{what}. {runs:,} of its runs show no nodes." for what, runs in unseen)]
+        unobserved = list(_unobserved_runs.items())
+    return [
+        *_disabled_reasons,
+        *(f"{reason}. {runs:,} of its runs have no nodes." for reason, runs in unobserved),
+    ]
 
 
-def refuse(why: str | None) -> None:
-    """Say in every profile why no session can be observed; None: they can."""
-    _refused[:] = [] if why is None else [why]
+def disable_with_reason(reason: str | None) -> None:
+    """Set the reason, shown in every profile, why no session can be observed; None clears it."""
+    _disabled_reasons[:] = [] if reason is None else [reason]
 
 
-def see(session: object, sight: Sight) -> None:
-    """Remember how a session is observed."""
+def register(session: object, observed_session: ObservedSession) -> None:
+    """Register the observation state of a session."""
     with _lock:
-        _sights[session] = sight
-        if sight.number is not None:
-            _seen[sight.number] = sight
-        if sight.session_profile:
-            _whole.add(session)
+        _sessions[session] = observed_session
+        if observed_session.number is not None:
+            _by_number[observed_session.number] = observed_session
+        if observed_session.session_profile:
+            _session_profiled.add(session)
 
 
-def end_whole(session: object) -> None:
-    """Remember that a session is no longer profiled as a whole."""
+def end_session_profile(session: object) -> None:
+    """Record that ONNX Runtime no longer profiles the whole session."""
     with _lock:
-        _whole.discard(session)
-        _sights[session].session_profile = False
-    ort_pace.follow(session)
+        _session_profiled.discard(session)
+        _sessions[session].session_profile = False
+    unprofiled_runs.attach_baseline(session)
 
 
-def count_runs() -> bool:
-    """Whether a session is profiled as a whole, so that its runs must be counted."""
-    return bool(_whole)
+def counts_runs() -> bool:
+    """Whether any session is profiled as a whole, so that its active runs must be counted."""
+    return bool(_session_profiled)
 
 
 @contextmanager
-def going(session: object, *, returns_early: bool) -> Iterator[None]:
-    """Count a run of a session that is profiled as a whole, while it is going on.
+def active_run(session: object, *, returns_early: bool) -> Iterator[None]:
+    """Count a run of a session that is profiled as a whole while the run is in progress.
 
     Parameters
     ----------
     session
         The ``InferenceSession``.
     returns_early
-        The run goes on after the call: its end is not known, and it counts for good.
+        Whether the run continues after the call. Its end is then unknown, and the run stays
+        counted.
     """
-    sight = _sights.get(session)
-    if sight is None or not sight.session_profile:
+    observed_session = _sessions.get(session)
+    if observed_session is None or not observed_session.session_profile:
         yield
         return
     with _lock:
-        sight.going += 1
+        observed_session.active_runs += 1
     try:
         yield
     finally:
         if not returns_early:
             with _lock:
-                sight.going -= 1
+                observed_session.active_runs -= 1
 
 
 def uncertain_sessions() -> list[int]:
-    """Return the sessions profiled as a whole with runs from before the recording."""
+    """Return the sessions profiled as a whole with runs that began before the recording."""
     return sorted(_uncertain)
 
 
-def sight_by_number(number: int) -> Sight:
-    """Return how the session with this number was observed, also when it is gone."""
-    return _seen.get(number) or Sight(describe(None), number)
+def observed_by_number(number: int) -> ObservedSession:
+    """Return the state of the session with this number, even if the session is deleted."""
+    return _by_number.get(number) or ObservedSession(session_title(None), number)
 
 
-def sight_of(session: object) -> Sight | None:
-    """Return how a session is observed; None for one made without `install`."""
-    return _sights.get(session)
+def observed(session: object) -> ObservedSession | None:
+    """Return the state of a session; None if it was created without `install`."""
+    return _sessions.get(session)
 
 
-def options_for(session: object, given: Any) -> Any:  # noqa: ANN401
-    """Return the run options for a run of `session` while recording.
+def run_options_for(session: object, run_options: Any) -> Any:  # noqa: ANN401
+    """Return the run options for a run of `session` during a recording.
 
     Parameters
     ----------
     session
         The ``InferenceSession``.
-    given
-        The run options the user passed, or None.
+    run_options
+        The run options passed by the user, or None.
 
     Returns
     -------
     object
-        `given` itself, now with profiling on; fresh options where it is None; `given` unchanged
-        where the session is not observed.
+        `run_options` with profiling enabled, or shared options if it is None. If the session is
+        not observed, `run_options` unchanged.
     """
-    sight = _sights.get(session)
-    if sight is None or sight.number is None:
-        _count_unseen(session, sight)
-        return given
-    sight.ran = True
-    if sight.session_profile:
-        return given
-    if given is None:
-        return _fresh_options()
-    if given not in _profiled and given not in _users_own:
-        _native.ort_profile_run(_pointer(given), NO_FILE)
+    observed_session = _sessions.get(session)
+    if observed_session is None or observed_session.number is None:
+        _count_unobserved_run(session, observed_session)
+        return run_options
+    observed_session.ran = True
+    if observed_session.session_profile:
+        return run_options
+    if run_options is None:
+        return _default_run_options()
+    if not is_profiled(run_options):
+        _native.ort_profile_run(_pointer(run_options), NO_FILE)
         with _lock:
-            _users_own.add(given)
-    return given
+            _user_run_options.add(run_options)
+    return run_options
 
 
 def is_profiled(run_options: object) -> bool:
-    """Whether these run options have profiling on, for the user or for us."""
-    return run_options is not None and (run_options in _profiled or run_options in _users_own)
+    """Whether profiling is enabled in these run options, by the user or by a recording."""
+    return run_options is not None and (
+        run_options in _file_prefixes or run_options in _user_run_options
+    )
 
 
 def enable(run_options: object, file_prefix: str) -> None:
-    """Turn profiling to a file on for the runs made with these options."""
+    """Enable profiling to a file for runs with these options."""
     _native.ort_profile_run(_pointer(run_options), file_prefix)
-    _profiled[run_options] = file_prefix
+    _file_prefixes[run_options] = file_prefix
 
 
-def any_files() -> bool:
-    """Whether runs with any options write files."""
-    return bool(_profiled)
+def has_run_profile_files() -> bool:
+    """Whether runs with any options write profile files."""
+    return bool(_file_prefixes)
 
 
 def file_prefix(run_options: object) -> str | None:
-    """Return the start of the names of the files that runs with these options write, if any."""
-    return _profiled.get(run_options) if run_options is not None else None
+    """Return the prefix of the profile files that runs with these options write, if any."""
+    return _file_prefixes.get(run_options) if run_options is not None else None
 
 
-def rename(run_options: object, prefix: str) -> None:
-    """Have the next run with these options write a file whose name begins so."""
+def set_file_prefix(run_options: object, prefix: str) -> None:
+    """Set the prefix of the profile file that the next run with these options writes."""
     _native.ort_profile_run(_pointer(run_options), prefix)
 
 
 def disable(run_options: object) -> None:
-    """Turn it off again."""
+    """Disable profiling again; see `enable`."""
     _native.ort_profile_run(_pointer(run_options), None)
-    _profiled.pop(run_options, None)
+    _file_prefixes.pop(run_options, None)
 
 
-def _fresh_options() -> Any:  # noqa: ANN401
-    global _fresh  # noqa: PLW0603
-    if _fresh is None:
+def _default_run_options() -> Any:  # noqa: ANN401
+    global _default_options  # noqa: PLW0603
+    if _default_options is None:
         import onnxruntime
 
         options = onnxruntime.RunOptions()
         _native.ort_profile_run(_pointer(options), NO_FILE)
-        # Nobody changes these: all runs without options of their own share them.
-        _fresh = options
-    return _fresh
+        # Never changed, and shared by all runs without options of their own.
+        _default_options = options
+    return _default_options
 
 
 def _pointer(run_options: Any) -> Any:  # noqa: ANN401
     """Return a capsule of the ``OrtRunOptions`` inside a Python ``RunOptions``.
 
-    pybind11 gives it to who names the C++ type (its conduit: ``_pybind11_conduit_v1_``).
+    pybind11's conduit (``_pybind11_conduit_v1_``) returns it to callers that name the C++ type.
     """
     try:
         capsule = run_options._pybind11_conduit_v1_(
@@ -274,26 +280,26 @@ def _pointer(run_options: Any) -> Any:  # noqa: ANN401
         capsule = None
     if capsule is None:
         raise CaptureError(
-            f"A {type(run_options).__name__} gives no access to the OrtRunOptions inside it, so "
-            "its runs cannot be profiled. Pass onnxruntime.RunOptions; if it is one, this build "
-            "of ONNX Runtime is not known to this version of epprof_nb: please report it."
+            f"The runs cannot be profiled: a {type(run_options).__name__} does not give access to "
+            "its OrtRunOptions. Pass onnxruntime.RunOptions. If it is one, this version of "
+            "epprof_nb does not support this build of ONNX Runtime: please report it."
         )
     return capsule
 
 
-def _count_unseen(session: object, sight: Sight | None) -> None:
-    if sight is None:
+def _count_unobserved_run(session: object, observed_session: ObservedSession | None) -> None:
+    if observed_session is None:
         path = getattr(session, "_model_path", None)
-        what = (
-            f"{describe(path)} was made before epprof_nb.onnxruntime.install(), so it is not "
-            "observed. Make it again"
+        reason = (
+            f"{session_title(path)} is not observed: it was created before "
+            "epprof_nb.onnxruntime.install(). Create it again"
         )
     else:
-        what = f"{sight.name} is not observed: {sight.reason}"
+        reason = f"{observed_session.name} is not observed: {observed_session.reason}"
     with _lock:
-        _unseen[what] = _unseen.get(what, 0) + 1
+        _unobserved_runs[reason] = _unobserved_runs.get(reason, 0) + 1
 
 
-def describe(path: str | None) -> str:
-    """Name a session by its model's file."""
+def session_title(path: str | None) -> str:
+    """Return a name for a session, after the file of its model."""
     return "An ONNX Runtime session" if path is None else f"The ONNX Runtime session of {path}"

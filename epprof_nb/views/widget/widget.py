@@ -20,7 +20,7 @@ import anywidget
 import traitlets
 
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.util.transient_display import EmptiedDisplay
+from epprof_nb.util.transient_display import TransientDisplay
 from epprof_nb.views.view_model import Prepared
 from epprof_nb.views.widget.registry import Execution, OpenViews
 from epprof_nb.views.widget.requests import answer, answers
@@ -70,7 +70,7 @@ class LiveView(anywidget.AnyWidget):
         # The first picture comes with the widget: to ask for it the front end would have to wait
         # until the cell has ended.
         super().__init__(mark=mark, tab=tab, first=pack_first(self.prepared))
-        self._brought_by: EmptiedDisplay | None = None
+        self._brought_by: TransientDisplay | None = None
         self._page: Callable[..., dict[str, Any]] | None = None
         self._shown_in = 0
         self.on_msg(self._answer)
@@ -131,7 +131,7 @@ class LiveView(anywidget.AnyWidget):
         """
         shell = _shell()
         self.place = uuid.uuid4().hex
-        if self.bring(EmptiedDisplay(shell.display_pub)):
+        if self.bring(TransientDisplay(shell.display_pub)):
             _before_next_cell(self.empty_display)
             # A kernel sends from a thread of its own, which what follows would keep from its
             # turn; a flush waits until everything before it is sent.
@@ -150,7 +150,7 @@ class LiveView(anywidget.AnyWidget):
         elif self._shown_in != shell.execution_count:
             self.show(self._page)
 
-    def bring(self, display: EmptiedDisplay) -> bool:
+    def bring(self, display: TransientDisplay) -> bool:
         """Show the widget in `display`, where there can be widgets; return whether there can."""
         bundle = self._repr_mimebundle_()
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})

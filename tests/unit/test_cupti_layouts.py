@@ -1,4 +1,4 @@
-"""The CUPTI layout table: the loader, and the facts against NVIDIA's own headers.
+"""The CUPTI layout table: its loader, and its contents compared with NVIDIA's headers.
 
 Headers come from ``EPPROF_CUPTI_HEADERS`` (a directory with one directory of headers a CUPTI
 version, e.g. the cache of ``tests/tools/make_cupti_layouts.py``), from CUPTI wheels installed
@@ -182,7 +182,7 @@ def test_every_wheel_is_in_the_table() -> None:
 
 
 def installed_headers() -> Iterator[Path]:
-    """Yield a folder for each CUPTI wheel installed in this environment, wherever its headers."""
+    """Yield a directory with headers for each CUPTI wheel installed in this environment."""
     roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()}
     for root in sorted(roots):
         nvidia = Path(root) / "nvidia"
@@ -198,7 +198,7 @@ def include_roots(headers: Path) -> list[Path]:
 
 
 def header_sets() -> tuple[list[Path], str]:
-    """Return folders of headers to check, and why there are none."""
+    """Return the directories of headers to check, or the reason why there are none."""
     if shutil.which("gcc") is None:
         return [], "gcc is not installed"
     named = os.environ.get("EPPROF_CUPTI_HEADERS")
@@ -217,7 +217,7 @@ def header_sets() -> tuple[list[Path], str]:
 
 
 def assertions(version: int) -> str:
-    """Return C static assertions of everything that the table says of one version."""
+    """Return C static assertions for all layouts of one version."""
     layout = layout_for(version)
     lines = [f'_Static_assert(CUPTI_API_VERSION == {version}, "CUPTI_API_VERSION");']
     for struct in (*layout.records.values(), *layout.callbacks.values()):

@@ -1,4 +1,4 @@
-"""What a redacted copy of a profile tells, in every form that it can be shared in."""
+"""Redacted copies reveal nothing, in any form in which a profile can be shared."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ y = hidden_model(x).reshape(4099, 17)
 
 
 def secretive():
-    """A profile that holds a secret wherever one can be."""
+    """A profile that contains secrets in all possible places."""
     ops = [
         tiny.op(1, "In[1]", 0, 100 * MS, op_type="cell", category="cell"),
         tiny.op(2, 'x = load("pathtwo/weights.pt")', 1 * MS, 40 * MS, 1, op_type="line",
@@ -81,7 +81,7 @@ def secretive():
 
 
 def _page_bytes(path):
-    """A page as it stands, and its payload unpacked."""
+    """A page, and its unpacked payload."""
     text = path.read_text()
     (payload,) = re.findall(r'id="epprof-payload">([^<]+)<', text)
     return text.encode() + zlib.decompress(base64.b64decode(payload))
@@ -151,7 +151,7 @@ def test_the_copy_says_what_it_lacks_and_the_profile_stays(tmp_path):
     before = secretive()
     after = before.redacted(["paths", "source"])
     assert after.info["redacted"] == ["source", "paths"]
-    assert "Left out of this copy: source, paths." in after.info["notes"]
+    assert "Removed from this copy: source, paths." in after.info["notes"]
     assert "redacted" not in before.info
     assert "hidden_model" in before.sources["In[1]"]
     assert before.redacted(False) is before
@@ -165,7 +165,7 @@ def test_an_unknown_part_is_refused_with_those_there_are():
 
 def test_an_empty_profile_can_be_redacted(tmp_path):
     forms = _shared(epprof_nb.Profile(), tmp_path, True)
-    assert b"Left out of this copy" in forms["page"]
+    assert b"Removed from this copy" in forms["page"]
 
 
 def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
@@ -173,14 +173,14 @@ def test_this_machine_and_its_user_are_known_by_name(monkeypatch):
 
     monkeypatch.setattr(socket, "gethostname", lambda: "calc7")
     monkeypatch.setattr(text.getpass, "getuser", lambda: "grace")
-    text._own_names.cache_clear()
+    text._local_names.cache_clear()
     try:
         redact = Filter(paths=False, hosts=True, shapes=False)
         assert redact("rank 3 on calc7, by Grace; calc71 stays") == (
             "rank 3 on (host), by (user); calc71 stays"
         )
     finally:
-        text._own_names.cache_clear()
+        text._local_names.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The slots in the native core are those of ONNX Runtime's public headers.
 
-The facts are in ``tests/data/ort_slots.json``. Where ``EPPROF_ORT_HEADERS`` names a directory
+They are listed in ``tests/data/ort_slots.json``. Where ``EPPROF_ORT_HEADERS`` names a directory
 with ``onnxruntime_c_api.h`` and ``onnxruntime_ep_c_api.h`` (no wheel brings them), they are
 checked against those too; on released wheels, tests/ort/run_matrix.py exercises every slot.
 """
@@ -32,7 +32,7 @@ RENAMED = {
 
 
 def body(text, opening):
-    """What stands between the braces that follow `opening`."""
+    """The text between the braces that follow `opening`."""
     begin = text.index("{", text.index(opening)) + 1
     depth = 1
     for end, letter in enumerate(text[begin:], begin):

@@ -1,4 +1,4 @@
-"""The GPUs' state, with a stand-in for NVML's binding."""
+"""The GPU state, with a fake of the NVML bindings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NVMLError(Exception):
 
 
 def fake_nvml(**changes):
-    """NVML on a machine with one GPU; `changes` replace functions, None makes one fail."""
+    """Fake NVML with one GPU; `changes` replace functions, and None makes a function fail."""
 
     def process(pid, memory):
         return SimpleNamespace(pid=pid, usedGpuMemory=memory)

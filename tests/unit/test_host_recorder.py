@@ -1,4 +1,4 @@
-"""The host device: what is recorded of it."""
+"""The host device: recorded activities and API calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for libcupti, on file trees made for each case."""
+"""The search for libcupti, on a constructed file tree per case."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ import pytest
 
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recorders.cupti import library
-from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Surroundings, find, find_driver
+from epprof_nb.recorders.cupti.library import (
+    CuptiNotFoundError,
+    Environment,
+    find_driver,
+    locate_libcupti,
+)
 
 SONAME = b"\x7fELF....\0libcupti.so.%d\0...."
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """Make libraries in a file system of their own."""
+    """Create libraries in a temporary file system."""
 
     def make(path: str, soname: int = 0) -> str:
         library = tmp_path / path
@@ -30,9 +35,9 @@ def tree(tmp_path):
     return make
 
 
-def around(tree, **given) -> Surroundings:
+def environment(tree, **given) -> Environment:
     given.setdefault("import_path", (tree.root / "site",))
-    return Surroundings(root=tree.root, prefix=tree.root / "env", **given)
+    return Environment(root=tree.root, prefix=tree.root / "env", **given)
 
 
 def wheels(tree) -> tuple[str, str]:
@@ -45,14 +50,16 @@ def wheels(tree) -> tuple[str, str]:
 def test_one_that_is_loaded_is_taken_whatever_else_there_is(tree):
     wheels(tree)
     loaded = tree("opt/libcupti.so.12")
-    found = find(around(tree, mapped=("/lib/libc.so.6", loaded, "/x/libcudart.so.13")))
+    found = locate_libcupti(
+        environment(tree, mapped=("/lib/libc.so.6", loaded, "/x/libcudart.so.13"))
+    )
     assert (found.path, found.cuda_major) == (loaded, 12)
     assert found.origin == "loaded in this process"
 
 
 def test_of_two_loaded_the_one_of_the_cuda_in_use_is_taken(tree):
     mapped = ("/a/libcupti.so.12", "/b/libcupti.so.13", "/c/libcublasLt.so.13.1.0.3")
-    assert find(around(tree, mapped=mapped)).path == "/b/libcupti.so.13"
+    assert locate_libcupti(environment(tree, mapped=mapped)).path == "/b/libcupti.so.13"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +69,7 @@ def test_of_two_loaded_the_one_of_the_cuda_in_use_is_taken(tree):
 )  # fmt: skip
 def test_loaded_cuda_libraries_tell_the_version(tree, library):
     old, _ = wheels(tree)
-    found = find(around(tree, mapped=(f"/somewhere/{library}",)))
+    found = locate_libcupti(environment(tree, mapped=(f"/somewhere/{library}",)))
     assert (found.path, found.cuda_major) == (old, 12)
 
 
@@ -71,22 +78,22 @@ def test_loaded_cuda_libraries_tell_the_version(tree, library):
 )
 def test_other_libraries_do_not(tree, library):
     wheels(tree)
-    assert find(around(tree, mapped=(f"/somewhere/{library}",))).cuda_major == 13
+    assert locate_libcupti(environment(tree, mapped=(f"/somewhere/{library}",))).cuda_major == 13
 
 
 def test_imported_torch_tells_the_version(tree):
     wheels(tree)
     torch = SimpleNamespace(version=SimpleNamespace(cuda="12.8"))
-    assert find(around(tree, modules={"torch": torch})).cuda_major == 12
+    assert locate_libcupti(environment(tree, modules={"torch": torch})).cuda_major == 12
     cpu_only = SimpleNamespace(version=SimpleNamespace(cuda=None))
-    assert find(around(tree, modules={"torch": cpu_only})).cuda_major == 13
+    assert locate_libcupti(environment(tree, modules={"torch": cpu_only})).cuda_major == 13
 
 
 def test_imported_cupy_tells_the_version(tree):
     wheels(tree)
     runtime = SimpleNamespace(runtimeGetVersion=lambda: 12090)
     modules = {"cupy_backends.cuda.api.runtime": runtime}
-    assert find(around(tree, modules=modules)).cuda_major == 12
+    assert locate_libcupti(environment(tree, modules=modules)).cuda_major == 12
 
 
 @pytest.mark.parametrize(
@@ -96,14 +103,14 @@ def test_imported_cupy_tells_the_version(tree):
 )  # fmt: skip
 def test_before_cuda_is_loaded_installed_packages_tell_the_version(tree, installed, major):
     wheels(tree)
-    assert find(around(tree, version_of=installed.get)).cuda_major == major
+    assert locate_libcupti(environment(tree, version_of=installed.get)).cuda_major == major
 
 
 def test_wheels_come_before_toolkits_and_say_their_version(tree):
     tree("usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13")
     _, wheel = wheels(tree)
     versions = {"nvidia-cuda-cupti": "13.0.85"}
-    found = find(around(tree, version_of=versions.get))
+    found = locate_libcupti(environment(tree, version_of=versions.get))
     assert found.path == wheel
     assert found.origin == "wheel nvidia-cuda-cupti 13.0.85"
 
@@ -125,17 +132,19 @@ def test_wheels_come_before_toolkits_and_say_their_version(tree):
 def test_every_usual_place_is_looked_in(tree, path, environ):
     library = tree(f"{path}/libcupti.so.13")
     absolute = {name: str(tree.root / value) for name, value in environ.items()}
-    assert find(around(tree, environ=absolute)).path == library
+    assert locate_libcupti(environment(tree, environ=absolute)).path == library
 
 
 def test_a_file_named_by_year_tells_its_version_inside(tree):
     real = tree("usr/local/cuda-12.8/lib64/libcupti.so.2025.1.1", soname=12)
     link = Path(real).with_name("libcupti.so.12")
     link.symlink_to(real)
-    found = find(around(tree))
+    found = locate_libcupti(environment(tree))
     assert found.cuda_major == 12
     assert Path(found.path).resolve() == Path(real)
-    assert find(around(tree, mapped=(real,))).cuda_major == 12, "as the process's maps name it"
+    assert locate_libcupti(environment(tree, mapped=(real,))).cuda_major == 12, (
+        "as the process's maps name it"
+    )
 
 
 def test_a_broken_link_or_an_unreadable_file_is_no_library(tree):
@@ -144,19 +153,19 @@ def test_a_broken_link_or_an_unreadable_file_is_no_library(tree):
     link.symlink_to(tree.root / "gone")
     tree("env/lib/libcupti.so.txt")
     with pytest.raises(CuptiNotFoundError):
-        find(around(tree))
-    assert library.major_of(tree.root / "libcupti.so.2025.1") == 0
+        locate_libcupti(environment(tree))
+    assert library.cuda_major_of(tree.root / "libcupti.so.2025.1") == 0
 
 
 def test_the_wrong_version_is_refused_and_named(tree):
     old, _ = wheels(tree)
     (tree.root / "site/nvidia/cu13/lib/libcupti.so.13").unlink()
     with pytest.raises(CuptiNotFoundError) as caught:
-        find(around(tree, mapped=("/x/libcudart.so.13",)))
+        locate_libcupti(environment(tree, mapped=("/x/libcudart.so.13",)))
     message = str(caught.value)
     assert isinstance(caught.value, CaptureError)
     assert "libcudart.so.13 is loaded" in message
-    assert f"Found instead: {old} of CUDA 12" in message
+    assert f"Found instead: {old} for CUDA 12" in message
     assert 'pip install "nvidia-cuda-cupti>=13,<14"' in message
     assert 'pip install "epprof-nb[cuda13]"' in message
     assert str(tree.root / "usr/local/cuda/extras/CUPTI/lib64") in message
@@ -164,20 +173,20 @@ def test_the_wrong_version_is_refused_and_named(tree):
 
 def test_the_remedy_names_the_package_of_cuda_12(tree):
     with pytest.raises(CuptiNotFoundError, match=r'"nvidia-cuda-cupti-cu12".*cuda12'):
-        find(around(tree, mapped=("/x/libcudart.so.12",)))
+        locate_libcupti(environment(tree, mapped=("/x/libcudart.so.12",)))
 
 
 def test_cuda_before_12_is_told_apart(tree):
     wheels(tree)
     with pytest.raises(CuptiNotFoundError, match=r"uses CUDA 11 .*needs CUDA 12"):
-        find(around(tree, mapped=("/x/libcudart.so.11.0",)))
+        locate_libcupti(environment(tree, mapped=("/x/libcudart.so.11.0",)))
 
 
 def test_the_driver_that_is_loaded_is_found(tree):
-    assert find_driver(around(tree, mapped=("/usr/lib/libcuda.so.580.159.04",))) == (
+    assert find_driver(environment(tree, mapped=("/usr/lib/libcuda.so.580.159.04",))) == (
         "/usr/lib/libcuda.so.580.159.04"
     )
-    assert find_driver(around(tree, mapped=("/usr/lib/libcudart.so.13",))) is None
+    assert find_driver(environment(tree, mapped=("/usr/lib/libcudart.so.13",))) is None
 
 
 def test_mapped_files_are_read_from_the_process(tmp_path, monkeypatch):
@@ -198,7 +207,7 @@ def test_the_search_loads_and_imports_nothing():
     code = (
         "import sys; from epprof_nb.recorders.cupti import library\n"
         "before = set(library.mapped_files()); modules = set(sys.modules)\n"
-        "try: library.find()\n"
+        "try: library.locate_libcupti()\n"
         "except library.CuptiNotFoundError: pass\n"
         "new = set(library.mapped_files()) - before\n"
         "assert not [name for name in new if 'cu' in name.split('/')[-1]], new\n"

@@ -1,4 +1,4 @@
-"""Progress of long exports: where it shows, when, and that nothing of it stays."""
+"""Progress bars of long exports: when and where they show, and their removal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal to use in a ``with`` statement: pytest sets stderr anew after the fixtures."""
+    """A terminal to use in a ``with`` statement, as pytest replaces stderr after fixtures."""
 
     @contextlib.contextmanager
     def used():
@@ -55,21 +55,21 @@ def test_a_long_export_tells_how_far_it_is_and_clears_its_line(terminal, tmp_pat
 
 
 def test_what_is_quick_shows_nothing(terminal, tmp_path):
-    with terminal() as screen, progress_bar.steps("Quick", 10) as bar:
+    with terminal() as screen, progress_bar.progress_bar("Quick", 10) as bar:
         bar.update(10)
     assert screen.getvalue().strip() == ""
 
 
 def test_the_whole_is_reached(terminal, tmp_path, monkeypatch):
     bars = []
-    real = progress_bar.steps
+    real = progress_bar.progress_bar
 
     def kept(*args):
         bars.append(real(*args))
         return bars[-1]
 
     for module in ("formats.epprof", "exporters.chrome_trace", "views.view"):
-        monkeypatch.setattr(f"epprof_nb.{module}.steps", kept)
+        monkeypatch.setattr(f"epprof_nb.{module}.progress_bar", kept)
     monkeypatch.setattr(progress_bar, "_DELAY_S", 0)
     with terminal():
         _everything(tmp_path)
@@ -82,7 +82,7 @@ def test_a_log_gets_nothing(monkeypatch, tmp_path):
     log = io.StringIO()
     monkeypatch.setattr(progress_bar.sys, "stderr", log)
     monkeypatch.setattr(progress_bar, "_DELAY_S", 0)
-    with progress_bar.steps("Logged", 3) as bar:
+    with progress_bar.progress_bar("Logged", 3) as bar:
         for _ in range(3):
             bar.update()
             time.sleep(0.15)

@@ -1,4 +1,4 @@
-"""TorchDynamo learns of the markers when it is imported, and compiles marked functions whole."""
+"""The markers are registered when TorchDynamo is imported, so it compiles marked functions."""
 
 from __future__ import annotations
 

@@ -1,0 +1,177 @@
+"""The launch log: one row per API call, with the op that was open on the calling thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from epprof_nb.arrays.ids import contains, find
+from epprof_nb.capture.service import Batch, column
+from epprof_nb.core.native_columns import names_of
+from epprof_nb.data.table import Names, concat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.recorders.base import RecorderOutput
+
+I64 = npt.NDArray[np.int64]
+
+# Launch flags and the op column's top bit, as in native/core/records.h.
+_CAPTURED, _PROFILER_INTERNAL, _STILL_IN_CALL, CELL_WAITED, _CELL_RAN = 1, 2, 4, 8, 16
+NO_OP = np.uint64(1 << 63)
+_PROFILER_SYNC_CALLS = (
+    "cuCtxPushCurrent_v2",
+    "cuCtxSynchronize",
+    "cuCtxPopCurrent_v2",
+    "cuCtxGetCurrent",
+)
+"""Calls with which the profiler itself waits for a context."""
+_CLOCK_SLACK_NS = 100_000
+"""Tolerated error of a calibrated clock."""
+_DOMAINS = ("driver", "runtime", "host")
+
+
+@dataclass(slots=True)
+class LaunchLog:
+    """Columns of the launch log, the profiler's own calls included (see `is_internal`)."""
+
+    correlation: I64
+    op: npt.NDArray[np.uint64]
+    start: I64
+    end: I64
+    thread: I64
+    result: I64
+    flags: npt.NDArray[np.uint16]
+    names: Names
+    domains: Names
+
+    @classmethod
+    def of(cls, batches: list[Batch], outputs: Sequence[RecorderOutput]) -> LaunchLog:
+        """Build the log of some batches, with the calls that recorders logged themselves."""
+        return _with_external_correlation(_from_batches(batches), outputs)
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> LaunchLog:
+        """Return the log restricted to `rows`."""
+        return LaunchLog(
+            self.correlation[rows],
+            self.op[rows],
+            self.start[rows],
+            self.end[rows],
+            self.thread[rows],
+            self.result[rows],
+            self.flags[rows],
+            self.names.take(rows),
+            self.domains.take(rows),
+        )
+
+    @property
+    def is_internal(self) -> npt.NDArray[np.bool_]:
+        """Mask of the profiler's own calls."""
+        internal: npt.NDArray[np.bool_] = (self.flags & _PROFILER_INTERNAL) != 0
+        return internal
+
+    @property
+    def is_captured(self) -> npt.NDArray[np.bool_]:
+        """Mask of the calls that were captured into a CUDA graph instead of executed."""
+        captured: npt.NDArray[np.bool_] = (self.flags & _CAPTURED) != 0
+        return captured
+
+    @property
+    def has_own_op(self) -> npt.NDArray[np.bool_]:
+        """Mask of the calls made while an op was open on the calling thread."""
+        own: npt.NDArray[np.bool_] = (self.op & NO_OP) == 0
+        return own
+
+    @property
+    def is_awaited_by_cell(self) -> npt.NDArray[np.bool_]:
+        """Mask of the calls on threads without ops whose work the cell's statement waited for.
+
+        For each such call the log says whether the cell's thread used CPU time since the previous
+        call of the calling thread, or waited with an unchanged op stack. A thread that only made
+        calls while the cell's thread waited works for the waiting statement. A thread seen
+        launching while the cell's thread was running is treated as independent; its work is
+        unattributed.
+        """
+        # The calling thread has no op, the cell's thread has one.
+        candidate: npt.NDArray[np.bool_] = self.op > NO_OP
+        if not candidate.any():
+            return candidate
+        waited = candidate & ((self.flags & CELL_WAITED) != 0)
+        ran = candidate & ((self.flags & _CELL_RAN) != 0)
+        workers = np.setdiff1d(np.unique(self.thread[waited]), np.unique(self.thread[ran]))
+        awaited: npt.NDArray[np.bool_] = candidate & np.isin(self.thread, workers)
+        return awaited
+
+
+def _from_batches(batches: list[Batch]) -> LaunchLog:
+    def get(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        return column(batches, "launches", name, dtype)
+
+    name_ids = get("name_id", np.uint32)
+    launches = LaunchLog(
+        get("correlation_id", np.uint64).astype(np.int64),
+        get("op_id", np.uint64),
+        get("start_ns", np.int64),
+        get("end_ns", np.int64),
+        get("thread_id", np.uint64).astype(np.int64),
+        get("return_value", np.int32).astype(np.int64),
+        get("flags", np.uint16),
+        Names.from_ids(name_ids, names_of(name_ids)),
+        Names.from_ids(get("domain", np.uint16), _DOMAINS),
+    )
+    in_call = (launches.flags & _STILL_IN_CALL) != 0
+    if in_call.any():
+        # A call in progress at a flush is logged again by each later flush until it ends.
+        ended = contains(launches.correlation[~in_call], launches.correlation)
+        last = np.zeros(len(in_call), np.bool_)
+        _, first_from_end = np.unique(launches.correlation[::-1], return_index=True)
+        last[len(in_call) - 1 - first_from_end] = True
+        launches = launches.take(~in_call | (~ended & last))
+    return launches
+
+
+def _with_external_correlation(launches: LaunchLog, outputs: Sequence[RecorderOutput]) -> LaunchLog:
+    """Append the API calls of recorders that use external correlation; the op is the pushed id."""
+    external = [output for output in outputs if output.api_calls is not None]
+    if not external:
+        return launches
+    calls = concat([output.api_calls for output in external if output.api_calls is not None])
+    pairs = [o.external_correlation for o in external if o.external_correlation is not None]
+    correlation = np.concatenate([pair[0] for pair in pairs])
+    pushed = np.concatenate([pair[1] for pair in pairs])
+    # CUPTI writes one record per call and kind of id, with the innermost id that was pushed.
+    row = find(correlation, calls["correlation_id"])
+    op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
+    internal = np.zeros(len(calls), np.bool_)
+    names = calls.names("name")
+    may_be_internal = np.logical_or.reduce([names.equals(n) for n in _PROFILER_SYNC_CALLS])
+    for output in external:
+        for begin, end in output.profiler_sync_intervals:
+            internal |= (
+                may_be_internal
+                & (calls["start_ns"] >= begin - _CLOCK_SLACK_NS)
+                & (calls["end_ns"] <= end + _CLOCK_SLACK_NS)
+            )
+    flags = np.where(internal, _PROFILER_INTERNAL, 0).astype(np.uint16)
+    return LaunchLog(
+        np.concatenate([launches.correlation, calls["correlation_id"]]),
+        np.concatenate([launches.op, np.where(op == 0, NO_OP, op)]),
+        np.concatenate([launches.start, calls["start_ns"]]),
+        np.concatenate([launches.end, calls["end_ns"]]),
+        np.concatenate([launches.thread, calls["thread_id"]]),
+        np.concatenate([launches.result, calls["return_value"]]),
+        np.concatenate([launches.flags, flags]),
+        _append(launches.names, names),
+        _append(launches.domains, calls.names("domain")),
+    )
+
+
+def _append(a: Names, b: Names) -> Names:
+    return Names.of(a.to_list() + b.to_list())
