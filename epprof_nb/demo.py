@@ -54,7 +54,7 @@ def _arrays() -> tuple[Any, str]:
     except ImportError:
         return None, (
             "Ran on the host device (this machine's CPU): CuPy is not installed. With an NVIDIA "
-            'GPU, install the extra: pip install ".[cuda13]" (or cuda12).'
+            'GPU, install the extra: pip install -e ".[cuda13]" (or cuda12).'
         )
     except Exception as error:  # noqa: BLE001 - any failure of CUDA means: not on the GPU
         return None, (
