@@ -44,6 +44,7 @@ def _chromium() -> str:
 @pytest.fixture(scope="package")
 def browser():
     api = pytest.importorskip("playwright.sync_api")
+    api.expect.set_options(timeout=20_000)  # a busy machine may take long
     # Without a GPU, WebGL is to be had only in software and only where it is asked for.
     arguments = ["--no-sandbox", "--force-color-profile=srgb", "--enable-unsafe-swiftshader"]
     with api.sync_playwright() as playwright:

@@ -108,9 +108,7 @@ def test_a_value_is_copied_with_its_exact_number(shows):
     page = shows()
     click(page, 37, lane_y(page, "stream 7"))
     page.click(".ep-group dl > div:has(dt:text-is('duration')) button")
-    page.wait_for_function(
-        "async () => (await navigator.clipboard.readText()) === '15000000'", timeout=5000
-    )
+    page.wait_for_function("async () => (await navigator.clipboard.readText()) === '15000000'")
 
 
 def test_a_span_tells_what_the_device_did_in_it(page):
