@@ -61,9 +61,10 @@ def _import_native() -> object:
         return import_module("epprof_nb._native")
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"The native core of epprof_nb is not in {__path__[0]}: this is a source checkout in "
-            "which it was not built. Run Python from another directory, where the installed "
-            "package is found, or install the checkout in place with `pip install -e .`."
+            f"epprof_nb was imported from {__path__[0]}, which has no native module: this is a "
+            "source checkout that is not installed in this Python environment, or that hides the "
+            "installed package. Run `pip install -e .` in the checkout, with the pip of this "
+            "environment; or, to use the installed package, start Python in another directory."
         ) from error
 
 

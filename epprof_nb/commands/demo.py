@@ -54,7 +54,7 @@ def _arrays() -> tuple[Any, str]:
     except ImportError:
         return None, (
             "Ran on the host device (this machine's CPU), because CuPy is not installed. To use "
-            'an NVIDIA GPU, run: pip install "epprof-nb[cuda13]" (or cuda12).'
+            'an NVIDIA GPU, run: pip install -e ".[cuda13]" (or cuda12).'
         )
     except Exception as error:  # noqa: BLE001 - after any CUDA error the demo uses the host device
         return None, (

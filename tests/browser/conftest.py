@@ -19,6 +19,7 @@ from tests.browser.known import PROFILES, known_profile
 from tests.browser.notebooks import in_lab, in_notebook7, notebook
 from tests.browser.open_notebook import OpenNotebook
 from tests.browser.pixels import ready
+from tests.browser.settling import COUNT_FRAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +44,18 @@ def _chromium() -> str:
 @pytest.fixture(scope="package")
 def browser():
     api = pytest.importorskip("playwright.sync_api")
+    api.expect.set_options(timeout=20_000)  # a busy machine may take long
     arguments = ["--no-sandbox", "--force-color-profile=srgb"]
     with api.sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=_chromium(), args=arguments)
+        new_context = chromium.new_context
+
+        def with_frames_counted(**options):
+            context = new_context(**options)
+            context.add_init_script(COUNT_FRAMES)
+            return context
+
+        chromium.new_context = with_frames_counted
         yield chromium
         chromium.close()
 
@@ -142,25 +152,34 @@ def in_jupyterlab(open_notebook):
     assert open_notebook.errors == []
 
 
-@pytest.fixture(params=["exported page", "JupyterLab"])
-def shows(request):
-    """A function that shows a profile where people look at one, and gives the page."""
-    if request.param == "JupyterLab":
-        return request.getfixturevalue("in_jupyterlab").show
-    opened, files = (request.getfixturevalue(name) for name in ("opened", "page_files"))
+@pytest.fixture
+def exported(opened, page_files):
+    """A function that opens the exported page of one of the known profiles."""
 
     def show(profile: str = "known"):
-        page = opened(files(profile).as_uri())
+        page = opened(page_files(profile).as_uri())
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         return ready(page)
 
     return show
 
 
+@pytest.fixture(params=["exported page", "JupyterLab"])
+def shows(request):
+    """A function that shows a known profile on an exported page, and in JupyterLab.
+
+    For what differs between the two: the focus, the clipboard, styles, and what Python answers.
+    The rest uses `exported`, which is much faster.
+    """
+    if request.param == "JupyterLab":
+        return request.getfixturevalue("in_jupyterlab").show
+    return request.getfixturevalue("exported")
+
+
 @pytest.fixture
-def page(shows):
-    """The known profile of 100 ms, its timeline focused."""
-    page = shows()
+def page(exported):
+    """The exported page of the known profile of 100 ms, its timeline focused."""
+    page = exported()
     page.locator(".ep-timeline").focus()
     return page
 
@@ -214,12 +233,12 @@ def _server(module: str, folder: Path):
     )
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(240):
+        for _ in range(600):
             try:
                 urllib.request.urlopen(f"{address}/api", timeout=1)
                 break
             except OSError:
-                time.sleep(0.25)
+                time.sleep(0.1)
         else:
             pytest.fail((folder / "server.log").read_text()[-3000:])
         yield address, folder

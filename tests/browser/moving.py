@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from tests.browser.settling import settled
+
 MS = 1_000_000
 WHOLE = (0, 100)
 """The window that shows all of the known profile, in milliseconds."""
 
 
 def window(page) -> tuple[float, float]:
-    """The window in milliseconds, once it stands still."""
+    """Return the window in milliseconds, after zooming and panning have ended."""
     read = "e => [+e.dataset.start, +e.dataset.end]"
-    before = None
-    for _ in range(60):
-        now = page.locator(".ep-timeline").evaluate(read)
-        if now == before:
-            return now[0] / MS, now[1] / MS
-        before = now
-        page.wait_for_timeout(90)
-    raise AssertionError("the window does not stand still")
+    start, end = settled(page).locator(".ep-timeline").evaluate(read)
+    return start / MS, end / MS
 
 
 def near(found: tuple[float, float], expected: tuple[float, float], within: float = 0.3) -> bool:

@@ -43,12 +43,12 @@ def in_notebook7(opened, served, path, **options):
     address, _ = served
     page = opened(f"{address}/notebooks/{path.name}?reset", **options)
     page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
-    for _ in range(180):
+    for _ in range(900):
         sessions = ask(served, "GET", "sessions")
         states = [s["kernel"]["execution_state"] for s in sessions if s["path"] == path.name]
         if "idle" in states:
             break
-        page.wait_for_timeout(500)
+        page.wait_for_timeout(100)
     else:
         raise AssertionError(sessions)
     return page
@@ -63,14 +63,24 @@ def run_all(page) -> None:
 
 
 def save(page, path, done) -> list[dict]:
-    """Save until the file's outputs please `done`; give them back."""
+    """Save until the outputs in the file satisfy `done`; return them."""
     page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=0")  # not into a frame
-    for _ in range(40):
+    outputs: list[dict] = []
+    for _ in range(20):
+        before = path.stat().st_mtime_ns
         page.keyboard.press("Control+s")
-        page.wait_for_timeout(400)
-        outputs = [o for cell in json.loads(path.read_text())["cells"] for o in cell["outputs"]]
-        if done(outputs):
-            return outputs
+        for _ in range(20):
+            page.wait_for_timeout(50)
+            if path.stat().st_mtime_ns == before:
+                continue
+            try:
+                saved = json.loads(path.read_text())
+            except json.JSONDecodeError:  # the server is still writing
+                continue
+            outputs = [output for cell in saved["cells"] for output in cell["outputs"]]
+            if done(outputs):
+                return outputs
+            break
     raise AssertionError(outputs)
 
 

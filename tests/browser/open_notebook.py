@@ -71,7 +71,10 @@ class OpenNotebook:
         page = self.page
         page.mouse.move(2, 2)
         # Whatever a test left behind in the view before goes with it.
-        page.evaluate("document.querySelector('.epprof-live')?.toggleAttribute('data-old', true)")
+        page.evaluate(
+            "for (const old of document.querySelectorAll('.epprof-live'))"
+            " old.toggleAttribute('data-old', true)"
+        )
         self.run(0, source)
         fresh = page.locator(".epprof-output .epprof-live:not([data-old])")
         fresh.locator(".ep-timeline[data-start]").wait_for(timeout=WAIT_MS)

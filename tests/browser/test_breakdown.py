@@ -15,9 +15,9 @@ BREAKDOWN = "[role=tab][data-tab=breakdown]"
 
 
 @pytest.fixture
-def page(shows):
-    """A training loop's breakdown by op, wherever people look at one."""
-    return _open(shows("loop"))
+def page(exported):
+    """The breakdown by op of a training loop."""
+    return _open(exported("loop"))
 
 
 def _open(page, by=None):
@@ -123,7 +123,8 @@ def _copied(page) -> str:
     return page.evaluate("navigator.clipboard.readText()")
 
 
-def test_copying_keeps_filter_order_and_columns(page):
+def test_copying_keeps_filter_order_and_columns(shows):
+    page = _open(shows("loop"))
     page.fill(".ep-tools input", "^(mlp|attention)$")
     _await_rows(page, 2)
     page.click("th[data-column=name] button")
@@ -137,8 +138,7 @@ def test_copying_keeps_filter_order_and_columns(page):
         assert fields["name"] == name
         assert int(fields["device_ns"]) == frame.at[name, "device_ns"]
     page.click("text=copy Markdown")
-    page.wait_for_timeout(100)
-    assert _copied(page).startswith("| ")
+    page.wait_for_function("async () => (await navigator.clipboard.readText()).startsWith('| ')")
     assert len(_copied(page).splitlines()) == 4
 
 

@@ -11,6 +11,7 @@ from epprof_nb.data.schema import ACTIVITIES
 from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
 from epprof_nb.views.view import write_html
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 
@@ -74,11 +75,11 @@ def test_a_page_of_an_odd_profile_draws_what_there_is(opened, tmp_path, name):
     page = opened(path.as_uri())
     canvas = page.locator(".ep-timeline canvas").last
     canvas.wait_for()
-    page.wait_for_timeout(300)
+    settled(page)
     page.locator(".ep-timeline").focus()
     page.keyboard.press("w")
     page.keyboard.press("0")
-    page.wait_for_timeout(500)
+    settled(page)
     lanes = page.locator(".ep-label", has_text="stream")
     assert (lanes.count() > 0) == bool(drawn)
     if drawn:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.browser.pixels import KERNEL, WHITE, lane_y, picture, x_at
+from tests.browser.settling import settled
 from tests.browser.test_renderers import MS, kernels
 
 pytestmark = pytest.mark.browser
@@ -16,13 +17,13 @@ ROW = 18  # height of a stream's row, pixels
 def chosen(page):
     """The picture before and after the cell's op was clicked, without the pointer on it."""
     page.mouse.move(0, 0)
-    page.wait_for_timeout(50)
+    settled(page)
     before = picture(page)
     page.click(
         ".ep-timeline canvas", position={"x": x_at(page, 50), "y": lane_y(page, "main thread")}
     )
     page.mouse.move(0, 0)
-    page.wait_for_timeout(200)
+    settled(page)
     return before, picture(page)
 
 

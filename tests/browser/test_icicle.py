@@ -7,21 +7,22 @@ from itertools import pairwise
 import pytest
 
 from epprof_nb.testing import synthetic_profile
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def page(shows):
-    """A training loop's tree, wherever people look at one."""
-    return _tree(shows("loop"))
+def page(exported):
+    """The tree of a training loop."""
+    return _tree(exported("loop"))
 
 
 def _tree(page):
     page.click("[role=tab][data-tab=breakdown]")
     page.click("[data-by=tree]")
     page.wait_for_selector(".ep-icicle canvas")
-    page.wait_for_timeout(150)
+    settled(page)
     return page
 
 
@@ -48,7 +49,7 @@ OP, KERNEL, EMPTY = "#c9e0f0", "#0072b2", "#ffffff"
 def _click_box(page, share: float, depth: int) -> None:
     position = {"x": share * _width(page), "y": depth * 20 + 10}
     page.click(".ep-icicle canvas", position=position)
-    page.wait_for_timeout(400)
+    settled(page)
 
 
 def test_boxes_are_as_wide_as_their_device_time(page):
@@ -69,7 +70,7 @@ def test_a_click_zooms_into_a_subtree_and_crumbs_lead_out(page):
     assert _colour(page, 0.3, 6) == OP  # a range of the forward pass, now wide
     assert "21.4 ms" in page.text_content(".ep-icicle .ep-panel")
     page.click(".ep-icicle .ep-chain button >> text=session")
-    page.wait_for_timeout(400)
+    settled(page)
     assert page.locator(".ep-icicle .ep-chain button").count() == 1
     assert _colour(page, 0.3, 6) == EMPTY
 
@@ -91,7 +92,7 @@ def test_the_tree_is_walked_by_keyboard(page):
 def test_searching_the_tree_lights_what_fits(page):
     page.fill(".ep-tools input", "gemm")
     page.locator(".ep-filter-status >> text=found").wait_for()
-    page.wait_for_timeout(100)
+    settled(page)
     frame = synthetic_profile(activities=3000).by_kernel()
     share = frame[frame["name"].str.contains("gemm")]["share"].sum()
     assert f"{share * 100:.0f} %" in page.text_content(".ep-filter-status")
@@ -101,7 +102,7 @@ def test_searching_the_tree_lights_what_fits(page):
 
 def test_the_tree_measures_host_time_too(page):
     page.click("[data-measure=host]")
-    page.wait_for_timeout(150)
+    settled(page)
     by_path = synthetic_profile(activities=3000).by_path()
     loop = by_path[by_path["name"] == "for x, y in batches:"].iloc[0]
     build = by_path[by_path["name"].str.startswith("model, optimizer")].iloc[0]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.browser.notebooks import (
-    LIVE,
     STATIC,
     ask,
     in_lab,
@@ -16,47 +15,45 @@ from tests.browser.notebooks import (
     run_all,
     save,
 )
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
+expect = pytest.importorskip("playwright.sync_api").expect
 
 
-def test_the_theme_of_the_notebook_reaches_the_frame(opened, lab):
-    _, folder = lab
-    path = notebook(folder, "theme.ipynb", STATIC)
-    page = in_lab(opened, lab, path)
-    run_all(page)
+def test_the_theme_of_the_notebook_reaches_the_frame(in_jupyterlab):
+    page = in_jupyterlab.page
+    in_jupyterlab.run(3, STATIC)
     frame = page.frame_locator("iframe.epprof-frame")
     frame.locator(".ep-timeline canvas").wait_for(timeout=60_000)
     viewer = frame.locator(".ep-viewer")
-    assert viewer.get_attribute("data-theme") == "light"
+    expect(viewer).to_have_attribute("data-theme", "light")
     page.evaluate("document.body.setAttribute('data-jp-theme-light', 'false')")
-    page.wait_for_timeout(300)
-    assert viewer.get_attribute("data-theme") == "dark"
+    expect(viewer).to_have_attribute("data-theme", "dark")
+    page.evaluate("document.body.setAttribute('data-jp-theme-light', 'true')")
+    in_jupyterlab.run(3, "None")
 
 
-def test_a_live_view_loads_what_was_thinned_out(opened, lab):
-    _, folder = lab
-    source = (
+def test_a_live_view_loads_what_was_thinned_out(in_jupyterlab):
+    page = in_jupyterlab.show_by(
         "from epprof_nb.testing import synthetic_profile\n"
         "from epprof_nb.views.view import View\n"
         "live = View(synthetic_profile(activities=150_000)).widget()"
     )
-    path = notebook(folder, "large.ipynb", source)
-    page = in_lab(opened, lab, path)
-    run_all(page)
     viewer = page.locator(".epprof-output .ep-live")
-    viewer.wait_for(timeout=90_000)
     note = viewer.locator(".ep-panel .ep-note")
     assert "150,000 activities" in note.text_content()
+    cells = page.locator(".jp-Notebook .jp-CodeCell").count()
     viewer.locator("canvas").click(position={"x": 200, "y": 8})
     for _ in range(18):
         page.keyboard.press("w")
-    page.wait_for_timeout(1500)
-    assert "Every event of this window is drawn" in viewer.locator(".ep-panel").text_content()
+    expect(viewer.locator(".ep-panel")).to_contain_text(
+        "Every event of this window is drawn", timeout=20_000
+    )
     # Keys of the viewer are no commands of the notebook: A would insert a cell, D D delete one.
     for key in "addbs":
         page.keyboard.press(key)
-    assert page.locator(".jp-Notebook .jp-CodeCell").count() == 2
+    assert page.locator(".jp-Notebook .jp-CodeCell").count() == cells
 
 
 PROGRESS = """%%gpuprofile --live prof
@@ -64,7 +61,7 @@ import time, numpy as np, epprof_nb
 from epprof_nb import host
 x = host.empty((200_000,), np.float32)
 begun = time.time()
-while time.time() - begun < 6:
+while time.time() - begun < 4:
     with epprof_nb.op("attention"):
         for _ in range(20):
             host.launch(np.sin, x, x, name="sin")
@@ -72,20 +69,16 @@ while time.time() - begun < 6:
 """
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_progress_moves_while_the_cell_runs_and_is_gone_after_it(opened, lab, theme):
+def test_progress_moves_while_the_cell_runs_and_is_gone_after_it(opened, lab):
     _, folder = lab
-    path = notebook(folder, f"progress-{theme}.ipynb", "%load_ext epprof_nb", PROGRESS)
+    path = notebook(folder, "progress.ipynb", "%load_ext epprof_nb", PROGRESS)
     page = in_lab(opened, lab, path)
-    if theme == "dark":
-        set_theme(page, "dark")
     run_all(page)
     progress = page.locator("[aria-label='Profile in progress']")
     progress.locator("text=attention").wait_for(timeout=60_000)
     first, place = progress.text_content(), progress.bounding_box()
-    page.wait_for_timeout(1200)
+    expect(progress).not_to_have_text(first)  # the clock, at least
     second = progress.text_content()
-    assert first != second  # the clock, at least
     assert "kernels/s" in second
     assert "no records lost" in second
     # The display is made anew with each update: the picture is of its place.
@@ -119,17 +112,13 @@ def set_theme(page, theme: str) -> None:
     page.wait_for_selector(f"body[data-jp-theme-light='{value}']", state="attached")
 
 
-def test_a_live_view_follows_the_theme_while_it_is_on_the_screen(opened, lab):
-    _, folder = lab
-    path = notebook(folder, "live-theme.ipynb", LIVE)
-    page = in_lab(opened, lab, path)
-    run_all(page)
+def test_a_live_view_follows_the_theme_while_it_is_on_the_screen(in_jupyterlab):
+    page = in_jupyterlab.show()
     viewer = page.locator(".epprof-output .ep-live")
-    viewer.wait_for(timeout=60_000)
     for theme, background in (("dark", (20, 24, 29)), ("light", (255, 255, 255))):
         set_theme(page, theme)
-        page.wait_for_timeout(400)
-        assert viewer.get_attribute("data-theme") == theme
+        expect(viewer).to_have_attribute("data-theme", theme)
+        settled(page)
         picture = pixels(viewer.locator(".ep-timeline canvas").screenshot())
         values, counts = np.unique(picture.reshape(-1, 3), axis=0, return_counts=True)
         assert tuple(values[counts.argmax()]) == background
@@ -146,53 +135,49 @@ def test_a_view_outlives_its_kernel_and_says_that_python_is_silent(opened, lab, 
     page = in_lab(opened, lab, path)
     run_all(page)
     viewer = page.locator(".epprof-output .ep-live")
-    viewer.wait_for(timeout=90_000)
-    page.wait_for_timeout(1000)
+    viewer.locator(".ep-timeline[data-start]").wait_for(timeout=90_000)
+    viewer.locator(".ep-summary .ep-count").first.wait_for(timeout=60_000)
     kernel = kernel_of(lab, path)
     if ending == "restart":
         ask(lab, "POST", f"kernels/{kernel}/restart")
     else:
         ask(lab, "DELETE", f"kernels/{kernel}")
-    page.wait_for_timeout(2000)
+    settled(page)
     canvas = viewer.locator(".ep-timeline canvas")
     before = pixels(canvas.screenshot())
     canvas.hover(position={"x": 300, "y": 100})
     viewer.locator(".ep-timeline").focus()
     for _ in range(6):
         page.keyboard.press("w")
-    page.wait_for_timeout(600)
+    settled(page)
     assert (pixels(canvas.screenshot()) != before).any()  # it still zooms
     viewer.locator("text=Python does not answer").wait_for(timeout=20_000)
     viewer.locator("[role=tab][data-tab=timeline]").click()
     assert canvas.is_visible()
 
 
-def test_two_views_are_apart_and_a_closed_one_gives_its_place_back(opened, lab):
-    _, folder = lab
+def test_two_views_are_apart_and_a_closed_one_gives_its_place_back(in_jupyterlab):
+    page = in_jupyterlab.page
     both = (
         "from tests.browser.known import known_profile\n"
         "one = known_profile().timeline().widget()\n"
         "two = known_profile().timeline().widget()"
     )
-    path = notebook(folder, "two.ipynb", both, "one.close()")
-    page = in_lab(opened, lab, path)
-    page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=0")
-    page.keyboard.press("Shift+Enter")
+    in_jupyterlab.run(0, both)
     viewers = page.locator(".epprof-output .ep-live")
-    viewers.nth(1).wait_for(timeout=60_000)
-    page.wait_for_timeout(500)
+    viewers.nth(1).locator(".ep-timeline[data-start]").wait_for(timeout=60_000)
+    settled(page)
     second = viewers.nth(1).locator(".ep-timeline canvas")
     first = viewers.nth(0).locator(".ep-timeline canvas")
     before = drawn(first), drawn(second)
     viewers.nth(0).locator(".ep-timeline").focus()
     for _ in range(6):
         page.keyboard.press("w")
-    page.wait_for_timeout(500)
+    settled(page)
     assert drawn(first) != before[0]
     assert drawn(second) == before[1]
 
-    page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=1")
-    page.keyboard.press("Shift+Enter")
+    in_jupyterlab.run(1, "one.close()")
     page.frame_locator("iframe.epprof-frame").locator("canvas").first.wait_for(timeout=30_000)
     assert page.locator("iframe.epprof-frame").count() == 1
     assert viewers.count() == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.open_notebook import WAIT_MS
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -51,7 +52,6 @@ def test_clearing_an_output_frees_its_view(in_jupyterlab):
     page.click(".lm-MenuBar-item:has-text('Edit')")
     page.click(".lm-Menu-item:has-text('Clear Cell Output')")
     expect(page.locator(".epprof-live")).to_have_count(0)
-    page.wait_for_timeout(200)
     assert in_jupyterlab.told(FREED).endswith("[True]")
     assert in_jupyterlab.told("len(live.selection)") == "0"
     assert _bytes_held(page) < shown - SOME
@@ -62,9 +62,10 @@ def test_a_view_scrolled_out_of_sight_or_folded_lives_on(in_jupyterlab):
     view = page.locator(".epprof-live")
     in_jupyterlab.run(2, "for i in range(400): print(i)")
     page.locator(".jp-Notebook .jp-CodeCell").last.scroll_into_view_if_needed()
-    page.wait_for_timeout(600)
     # So far out of sight that it is out of the document, or not drawn.
-    assert not view.is_visible() or view.bounding_box()["y"] < 0
+    page.wait_for_function(
+        "() => !(document.querySelector('.epprof-live')?.getBoundingClientRect().top > 0)"
+    )
     in_jupyterlab.cell(0).scroll_into_view_if_needed()
     collapser = in_jupyterlab.cell(0).locator(".jp-OutputCollapser")
     collapser.click()
@@ -86,7 +87,7 @@ def test_a_view_shown_anew_leaves_where_it_was(in_jupyterlab):
     expect(in_jupyterlab.cell(0).locator("iframe.epprof-frame")).to_be_visible()
     # At the edge of the window the notebook scrolls while one clicks.
     view.evaluate("e => e.scrollIntoView({ block: 'start' })")
-    page.wait_for_timeout(500)
+    settled(page)
     view.locator("[role=tab][data-tab=source]").click()
     view.locator(".ep-source").wait_for(timeout=WAIT_MS)  # Python answers
     expect(view.locator(".ep-silent")).to_have_text("")

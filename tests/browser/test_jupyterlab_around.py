@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.moving import WHOLE, at, focused, middle, near, stage_box, window
 from tests.browser.pixels import KERNEL, canvas, click, lane_y, picture, pixel, ready, x_at
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -33,6 +34,16 @@ def _scrolled(page) -> float:
     return page.locator(".jp-WindowedPanel-outer").first.evaluate("e => e.scrollTop")
 
 
+def _await_scroll(page, arrived) -> None:
+    """Wait until the notebook has scrolled, which it may do smoothly, to where it should be."""
+    for _ in range(100):
+        if arrived(_scrolled(page)):
+            break
+        page.wait_for_timeout(20)
+    settled(page)
+    assert arrived(_scrolled(page))
+
+
 def test_keys_of_the_timeline_are_no_commands_of_the_notebook(page):
     page.locator(".ep-timeline").focus()
     before = _notebook(page)
@@ -40,7 +51,7 @@ def test_keys_of_the_timeline_are_no_commands_of_the_notebook(page):
     keys = "a b d d x v z m y r 1 o l h k j i i Enter ArrowUp ArrowDown Escape Space Backspace"
     for key in keys.split():
         page.keyboard.press(key)
-    page.wait_for_timeout(200)
+    settled(page)
     assert _notebook(page) == before
     assert focused(page, "e => e.className").startswith("ep-timeline")
     page.keyboard.press("0")
@@ -90,11 +101,11 @@ def test_a_wheel_scrolls_the_notebook_until_the_timeline_has_the_focus(page, in_
     # On its way over the page the pointer comes to lie on the canvas: that is no trap.
     for _ in range(4):
         page.mouse.wheel(0, 40)
-        page.wait_for_timeout(60)
-    assert _scrolled(page) == pytest.approx(before + 160, abs=2)
+        settled(page)
+    _await_scroll(page, lambda now: now == pytest.approx(before + 160, abs=2))
     assert near(window(page), WHOLE, 0.001)
     page.mouse.wheel(0, -160)
-    page.wait_for_timeout(150)
+    _await_scroll(page, lambda now: now == pytest.approx(before, abs=2))
     page.mouse.click(*at(page, 71, middle(page, "stream 13")))
     before = _scrolled(page)
     page.mouse.wheel(0, -120)
@@ -104,16 +115,14 @@ def test_a_wheel_scrolls_the_notebook_until_the_timeline_has_the_focus(page, in_
     # Beside the canvas the wheel is the notebook's, focus or not.
     in_jupyterlab.cell(1).hover()
     page.mouse.wheel(0, 100)
-    page.wait_for_timeout(150)
-    assert _scrolled(page) > before
+    _await_scroll(page, lambda now: now > before)
     assert near(window(page), (start, end), 0.001)
     # A cell takes the focus, and with it the wheel.
     in_jupyterlab.cell(1).locator(".cm-content").click()
     page.mouse.move(stage_box(page)["x"] + 300, stage_box(page)["y"] + 60)
     before = _scrolled(page)
     page.mouse.wheel(0, 60)
-    page.wait_for_timeout(150)
-    assert _scrolled(page) > before
+    _await_scroll(page, lambda now: now > before)
     assert near(window(page), (start, end), 0.001)
     in_jupyterlab.run(2, "None")
 

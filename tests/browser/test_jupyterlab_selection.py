@@ -6,6 +6,7 @@ import pytest
 
 from tests.browser.open_notebook import IMPORT
 from tests.browser.pixels import COPY, KERNEL, canvas, click, lane_y, pixel, x_at
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -21,7 +22,7 @@ def _lit(page, ms: float, y: float) -> set[tuple[int, int, int]]:
 def _shows_two_copies(page) -> None:
     expect(page.locator(".ep-panel")).to_contain_text("2 rows of a DataFrame", timeout=20_000)
     page.locator(".ep-timeline").press("0")
-    page.wait_for_timeout(400)
+    settled(page)
     assert COPY in _lit(page, 84, lane_y(page, "stream 13"))
     assert KERNEL not in _lit(page, 22, lane_y(page, "stream 7") + 6)
 

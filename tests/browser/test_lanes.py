@@ -9,6 +9,7 @@ from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.views.view import write_html
 from tests.browser.moving import WHOLE, at, drag, focused, labels, middle, near, stage_box, window
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 
@@ -51,7 +52,7 @@ def test_a_pinned_lane_stays_on_top_while_the_others_scroll(opened, tmp_path):
     assert scroller.evaluate("e => e.scrollHeight > e.clientHeight")
     top = labels(page, ".ep-clip .ep-label")[0]
     scroller.evaluate("e => e.scrollBy(0, 300)")
-    page.wait_for_timeout(120)
+    settled(page)
     assert pinned.bounding_box() == before
     assert labels(page, ".ep-clip .ep-label")[0] != top
     # By the pointer's place and a key it goes back.
@@ -59,7 +60,7 @@ def test_a_pinned_lane_stays_on_top_while_the_others_scroll(opened, tmp_path):
     page.mouse.move(box["x"] + 300, before["y"] + 6)
     page.locator(".ep-timeline").focus()
     page.keyboard.press("p")
-    page.wait_for_timeout(80)
+    settled(page)
     assert pinned.count() == 0
 
 
@@ -70,7 +71,7 @@ def test_labels_are_reached_folded_and_pinned_by_keys_alone(page):
     page.keyboard.press("ArrowDown")
     assert focused(page, "e => e.textContent") == "main thread"
     page.keyboard.press("p")
-    page.wait_for_timeout(80)
+    settled(page)
     pinned = page.locator('.ep-label:has(.ep-pin[aria-pressed="true"])')
     assert pinned.all_text_contents() == ["main thread"]
     # One stop for Tab, whatever the number of lanes.

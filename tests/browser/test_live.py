@@ -8,9 +8,11 @@ import pytest
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view_model import Prepared
 from tests.browser.pixels import lane_y, pixel, width
+from tests.browser.settling import settled
 from tests.live_host import LiveHost
 
 pytestmark = pytest.mark.browser
+expect = pytest.importorskip("playwright.sync_api").expect
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def host(opened):
 
 def _shown(page) -> None:
     page.locator(".ep-timeline canvas").last.wait_for()
-    page.wait_for_timeout(600)
+    settled(page)
 
 
 def _windows(host) -> list[dict]:
@@ -32,7 +34,16 @@ def _press(page, key: str, times: int = 1) -> None:
     page.locator(".ep-timeline").focus()
     for _ in range(times):
         page.keyboard.press(key)
-        page.wait_for_timeout(60)
+    settled(page)
+
+
+def _quiet(host) -> None:
+    """Wait until no window is requested any more, those ahead of the reader included."""
+    requested = -1
+    while requested != len(_windows(host)):
+        requested = len(_windows(host))
+        host.page.wait_for_timeout(300)
+        host.settle()
 
 
 def test_the_first_picture_needs_no_answer(host):
@@ -55,13 +66,12 @@ def test_zooming_in_brings_single_events_and_going_back_asks_nothing(host):
     host.show()
     _shown(page)
     _press(page, "w", 18)
-    page.wait_for_timeout(800)
-    assert "Every event of this window" in page.text_content(".ep-panel")
-    page.wait_for_timeout(500)
+    expect(page.locator(".ep-panel")).to_contain_text("Every event of this window")
+    _quiet(host)
     asked = len(_windows(host))
     _press(page, "0")
-    page.wait_for_timeout(900)
-    assert "60,000 activities" in page.text_content(".ep-panel")
+    expect(page.locator(".ep-panel")).to_contain_text("60,000 activities")
+    _quiet(host)
     # On its way it may ask for what it passes, with margins; the whole was there from the start.
     assert [w for w in _windows(host)[asked:] if w["width"] <= width(page) + 1] == []
 
@@ -70,7 +80,7 @@ def test_silence_is_told_and_what_is_drawn_stays(host):
     page = host.page
     host.show()
     _shown(page)
-    page.wait_for_timeout(600)
+    _quiet(host)
     host.silent = True
     before = len(_windows(host))
     _press(page, "w", 6)
@@ -104,14 +114,12 @@ def test_what_was_not_sent_yet_is_veiled_not_empty(host):
     host.show()
     _shown(page)
     _press(page, "w", 10)
-    page.wait_for_timeout(900)
+    host.settle()
     assert _veiled(page) == [False, False, False]
     host.silent = True
     _press(page, "d", 30)
-    page.wait_for_timeout(400)
     assert _veiled(page) == [True, True, True]
     _press(page, "0")  # the first picture is there
-    page.wait_for_timeout(400)
     assert _veiled(page) == [False, False, False]
 
 
@@ -125,7 +133,7 @@ def test_a_selection_survives_the_loading_of_windows(host):
     page.locator(".ep-chain").wait_for()
     selected = [w for w in _windows(host) if w["selection"]]
     _press(page, "w", 8)
-    page.wait_for_timeout(700)
+    host.settle()
     later = [w for w in _windows(host) if w["selection"]]
     assert len(later) > len(selected)
     assert {w["selection"]["prefix"] for w in later} == {"op"}
@@ -168,7 +176,7 @@ def test_a_closed_tree_lets_go_of_what_it_held(host):
     page.click("[data-by=tree]")
     canvas = page.locator(".ep-icicle canvas")
     canvas.click(position={"x": 40, "y": 10})
-    page.wait_for_timeout(500)
+    settled(page)
     held, stage = canvas.element_handle(), page.locator(".ep-icicle-stage").element_handle()
     # From here on, whoever asks for a frame is counted.
     page.evaluate(
@@ -181,7 +189,7 @@ def test_a_closed_tree_lets_go_of_what_it_held(host):
     stage.evaluate("e => e.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown' }))")
     assert page.evaluate("window.drawn") > 0  # as long as it is open
     host.close()
-    page.wait_for_timeout(300)
+    expect(page.locator(".epprof-live")).to_have_count(0)
     assert held.evaluate("e => [e.isConnected, e.width, e.height]") == [False, 0, 0]
     asked, drawn = len(host.asked), page.evaluate("window.drawn")
     page.set_viewport_size({"width": 700, "height": 500})

@@ -7,6 +7,7 @@ import pytest
 from epprof_nb.views.view import write_html
 from tests.browser.moving import MS, WHOLE, at, drag, focused, middle, near, stage_box, window
 from tests.browser.pixels import canvas
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 
@@ -37,22 +38,23 @@ def test_a_wheel_belongs_to_the_page_around_until_the_timeline_has_the_focus(ope
     frame = page.frame_locator("iframe")
     timeline = frame.locator(".ep-timeline[data-start]")
     timeline.wait_for()
+    inner = page.frames[1]
     box = frame.locator(".ep-stage canvas").bounding_box()
     read = "e => [+e.dataset.start, +e.dataset.end]"
     whole = timeline.evaluate(read)
     page.mouse.move(box["x"] + 200, box["y"] + 100)
     page.mouse.wheel(0, -200)
-    page.wait_for_timeout(150)
+    settled(inner)
     assert timeline.evaluate(read) == whole
     page.keyboard.down("Control")
     page.mouse.wheel(0, -100)
     page.keyboard.up("Control")
-    page.wait_for_timeout(150)
+    settled(inner)
     closer = timeline.evaluate(read)
     assert closer[1] - closer[0] < whole[1] - whole[0]
     frame.locator(".ep-stage canvas").click(position={"x": 300, "y": 100})
     page.mouse.wheel(0, -200)
-    page.wait_for_timeout(150)
+    settled(inner)
     assert timeline.evaluate(read)[1] - timeline.evaluate(read)[0] < closer[1] - closer[0]
 
 
@@ -67,10 +69,11 @@ def test_keys_zoom_pan_and_go_on_while_held(page):
     page.keyboard.press("s")
     assert near(window(page), WHOLE)
     page.keyboard.down("w")
-    page.wait_for_timeout(700)
+    page.wait_for_function(
+        f"() => {{ const {{ start, end }} = document.querySelector('.ep-timeline').dataset;"
+        f" return end - start < {100 * MS / 1.35 / 1.35}; }}"
+    )
     page.keyboard.up("w")
-    start, end = window(page)
-    assert end - start < 100 / 1.35 / 1.35
     page.keyboard.press("0")
     assert near(window(page), WHOLE, 0.001)
 
@@ -158,12 +161,12 @@ def test_measuring_marks_the_event_and_from_edge_to_edge(page):
 
     page.mouse.move(*at(page, 85, middle(page, "stream 13")))
     page.keyboard.press("m")
-    page.wait_for_timeout(80)
+    settled(page)
     assert marked(80)
     assert marked(90)
     assert not marked(60)
     page.keyboard.press("Escape")
-    page.wait_for_timeout(80)
+    settled(page)
     assert not marked(80)
     # From near the start of the set, 45 ms, to near the copy's end: both draw to the edge.
     page.keyboard.down("m")
@@ -171,7 +174,7 @@ def test_measuring_marks_the_event_and_from_edge_to_edge(page):
     drag(page, start, at(page, 89.7, middle(page, "stream 13")))
     page.keyboard.up("m")
     page.mouse.move(*at(page, 60, 4))
-    page.wait_for_timeout(80)
+    settled(page)
     assert marked(45)
     assert marked(90)
     assert near(window(page), WHOLE, 0.001)

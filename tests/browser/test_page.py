@@ -20,6 +20,7 @@ from tests.browser.pixels import (
     ready,
     x_at,
 )
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -78,7 +79,7 @@ def _an_op_lights_what_it_launched(page):
     assert COPY not in {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
     assert "In[3]" in page.text_content(".ep-chain")
     page.locator(".ep-timeline").press("Escape")
-    page.wait_for_timeout(80)
+    settled(page)
     assert COPY in {pixel(page, x_at(page, 84) + dx, copies) for dx in range(8)}
 
 
@@ -112,23 +113,23 @@ def test_wheel_keys_and_double_click_change_the_window(opened, page_file):
     page.mouse.move(0, 0)
     for _ in range(8):
         page.keyboard.press("w")
-    page.wait_for_timeout(600)
+    settled(page)
     # The middle of the page is at 50 ms; zoomed in 11 times, 45 to 50 ms is a set, then idle.
     assert pixel(page, 1, stream + 6) == (0, 158, 115)
     assert pixel(page, x_at(page, 90), stream + 4) == (255, 255, 255)
     page.keyboard.press("0")
-    page.wait_for_timeout(400)
+    settled(page)
     assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
     box = page.locator("canvas").bounding_box()
     page.mouse.move(box["x"] + x_at(page, 25), box["y"] + stream)
     for _ in range(12):
         page.mouse.wheel(0, -120)
-    page.wait_for_timeout(100)
+    settled(page)
     # Zoomed at the pointer: the kernel under it now reaches both edges.
     assert pixel(page, 3, stream + 6) == KERNEL
     assert pixel(page, x_at(page, 100) - 3, stream + 6) == KERNEL
     page.dblclick("canvas", position={"x": 40, "y": 5})
-    page.wait_for_timeout(400)
+    settled(page)
     assert pixel(page, 3, stream + 6) == (255, 255, 255)
 
 
@@ -138,34 +139,34 @@ def test_dragging_pans(opened, page_file):
     page.locator(".ep-timeline").focus()
     for _ in range(3):
         page.keyboard.press("w")
-    page.wait_for_timeout(600)
+    settled(page)
     box = page.locator("canvas").bounding_box()
     y = box["y"] + stream
-    page.wait_for_timeout(80)
+    settled(page)
     before = [pixel(page, x, stream + 6) for x in range(0, 900, 10)]
     page.mouse.move(box["x"] + 300, y)
     page.mouse.down()
     page.mouse.move(box["x"] + 500, y, steps=4)
     page.mouse.up()
-    page.wait_for_timeout(80)
+    settled(page)
     after = [pixel(page, x, stream + 6) for x in range(0, 900, 10)]
     assert after[20:] == before[:-20]
 
 
-def test_a_finding_leads_to_its_place(shows):
-    page = shows()
+def test_a_finding_leads_to_its_place(exported):
+    page = exported()
     finding = page.locator(".ep-finding").first
     assert re.search(r"Line 2|idle", finding.text_content())
     before = canvas(page).evaluate("e => e.toDataURL()")
     page.click("[role=tab][data-tab=source]")
     finding.click()
-    page.wait_for_timeout(400)
+    settled(page)
     assert page.locator("[data-tab=timeline][aria-selected=true]").count() == 1
     assert canvas(page).evaluate("e => e.toDataURL()") != before
 
 
-def test_api_calls_unfold(shows):
-    page = shows()
+def test_api_calls_unfold(exported):
+    page = exported()
     before = page.locator(".ep-scroller").bounding_box()["height"]
     button = page.locator(".ep-label-api .ep-fold")
     assert button.get_attribute("aria-expanded") == "false"
@@ -174,8 +175,8 @@ def test_api_calls_unfold(shows):
     assert page.locator(".ep-scroller").bounding_box()["height"] > before
 
 
-def test_columns_sort(shows):
-    page = shows()
+def test_columns_sort(exported):
+    page = exported()
     page.click("[role=tab][data-tab=breakdown]")
     page.click("[data-by=kernel]")
     expect(page.locator(".ep-breakdown tbody tr")).to_have_count(2)
@@ -226,7 +227,7 @@ def test_high_contrast_is_followed_while_the_view_is_open(shows, contrast, kerne
     other = "no-preference" if contrast == "more" else "more"
     for asked in (other, contrast):
         page.emulate_media(contrast=asked)
-        page.wait_for_timeout(150)
+        settled(page)
     assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) == kernel
     copies = {pixel(page, x_at(page, 84) + dx, lane_y(page, "stream 13") + 4) for dx in range(8)}
     assert copy in copies
@@ -270,11 +271,11 @@ def test_of_many_events_each_frame_shows_its_window(opened, tmp_path):
     wide = shown()
     for _ in range(6):
         page.keyboard.press("w")
-    page.wait_for_timeout(600)
+    settled(page)
     assert shown() < wide / 4
     assert canvas(page).evaluate("e => e.toDataURL()") != whole
     page.keyboard.press("0")
-    page.wait_for_timeout(600)
+    settled(page)
     # The way back leads to the very picture that there was, pixel by pixel.
     assert shown() == wide
     assert canvas(page).evaluate("e => e.toDataURL()") == whole

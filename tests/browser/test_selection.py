@@ -7,6 +7,7 @@ import pytest
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view import View, write_html
 from tests.browser.pixels import COPY, KERNEL, click, lane_y, pixel, ready, x_at
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -30,7 +31,7 @@ def _drag_ruler(page, start_ms: float, end_ms: float) -> None:
     page.mouse.move(box["x"] + x_at(page, (start_ms + end_ms) / 2), box["y"] + 10, steps=3)
     page.mouse.move(box["x"] + x_at(page, end_ms), box["y"] + 10, steps=3)
     page.mouse.up()
-    page.wait_for_timeout(120)
+    settled(page)
     page.locator(".ep-range[aria-busy=true]").wait_for(state="detached")
 
 
@@ -39,11 +40,12 @@ def _lit(page, ms: float, y: float, colour) -> bool:
 
 
 @pytest.fixture
-def page(shows):
-    return shows()
+def page(exported):
+    return exported()
 
 
-def test_a_kernel_tells_its_launch_delay_and_line(page):
+def test_a_kernel_tells_its_launch_delay_and_line(shows):
+    page = shows()
     click(page, 37, lane_y(page, "stream 7"))
     assert _field(page, "queued") == "14.0 ms"  # called at 16, started at 30 ms
     assert _field(page, "launched by") == "cuLaunchKernel"
@@ -62,30 +64,30 @@ def test_a_line_leads_from_the_launch_to_the_kernel(page):
     darker = [sum(b) - sum(a) for a, b in zip(after, before, strict=True)]
     assert max(darker) > 300
     page.keyboard.press("Escape")
-    page.wait_for_timeout(120)
+    settled(page)
     assert [pixel(page, x, y) for x in across] == before
 
 
 def test_the_launch_is_a_link_and_leads_back(page):
     click(page, 37, lane_y(page, "stream 7"))
     page.click(".ep-group >> text=cuLaunchKernel")
-    page.wait_for_timeout(120)
+    settled(page)
     assert page.locator(".ep-leaf").inner_text() == "cuLaunchKernel"
     assert _field(page, "launched") == "1"
     page.locator(".ep-group-links button").click()
-    page.wait_for_timeout(120)
+    settled(page)
     assert "gemm" in page.locator(".ep-leaf").inner_text()
 
 
 def test_steps_go_to_the_neighbours_in_the_stream(page):
     click(page, 37, lane_y(page, "stream 7"))
     page.click("[aria-label='Next in the stream']")
-    page.wait_for_timeout(120)
+    settled(page)
     assert page.locator(".ep-leaf").inner_text() == "memset"
     assert page.locator("[aria-label='Next in the stream']").is_disabled()
     for _ in range(2):
         page.click("[aria-label='Previous in the stream']")
-        page.wait_for_timeout(120)
+        settled(page)
     assert "<script>" in page.locator(".ep-leaf").inner_text()
     assert page.locator("[aria-label='Previous in the stream']").is_disabled()
 
@@ -94,19 +96,19 @@ def test_f_shows_the_selection_and_escape_clears_it(page):
     stream = lane_y(page, "stream 7")
     click(page, 47, stream)
     page.keyboard.press("f")
-    page.wait_for_timeout(350)
+    settled(page)
     assert pixel(page, x_at(page, 20), stream + 4) == (0, 158, 115)
     assert pixel(page, x_at(page, 85), stream + 4) == (0, 158, 115)
     page.keyboard.press("Escape")
-    page.wait_for_timeout(80)
+    settled(page)
     assert "Click an event" in _panel(page)
 
 
-def test_a_value_is_copied_with_its_exact_number(page):
+def test_a_value_is_copied_with_its_exact_number(shows):
+    page = shows()
     click(page, 37, lane_y(page, "stream 7"))
     page.click(".ep-group dl > div:has(dt:text-is('duration')) button")
-    page.wait_for_timeout(80)
-    assert page.evaluate("navigator.clipboard.readText()") == "15000000"
+    page.wait_for_function("async () => (await navigator.clipboard.readText()) === '15000000'")
 
 
 def test_a_span_tells_what_the_device_did_in_it(page):
@@ -121,7 +123,7 @@ def test_a_span_tells_what_the_device_did_in_it(page):
     assert "gemm" in rows[0]
     assert "50 %" in rows[0] or "49 %" in rows[0]
     page.keyboard.press("Escape")
-    page.wait_for_timeout(80)
+    settled(page)
     assert span.is_hidden()
 
 
@@ -145,13 +147,14 @@ def test_keys_set_a_span_at_the_pointer(page):
     page.keyboard.press("i")
     page.hover(".ep-stage canvas", position={"x": x_at(page, 45), "y": stream})
     page.keyboard.press("o")
-    page.wait_for_timeout(100)
+    settled(page)
     assert abs(float(page.locator(".ep-range-head strong").inner_text().split()[0]) - 15) < 0.3
     # The band tints the ruler between its edges.
     assert pixel(page, x_at(page, 38), 2) != pixel(page, x_at(page, 60), 2)
 
 
-def test_search_lights_counts_and_steps(page):
+def test_search_lights_counts_and_steps(shows):
+    page = shows()
     stream, copies = lane_y(page, "stream 7"), lane_y(page, "stream 13")
     page.locator(".ep-timeline").focus()
     page.keyboard.press("/")
@@ -160,7 +163,7 @@ def test_search_lights_counts_and_steps(page):
     expect(told).to_have_text("1 found")  # capitals matter: only DtoH
     page.locator(".ep-search input").fill("gemm|dtoh")
     expect(told).to_have_text("2 found")
-    page.wait_for_timeout(120)
+    settled(page)
     assert pixel(page, x_at(page, 44), stream + 6) == KERNEL
     assert _lit(page, 84, copies, COPY)
     assert pixel(page, x_at(page, 22), stream + 6) != KERNEL
@@ -171,8 +174,8 @@ def test_search_lights_counts_and_steps(page):
     expect(told).to_have_text("2 of 2")
     expect(page.locator(".ep-leaf")).to_have_text("DtoH")
     page.keyboard.press("Escape")
-    page.wait_for_timeout(100)
-    assert page.locator(".ep-search").is_hidden()
+    expect(page.locator(".ep-search")).to_be_hidden()
+    settled(page)
     assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
 
 
@@ -181,7 +184,7 @@ def test_brackets_go_along_the_flows(page):
 
     def press(key: str) -> str:
         page.keyboard.press(key)
-        page.wait_for_timeout(400)
+        settled(page)
         return leaf.inner_text()
 
     click(page, 37, lane_y(page, "stream 7"))
@@ -235,47 +238,50 @@ def test_a_page_refuses_a_pattern_that_might_never_end(opened, page_file):
     expect(page.locator(".ep-search-status")).to_contain_text("must not")
 
 
-def test_numbers_of_the_summary_lead_to_what_they_count(page):
+def test_numbers_of_the_summary_lead_to_what_they_count(shows):
+    page = shows()
     stream, copies = lane_y(page, "stream 7"), lane_y(page, "stream 13")
     page.click(".ep-count >> text=kernels")
-    page.wait_for_timeout(350)
-    assert "2 kernels" in _panel(page).replace("\n", " ")
+    expect(page.locator(".ep-panel")).to_contain_text("2 kernels")
     page.keyboard.press("Escape")
     page.locator(".ep-timeline").press("0")
-    page.wait_for_timeout(350)
+    settled(page)
     page.click(".ep-count >> text=copies")
-    page.wait_for_timeout(350)
+    expect(page.locator(".ep-panel")).to_contain_text("2 copies")
     page.locator(".ep-timeline").press("0")
-    page.wait_for_timeout(350)
+    settled(page)
     assert _lit(page, 84, copies, COPY)
     assert pixel(page, x_at(page, 22), stream + 6) != KERNEL
     gaps = page.locator(".ep-count >> text=idle gap")
     lengths = []
     for _ in range(3):
         gaps.click()
-        page.wait_for_timeout(350)
+        settled(page)
+        expect(page.locator(".ep-range")).to_contain_text("The device was idle in this time range")
         lengths.append(page.locator(".ep-range-head").inner_text())
-        assert "The device was idle in this time range" in page.locator(".ep-range").inner_text()
     assert lengths[0] != lengths[1]
     assert lengths[0] == lengths[2]
 
 
-def test_a_row_of_the_breakdown_lights_and_goes_to_its_events(page):
+def test_a_row_of_the_breakdown_lights_and_goes_to_its_events(shows):
+    page = shows()
     stream = lane_y(page, "stream 7")
     page.click("[role=tab][data-tab=breakdown]")
     page.click("[data-by=kernel]")
     page.click(".ep-breakdown td >> text=gemm")
-    page.wait_for_timeout(350)
+    expect(page.locator(".ep-panel")).to_contain_text("gemm")
+    settled(page)
     # 30 to 45 ms with a little around it fills the window.
     assert pixel(page, x_at(page, 12), stream + 6) == KERNEL
     assert pixel(page, x_at(page, 88), stream + 6) == KERNEL
-    assert "gemm" in _panel(page)
 
 
-def test_a_line_of_the_source_lights_and_goes_to_its_events(page):
+def test_a_line_of_the_source_lights_and_goes_to_its_events(shows):
+    page = shows()
     page.click("[role=tab][data-tab=source]")
     page.click(".ep-source tbody tr >> nth=0")
-    page.wait_for_timeout(350)
+    expect(page.locator(".ep-panel")).to_contain_text("line 1 of In[3]")
+    settled(page)
     copies = lane_y(page, "stream 13")
     # 1 to 10 ms: the copy from 5 to 10 stands in the right half.
     assert _lit(page, 70, copies, COPY)
@@ -294,14 +300,14 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     prepared.selections.give(dict([rows_of_frame(profile, rows)]))
     path.write_text(whole(prepared))
     page = ready(opened(path.as_uri()))
-    page.wait_for_timeout(350)
+    settled(page)
     assert "2 rows of a DataFrame" in _panel(page).replace("\n", " ")
     page.locator(".ep-timeline").press("0")
-    page.wait_for_timeout(350)
+    settled(page)
     assert _lit(page, 84, lane_y(page, "stream 13"), COPY)
     assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) != KERNEL
     page.click("[aria-label='Next of these']")
-    page.wait_for_timeout(350)
+    settled(page)
     assert page.locator(".ep-leaf").inner_text() == "HtoD"
 
 
@@ -314,13 +320,11 @@ def test_selected_rows_survive_the_thinning_of_a_large_profile(opened, tmp_path)
     path.write_text(html)
     page = opened(path.as_uri(), height=1200)
     inner = page.frame_locator("iframe")
-    inner.locator("canvas").wait_for()
-    page.wait_for_timeout(800)
-    assert "5 rows of a DataFrame" in inner.locator(".ep-panel").inner_text().replace("\n", " ")
+    expect(inner.locator(".ep-panel")).to_contain_text("5 rows of a DataFrame")
     starts = sorted(shortest["start_ns"])
     for start in starts:
         inner.locator("[aria-label='Next of these']").click()
-        page.wait_for_timeout(400)
+        settled(page.frames[1])
         told = inner.locator(".ep-group dl > div:has(dt:text-is('start')) dd").inner_text()
         assert told == (f"{start / 1e6:.3f} ms" if start < 1e9 else f"{start / 1e9:.6f} s")
 
@@ -329,6 +333,6 @@ def test_a_large_pages_span_says_that_it_is_about(opened, tmp_path):
     path = tmp_path / "large.html"
     write_html(synthetic_profile(activities=150_000), path)
     page = ready(opened(path.as_uri()))
-    page.wait_for_timeout(400)
+    settled(page)
     _drag_ruler(page, 20, 60)
     assert "stand for several events" in page.locator(".ep-range").inner_text()

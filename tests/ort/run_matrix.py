@@ -1,11 +1,14 @@
-"""Run the ONNX Runtime tests with several released wheels, each in its own environment.
+"""Run the ONNX Runtime tests against older releases of ONNX Runtime.
 
 ::
 
     python tests/ort/run_matrix.py [VERSION ...]
 
-The package is taken from this checkout, with the native core that is built in it. A version whose
-environment cannot be made, or whose tests were skipped, fails.
+Each release is unpacked into a folder of its own, which comes first on the path of this Python; all
+other packages, epprof_nb included, are those of this environment. Without a version: the oldest
+release that can be observed, one in the middle, and one that is too old. The release that is
+installed here is tested by pytest itself. A release that cannot be installed, or whose tests were
+skipped, counts as failed.
 """
 
 from __future__ import annotations
@@ -14,48 +17,43 @@ import os
 import re
 import subprocess
 import sys
-import venv
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-VERSIONS = ("1.25.0", "1.28.0", "1.31.1")
+VERSIONS = ("1.25.0", "1.28.0")
 TOO_OLD = "1.24.4"
-NEEDS = (
-    "onnx", "numpy", "pandas>=2.3", "pyarrow", "ipython", "traitlets", "click", "anywidget",
-    "matplotlib", "nvidia-ml-py", "tqdm", "pytest", "pytest-timeout",
-)  # fmt: skip
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("EPPROF_MATRIX", Path.home() / ".cache" / "epprof_nb" / "ort_matrix"))
 
 
-def environment(version: str) -> Path:
-    """Create or reuse a virtual environment with this release; return its Python."""
-    home = CACHE / version
-    python = home / "bin" / "python"
-    needs = "\n".join(NEEDS)
-    complete = home / "complete"
-    if not complete.exists() or complete.read_text() != needs:
-        venv.create(home, with_pip=True, clear=True)
-        subprocess.run(
-            [python, "-m", "pip", "install", "-q", f"onnxruntime=={version}", *NEEDS], check=True
-        )
-        complete.write_text(needs)
-    return python
+def install(version: str) -> Path:
+    """Install this release alone into a folder, unless it is there, and return the folder."""
+    folder = CACHE / f"onnxruntime-{version}"
+    complete = folder / "complete"
+    if not complete.exists():
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade"]
+        subprocess.run([*pip, "--target", folder, f"onnxruntime=={version}"], check=True)
+        complete.touch()
+    return folder
+
+
+def run(version: str, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a module of the checkout's with this release in place of the installed one."""
+    path = os.pathsep.join([str(install(version)), str(ROOT)])
+    changed = {"PYTHONPATH": path, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, **changed},
+    )  # fmt: skip
 
 
 def check(version: str) -> str:
-    """Run the tests; return the failures, empty if there are none."""
-    try:
-        python = environment(version)
-    except subprocess.CalledProcessError as error:
-        return f"no environment: {error}"
-    done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-rs", "tests/ort", "-p", "no:cacheprovider"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+    """Run the tests; return what went wrong, or an empty text."""
+    done = run(
+        version, "pytest", "-q", "-rs", "tests/ort", "-m", "not release_independent",
+        "-p", "no:cacheprovider",
     )  # fmt: skip
     summary = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr
-    print(f"{version}: {summary}", flush=True)
+    print(f"onnxruntime {version}: {summary}", flush=True)
     if done.returncode:
         return done.stdout[-6000:] + done.stderr[-2000:]
     if not re.search(r"\d+ passed", summary):
@@ -65,30 +63,30 @@ def check(version: str) -> str:
     return ""
 
 
-def check_too_old() -> str:
-    """Run the tests of a release that cannot be observed."""
-    try:
-        python = environment(TOO_OLD)
-    except subprocess.CalledProcessError as error:
-        return f"no environment: {error}"
-    done = subprocess.run(
-        [python, "-m", "tests.ort.too_old"], cwd=ROOT, capture_output=True, text=True, check=False
+def check_too_old(version: str) -> str:
+    """Run what must hold with a release that cannot be observed."""
+    done = run(version, "tests.ort.too_old")
+    print(
+        f"onnxruntime {version}: {'failed' if done.returncode else 'refused clearly'}", flush=True
     )
-    print(f"{TOO_OLD}: {'refused clearly' if not done.returncode else 'failed'}", flush=True)
     return done.stdout + done.stderr if done.returncode else ""
 
 
 def main() -> int:
-    versions = sys.argv[1:] or VERSIONS
-    # Much of it is waiting, for downloads and for runs: two releases at a time.
-    with ThreadPoolExecutor(2) as pool:
-        too_old = None if sys.argv[1:] else pool.submit(check_too_old)
-        failed = {v: why for v, why in zip(versions, pool.map(check, versions), strict=True) if why}
-    if too_old and (why := too_old.result()):
-        failed[TOO_OLD] = why
-    for version, why in failed.items():
-        print(f"\n== onnxruntime {version} ==\n{why}")
-    return 1 if failed else 0
+    """Check every release; return 1 if one failed."""
+    checks = dict.fromkeys(sys.argv[1:] or VERSIONS, check)
+    if not sys.argv[1:]:
+        checks[TOO_OLD] = check_too_old
+    failed = 0
+    for version, one in checks.items():
+        try:
+            why = one(version)
+        except subprocess.CalledProcessError as error:
+            why = f"it could not be installed: {error}"
+        if why:
+            print(f"\n== onnxruntime {version} ==\n{why}")
+            failed = 1
+    return failed
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks of an ONNX Runtime older than 1.25; run by run_matrix.py with such a release."""
+"""Checks with an ONNX Runtime before 1.25; run_matrix.py runs them with such a release."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def message(call):
 
 
 def main():
+    assert onnxruntime.__version__.startswith("1.24"), onnxruntime.__file__
     # The library itself refuses, whoever registers it, and the process goes on.
     _, text = message(
         lambda: onnxruntime.register_execution_provider_library(attach.NAME, _native.__file__)

@@ -1,5 +1,6 @@
 """Figures: the data in the artists, and what they leave alone."""
 
+import builtins
 import doctest
 
 import matplotlib as mpl
@@ -190,6 +191,8 @@ def test_nothing_global_is_changed_and_a_new_figure_is_made_where_none_is_given(
     plt.close(made.figure)
 
 
-def test_the_example_of_the_documentation_holds():
+def test_the_example_of_the_documentation_holds(monkeypatch):
+    # doctest displays results as plain Python does, which sets `_` for every later test.
+    monkeypatch.setattr(builtins, "_", None, raising=False)
     pytest.importorskip("matplotlib.pyplot").switch_backend("agg")
     assert doctest.testmod(figures).failed == 0

@@ -1,0 +1,41 @@
+"""Wait until a page has drawn everything it was asked to draw, instead of a fixed time."""
+
+from __future__ import annotations
+
+# Runs before the page's own scripts, in every frame. The viewer draws, glides and eases in
+# animation frames: with none requested, the picture is final.
+COUNT_FRAMES = """
+(() => {
+  const request = window.requestAnimationFrame.bind(window);
+  const cancel = window.cancelAnimationFrame.bind(window);
+  const requested = new Set();
+  window.requestAnimationFrame = (callback) => {
+    const id = request((now) => {
+      requested.delete(id);
+      callback(now);
+    });
+    requested.add(id);
+    return id;
+  };
+  window.cancelAnimationFrame = (id) => {
+    requested.delete(id);
+    cancel(id);
+  };
+  const frame = () => new Promise((done) => request(done));
+  window.framesSettled = async (limit) => {
+    const end = performance.now() + limit;
+    for (let quiet = 0; quiet < 2; quiet = requested.size ? 0 : quiet + 1) {
+      if (performance.now() > end) throw new Error("the page does not stop drawing");
+      await frame();
+    }
+  };
+})();
+"""
+
+LIMIT_MS = 20_000
+
+
+def settled(page):
+    """Return the page, or the frame, once it draws nothing more."""
+    page.evaluate("limit => window.framesSettled(limit)", LIMIT_MS)
+    return page

@@ -1,0 +1,19 @@
+"""Distribution of the tests to the workers of pytest-xdist, where it is used."""
+
+from __future__ import annotations
+
+import pytest
+
+JUPYTER = {"lab", "notebook7", "front_end", "in_jupyterlab", "open_notebook"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(config, items):
+    """Give each worker whole files, and one of them all tests that need a Jupyter server."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        in_jupyter = JUPYTER & set(item.fixturenames) or params.get("shows") == "JupyterLab"
+        group = "jupyter" if in_jupyter else item.nodeid.split("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))

@@ -1,0 +1,98 @@
+"""The repository root works: a fresh clone, installed in place, from Python and from a kernel."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from importlib.util import find_spec
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[2]
+WHERE = "import epprof_nb, epprof_nb._native as native; print(epprof_nb.__file__, native.__file__)"
+
+
+def output_of(*command, **options) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, **options
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A fresh clone of the repository."""
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("needs git and the repository")
+    folder = tmp_path_factory.mktemp("clone") / "epprof_nb"
+    output_of("git", "clone", "-q", ROOT, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def python(clone):
+    """Python of an environment with the clone installed in place, and what this one has."""
+    home = clone.parent / "venv"
+    venv.create(home)
+    python = home / "bin" / "python"
+    path = output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+    # Packages of this environment, but not its path files: its own editable install is one.
+    Path(path.strip(), "outer.pth").write_text(sysconfig.get_path("purelib"))
+    no_isolation = (
+        find_spec("scikit_build_core") and shutil.which("cmake") and shutil.which("ninja")
+    )
+    output_of(
+        sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps",
+        *(["--no-build-isolation"] if no_isolation else []), "-e", clone,
+    )  # fmt: skip
+    return python
+
+
+def in_clone(clone, printed: str) -> bool:
+    """Whether both the package and the native module belong to the clone."""
+    package, native = printed.split()
+    return package.startswith(f"{clone}/") and native.startswith(f"{clone.parent}/")
+
+
+def test_python_started_in_the_root_imports_the_native_module(clone, python, monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert in_clone(clone, output_of(python, "-c", WHERE, cwd=clone))
+
+
+@pytest.mark.parametrize("folder", [".", "notebooks"])
+def test_a_kernel_started_in_the_checkout_profiles_a_cell(
+    clone, python, folder, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    kernel = tmp_path / "kernels" / "clone" / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    command = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    kernel.write_text(json.dumps({"argv": command, "display_name": "clone", "language": "python"}))
+    sources = ["%load_ext epprof_nb", "%%gpuprofile prof\nx = sum(range(1000))", WHERE]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
+    client = NotebookClient(notebook, timeout=120, kernel_name="clone")
+    client.execute(cwd=str(clone / folder))
+    _, profiled, where = notebook.cells
+    assert "wall" in profiled.outputs[0].data["text/plain"]
+    assert in_clone(clone, where.outputs[0].text)
+
+
+def test_a_checkout_that_was_not_built_says_how_to_install_it(clone):
+    # Without the packages of any environment, as when the checkout is installed in none.
+    code = "from epprof_nb import _native"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=clone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "ImportError" in done.stderr
+    assert str(clone / "epprof_nb") in done.stderr
+    assert "`pip install -e .`" in done.stderr
