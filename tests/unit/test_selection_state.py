@@ -7,7 +7,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
-from test_views_encode import decode
+from test_wire_columns import decode
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.frame_rows import rows_of_frame

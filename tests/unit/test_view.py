@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from test_views_encode import decode
+from test_wire_columns import decode
 
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Names, Table
