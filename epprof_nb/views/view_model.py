@@ -60,7 +60,7 @@ class Prepared:
     @once
     def time_range(self) -> list[int]:
         """First and last nanosecond to show: the profile's length, and what sticks out of it."""
-        spans = [place.series.span for place in self.layout.places().values()]
+        spans = [place.event_rows.time_bounds for place in self.layout.places().values()]
         low = max(min(0, *(start for start, _ in spans)), EARLIEST)
         high = min(max(self.profile.wall_ns, *(end for _, end in spans)), LATEST)
         return [low, max(high, low + 1)]

@@ -13,7 +13,7 @@ from epprof_nb.arrays.groups import pieces
 from epprof_nb.views.queries import scan
 from epprof_nb.views.queries.scan import Some, among
 from epprof_nb.views.timeline.lanes import Placement
-from epprof_nb.views.timeline.rows import put_in_order
+from epprof_nb.views.timeline.rows import build_rows
 
 events = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 8)), min_size=1, max_size=40
@@ -26,7 +26,7 @@ events = st.lists(
 def test_an_event_among_those_of_its_name(piece, found, data):
     names, code, start = (np.array(column) for column in zip(*found, strict=True))
     number = np.arange(2)
-    series = put_in_order(code.astype(np.uint8), number, 0 * number, start, start + 1)
+    event_rows = build_rows(code.astype(np.uint8), number, 0 * number, start, start + 1)
     shown = [row for row, (_, series_of, _) in enumerate(found) if series_of < 2]
     if not shown:
         return
@@ -35,7 +35,7 @@ def test_an_event_among_those_of_its_name(piece, found, data):
     at = same.index((start[row], row))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "pieces", partial(pieces, size=piece))
-        told = among(names, Placement(code.astype(np.uint8), series), row)
+        told = among(names, Placement(code.astype(np.uint8), event_rows), row)
     assert (told.number, told.total) == (at + 1, len(same))
     assert told.before == (same[at - 1][1] if at else None)
     assert told.after == (same[at + 1][1] if at + 1 < len(same) else None)

@@ -115,13 +115,13 @@ def among(codes: npt.NDArray[Any], place: Placement, row: int) -> Among:
     row
         The event.
     """
-    start, series = place.series.start, place.series
-    mine, drawn = start[row], len(series.order) == len(codes)
+    start, event_rows = place.event_rows.start, place.event_rows
+    mine, drawn = start[row], len(event_rows.order) == len(codes)
     before, after, number, total = None, None, 1, 0
     for piece in pieces(len(codes)):
         same = codes[piece] == codes[row]
         if not drawn:
-            same &= place.code[piece] < len(series)
+            same &= place.code[piece] < len(event_rows)
         rows = np.flatnonzero(same) + piece.start
         begin = start[rows]
         earlier = (begin < mine) | ((begin == mine) & (rows < row))

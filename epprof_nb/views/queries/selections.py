@@ -40,7 +40,9 @@ class Standing:
         """Positions of all that lights up; see `epprof_nb.views.timeline.lod.positions`."""
         places = self._prepared.layout.places()
         marked = self.selected.lit
-        return {prefix: positions(places[prefix].series, mask) for prefix, mask in marked.items()}
+        return {
+            prefix: positions(places[prefix].event_rows, mask) for prefix, mask in marked.items()
+        }
 
     @cached_property
     def kept(self) -> dict[str, Ints]:
@@ -48,12 +50,12 @@ class Standing:
         places = self._prepared.layout.places()
         kept: dict[str, Ints] = {}
         for prefix, rows in self.selected.rows.items():
-            series = places[prefix].series
-            mask = np.zeros(len(series.start), np.bool_)
+            event_rows = places[prefix].event_rows
+            mask = np.zeros(len(event_rows.start), np.bool_)
             mask[rows] = True
-            at = positions(series, mask)
+            at = positions(event_rows, mask)
             if len(at) > _KEPT:
-                length = series.ends(at) - series.starts(at)
+                length = event_rows.ends(at) - event_rows.starts(at)
                 at = np.sort(at[np.argpartition(-length, _KEPT)[:_KEPT]])
             kept[prefix] = at
         return kept

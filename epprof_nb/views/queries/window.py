@@ -103,19 +103,19 @@ def rectangles(
     """Rectangles of the window by table, together at most about `most`."""
     places = prepared.layout.places()
     low, high = window.start_ns, window.end_ns
-    within = {prefix: reaching(place.series, low, high) for prefix, place in places.items()}
+    within = {prefix: reaching(place.event_rows, low, high) for prefix, place in places.items()}
     counts = [end - begin for begin, end in within.values()]
     wanted = []
     for place, count in zip(places.values(), counts, strict=True):
         bins = np.full(len(count), window.width or 2.0 * most)
         if window.lanes is not None:
-            lane = place.series.lane
+            lane = place.event_rows.lane
             bins[(lane < window.lanes[0]) | (lane >= window.lanes[1])] /= _ASIDE
         wanted.append(bins)
     bins = resolution(np.concatenate(counts), np.concatenate(wanted), most)
     cuts = np.cumsum([len(count) for count in counts])[:-1]
     return {
-        prefix: cut(place.series, low, high, mine, keep=keep.get(prefix, _NONE), within=here)
+        prefix: cut(place.event_rows, low, high, mine, keep=keep.get(prefix, _NONE), within=here)
         for (prefix, place), mine, here in zip(
             places.items(), np.split(bins, cuts), within.values(), strict=True
         )
@@ -145,7 +145,7 @@ def events(
         Send what is drawn and the rows in the tables, by which Python can be asked for the rest;
         else every field that says anything.
     lit, keep
-        Table (``op``, ``api``, ``act``) to positions in its series (see
+        Table (``op``, ``api``, ``act``) to positions in its row (see
         `epprof_nb.views.timeline.lod.positions`): which events are lit, and which stay
         by themselves.
 
@@ -170,14 +170,18 @@ def events(
     found = rectangles(prepared, window, most, keep or {})
     places = layout.places()
     rows_of = {
-        p: places[p].series.order[rects.event].astype(np.int64) for p, rects in found.items()
+        p: places[p].event_rows.order[rects.event].astype(np.int64) for p, rects in found.items()
     }
     sent = np.full(len(parent) + 1, -1, np.int32)
     sent[rows_of["op"]] = np.arange(len(rows_of["op"]))
     for prefix, rects in found.items():
-        table, rows, series = tables[PREFIXES[prefix]], rows_of[prefix], places[prefix].series
+        table, rows, event_rows = (
+            tables[PREFIXES[prefix]],
+            rows_of[prefix],
+            places[prefix].event_rows,
+        )
         columns[f"{prefix}.start"], columns[f"{prefix}.dur"] = rects.start, rects.dur
-        slices[prefix] = _slices(series.lane[rects.series], series.row[rects.series])
+        slices[prefix] = _slices(event_rows.lane[rects.row_index], event_rows.row[rects.row_index])
         shown[_LABELS[prefix]] = [len(rows), int(rects.members.sum())]
         if (rects.members > 1).any():
             columns[f"{prefix}.members"], columns[f"{prefix}.cover"] = rects.members, rects.cover

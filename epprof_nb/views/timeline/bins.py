@@ -1,4 +1,4 @@
-"""The events of one series by bins of time: those that start in one bin become one rectangle.
+"""The events of one row by bins of time: those that start in one bin become one rectangle.
 
 What is dense is taken by blocks, by blocks of blocks and so on, and only what is not by single
 events: so a window costs what its bins cost, whatever it holds.
@@ -15,7 +15,7 @@ from epprof_nb.views.timeline.mip_levels import FAN, parts, size
 from epprof_nb.views.timeline.mipmap import BLOCK
 
 if TYPE_CHECKING:
-    from epprof_nb.views.timeline.rows import Series
+    from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -74,13 +74,15 @@ class _Elements(NamedTuple):
     gain: Ints
 
 
-def binned(series: Series, which: int, stretch: tuple[int, int], bins: Bins, keep: Ints) -> Groups:
-    """Return the rectangles of some events of one series.
+def binned(
+    event_rows: EventRows, which: int, stretch: tuple[int, int], bins: Bins, keep: Ints
+) -> Groups:
+    """Return the rectangles of some events of one row.
 
     Parameters
     ----------
-    series, which
-        The events, and the number of the series.
+    event_rows, which
+        The events, and the number of the row.
     stretch
         First position and last + 1; at least one event.
     bins
@@ -88,7 +90,7 @@ def binned(series: Series, which: int, stretch: tuple[int, int], bins: Bins, kee
     keep
         Positions of events that stay by themselves, ascending, within the stretch.
     """
-    found = _elements(series, which, stretch, bins, keep)
+    found = _elements(event_rows, which, stretch, bins, keep)
     edge = np.zeros(len(found.at) + 1, np.bool_)
     edge[0] = True
     edge[np.searchsorted(found.start, bins.times)] = True
@@ -104,45 +106,51 @@ def binned(series: Series, which: int, stretch: tuple[int, int], bins: Bins, kee
     begin = found.at[first]
     end = np.append(begin[1:], stretch[1])
     event = found.at[top]
-    _descend(series, event, found.level[top])
-    if series.overlapping[which]:
+    _descend(event_rows, event, found.level[top])
+    if event_rows.overlapping[which]:
         latest = np.maximum.reduceat(found.latest, first)
     else:
-        latest = series.ends(end - 1)
+        latest = event_rows.ends(end - 1)
     cover = np.add.reduceat(found.gain, first)
     return Groups(begin, end, event, found.start[first], latest, cover)
 
 
 def _elements(
-    series: Series, which: int, stretch: tuple[int, int], bins: Bins, keep: Ints
+    event_rows: EventRows, which: int, stretch: tuple[int, int], bins: Bins, keep: Ints
 ) -> _Elements:
     low, high = stretch
-    lapping = bool(series.overlapping[which])
+    lapping = bool(event_rows.overlapping[which])
     # Where a bin has no more than one of them, hardly a block is short enough to stay whole.
     coarsest = 0
-    while coarsest < len(series.levels) and high - low > size(coarsest + 1) * len(bins.times):
+    while coarsest < len(event_rows.levels) and high - low > size(coarsest + 1) * len(bins.times):
         coarsest += 1
     found: list[tuple[Any, ...]] = []
     # Numbers of the level's blocks that those of the level above do not stand for.
     top = size(coarsest)
     items = np.arange(-(-low // top), high // top)
     for level in range(coarsest, 0, -1):
-        blocks, each, last = series.levels[level - 1], size(level), high // size(level)
-        opening, longest = blocks.opening[items], blocks.longest[items]
-        is_loose = blocks.opening.take(items + 1, mode="clip") - opening > _TIGHT * bins.width
+        blocks, each, last = event_rows.levels[level - 1], size(level), high // size(level)
+        block_start, longest = blocks.block_start[items], blocks.longest[items]
+        is_loose = (
+            blocks.block_start.take(items + 1, mode="clip") - block_start > _TIGHT * bins.width
+        )
         is_loose[items == last - 1] = True
         if lapping:
-            is_loose |= _long(longest, np.searchsorted(opening, bins.times), bins.width)
+            is_loose |= _long(longest, np.searchsorted(block_start, bins.times), bins.width)
         if len(keep):
             is_loose |= np.isin(items, keep // each)
         whole = np.flatnonzero(~is_loose)
         at = items[whole]
         latest = blocks.latest[at] if lapping else _NONE
-        gain = blocks.covered[at + 1] - blocks.covered[at]
+        gain = blocks.covered_ns[at + 1] - blocks.covered_ns[at]
         coarse = np.full(len(at), level, np.int8)
-        found.append((at * each, coarse, opening[whole], longest[whole], latest, gain))
+        found.append((at * each, coarse, block_start[whole], longest[whole], latest, gain))
         items = _below(level, stretch, items[is_loose])
-    columns = items, np.zeros(len(items), np.int8), *_single(series, which, items, lapping=lapping)
+    columns = (
+        items,
+        np.zeros(len(items), np.int8),
+        *_single(event_rows, which, items, lapping=lapping),
+    )
     if not found:
         return _Elements(*columns)
     joined = [np.concatenate(column) for column in zip(*found, columns, strict=True)]
@@ -159,27 +167,27 @@ def _below(level: int, stretch: tuple[int, int], loose: Ints) -> Ints:
     return np.concatenate([head, (loose[:, None] * fan + np.arange(fan)).reshape(-1), tail])
 
 
-def _descend(series: Series, at: Ints, level: npt.NDArray[np.int8]) -> None:
+def _descend(event_rows: EventRows, at: Ints, level: npt.NDArray[np.int8]) -> None:
     """From the first event of blocks go to the longest in them."""
     for above in range(int(level.max(initial=0)), 1, -1):
         mine = np.flatnonzero(level >= above)
         inside = at[mine, None] // size(above - 1) + np.arange(FAN)
-        top = series.levels[above - 2].longest[inside].argmax(axis=1)
+        top = event_rows.levels[above - 2].longest[inside].argmax(axis=1)
         at[mine] = inside[np.arange(len(inside)), top] * size(above - 1)
     mine = np.flatnonzero(level)
-    at[mine] = series.holders(at[mine] // BLOCK)
+    at[mine] = event_rows.longest_event(at[mine] // BLOCK)
 
 
 def _single(
-    series: Series, which: int, at: Ints, *, lapping: bool
+    event_rows: EventRows, which: int, at: Ints, *, lapping: bool
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Start, length, end where they overlap, and time covered of single events."""
-    rows = series.order[at[0] : at[-1] + 1] if _follow(at) else series.order[at]
-    start, end = series.start[rows], series.end[rows]
+    rows = event_rows.order[at[0] : at[-1] + 1] if _follow(at) else event_rows.order[at]
+    start, end = event_rows.start[rows], event_rows.end[rows]
     length = np.maximum(end - start, 0)
     if not lapping:
         return start, length, _NONE, length
-    return start, length, start + length, series.gain(at, np.full(len(at), which))
+    return start, length, start + length, event_rows.new_coverage(at, np.full(len(at), which))
 
 
 def _follow(at: Ints) -> bool:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from epprof_nb.analysis.device_work import FIRST_WAIT, KINDS, Work
 from epprof_nb.arrays.row_packing import stack
 from epprof_nb.arrays.small_codes import Codes
-from epprof_nb.views.timeline.rows import Series, put_in_order
+from epprof_nb.views.timeline.rows import EventRows, build_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,51 +48,51 @@ class Lane:
 class Placement:
     """Where the events of a table are drawn.
 
-    ``code`` is the number of each event's series, of a short unsigned dtype; that of events that
-    are not drawn is ``len(series)``.
+    ``code`` is the number of each event's row, of a short unsigned dtype; that of events that
+    are not drawn is ``len(event_rows)``.
     """
 
     code: npt.NDArray[Any]
-    series: Series
+    event_rows: EventRows
 
     def place(self, event: int) -> tuple[int, int]:
         """Lane and row of one event; lane -1 is not drawn."""
         code = int(self.code[event])
-        if code >= len(self.series):
+        if code >= len(self.event_rows):
             return -1, -1
-        return int(self.series.lane[code]), int(self.series.row[code])
+        return int(self.event_rows.lane[code]), int(self.event_rows.row[code])
 
     def beside(self, event: int) -> tuple[int | None, int | None]:
         """Return the events before and after one in its row, by time; None at the ends."""
-        code, series = int(self.code[event]), self.series
-        if code >= len(series):
+        code, event_rows = int(self.code[event]), self.event_rows
+        if code >= len(event_rows):
             return None, None
-        first, end = int(series.first[code]), int(series.first[code + 1])
+        first, end = int(event_rows.first[code]), int(event_rows.first[code + 1])
         at = bisect_left(
-            range(first, end), int(series.start[event]),
-            key=lambda position: int(series.start[series.order[position]]),
+            range(first, end), int(event_rows.start[event]),
+            key=lambda position: int(event_rows.start[event_rows.order[position]]),
         ) + first  # fmt: skip
-        while series.order[at] != event:
+        while event_rows.order[at] != event:
             at += 1
-        before = int(series.order[at - 1]) if at > first else None
-        return before, int(series.order[at + 1]) if at + 1 < end else None
+        before = int(event_rows.order[at - 1]) if at > first else None
+        return before, int(event_rows.order[at + 1]) if at + 1 < end else None
 
     @property
     def drawn(self) -> npt.NDArray[np.bool_]:
         """Which events are drawn."""
-        drawn: npt.NDArray[np.bool_] = np.less(self.code, len(self.series))
+        drawn: npt.NDArray[np.bool_] = np.less(self.code, len(self.event_rows))
         return drawn
 
     @property
     def lane(self) -> Ints:
         """Lane of each event, int64; -1 is not drawn."""
-        values: Ints = np.append(self.series.lane, -1)[self.code]
+        values: Ints = np.append(self.event_rows.lane, -1)[self.code]
         return values
 
     @property
     def row(self) -> Ints:
         """Row of each event in its lane, int64; `MAX_ROWS` is the foot."""
-        values: Ints = np.append(self.series.row, -1)[self.code]
+        values: Ints = np.append(self.event_rows.row, -1)[self.code]
         return values
 
 
@@ -197,9 +197,9 @@ def build(profile: ProfileData, work: Work) -> Layout:
         ops = _place(tables["ops"], op_lane, Codes.of(_levels(profile, work)))
         layout = Layout((), ops, calls.result(), activities.result())
     for placed in (layout.ops, layout.api_calls, layout.activities):
-        series = placed.series
+        event_rows = placed.event_rows
         # A wait's row is told by its kind, not by a number: a lane of waits alone has no rows.
-        for lane, row in zip(series.lane.tolist(), series.row.tolist(), strict=True):
+        for lane, row in zip(event_rows.lane.tolist(), event_rows.row.tolist(), strict=True):
             if row < MAX_ROWS:
                 lanes[lane].rows = max(lanes[lane].rows, row + 1)
     return replace(layout, lanes=tuple(lanes))
@@ -222,17 +222,19 @@ _FLAT = Codes(np.empty(0, np.uint8), [0])
 
 
 def _place(table: Table, lane: Codes, row: Codes) -> Placement:
-    """Put the events of a table into series; events of a row overlap in the last rows only."""
+    """Put the events of a table into rows; events of a row overlap in the last rows only."""
     placed = _in_series(lane, row, table["start_ns"], table["end_ns"])
-    series = placed.series
-    start, end = series.start, series.end
-    crowded = np.unique(series.lane[series.overlapping & (series.row < MAX_ROWS - 1)])
+    event_rows = placed.event_rows
+    start, end = event_rows.start, event_rows.end
+    crowded = np.unique(event_rows.lane[event_rows.overlapping & (event_rows.row < MAX_ROWS - 1)])
     if not len(crowded):
         return placed
-    rows = np.append(series.row, 0)[placed.code].astype(np.uint8)
+    rows = np.append(event_rows.row, 0)[placed.code].astype(np.uint8)
     for number in crowded.tolist():
-        mine = np.flatnonzero((series.lane == number) & (series.row < MAX_ROWS))
-        parts = [series.order[series.first[s] : series.first[s + 1]] for s in mine.tolist()]
+        mine = np.flatnonzero((event_rows.lane == number) & (event_rows.row < MAX_ROWS))
+        parts = [
+            event_rows.order[event_rows.first[s] : event_rows.first[s + 1]] for s in mine.tolist()
+        ]
         which = np.concatenate(parts)
         begins = start[which]
         rows[which] = stack(begins, np.maximum(end[which], begins), rows[which], MAX_ROWS)
@@ -245,4 +247,4 @@ def _in_series(lane: Codes, row: Codes, start: Ints, end: Ints) -> Placement:
     numbers = {key: number for number, key in enumerate(keys)}
     code = codes.numbered(numbers, len(keys))
     lane_of, row_of = np.array(keys, np.int64).reshape(-1, 2).T
-    return Placement(code, put_in_order(code, lane_of, row_of, start, end))
+    return Placement(code, build_rows(code, lane_of, row_of, start, end))

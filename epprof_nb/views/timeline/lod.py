@@ -1,6 +1,6 @@
 """Level of detail: the rectangles of a window, no more than its pixels can show.
 
-Where a series has more events in the window than fit, the window is cut into bins. The events
+Where a row has more events in the window than fit, the window is cut into bins. The events
 that start in one bin become one rectangle, which knows how many they are, how much of it they
 cover and which is the longest; an event as long as a bin stays by itself (see
 `epprof_nb.views.timeline.bins`).
@@ -20,7 +20,7 @@ from epprof_nb.views.timeline.mipmap import BLOCK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from epprof_nb.views.timeline.rows import Series
+    from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
 _NONE: Ints = np.empty(0, np.int64)
@@ -32,8 +32,8 @@ class Rects(NamedTuple):
 
     Attributes
     ----------
-    series
-        The series each lies in.
+    row_index
+        The row each lies in.
     begin
         Position of its first event.
     members
@@ -46,7 +46,7 @@ class Rects(NamedTuple):
         Time within that its events cover, as far as no event before them does, ns.
     """
 
-    series: Ints
+    row_index: Ints
     begin: Ints
     members: Ints
     event: Ints
@@ -55,37 +55,39 @@ class Rects(NamedTuple):
     cover: Ints
 
 
-def reaching(series: Series, start_ns: int, end_ns: int) -> tuple[Ints, Ints]:
-    """Return the positions, first and last + 1, that each series has in a window.
+def reaching(event_rows: EventRows, start_ns: int, end_ns: int) -> tuple[Ints, Ints]:
+    """Return the positions, first and last + 1, that each row has in a window.
 
     An event that ends where the window starts, or starts where it ends, is in it. Where events
     overlap, some that ended before may be among them.
     """
-    low, high = series.first[:-1], series.first[1:]
-    begin = _at(series, lambda at, _: series.ends(at), low, high, start_ns)
-    lapping = np.flatnonzero(series.overlapping)
+    low, high = event_rows.first[:-1], event_rows.first[1:]
+    begin = _at(event_rows, lambda at, _: event_rows.ends(at), low, high, start_ns)
+    lapping = np.flatnonzero(event_rows.overlapping)
     if len(lapping):
 
         def reach(at: Ints, which: Ints) -> Ints:
-            latest: Ints = series.reach[series.reach_at[lapping[which]] + at]
+            latest: Ints = event_rows.running_max_end[
+                event_rows.running_max_offset[lapping[which]] + at
+            ]
             return latest
 
         target = np.full(len(lapping), start_ns)
         begin[lapping] = _search(reach, low[lapping], high[lapping], target)
-    return begin, _at(series, lambda at, _: series.starts(at), begin, high, end_ns + 1)
+    return begin, _at(event_rows, lambda at, _: event_rows.starts(at), begin, high, end_ns + 1)
 
 
 def resolution(counts: Ints, bins: npt.NDArray[np.float64], most: int) -> Ints:
-    """Return how many bins each series gets, so that there are at most `most` rectangles.
+    """Return how many bins each row gets, so that there are at most `most` rectangles.
 
     Parameters
     ----------
     counts
-        Events of each series.
+        Events of each row.
     bins
         Bins that each should have, float64.
     most
-        Rectangles of all series together at most; each series has one bin at least.
+        Rectangles of all rows together at most; each row has one bin at least.
     """
     low, high = 0.0, 1.0
     if _rectangles(counts, bins) <= most:
@@ -106,7 +108,7 @@ def _rectangles(counts: Ints, bins: npt.NDArray[np.float64]) -> int:
 
 
 def window(
-    series: Series,
+    event_rows: EventRows,
     start_ns: int,
     end_ns: int,
     bins: Ints,
@@ -118,27 +120,27 @@ def window(
 
     Parameters
     ----------
-    series
+    event_rows
         The events.
     start_ns, end_ns
         The window.
     bins
-        int64, shape ``(series,)``: how many bins the window has for each series. A series with
+        int64, shape ``(rows,)``: how many bins the window has for each row. A row with
         at most twice as many events is sent as it is.
     keep
         Positions of events that stay by themselves, ascending.
     within
         What `reaching` returned for the window, where it is known.
     """
-    low, high = reaching(series, start_ns, end_ns) if within is None else within
+    low, high = reaching(event_rows, start_ns, end_ns) if within is None else within
     many = high - low > 2 * bins
-    parts = [_each(series, np.where(many, high, low), high)]
+    parts = [_each(event_rows, np.where(many, high, low), high)]
     for s in np.flatnonzero(many).tolist():
         width = (end_ns - start_ns) / bins[s]
         times = np.ceil(start_ns + np.arange(bins[s]) * width).astype(np.int64)
         stretch = int(low[s]), int(high[s])
         mine = keep[slice(*np.searchsorted(keep, stretch))]
-        found = binned(series, s, stretch, Bins(times, width), mine)
+        found = binned(event_rows, s, stretch, Bins(times, width), mine)
         parts.append(_rects(np.full(len(found.begin), s), found))
     if len(parts) == 1:
         return parts[0]
@@ -149,15 +151,15 @@ def window(
     return Rects(*joined)
 
 
-def _each(series: Series, low: Ints, high: Ints) -> Rects:
-    """Return every event of the stretches [low, high), one for each series."""
+def _each(event_rows: EventRows, low: Ints, high: Ints) -> Rects:
+    """Return every event of the stretches [low, high), one for each row."""
     size = np.maximum(high - low, 0)
     at, which = ragged(low, size), np.repeat(np.arange(len(low)), size)
-    start, latest = series.starts(at), series.ends(at)
+    start, latest = event_rows.starts(at), event_rows.ends(at)
     cover = latest - start
-    lapping = np.flatnonzero(series.overlapping[which])
+    lapping = np.flatnonzero(event_rows.overlapping[which])
     if len(lapping):
-        cover[lapping] = series.gain(at[lapping], which[lapping])
+        cover[lapping] = event_rows.new_coverage(at[lapping], which[lapping])
     return _rects(which, Groups(at, at + 1, at, start, latest, cover))
 
 
@@ -167,11 +169,11 @@ def _rects(which: Ints, found: Groups) -> Rects:
     return Rects(which, begin, end - begin, event, start, dur, np.clip(cover, 0, dur))
 
 
-def positions(series: Series, marked: npt.NDArray[np.bool_]) -> Ints:
+def positions(event_rows: EventRows, marked: npt.NDArray[np.bool_]) -> Ints:
     """Positions of the events whose rows are marked, ascending."""
     found = [
-        np.flatnonzero(marked[series.order[piece]]) + piece.start
-        for piece in pieces(len(series.order))
+        np.flatnonzero(marked[event_rows.order[piece]]) + piece.start
+        for piece in pieces(len(event_rows.order))
     ]
     return np.concatenate(found) if found else _NONE
 
@@ -184,13 +186,13 @@ def holding(rects: Rects, at: Ints) -> npt.NDArray[np.bool_]:
 
 
 def _at(
-    series: Series, value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, time: int
+    event_rows: EventRows, value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, time: int
 ) -> Ints:
     """First position of each range [low, high) whose start, or end, is not before a time."""
     target = np.full(len(low), time)
     first, last = -(-low // BLOCK), -(-high // BLOCK)
     # Nothing in the blocks before the one that the time falls in reaches so far.
-    block = _search(lambda at, _: series.opening[at], first, last, target)
+    block = _search(lambda at, _: event_rows.block_start[at], first, last, target)
     begin, end = np.maximum((block - 1) * BLOCK, low), np.minimum(block * BLOCK, high)
     return _search(value, begin, end, target)
 

@@ -1,4 +1,4 @@
-"""Blocks of blocks of a series' events, so that a window need not look at each block either.
+"""Blocks of blocks of a row's events, so that a window need not look at each block either.
 
 Of the levels the 0th are the single events, the first the blocks, and each further one has blocks
 of `FAN` of the level below.
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from epprof_nb.views.timeline.mipmap import BLOCK
 
 if TYPE_CHECKING:
-    from epprof_nb.views.timeline.rows import Series
+    from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,25 +32,27 @@ def parts(level: int) -> int:
 
 
 class Level(NamedTuple):
-    """What `epprof_nb.views.timeline.rows.Series` keeps of its blocks, of larger ones."""
+    """What `epprof_nb.views.timeline.rows.EventRows` keeps of its blocks, of larger ones."""
 
-    opening: Ints
+    block_start: Ints
     longest: Ints
     latest: Ints
-    covered: Ints
+    covered_ns: Ints
 
 
-def levels(series: Series) -> tuple[Level, ...]:
+def levels(event_rows: EventRows) -> tuple[Level, ...]:
     """Return the levels from the first on, until they have few blocks."""
-    found = [Level(series.opening, series.longest, series.latest, series.covered)]
-    while len((below := found[-1]).opening) > BLOCK:
-        edges = np.arange(0, len(below.opening), FAN)
+    found = [
+        Level(event_rows.block_start, event_rows.longest, event_rows.latest, event_rows.covered_ns)
+    ]
+    while len((below := found[-1]).block_start) > BLOCK:
+        edges = np.arange(0, len(below.block_start), FAN)
         found.append(
             Level(
-                below.opening[edges],
+                below.block_start[edges],
                 np.maximum.reduceat(below.longest, edges),
                 np.maximum.reduceat(below.latest, edges),
-                below.covered[::FAN].copy(),
+                below.covered_ns[::FAN].copy(),
             )
         )
     return tuple(found)

@@ -24,7 +24,7 @@ Positions = npt.NDArray[Any]
 _UNKNOWN = 255
 _PIECE = 1 << 15
 _FEW = 12
-"""So few series are found one by one faster than by a sort."""
+"""So few rows are found one by one faster than by a sort."""
 EARLIEST, LATEST = -(2**61), 2**61
 """Times are kept between these, 73 years from the start: int64 holds their differences."""
 
@@ -42,10 +42,10 @@ def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
 
 
 @dataclass(slots=True)
-class Series:
-    """One table's events by series (a row of a lane), each series in order of the starts.
+class EventRows:
+    """One table's events by row of a lane, each row in order of the starts.
 
-    A *position* counts events in that order; series ``s`` holds the positions from ``first[s]``
+    A *position* counts events in that order; row ``s`` holds the positions from ``first[s]``
     up to ``first[s + 1]``.
 
     Attributes
@@ -53,28 +53,28 @@ class Series:
     start, end
         The table's columns, int64 ns; an event that ends before it starts has no length.
     lane, row
-        int64, shape ``(series,)``.
+        int64, shape ``(rows,)``.
     first
-        int64, shape ``(series + 1,)``.
+        int64, shape ``(rows + 1,)``.
     order
         Row of the table at each position, int32 where that holds them.
     overlapping
-        bool, shape ``(series,)``: whether an event of the series starts before an earlier one
+        bool, shape ``(rows,)``: whether an event of the row starts before an earlier one
         ends.
-    reach, reach_at
-        int64: the latest end among the events up to each position, of the overlapping series
-        alone; that of position ``p`` of series ``s`` is ``reach[reach_at[s] + p]``.
-    span
+    running_max_end, running_max_offset
+        int64: the latest end among the events up to each position, of the overlapping row
+        alone; of position ``p`` of row ``s``, ``running_max_end[running_max_offset[s] + p]``.
+    time_bounds
         The earliest start and the latest end; both 0 where there is no event.
-    covered
+    covered_ns
         int64, shape ``(blocks + 1,)``: running sum of the time that the events of the blocks
         cover; where events overlap, that counts once.
-    opening, longest
+    block_start, longest
         int64, shape ``(blocks,)``: start of the first event of each block, greatest length of its
         events.
     latest
         int64, shape ``(blocks,)``: latest end of the events of each block that lies wholly in an
-        overlapping series.
+        overlapping row.
     """
 
     start: Ints
@@ -84,15 +84,15 @@ class Series:
     first: Ints
     order: Positions
     overlapping: npt.NDArray[np.bool_] = field(init=False)
-    reach: Ints = field(init=False)
-    reach_at: Ints = field(init=False)
-    span: tuple[int, int] = field(init=False)
-    covered: Ints = field(init=False)
-    opening: Ints = field(init=False)
+    running_max_end: Ints = field(init=False)
+    running_max_offset: Ints = field(init=False)
+    time_bounds: tuple[int, int] = field(init=False)
+    covered_ns: Ints = field(init=False)
+    block_start: Ints = field(init=False)
     longest: Ints = field(init=False)
     latest: Ints = field(init=False)
     _levels: tuple[Level, ...] = field(init=False, default=())
-    _holders: npt.NDArray[np.uint8] | None = field(init=False, default=None)
+    _longest_event: npt.NDArray[np.uint8] | None = field(init=False, default=None)
 
     def __len__(self) -> int:
         return len(self.lane)
@@ -115,16 +115,16 @@ class Series:
         values: Ints = np.maximum(self.end[rows], self.start[rows])
         return values
 
-    def holders(self, blocks: Ints) -> Ints:
+    def longest_event(self, blocks: Ints) -> Ints:
         """Position of the longest event of each block; noted, for the next time it is asked for."""
-        if self._holders is None:
-            self._holders = np.full(len(self.opening), _UNKNOWN, np.uint8)
-        found = self._holders[blocks]
+        if self._longest_event is None:
+            self._longest_event = np.full(len(self.block_start), _UNKNOWN, np.uint8)
+        found = self._longest_event[blocks]
         new = np.flatnonzero(found == _UNKNOWN)
         if len(new):
             rows = self.order[blocks[new, None] * BLOCK + np.arange(BLOCK)]
             found[new] = (self.end[rows] - self.start[rows]).argmax(axis=1)
-            self._holders[blocks[new]] = found[new]
+            self._longest_event[blocks[new]] = found[new]
         return blocks * BLOCK + found
 
     def between(self, low: int, high: int) -> tuple[Ints, Ints]:
@@ -134,92 +134,94 @@ class Series:
         end = self.end[rows]
         return start, np.maximum(end, start, out=end)
 
-    def gain(self, positions: Positions, series: Ints) -> Ints:
-        """Time each event covers that none before it in its series did."""
+    def new_coverage(self, positions: Positions, event_rows: Ints) -> Ints:
+        """Time each event covers that none before it in its row did."""
         start, end = self.starts(positions), self.ends(positions)
-        second = np.flatnonzero(self.overlapping[series] & (positions > self.first[series]))
-        before = self.reach[self.reach_at[series[second]] + positions[second] - 1]
+        second = np.flatnonzero(self.overlapping[event_rows] & (positions > self.first[event_rows]))
+        before = self.running_max_end[
+            self.running_max_offset[event_rows[second]] + positions[second] - 1
+        ]
         start[second] = np.maximum(start[second], before)
         values: Ints = np.maximum(end - start, 0)
         return values
 
 
-def put_in_order(
+def build_rows(
     code: npt.NDArray[Any], lane: Ints, row: Ints, start_ns: Ints, end_ns: Ints
-) -> Series:
-    """Sort events into their series.
+) -> EventRows:
+    """Sort events into their rows.
 
     Parameters
     ----------
     code
-        The number of each event's series; ``len(lane)`` for one that is not drawn. A short
+        The number of each event's row; ``len(lane)`` for one that is not drawn. A short
         unsigned dtype sorts fastest.
     lane, row
-        Lane and row of each series.
+        Lane and row of each row.
     start_ns, end_ns
         Times; of a clock that has overflown they are moved as `times` says.
     """
     first = _firsts(code, len(lane))
     order = np.empty(first[-1], np.int32 if len(code) < 2**31 else np.int64)
-    series = Series(start_ns, end_ns, lane, row, first, order)
-    unsorted = _fill(series, code)
-    if series.span[0] < EARLIEST or series.span[1] > LATEST:
-        return put_in_order(code, lane, row, *times(start_ns, end_ns))
+    event_rows = EventRows(start_ns, end_ns, lane, row, first, order)
+    unsorted = _fill(event_rows, code)
+    if event_rows.time_bounds[0] < EARLIEST or event_rows.time_bounds[1] > LATEST:
+        return build_rows(code, lane, row, *times(start_ns, end_ns))
     for s in unsorted:
         mine = slice(first[s], first[s + 1])
         rows = order[mine]
         # The longer first: what it holds comes after it.
         order[mine] = rows[np.lexsort((-end_ns[rows], start_ns[rows]))]
     if unsorted:
-        _refill(series)
-    return series
+        _refill(event_rows)
+    return event_rows
 
 
 def _firsts(code: npt.NDArray[Any], count: int) -> Ints:
-    """Return where each of `count` series begins, and where the last one ends."""
+    """Return where each of `count` rows begins, and where the last one ends."""
     sizes = np.zeros(count, np.int64)
     for piece in pieces(len(code), _PIECE):
         sizes += occurrences(code[piece], count)
     return np.concatenate(([0], np.cumsum(sizes)))
 
 
-def _fill(series: Series, code: npt.NDArray[Any]) -> list[int]:
-    """Put the events of each series after another; return the series that are not in order.
+def _fill(event_rows: EventRows, code: npt.NDArray[Any]) -> list[int]:
+    """Put the events of each row after another; return the rows that are not in order.
 
     What is kept of the blocks is found while a piece of the columns is in the cache.
     """
-    blocks = Blocks(series)
-    free = series.first.copy()
+    blocks = Blocks(event_rows)
+    free = event_rows.first.copy()
     starts, ends = np.empty((2, min(len(code), _PIECE)), np.int64)
     for piece in pieces(len(code), _PIECE):
-        rows, which, cut = _grouped(code[piece], len(series))
+        rows, which, cut = _grouped(code[piece], len(event_rows))
         if not len(which):
             continue
         at, size = free[which], np.diff(cut)
         free[which] += size
         start, end = starts[: len(rows)], ends[: len(rows)]
         # All rows are in range: what says so saves NumPy a copy.
-        np.take(series.start[piece], rows, out=start, mode="clip")
-        np.take(series.end[piece], rows, out=end, mode="clip")
+        np.take(event_rows.start[piece], rows, out=start, mode="clip")
+        np.take(event_rows.end[piece], rows, out=end, mode="clip")
         rows += piece.start
         if len(which) < _FEW:
             for to, low, high in zip(at.tolist(), cut[:-1].tolist(), cut[1:].tolist(), strict=True):
-                series.order[to : to + high - low] = rows[low:high]
+                event_rows.order[to : to + high - low] = rows[low:high]
         else:
-            series.order[ragged(at, size)] = rows
+            event_rows.order[ragged(at, size)] = rows
         blocks.add(which, at, cut, start, np.maximum(end, start, out=end))
     return blocks.finish()
 
 
 def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
-    """Put a piece's events together by series, each in the table's order.
+    """Put a piece's events together by row, each in the table's order.
 
     Returns
     -------
     rows
-        The drawn events, those of a series after another.
+        The drawn events, those of a row after another.
     which
-        The series that occur, ascending.
+        The rows that occur, ascending.
     cut
         Where each of them begins among `rows`, and where the last one ends.
     """
@@ -233,12 +235,12 @@ def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
     return rows[: cut[-1]], which, cut
 
 
-def _refill(series: Series) -> None:
+def _refill(event_rows: EventRows) -> None:
     """Find once more what is kept of the blocks, of events that are in order by now."""
-    blocks = Blocks(series)
-    for piece in pieces(len(series.order), _PIECE):
-        begin, end = np.clip((series.first[:-1], series.first[1:]), piece.start, piece.stop)
+    blocks = Blocks(event_rows)
+    for piece in pieces(len(event_rows.order), _PIECE):
+        begin, end = np.clip((event_rows.first[:-1], event_rows.first[1:]), piece.start, piece.stop)
         which = np.flatnonzero(begin < end)
         cut = np.append(begin[which], piece.stop) - piece.start
-        blocks.add(which, begin[which], cut, *series.between(piece.start, piece.stop))
+        blocks.add(which, begin[which], cut, *event_rows.between(piece.start, piece.stop))
     blocks.finish()
