@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epprof_nb.views.timeline import rows as rows_module
-from epprof_nb.views.timeline.mipmap import BLOCK
+from epprof_nb.views.timeline.block_summaries import BLOCK
 from epprof_nb.views.timeline.rows import build_rows
 
 SERIES = 5

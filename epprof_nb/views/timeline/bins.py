@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.views.timeline.mip_levels import FAN, parts, size
-from epprof_nb.views.timeline.mipmap import BLOCK
+from epprof_nb.views.timeline.block_summaries import BLOCK
+from epprof_nb.views.timeline.mipmap import FAN, parts, size
 
 if TYPE_CHECKING:
     from epprof_nb.views.timeline.rows import EventRows
@@ -60,7 +60,7 @@ class _Elements(NamedTuple):
     at
         Position of the first event of each.
     level
-        How coarse each is; see `epprof_nb.views.timeline.mip_levels`.
+        How coarse each is; see `epprof_nb.views.timeline.mipmap`.
     start, longest, latest, gain
         Start of the first event, greatest length, latest end, and time covered, ns. Only where
         events overlap there is a ``latest``.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from epprof_nb.arrays.groups import pieces, ragged
 from epprof_nb.views.timeline.bins import Bins, Groups, binned
-from epprof_nb.views.timeline.mipmap import BLOCK
+from epprof_nb.views.timeline.block_summaries import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

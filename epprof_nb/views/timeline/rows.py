@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from epprof_nb.arrays.groups import pieces, ragged
 from epprof_nb.arrays.small_codes import occurrences
-from epprof_nb.views.timeline.mip_levels import Level, levels
-from epprof_nb.views.timeline.mipmap import BLOCK, Blocks
+from epprof_nb.views.timeline.block_summaries import BLOCK, Blocks
+from epprof_nb.views.timeline.mipmap import Level, levels
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[Any]
@@ -99,7 +99,7 @@ class EventRows:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The blocks, and the blocks of blocks; see `epprof_nb.views.timeline.mip_levels`."""
+        """The blocks, and the blocks of blocks; see `epprof_nb.views.timeline.mipmap`."""
         if not self._levels:
             self._levels = levels(self)
         return self._levels
