@@ -13,7 +13,7 @@ from epprof_nb.arrays.groups import pieces
 from epprof_nb.views.queries import scan
 from epprof_nb.views.queries.scan import Some, among
 from epprof_nb.views.timeline.lanes import Placement
-from epprof_nb.views.timeline.rows import build_rows
+from epprof_nb.views.timeline.row_builder import build_rows
 
 events = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 8)), min_size=1, max_size=40

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.views.timeline import rows as rows_module
-from epprof_nb.views.timeline.block_summaries import BLOCK
-from epprof_nb.views.timeline.rows import build_rows
+from epprof_nb.views.timeline import row_builder
+from epprof_nb.views.timeline.mipmap import BLOCK
+from epprof_nb.views.timeline.row_builder import build_rows
 
 SERIES = 5
 
@@ -39,8 +39,8 @@ def test_series_and_blocks_are_those_of_sorting_all_events(piece, few, found):
     code, start, end = events_of(found)
     numbers = np.arange(SERIES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows_module, "_PIECE", piece)
-        patch.setattr(rows_module, "_FEW", few)
+        patch.setattr(row_builder, "_CHUNK", piece)
+        patch.setattr(row_builder, "_FEW_ROWS", few)
         event_rows = build_rows(code, numbers, 0 * numbers, start, end)
     clipped = np.maximum(end, start)
     drawn = np.flatnonzero(code < SERIES)

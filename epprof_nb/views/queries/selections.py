@@ -11,7 +11,7 @@ import numpy as np
 from epprof_nb.views.queries.event_order import Walk
 from epprof_nb.views.queries.related import event
 from epprof_nb.views.queries.selection import Selected, of_rows, select
-from epprof_nb.views.timeline.lod import positions
+from epprof_nb.views.timeline.lod import positions_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,11 +37,11 @@ class Standing:
 
     @cached_property
     def lit(self) -> dict[str, Ints]:
-        """Positions of all that lights up; see `epprof_nb.views.timeline.lod.positions`."""
+        """Positions of all that lights up; see `epprof_nb.views.timeline.lod.positions_of`."""
         places = self._prepared.layout.places()
         marked = self.selected.lit
         return {
-            prefix: positions(places[prefix].event_rows, mask) for prefix, mask in marked.items()
+            prefix: positions_of(places[prefix].event_rows, mask) for prefix, mask in marked.items()
         }
 
     @cached_property
@@ -53,7 +53,7 @@ class Standing:
             event_rows = places[prefix].event_rows
             mask = np.zeros(len(event_rows.start), np.bool_)
             mask[rows] = True
-            at = positions(event_rows, mask)
+            at = positions_of(event_rows, mask)
             if len(at) > _KEPT:
                 length = event_rows.ends(at) - event_rows.starts(at)
                 at = np.sort(at[np.argpartition(-length, _KEPT)[:_KEPT]])

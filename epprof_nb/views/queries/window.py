@@ -13,8 +13,12 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.timeline.lanes import MAX_ROWS
-from epprof_nb.views.timeline.lod import holding, reaching, resolution
-from epprof_nb.views.timeline.lod import window as cut
+from epprof_nb.views.timeline.lod import (
+    allocate_bins,
+    contains_any,
+    rects_in_window,
+    visible_positions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +107,9 @@ def rectangles(
     """Rectangles of the window by table, together at most about `most`."""
     places = prepared.layout.places()
     low, high = window.start_ns, window.end_ns
-    within = {prefix: reaching(place.event_rows, low, high) for prefix, place in places.items()}
+    within = {
+        prefix: visible_positions(place.event_rows, low, high) for prefix, place in places.items()
+    }
     counts = [end - begin for begin, end in within.values()]
     wanted = []
     for place, count in zip(places.values(), counts, strict=True):
@@ -112,10 +118,12 @@ def rectangles(
             lane = place.event_rows.lane
             bins[(lane < window.lanes[0]) | (lane >= window.lanes[1])] /= _ASIDE
         wanted.append(bins)
-    bins = resolution(np.concatenate(counts), np.concatenate(wanted), most)
+    bins = allocate_bins(np.concatenate(counts), np.concatenate(wanted), most)
     cuts = np.cumsum([len(count) for count in counts])[:-1]
     return {
-        prefix: cut(place.event_rows, low, high, mine, keep=keep.get(prefix, _NONE), within=here)
+        prefix: rects_in_window(
+            place.event_rows, low, high, mine, keep=keep.get(prefix, _NONE), visible=here
+        )
         for (prefix, place), mine, here in zip(
             places.items(), np.split(bins, cuts), within.values(), strict=True
         )
@@ -146,7 +154,7 @@ def events(
         else every field that says anything.
     lit, keep
         Table (``op``, ``api``, ``act``) to positions in its row (see
-        `epprof_nb.views.timeline.lod.positions`): which events are lit, and which stay
+        `epprof_nb.views.timeline.lod.positions_of`): which events are lit, and which stay
         by themselves.
 
     Returns
@@ -186,7 +194,7 @@ def events(
         if (rects.members > 1).any():
             columns[f"{prefix}.members"], columns[f"{prefix}.cover"] = rects.members, rects.cover
         if lit is not None:
-            columns[f"{prefix}.lit"] = holding(rects, lit.get(prefix, _NONE)).astype(np.int64)
+            columns[f"{prefix}.lit"] = contains_any(rects, lit.get(prefix, _NONE)).astype(np.int64)
         if keep is not None and prefix in keep:
             kept = (rects.members == 1) & np.isin(rects.event, keep[prefix])
             columns[f"{prefix}.kept"] = kept.astype(np.int64)

@@ -14,13 +14,14 @@ import numpy.typing as npt
 from epprof_nb.analysis.device_work import FIRST_WAIT, KINDS, Work
 from epprof_nb.arrays.row_packing import stack
 from epprof_nb.arrays.small_codes import Codes
-from epprof_nb.views.timeline.rows import EventRows, build_rows
+from epprof_nb.views.timeline.row_builder import build_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
+    from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
 

@@ -1,38 +1,30 @@
-"""Blocks of blocks of a row's events, so that a window need not look at each block either.
+"""Mip levels of the event rows: summaries of blocks, of blocks of blocks, and so on.
 
-Of the levels the 0th are the single events, the first the blocks, and each further one has blocks
-of `FAN` of the level below.
+Level 0 is the single events, level 1 blocks of `BLOCK` events, and every further level blocks of
+`FANOUT` blocks of the level below. The window bins read dense time ranges from the coarsest level
+that is fine enough; `epprof_nb.views.timeline.lod` describes the level of detail as a whole.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.views.timeline.block_summaries import BLOCK
-
-if TYPE_CHECKING:
-    from epprof_nb.views.timeline.rows import EventRows
-
 Ints = npt.NDArray[np.int64]
 
-FAN = 4
+BLOCK = 16
+"""Events per block of level 1."""
+FANOUT = 4
+"""Blocks per block of the next level."""
 
 
-def size(level: int) -> int:
-    """Return how many events a block of a level has."""
-    return int(BLOCK * FAN ** (level - 1)) if level else 1
+class MipLevel(NamedTuple):
+    """Summaries of the blocks of one level.
 
-
-def parts(level: int) -> int:
-    """Return how many of the level below a block of a level has."""
-    return BLOCK if level == 1 else FAN
-
-
-class Level(NamedTuple):
-    """What `epprof_nb.views.timeline.rows.EventRows` keeps of its blocks, of larger ones."""
+    The columns are those of `epprof_nb.views.timeline.rows.EventRows`.
+    """
 
     block_start: Ints
     longest: Ints
@@ -40,19 +32,27 @@ class Level(NamedTuple):
     covered_ns: Ints
 
 
-def levels(event_rows: EventRows) -> tuple[Level, ...]:
-    """Return the levels from the first on, until they have few blocks."""
-    found = [
-        Level(event_rows.block_start, event_rows.longest, event_rows.latest, event_rows.covered_ns)
-    ]
-    while len((below := found[-1]).block_start) > BLOCK:
-        edges = np.arange(0, len(below.block_start), FAN)
-        found.append(
-            Level(
+def events_per_block(level: int) -> int:
+    """Return the number of events in a block of a level."""
+    return int(BLOCK * FANOUT ** (level - 1)) if level else 1
+
+
+def children_per_block(level: int) -> int:
+    """Return the number of blocks of the level below in a block of a level."""
+    return BLOCK if level == 1 else FANOUT
+
+
+def build_mip_levels(blocks: MipLevel) -> tuple[MipLevel, ...]:
+    """Return the levels from level 1, `blocks`, up to one with at most `BLOCK` blocks."""
+    levels = [blocks]
+    while len((below := levels[-1]).block_start) > BLOCK:
+        edges = np.arange(0, len(below.block_start), FANOUT)
+        levels.append(
+            MipLevel(
                 below.block_start[edges],
                 np.maximum.reduceat(below.longest, edges),
                 np.maximum.reduceat(below.latest, edges),
-                below.covered_ns[::FAN].copy(),
+                below.covered_ns[::FANOUT].copy(),
             )
         )
-    return tuple(found)
+    return tuple(levels)

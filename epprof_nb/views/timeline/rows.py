@@ -1,8 +1,7 @@
-"""The events of a table put in order for drawing: by lane and row, each in order of its starts.
+"""The events of a table by row of the timeline, each row sorted by start.
 
-Ten million events must be ready within a second, so nothing of their number is made but one
-permutation, four bytes an event; the rest is kept for blocks of `BLOCK` events. Passes go
-through the columns in pieces that fit the cache.
+Ten million events must be ready within a second. The only per-event allocation is one int32
+permutation; everything else is kept per block of `BLOCK` events.
 """
 
 from __future__ import annotations
@@ -13,26 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces, ragged
-from epprof_nb.arrays.small_codes import occurrences
-from epprof_nb.views.timeline.block_summaries import BLOCK, Blocks
-from epprof_nb.views.timeline.mipmap import Level, levels
+from epprof_nb.views.timeline.mipmap import BLOCK, MipLevel, build_mip_levels
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[Any]
 
 _UNKNOWN = 255
-_PIECE = 1 << 15
-_FEW = 12
-"""So few rows are found one by one faster than by a sort."""
 EARLIEST, LATEST = -(2**61), 2**61
-"""Times are kept between these, 73 years from the start: int64 holds their differences."""
+"""Times are clipped to this range, 73 years around the start: differences then fit int64."""
 
 
 def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
-    """Return starts and ends whose differences int64 holds; the same arrays as a rule.
+    """Clip starts and ends so that their differences fit int64; usually returns the same arrays.
 
-    An overflown clock can be off by centuries: such times are moved to 73 years from the start.
+    Times of a clock that overflowed can be off by centuries.
     """
     if len(start_ns) and (
         min(start_ns.min(), end_ns.min()) < EARLIEST or max(start_ns.max(), end_ns.max()) > LATEST
@@ -43,38 +36,37 @@ def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(slots=True)
 class EventRows:
-    """One table's events by row of a lane, each row in order of the starts.
+    """Events of one table by row of a lane, each row sorted by start.
 
-    A *position* counts events in that order; row ``s`` holds the positions from ``first[s]``
-    up to ``first[s + 1]``.
+    A *position* is an index into the events in this order: row ``r`` has the positions from
+    ``first[r]`` up to, excluding, ``first[r + 1]``.
 
     Attributes
     ----------
     start, end
-        The table's columns, int64 ns; an event that ends before it starts has no length.
+        Columns of the table, int64 ns. An event that ends before it starts has zero length.
     lane, row
-        int64, shape ``(rows,)``.
+        Lane of each row, and its number within the lane; int64, shape ``(rows,)``.
     first
-        int64, shape ``(rows + 1,)``.
+        First position of each row; int64, shape ``(rows + 1,)``.
     order
-        Row of the table at each position, int32 where that holds them.
+        Row of the table at each position; int32 if that is wide enough.
     overlapping
-        bool, shape ``(rows,)``: whether an event of the row starts before an earlier one
-        ends.
+        Whether an event of the row starts before an earlier one ends; bool, shape ``(rows,)``.
     running_max_end, running_max_offset
-        int64: the latest end among the events up to each position, of the overlapping row
-        alone; of position ``p`` of row ``s``, ``running_max_end[running_max_offset[s] + p]``.
+        Latest end among the events of the row up to each position, for overlapping rows only;
+        int64. The value for position ``p`` of row ``r`` is at index ``running_max_offset[r] + p``.
     time_bounds
-        The earliest start and the latest end; both 0 where there is no event.
+        Earliest start and latest end; both 0 without events.
     covered_ns
-        int64, shape ``(blocks + 1,)``: running sum of the time that the events of the blocks
-        cover; where events overlap, that counts once.
+        Running sum of the time covered by the events of each block, overlaps counted once; int64,
+        shape ``(blocks + 1,)``.
     block_start, longest
-        int64, shape ``(blocks,)``: start of the first event of each block, greatest length of its
-        events.
+        Start of the first event of each block, and duration of its longest; int64, shape
+        ``(blocks,)``.
     latest
-        int64, shape ``(blocks,)``: latest end of the events of each block that lies wholly in an
-        overlapping row.
+        Latest end of the events of each block that lies wholly in an overlapping row; int64,
+        shape ``(blocks,)``.
     """
 
     start: Ints
@@ -91,17 +83,18 @@ class EventRows:
     block_start: Ints = field(init=False)
     longest: Ints = field(init=False)
     latest: Ints = field(init=False)
-    _levels: tuple[Level, ...] = field(init=False, default=())
+    _levels: tuple[MipLevel, ...] = field(init=False, default=())
     _longest_event: npt.NDArray[np.uint8] | None = field(init=False, default=None)
 
     def __len__(self) -> int:
         return len(self.lane)
 
     @property
-    def levels(self) -> tuple[Level, ...]:
-        """The blocks, and the blocks of blocks; see `epprof_nb.views.timeline.mipmap`."""
+    def levels(self) -> tuple[MipLevel, ...]:
+        """Mip levels from level 1; see `epprof_nb.views.timeline.mipmap`."""
         if not self._levels:
-            self._levels = levels(self)
+            blocks = MipLevel(self.block_start, self.longest, self.latest, self.covered_ns)
+            self._levels = build_mip_levels(blocks)
         return self._levels
 
     def starts(self, positions: Positions) -> Ints:
@@ -116,131 +109,29 @@ class EventRows:
         return values
 
     def longest_event(self, blocks: Ints) -> Ints:
-        """Position of the longest event of each block; noted, for the next time it is asked for."""
+        """Position of the longest event of each block (cached)."""
         if self._longest_event is None:
             self._longest_event = np.full(len(self.block_start), _UNKNOWN, np.uint8)
-        found = self._longest_event[blocks]
-        new = np.flatnonzero(found == _UNKNOWN)
+        offsets = self._longest_event[blocks]
+        new = np.flatnonzero(offsets == _UNKNOWN)
         if len(new):
             rows = self.order[blocks[new, None] * BLOCK + np.arange(BLOCK)]
-            found[new] = (self.end[rows] - self.start[rows]).argmax(axis=1)
-            self._longest_event[blocks[new]] = found[new]
-        return blocks * BLOCK + found
+            offsets[new] = (self.end[rows] - self.start[rows]).argmax(axis=1)
+            self._longest_event[blocks[new]] = offsets[new]
+        return blocks * BLOCK + offsets
 
     def between(self, low: int, high: int) -> tuple[Ints, Ints]:
-        """Starts and ends at the positions from `low` up to `high`."""
+        """Starts and ends of the events at positions `low` up to, excluding, `high`."""
         rows = self.order[low:high]
         start = self.start[rows]
         end = self.end[rows]
         return start, np.maximum(end, start, out=end)
 
-    def new_coverage(self, positions: Positions, event_rows: Ints) -> Ints:
-        """Time each event covers that none before it in its row did."""
+    def new_coverage(self, positions: Positions, row_index: Ints) -> Ints:
+        """Time that each event covers and no event before it in its row does, ns."""
         start, end = self.starts(positions), self.ends(positions)
-        second = np.flatnonzero(self.overlapping[event_rows] & (positions > self.first[event_rows]))
-        before = self.running_max_end[
-            self.running_max_offset[event_rows[second]] + positions[second] - 1
-        ]
-        start[second] = np.maximum(start[second], before)
+        second = np.flatnonzero(self.overlapping[row_index] & (positions > self.first[row_index]))
+        index = self.running_max_offset[row_index[second]] + positions[second] - 1
+        start[second] = np.maximum(start[second], self.running_max_end[index])
         values: Ints = np.maximum(end - start, 0)
         return values
-
-
-def build_rows(
-    code: npt.NDArray[Any], lane: Ints, row: Ints, start_ns: Ints, end_ns: Ints
-) -> EventRows:
-    """Sort events into their rows.
-
-    Parameters
-    ----------
-    code
-        The number of each event's row; ``len(lane)`` for one that is not drawn. A short
-        unsigned dtype sorts fastest.
-    lane, row
-        Lane and row of each row.
-    start_ns, end_ns
-        Times; of a clock that has overflown they are moved as `times` says.
-    """
-    first = _firsts(code, len(lane))
-    order = np.empty(first[-1], np.int32 if len(code) < 2**31 else np.int64)
-    event_rows = EventRows(start_ns, end_ns, lane, row, first, order)
-    unsorted = _fill(event_rows, code)
-    if event_rows.time_bounds[0] < EARLIEST or event_rows.time_bounds[1] > LATEST:
-        return build_rows(code, lane, row, *times(start_ns, end_ns))
-    for s in unsorted:
-        mine = slice(first[s], first[s + 1])
-        rows = order[mine]
-        # The longer first: what it holds comes after it.
-        order[mine] = rows[np.lexsort((-end_ns[rows], start_ns[rows]))]
-    if unsorted:
-        _refill(event_rows)
-    return event_rows
-
-
-def _firsts(code: npt.NDArray[Any], count: int) -> Ints:
-    """Return where each of `count` rows begins, and where the last one ends."""
-    sizes = np.zeros(count, np.int64)
-    for piece in pieces(len(code), _PIECE):
-        sizes += occurrences(code[piece], count)
-    return np.concatenate(([0], np.cumsum(sizes)))
-
-
-def _fill(event_rows: EventRows, code: npt.NDArray[Any]) -> list[int]:
-    """Put the events of each row after another; return the rows that are not in order.
-
-    What is kept of the blocks is found while a piece of the columns is in the cache.
-    """
-    blocks = Blocks(event_rows)
-    free = event_rows.first.copy()
-    starts, ends = np.empty((2, min(len(code), _PIECE)), np.int64)
-    for piece in pieces(len(code), _PIECE):
-        rows, which, cut = _grouped(code[piece], len(event_rows))
-        if not len(which):
-            continue
-        at, size = free[which], np.diff(cut)
-        free[which] += size
-        start, end = starts[: len(rows)], ends[: len(rows)]
-        # All rows are in range: what says so saves NumPy a copy.
-        np.take(event_rows.start[piece], rows, out=start, mode="clip")
-        np.take(event_rows.end[piece], rows, out=end, mode="clip")
-        rows += piece.start
-        if len(which) < _FEW:
-            for to, low, high in zip(at.tolist(), cut[:-1].tolist(), cut[1:].tolist(), strict=True):
-                event_rows.order[to : to + high - low] = rows[low:high]
-        else:
-            event_rows.order[ragged(at, size)] = rows
-        blocks.add(which, at, cut, start, np.maximum(end, start, out=end))
-    return blocks.finish()
-
-
-def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
-    """Put a piece's events together by row, each in the table's order.
-
-    Returns
-    -------
-    rows
-        The drawn events, those of a row after another.
-    which
-        The rows that occur, ascending.
-    cut
-        Where each of them begins among `rows`, and where the last one ends.
-    """
-    if 0 < count < _FEW:
-        found = [np.flatnonzero(code == number) for number in range(count)]
-        rows, sizes = np.concatenate(found), np.array([len(rows) for rows in found])
-    else:
-        rows, sizes = np.argsort(code, kind="stable"), occurrences(code, count)
-    which = np.flatnonzero(sizes)
-    cut = np.concatenate(([0], np.cumsum(sizes[which])))
-    return rows[: cut[-1]], which, cut
-
-
-def _refill(event_rows: EventRows) -> None:
-    """Find once more what is kept of the blocks, of events that are in order by now."""
-    blocks = Blocks(event_rows)
-    for piece in pieces(len(event_rows.order), _PIECE):
-        begin, end = np.clip((event_rows.first[:-1], event_rows.first[1:]), piece.start, piece.stop)
-        which = np.flatnonzero(begin < end)
-        cut = np.append(begin[which], piece.stop) - piece.start
-        blocks.add(which, begin[which], cut, *event_rows.between(piece.start, piece.stop))
-    blocks.finish()
