@@ -53,14 +53,14 @@ class Prepared:
         return device_work.Work(self.profile, self.shared)
 
     @once
-    def layout(self) -> lanes.Layout:
+    def layout(self) -> lanes.TimelineLayout:
         """Lanes, and each event's place in them."""
-        return lanes.build(self.profile, self.work)
+        return lanes.build_layout(self.profile, self.work)
 
     @once
     def time_range(self) -> list[int]:
         """First and last nanosecond to show: the profile's length, and what sticks out of it."""
-        spans = [place.event_rows.time_bounds for place in self.layout.places().values()]
+        spans = [place.event_rows.time_bounds for place in self.layout.by_prefix().values()]
         low = max(min(0, *(start for start, _ in spans)), EARLIEST)
         high = min(max(self.profile.wall_ns, *(end for _, end in spans)), LATEST)
         return [low, max(high, low + 1)]

@@ -235,15 +235,17 @@ def test_odd_times_are_drawn(start, end):
 def test_ten_thousand_streams_have_a_lane_each():
     rows = [tiny.kernel(i, i + 1, stream_id=i % 10_000) for i in range(20_000)]
     profile = tiny.profile(activities=rows)
-    laid = lanes.build(profile, Work(profile))
+    laid = lanes.build_layout(profile, Work(profile))
     assert len(laid.lanes) == 10_000
-    assert laid.activities.lane.tolist() == [i % 10_000 for i in range(20_000)]
+    assert laid.activities.event_rows.lane[laid.activities.row_index].tolist() == [
+        i % 10_000 for i in range(20_000)
+    ]
 
 
 def test_what_runs_at_once_in_one_stream_has_rows_of_its_own():
     profile = tiny.profile(
         activities=[tiny.kernel(0, 10), tiny.kernel(5, 8), tiny.kernel(12, 14), tiny.kernel(0, 3)]
     )
-    laid = lanes.build(profile, Work(profile))
-    assert laid.activities.row.tolist() == [0, 1, 0, 1]
+    laid = lanes.build_layout(profile, Work(profile))
+    assert laid.activities.event_rows.row[laid.activities.row_index].tolist() == [0, 1, 0, 1]
     assert [lane.rows for lane in laid.lanes] == [2]

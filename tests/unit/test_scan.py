@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from epprof_nb.arrays.groups import pieces
 from epprof_nb.views.queries import scan
 from epprof_nb.views.queries.scan import Some, among
-from epprof_nb.views.timeline.lanes import Placement
+from epprof_nb.views.timeline.lanes import EventLayout
 from epprof_nb.views.timeline.row_builder import build_rows
 
 events = st.lists(
@@ -35,7 +35,7 @@ def test_an_event_among_those_of_its_name(piece, found, data):
     at = same.index((start[row], row))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "pieces", partial(pieces, size=piece))
-        told = among(names, Placement(code.astype(np.uint8), event_rows), row)
+        told = among(names, EventLayout(code.astype(np.uint8), event_rows), row)
     assert (told.number, told.total) == (at + 1, len(same))
     assert told.before == (same[at - 1][1] if at else None)
     assert told.after == (same[at + 1][1] if at + 1 < len(same) else None)

@@ -102,7 +102,7 @@ def event(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     """Return where and when one event is; see `related`."""
     table = prepared.profile.tables[PREFIXES[prefix]]
     names = table.names("name")
-    lane, level = prepared.layout.places()[prefix].place(row)
+    lane, level = prepared.layout.by_prefix()[prefix].lane_and_row(row)
     code, start = int(names.codes[row]), int(table["start_ns"][row])
     return {
         "prefix": prefix,
@@ -215,7 +215,7 @@ def _flows(
 
 
 def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
-    before, after = prepared.layout.places()[prefix].beside(row)
+    before, after = prepared.layout.by_prefix()[prefix].neighbours(row)
     return {
         "before": None if before is None else event(prepared, prefix, before),
         "after": None if after is None else event(prepared, prefix, after),
@@ -224,7 +224,7 @@ def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
 
 def _same_name(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     table = prepared.profile.tables[PREFIXES[prefix]]
-    found = among(table.names("name").codes, prepared.layout.places()[prefix], row)
+    found = among(table.names("name").codes, prepared.layout.by_prefix()[prefix], row)
     return {
         "before": None if found.before is None else event(prepared, prefix, found.before),
         "after": None if found.after is None else event(prepared, prefix, found.after),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from epprof_nb.arrays.groups import pieces
 
 if TYPE_CHECKING:
-    from epprof_nb.views.timeline.lanes import Placement
+    from epprof_nb.views.timeline.lanes import EventLayout
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[Any]
@@ -103,7 +103,7 @@ class Among(NamedTuple):
     total: int
 
 
-def among(codes: npt.NDArray[Any], place: Placement, row: int) -> Among:
+def among(codes: npt.NDArray[Any], place: EventLayout, row: int) -> Among:
     """Find an event among the drawn ones of its name, in the order of their starts.
 
     Parameters
@@ -121,7 +121,7 @@ def among(codes: npt.NDArray[Any], place: Placement, row: int) -> Among:
     for piece in pieces(len(codes)):
         same = codes[piece] == codes[row]
         if not drawn:
-            same &= place.code[piece] < len(event_rows)
+            same &= place.row_index[piece] < len(event_rows)
         rows = np.flatnonzero(same) + piece.start
         begin = start[rows]
         earlier = (begin < mine) | ((begin == mine) & (rows < row))

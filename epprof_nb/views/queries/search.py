@@ -52,7 +52,7 @@ def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
         For a pattern that is no regular expression, is too long, or takes too long; the message
         is for the person who typed it.
     """
-    places = prepared.layout.places()
+    places = prepared.layout.by_prefix()
     texts: dict[str, int] = {}
     tables: dict[str, tuple[Table, Ints]] = {}
     for prefix in _PREFIXES:
@@ -69,7 +69,7 @@ def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
         # A missing name, code -1, leads to the last place: no match.
         by_code = np.append(hits[places_of], np.False_)
         inside = by_code[table.names("name").codes]
-        found[prefix] = np.flatnonzero(inside & places[prefix].drawn)
+        found[prefix] = np.flatnonzero(inside & places[prefix].is_drawn)
     return found
 
 

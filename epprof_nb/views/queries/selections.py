@@ -38,7 +38,7 @@ class Standing:
     @cached_property
     def lit(self) -> dict[str, Ints]:
         """Positions of all that lights up; see `epprof_nb.views.timeline.lod.positions_of`."""
-        places = self._prepared.layout.places()
+        places = self._prepared.layout.by_prefix()
         marked = self.selected.lit
         return {
             prefix: positions_of(places[prefix].event_rows, mask) for prefix, mask in marked.items()
@@ -47,7 +47,7 @@ class Standing:
     @cached_property
     def kept(self) -> dict[str, Ints]:
         """Positions of the events that were asked for; of very many the longest."""
-        places = self._prepared.layout.places()
+        places = self._prepared.layout.by_prefix()
         kept: dict[str, Ints] = {}
         for prefix, rows in self.selected.rows.items():
             event_rows = places[prefix].event_rows

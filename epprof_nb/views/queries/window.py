@@ -105,7 +105,7 @@ def rectangles(
     prepared: Prepared, window: Window, most: int, keep: Mapping[str, Ints]
 ) -> dict[str, Rects]:
     """Rectangles of the window by table, together at most about `most`."""
-    places = prepared.layout.places()
+    places = prepared.layout.by_prefix()
     low, high = window.start_ns, window.end_ns
     within = {
         prefix: visible_positions(place.event_rows, low, high) for prefix, place in places.items()
@@ -176,7 +176,7 @@ def events(
     shown: dict[str, list[int]] = {}
     parent = work.tree.parent
     found = rectangles(prepared, window, most, keep or {})
-    places = layout.places()
+    places = layout.by_prefix()
     rows_of = {
         p: places[p].event_rows.order[rects.event].astype(np.int64) for p, rects in found.items()
     }
