@@ -14,7 +14,7 @@ from epprof_nb.views.queries.icicle import tree
 from epprof_nb.views.queries.source import source
 from epprof_nb.views.queries.tables import offered, table
 from epprof_nb.views.queries.window import Window, events
-from epprof_nb.views.wire.columns import bundle
+from epprof_nb.views.wire.columns import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +124,7 @@ def pack(prepared: Prepared, *, most: int = _RECTANGLES) -> bytes:
         )  # fmt: skip
         if given is not None:
             head["given"] = _given(prepared, given, columns)
-        data = zlib.compress(bundle({**head, **header}, {**columns, **curves}), 6)
+        data = zlib.compress(encode_message({**head, **header}, {**columns, **curves}), 6)
         if len(data) <= _PAYLOAD_BYTES or most <= _FEWEST:
             return data
         most = max(int(0.9 * most * _PAYLOAD_BYTES / len(data)), _FEWEST)
@@ -145,7 +145,7 @@ def pack_first(prepared: Prepared, width: float = _FIRST_WIDTH) -> bytes:
     head = skeleton(prepared)
     if given is not None:
         head["given"] = _given(prepared, given, columns)
-    return bundle({**head, **header}, columns, plain=True)
+    return encode_message({**head, **header}, columns, compact=False)
 
 
 def _given(prepared: Prepared, given: Standing, columns: Mapping[str, Ints]) -> dict[str, Any]:
@@ -158,13 +158,13 @@ def pack_window(
 ) -> bytes:
     """Return the rectangles of a window alone, plain."""
     header, columns = events(prepared, window, light=True, lit=lit)
-    return bundle(header, columns, plain=True)
+    return encode_message(header, columns, compact=False)
 
 
 def pack_counters(prepared: Prepared, window: tuple[int, int] | None = None) -> bytes:
     """Return the columns of the counters alone, of all or of a window, plain."""
     found = prepared.counters if window is None else counters.columns(prepared, window)
-    return bundle({}, found, plain=True)
+    return encode_message({}, found, compact=False)
 
 
 def to_base64(data: bytes) -> str:
