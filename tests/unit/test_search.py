@@ -9,8 +9,8 @@ from tiny import call, kernel, op, profile
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries import search
-from epprof_nb.views.queries.event_order import Walk
-from epprof_nb.views.queries.search import find, matching
+from epprof_nb.views.queries.event_order import EventOrder
+from epprof_nb.views.queries.search import match_names, matching_rows
 from epprof_nb.views.view_model import Prepared
 
 
@@ -23,11 +23,11 @@ def prepared():
 
 
 def found(prepared, pattern):
-    return Walk(prepared.profile, matching(prepared, pattern))
+    return EventOrder(prepared.profile, matching_rows(prepared, pattern))
 
 
 def walk(matches):
-    return [matches.nth(n) for n in range(matches.count)]
+    return [matches.at(n) for n in range(matches.count)]
 
 
 def test_matches_come_in_the_order_of_time_over_all_tables(prepared):
@@ -47,9 +47,9 @@ def test_case_matters_only_where_the_pattern_has_capitals(prepared):
 
 def test_a_search_starts_at_a_time_and_goes_round(prepared):
     matches = found(prepared, "gemm")
-    assert matches.number_at(0) == 0
-    assert matches.number_at(21) == 1
-    assert matches.number_at(500) == 0
+    assert matches.index_at(0) == 0
+    assert matches.index_at(21) == 1
+    assert matches.index_at(500) == 0
 
 
 def test_nothing_matches_the_empty_pattern(prepared):
@@ -65,13 +65,13 @@ def test_what_is_no_pattern_is_refused_or_found_as_re_does(prepared, pattern):
             found(prepared, pattern)
     else:
         names = ["a{2", "aa"]
-        assert find(names, pattern) == [i for i, n in enumerate(names) if expected.search(n)]
+        assert match_names(names, pattern) == [i for i, n in enumerate(names) if expected.search(n)]
 
 
 def test_a_pattern_that_never_ends_is_ended(monkeypatch):
     monkeypatch.setattr(search, "_SECONDS", 0.4)
     with pytest.raises(ValueError, match="took more than"):
-        find(["a" * 200 + "!"], "(a+)+$")
+        match_names(["a" * 200 + "!"], "(a+)+$")
 
 
 def test_a_pattern_of_absurd_length_is_refused(prepared):
@@ -81,8 +81,8 @@ def test_a_pattern_of_absurd_length_is_refused(prepared):
 
 def test_patterns_and_plain_words_find_the_same():
     names = ["Gemm<float>", "gemm", "add::gemm", "relu", "\ud800 lone", "GEMM"]
-    assert find(names, "gemm") == find(names, "[g]emm") == [0, 1, 2, 5]
-    assert find(names, "GEMM") == find(names, "GE[M]M") == [5]
+    assert match_names(names, "gemm") == match_names(names, "[g]emm") == [0, 1, 2, 5]
+    assert match_names(names, "GEMM") == match_names(names, "GE[M]M") == [5]
 
 
 def test_every_match_is_found_by_number():

@@ -12,8 +12,8 @@ from test_wire_columns import decode
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.frame_rows import rows_of_frame
 from epprof_nb.views.view_model import Prepared
-from epprof_nb.views.widget.selection_state import Choice
-from epprof_nb.views.wire.payload import pack
+from epprof_nb.views.widget.selection_state import SelectionState
+from epprof_nb.views.wire.payload import page_payload
 
 
 def same(frame, expected):
@@ -27,63 +27,65 @@ def prepared():
 
 
 def test_nothing_chosen_is_everything(prepared):
-    assert Choice(prepared).frame().equals(prepared.profile.activities)
+    assert SelectionState(prepared).to_frame().equals(prepared.profile.activities)
 
 
 def test_an_op_chosen_is_what_it_and_the_ops_below_launched(prepared):
-    choice = Choice(prepared)
+    state = SelectionState(prepared)
     ops, activities = prepared.profile.ops, prepared.profile.activities
     row = int(np.flatnonzero(ops["name"] == "forward")[0])
-    choice.told({"selection": {"what": "event", "prefix": "op", "row": row}, "span": None})
+    state.on_frontend_selection(
+        {"selection": {"what": "event", "prefix": "op", "row": row}, "span": None}
+    )
     below = {ops.index[row]}
     for op_id, parent in ops["parent_op_id"].items():
         if parent in below:
             below.add(op_id)
     expected = activities[activities["op_id"].isin(below)]
     assert len(expected) > 3
-    same(choice.frame(), expected)
+    same(state.to_frame(), expected)
 
 
 def test_a_span_chooses_the_activities_with_a_part_in_it_as_whole_rows(prepared):
-    choice = Choice(prepared)
+    state = SelectionState(prepared)
     activities = prepared.profile.activities
     low, high = (int(activities["start_ns"].quantile(q)) for q in (0.3, 0.6))
-    choice.told({"selection": None, "span": [low, high]})
+    state.on_frontend_selection({"selection": None, "span": [low, high]})
     inside = (activities["end_ns"] > low) & (activities["start_ns"] < high)
-    assert choice.span == (low, high)
-    same(choice.frame(), activities[inside])
+    assert state.time_range == (low, high)
+    same(state.to_frame(), activities[inside])
     kernels = {"what": "where", "prefix": "act", "equals": {"kind": "kernel"}}
-    choice.told({"selection": kernels, "span": [low, high]})
-    same(choice.frame(), activities[inside & (activities["kind"] == "kernel")])
+    state.on_frontend_selection({"selection": kernels, "span": [low, high]})
+    same(state.to_frame(), activities[inside & (activities["kind"] == "kernel")])
 
 
 def test_rows_given_are_chosen_until_something_else_is(prepared):
-    choice = Choice(prepared)
+    state = SelectionState(prepared)
     activities = prepared.profile.activities
     copies = activities[activities["kind"] == "memcpy"]
-    wanted = choice.give(copies[::-1])
-    same(choice.frame(), copies)
-    told = prepared.selections.step(wanted, number=1)
-    assert (told["count"], told["event"]["row"]) == (len(copies), copies.index[1])
-    assert told["start"] == copies["start_ns"].min()
+    wanted = state.select_rows(copies[::-1])
+    same(state.to_frame(), copies)
+    response = prepared.selections.seek(wanted, number=1)
+    assert (response["count"], response["event"]["row"]) == (len(copies), copies.index[1])
+    assert response["start"] == copies["start_ns"].min()
     # Rows given later are told apart from those before.
-    assert choice.give(activities.head(2)) != wanted
-    assert len(choice.frame()) == 2
-    assert choice.give(None) is None
-    assert len(choice.frame()) == len(activities)
+    assert state.select_rows(activities.head(2)) != wanted
+    assert len(state.to_frame()) == 2
+    assert state.select_rows(None) is None
+    assert len(state.to_frame()) == len(activities)
 
 
 def test_chosen_rows_can_be_given_back(prepared):
-    choice = Choice(prepared)
+    state = SelectionState(prepared)
     kernels = {"what": "where", "prefix": "act", "equals": {"name": "memcpy HtoD"}}
-    choice.told({"selection": kernels, "span": None})
-    found = choice.frame()
+    state.on_frontend_selection({"selection": kernels, "span": None})
+    found = state.to_frame()
     assert rows_of_frame(prepared.profile, found)[1].tolist() == found.index.tolist()
 
 
 def test_steps_go_round(prepared):
     wanted = {"what": "where", "prefix": "act", "equals": {"kind": "memset"}}
-    step = prepared.selections.step
+    step = prepared.selections.seek
     count = step(wanted)["count"]
     assert step(wanted, number=count)["number"] == 0
     assert step(wanted, number=-1)["number"] == count - 1
@@ -97,8 +99,8 @@ def test_a_payload_keeps_the_rows_that_are_selected():
     frame = profile.activities
     shortest = frame[frame["kind"] == "kernel"].nsmallest(40, "duration_ns")
     prepared = Prepared(profile)
-    prepared.selections.give(dict([rows_of_frame(profile, shortest)]))
-    header, columns = decode(zlib.decompress(pack(prepared)))
+    prepared.selections.set_rows(dict([rows_of_frame(profile, shortest)]))
+    header, columns = decode(zlib.decompress(page_payload(prepared)))
     assert (header["given"]["count"], header["given"]["sent"]) == (40, 40)
     kept = columns["act.kept"] == 1
     assert sorted(columns["act.start"][kept]) == sorted(shortest["start_ns"])

@@ -34,7 +34,7 @@ json.dump([i for i, name in enumerate(names) if found(name)], sys.stdout)
 """
 
 
-def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
+def matching_rows(prepared: Prepared, pattern: str) -> dict[str, Ints]:
     """Return the rows of each table whose name matches, ascending.
 
     Events that have no place in the timeline are left out.
@@ -63,7 +63,7 @@ def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
         ]
         tables[prefix] = table, np.array(own, np.int64)
     hits = np.zeros(len(texts), np.bool_)
-    hits[find(list(texts), pattern)] = True
+    hits[match_names(list(texts), pattern)] = True
     found: dict[str, Ints] = {}
     for prefix, (table, places_of) in tables.items():
         # A missing name, code -1, leads to the last place: no match.
@@ -73,8 +73,10 @@ def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
     return found
 
 
-def find(texts: Sequence[str], pattern: str, *, ignore_case: bool | None = None) -> list[int]:
-    """Return which of `texts` the pattern is found in; ValueError as for `matching`.
+def match_names(
+    texts: Sequence[str], pattern: str, *, ignore_case: bool | None = None
+) -> list[int]:
+    """Return which of `texts` the pattern is found in; ValueError as for `matching_rows`.
 
     Where it is not said whether case matters, it does for a pattern with a capital letter.
     """
