@@ -22,7 +22,7 @@ VERSIONS = ("1.25.0", "1.28.0", "1.31.1")
 TOO_OLD = "1.24.4"
 NEEDS = (
     "onnx", "numpy", "pandas>=2.3", "pyarrow", "ipython", "traitlets", "click", "anywidget",
-    "matplotlib", "nvidia-ml-py", "tqdm", "pytest", "pytest-timeout",
+    "google-re2", "matplotlib", "nvidia-ml-py", "tqdm", "pytest", "pytest-timeout",
 )  # fmt: skip
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("EPPROF_MATRIX", Path.home() / ".cache" / "epprof_nb" / "ort_matrix"))
