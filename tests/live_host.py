@@ -8,6 +8,7 @@ import time
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.widget.requests import handle, is_request
 from epprof_nb.views.wire.payload import first_view_message
 
@@ -90,13 +91,17 @@ class LiveHost:
         self.page = page
         self.silent = False
         self.asked: list[dict[str, Any]] = []
-        self._prepared = prepared
+        self._selections = Selections(prepared)
         page.expose_function("pythonAnswers", self._answers)
         page.set_content(_PAGE)
 
     def show(self, *, with_first: bool = True) -> float:
         """Mount the viewer; return the milliseconds until its first picture stood."""
-        first = base64.b64encode(first_view_message(self._prepared)).decode() if with_first else ""
+        first = (
+            base64.b64encode(first_view_message(self._selections.prepared)).decode()
+            if with_first
+            else ""
+        )
         bundle = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
         state = {"mark": "host", "place": "", "tab": "timeline"}
         return float(self.page.evaluate(_HOST, {"bundle": bundle, "state": state, "first": first}))
@@ -120,7 +125,7 @@ class LiveHost:
         if self.silent or not is_request(content.get("type")):
             return None
         began, cpu = time.perf_counter(), time.thread_time()
-        response = handle(self._prepared, content)
+        response = handle(self._selections, content)
         seconds, processor = time.perf_counter() - began, time.thread_time() - cpu
         told = {**response.content, "type": content["type"], "request": content.get("request")}
         data = None if response.data is None else base64.b64encode(response.data).decode()

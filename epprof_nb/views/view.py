@@ -11,6 +11,7 @@ from epprof_nb.analysis.by_path import by_path
 from epprof_nb.util.progress_bar import steps
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.frame_rows import rows_of_frame
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.tables import BREAKDOWNS
 from epprof_nb.views.renderers.html import Tab, notebook_html, page_html
 from epprof_nb.views.renderers.png import as_png
@@ -71,7 +72,7 @@ class View:
         self._selected_rows = {} if select is None else dict([rows_of_frame(profile, select)])
 
     def mimebundle(
-        self, *, mount_id: str | None = None, prepared: Prepared | None = None
+        self, *, mount_id: str | None = None, selections: Selections | None = None
     ) -> dict[str, Any]:
         """Return the view as HTML, an image (base64) and text, for the front end to choose from.
 
@@ -79,16 +80,19 @@ class View:
         ----------
         mount_id
             Id of the place of the HTML, for a live widget to take.
-        prepared
-            View model to reuse, including its selection; None to create one.
+        selections
+            Selections of a live view, whose view model and initial selection are reused.
         """
-        if prepared is None:
-            prepared = Prepared(self.profile)
-            prepared.selections.set_rows(self._selected_rows)
+        if selections is None:
+            selections = Selections(Prepared(self.profile))
+            selections.set_rows(self._selected_rows)
+        prepared = selections.prepared
         with prefetch_for_page(prepared):
             png = as_png(prepared)
             return {
-                "text/html": notebook_html(prepared, png, tab=self.tab_to_open, mount_id=mount_id),
+                "text/html": notebook_html(
+                    prepared, png, selections.initial, tab=self.tab_to_open, mount_id=mount_id
+                ),
                 "image/png": to_base64(png),
                 "text/plain": as_text(prepared),
             }
@@ -119,7 +123,7 @@ class View:
         from epprof_nb.views.widget.widget import LiveView
 
         live = LiveView(self.profile, tab=self.tab_to_open, select=self.select)
-        live.show(partial(self.mimebundle, prepared=live.prepared))
+        live.show(partial(self.mimebundle, selections=live.selections))
         return live
 
 

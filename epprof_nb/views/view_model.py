@@ -14,7 +14,6 @@ from epprof_nb.analysis.range_sums import Adding, Sums
 from epprof_nb.analysis.time_chunks import Moments
 from epprof_nb.util.cached import Kept, once
 from epprof_nb.views.queries import tables
-from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.timeline import lanes
 from epprof_nb.views.timeline.rows import EARLIEST, LATEST
 
@@ -146,8 +145,3 @@ class Prepared:
     def device_work(self) -> npt.NDArray[np.bool_]:
         """Which activities keep a device busy."""
         return self.shared.work
-
-    @once
-    def selections(self) -> Selections:
-        """What is selected, and where it is."""
-        return Selections(self)

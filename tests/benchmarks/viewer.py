@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.analysis.by_range import breakdown
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.related import related
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import Prepared
@@ -96,6 +97,7 @@ def in_python(prepared: Prepared) -> None:
 
 def of_everything(prepared: Prepared) -> None:
     """Print what it takes to ask about all of the profile at once."""
+    selections = Selections(prepared)
     low, high = prepared.time_range
     ops = prepared.profile.tables["ops"]
     widest = int((ops["end_ns"] - ops["start_ns"]).argmax())
@@ -104,13 +106,13 @@ def of_everything(prepared: Prepared) -> None:
         "a kernel's relations": lambda: related(prepared, "act", 0),
         "a span over everything": lambda: breakdown(prepared, low, high),
         "an op that holds everything, lit": lambda: (
-            prepared.selections.of({"what": "event", "prefix": "op", "row": widest}).highlighted
+            selections.of({"what": "event", "prefix": "op", "row": widest}).highlighted
         ),
     }
     for name, ask in questions.items():
         told = []
         for _ in range(2):
-            prepared.selections.set_rows({})
+            selections.set_rows({})
             began, cpu = time.perf_counter(), time.process_time()
             ask()
             took, used = time.perf_counter() - began, time.process_time() - cpu
@@ -216,7 +218,7 @@ def main() -> None:
     in_browser(prepared, given.seconds)
     if given.saved:
         began = time.perf_counter()
-        html = View(profile).mimebundle(prepared=prepared)["text/html"]
+        html = View(profile).mimebundle(selections=Selections(prepared))["text/html"]
         took = time.perf_counter() - began
         print(f"{'saved output':34} {len(html) / 1e6:9,.2f} MB   made in {took:.1f} s")
         held = memory() - before

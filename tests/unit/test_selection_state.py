@@ -11,6 +11,7 @@ from test_wire_columns import decode
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.frame_rows import rows_of_frame
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.view_model import Prepared
 from epprof_nb.views.widget.selection_state import SelectionState
 from epprof_nb.views.wire.payload import page_payload
@@ -22,17 +23,17 @@ def same(frame, expected):
 
 
 @pytest.fixture
-def prepared():
-    return Prepared(synthetic_profile(activities=600))
+def selections():
+    return Selections(Prepared(synthetic_profile(activities=600)))
 
 
-def test_nothing_chosen_is_everything(prepared):
-    assert SelectionState(prepared).to_frame().equals(prepared.profile.activities)
+def test_nothing_chosen_is_everything(selections):
+    assert SelectionState(selections).to_frame().equals(selections.prepared.profile.activities)
 
 
-def test_an_op_chosen_is_what_it_and_the_ops_below_launched(prepared):
-    state = SelectionState(prepared)
-    ops, activities = prepared.profile.ops, prepared.profile.activities
+def test_an_op_chosen_is_what_it_and_the_ops_below_launched(selections):
+    state = SelectionState(selections)
+    ops, activities = selections.prepared.profile.ops, selections.prepared.profile.activities
     row = int(np.flatnonzero(ops["name"] == "forward")[0])
     state.on_frontend_selection(
         {"selection": {"what": "event", "prefix": "op", "row": row}, "span": None}
@@ -46,9 +47,9 @@ def test_an_op_chosen_is_what_it_and_the_ops_below_launched(prepared):
     same(state.to_frame(), expected)
 
 
-def test_a_span_chooses_the_activities_with_a_part_in_it_as_whole_rows(prepared):
-    state = SelectionState(prepared)
-    activities = prepared.profile.activities
+def test_a_span_chooses_the_activities_with_a_part_in_it_as_whole_rows(selections):
+    state = SelectionState(selections)
+    activities = selections.prepared.profile.activities
     low, high = (int(activities["start_ns"].quantile(q)) for q in (0.3, 0.6))
     state.on_frontend_selection({"selection": None, "span": [low, high]})
     inside = (activities["end_ns"] > low) & (activities["start_ns"] < high)
@@ -59,13 +60,13 @@ def test_a_span_chooses_the_activities_with_a_part_in_it_as_whole_rows(prepared)
     same(state.to_frame(), activities[inside & (activities["kind"] == "kernel")])
 
 
-def test_rows_given_are_chosen_until_something_else_is(prepared):
-    state = SelectionState(prepared)
-    activities = prepared.profile.activities
+def test_rows_given_are_chosen_until_something_else_is(selections):
+    state = SelectionState(selections)
+    activities = selections.prepared.profile.activities
     copies = activities[activities["kind"] == "memcpy"]
     wanted = state.select_rows(copies[::-1])
     same(state.to_frame(), copies)
-    response = prepared.selections.seek(wanted, number=1)
+    response = selections.of(wanted).seek(number=1)
     assert (response["count"], response["event"]["row"]) == (len(copies), copies.index[1])
     assert response["start"] == copies["start_ns"].min()
     # Rows given later are told apart from those before.
@@ -75,23 +76,23 @@ def test_rows_given_are_chosen_until_something_else_is(prepared):
     assert len(state.to_frame()) == len(activities)
 
 
-def test_chosen_rows_can_be_given_back(prepared):
-    state = SelectionState(prepared)
+def test_chosen_rows_can_be_given_back(selections):
+    state = SelectionState(selections)
     kernels = {"what": "where", "prefix": "act", "equals": {"name": "memcpy HtoD"}}
     state.on_frontend_selection({"selection": kernels, "span": None})
     found = state.to_frame()
-    assert rows_of_frame(prepared.profile, found)[1].tolist() == found.index.tolist()
+    assert rows_of_frame(selections.prepared.profile, found)[1].tolist() == found.index.tolist()
 
 
-def test_steps_go_round(prepared):
+def test_steps_go_round(selections):
     wanted = {"what": "where", "prefix": "act", "equals": {"kind": "memset"}}
-    step = prepared.selections.seek
-    count = step(wanted)["count"]
-    assert step(wanted, number=count)["number"] == 0
-    assert step(wanted, number=-1)["number"] == count - 1
-    last = step(wanted, number=-1)["event"]["start"]
-    assert step(wanted, at_ns=last)["number"] == count - 1
-    assert step(wanted, at_ns=last + 1)["number"] == 0
+    seek = selections.of(wanted).seek
+    count = seek()["count"]
+    assert seek(number=count)["number"] == 0
+    assert seek(number=-1)["number"] == count - 1
+    last = seek(number=-1)["event"]["start"]
+    assert seek(at_ns=last)["number"] == count - 1
+    assert seek(at_ns=last + 1)["number"] == 0
 
 
 def test_a_payload_keeps_the_rows_that_are_selected():
@@ -99,8 +100,9 @@ def test_a_payload_keeps_the_rows_that_are_selected():
     frame = profile.activities
     shortest = frame[frame["kind"] == "kernel"].nsmallest(40, "duration_ns")
     prepared = Prepared(profile)
-    prepared.selections.set_rows(dict([rows_of_frame(profile, shortest)]))
-    header, columns = decode(zlib.decompress(page_payload(prepared)))
+    selections = Selections(prepared)
+    selections.set_rows(dict([rows_of_frame(profile, shortest)]))
+    header, columns = decode(zlib.decompress(page_payload(prepared, selections.initial)))
     assert (header["given"]["count"], header["given"]["sent"]) == (40, 40)
     kept = columns["act.kept"] == 1
     assert sorted(columns["act.start"][kept]) == sorted(shortest["start_ns"])

@@ -7,6 +7,7 @@ import pytest
 from tiny import activity, kernel, line, op, profile
 
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.tables import (
     available_breakdowns,
     breakdown_table,
@@ -84,12 +85,12 @@ def test_a_query_looks_at_every_text_and_not_at_what_is_missing():
 
 
 def test_python_answers_for_a_table():
-    prepared = Prepared(many())
+    selections = Selections(Prepared(many()))
     asked = {"type": "table", "by": "op", "sort": "name", "descending": True, "pattern": "op 89"}
-    response = handle(prepared, asked).content["table"]
+    response = handle(selections, asked).content["table"]
     assert (response["found"], values(response, "name")[0]) == (11, "op 899")
-    assert "found" not in handle(prepared, {"type": "table", "by": "op"}).content["table"]
-    assert "error" in handle(prepared, {"type": "table", "by": "nothing"}).content
+    assert "found" not in handle(selections, {"type": "table", "by": "op"}).content["table"]
+    assert "error" in handle(selections, {"type": "table", "by": "nothing"}).content
 
 
 @pytest.mark.parametrize("by", ["op", "op_type", "node", "kernel", "line", "stream"])

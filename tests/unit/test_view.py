@@ -16,6 +16,7 @@ from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.selection import select_events
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html, page_html
 from epprof_nb.views.view import View, write_html
@@ -164,7 +165,7 @@ def test_a_window_asked_for_with_a_selection_says_what_is_lit():
     op = len(profile.tables["ops"]) // 2
     wanted = {"what": "event", "prefix": "op", "row": op}
     is_lit = select_events(prepared, wanted).highlighted["act"]
-    marked = prepared.selections.of(wanted).highlighted
+    marked = Selections(prepared).of(wanted).highlighted
     _, columns = query_window(
         prepared, whole(profile), max_rects=2000, details=False, highlighted=marked
     )

@@ -41,11 +41,6 @@ class SelectedEvents:
     highlighted: dict[str, Mask]
     extent: tuple[int, int] | None
 
-    @property
-    def count(self) -> int:
-        """Number of selected events."""
-        return sum(len(rows) for rows in self.rows.values())
-
 
 def select_events(prepared: Prepared, query: Mapping[str, Any]) -> SelectedEvents:
     """Find the events of a selection.

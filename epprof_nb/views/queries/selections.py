@@ -58,6 +58,37 @@ class ActiveSelection:
             pinned[prefix] = at
         return pinned
 
+    def seek(self, *, number: int | None = None, at_ns: float | None = None) -> dict[str, Any]:
+        """Return the number of selected events, their time range, and one of them.
+
+        Parameters
+        ----------
+        number
+            Index of the event in time order. It wraps around at the ends.
+        at_ns
+            If `number` is None, the time at or after which the event starts. If both are None, no
+            event is returned.
+
+        Returns
+        -------
+        response
+            ``count``; ``start`` and ``end`` (ns, None without events); ``number`` and ``event``
+            (see `epprof_nb.views.queries.related.locate_event`).
+        """
+        order, extent = self.order, self.selected.extent
+        response: dict[str, Any] = {
+            "count": order.count,
+            "start": extent and extent[0],
+            "end": extent and extent[1],
+            "number": None,
+            "event": None,
+        }
+        if order.count and (number is not None or at_ns is not None):
+            index = order.index_at(at_ns or 0) if number is None else number % order.count
+            prefix, row = order.at(index)
+            response |= {"number": index, "event": locate_event(self._prepared, prefix, row)}
+        return response
+
 
 class Selections:
     """Resolves the selections of one view and caches the latest.
@@ -66,10 +97,15 @@ class Selections:
     ----------
     prepared
         The profile.
+
+    Attributes
+    ----------
+    prepared
+        The profile.
     """
 
     def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
+        self.prepared = prepared
         self._rows: dict[str, Ints] = {}
         self._latest: tuple[str, ActiveSelection] | None = None
 
@@ -83,54 +119,24 @@ class Selections:
         self._rows, self._latest = dict(rows), None
 
     def of(self, query: Mapping[str, Any]) -> ActiveSelection:
-        """Return the selection of a query; see `seek`."""
-        key = json.dumps(dict(query), sort_keys=True)
-        if self._latest is None or self._latest[0] != key:
-            selected = (
-                select_rows(self._prepared, self._rows, launches=True)
-                if query.get("what") == "rows"
-                else select_events(self._prepared, query)
-            )
-            self._latest = key, ActiveSelection(self._prepared, selected)
-        return self._latest[1]
-
-    def seek(
-        self, query: Mapping[str, Any], *, number: int | None = None, at_ns: float | None = None
-    ) -> dict[str, Any]:
-        """Return the number of selected events, their time range, and one of them.
+        """Return the selection of a query.
 
         Parameters
         ----------
         query
             See `epprof_nb.views.queries.selection.select_events`; also ``{what: "rows"}``.
-        number
-            Index of the event in time order. It wraps around at the ends.
-        at_ns
-            If `number` is None, the time at or after which the event starts. If both are None, no
-            event is returned.
-
-        Returns
-        -------
-        response
-            ``count``; ``start`` and ``end`` (ns, None without events); ``number`` and ``event``
-            (see `epprof_nb.views.queries.related.locate_event`).
 
         Raises
         ------
         ValueError
             If the query is invalid.
         """
-        selection = self.of(query)
-        order, extent = selection.order, selection.selected.extent
-        response: dict[str, Any] = {
-            "count": order.count,
-            "start": extent and extent[0],
-            "end": extent and extent[1],
-            "number": None,
-            "event": None,
-        }
-        if order.count and (number is not None or at_ns is not None):
-            index = order.index_at(at_ns or 0) if number is None else number % order.count
-            prefix, row = order.at(index)
-            response |= {"number": index, "event": locate_event(self._prepared, prefix, row)}
-        return response
+        key = json.dumps(dict(query), sort_keys=True)
+        if self._latest is None or self._latest[0] != key:
+            selected = (
+                select_rows(self.prepared, self._rows, launches=True)
+                if query.get("what") == "rows"
+                else select_events(self.prepared, query)
+            )
+            self._latest = key, ActiveSelection(self.prepared, selected)
+        return self._latest[1]

@@ -24,6 +24,7 @@ from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.wire.payload import page_payload, to_base64
 
 if TYPE_CHECKING:
+    from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.view_model import Prepared
 
 Tab = Literal["timeline", "breakdown", "source"]
@@ -130,20 +131,24 @@ def _alt_text(prepared: Prepared) -> str:
     return " ".join(line if line.endswith(".") else f"{line}." for line in lines)
 
 
-def page_html(prepared: Prepared, *, tab: str = "timeline") -> str:
+def page_html(
+    prepared: Prepared, selection: ActiveSelection | None = None, *, tab: str = "timeline"
+) -> str:
     """Return an HTML document that works without a kernel and may not use the network.
 
     Parameters
     ----------
     prepared
         The profile.
+    selection
+        Initial selection.
     tab
         Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     """
     profile = prepared.profile
     cells = ", ".join(profile.sources) or str(profile.info.get("cell") or "")
     title = shorten(f"Profile of {cells}" if cells else "Profile", 120)
-    payload = to_base64(page_payload(prepared))
+    payload = to_base64(page_payload(prepared, selection))
     return (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
@@ -159,7 +164,12 @@ def page_html(prepared: Prepared, *, tab: str = "timeline") -> str:
 
 
 def notebook_html(
-    prepared: Prepared, png: bytes, *, tab: str = "timeline", mount_id: str | None = None
+    prepared: Prepared,
+    png: bytes,
+    selection: ActiveSelection | None = None,
+    *,
+    tab: str = "timeline",
+    mount_id: str | None = None,
 ) -> str:
     """Return the HTML that a notebook keeps; the module docstring describes its fallbacks.
 
@@ -169,6 +179,8 @@ def notebook_html(
         The profile.
     png
         Image for front ends without iframes.
+    selection
+        Initial selection.
     tab
         Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     mount_id
@@ -180,7 +192,7 @@ def notebook_html(
         f'<div class="epprof-output"{mount}>'
         '<iframe class="epprof-frame" sandbox="allow-scripts" title="Profile" loading="lazy" '
         f'width="100%" height="{_FRAME_HEIGHT}" style="border:0;width:100%;display:block" '
-        f'srcdoc="{escape(page_html(prepared, tab=tab))}"></iframe>'
+        f'srcdoc="{escape(page_html(prepared, selection, tab=tab))}"></iframe>'
         '<div class="epprof-fallback">'
         f'<img alt="{escape(_alt_text(prepared))}" width="900" '
         f'src="data:image/png;base64,{to_base64(png)}">'

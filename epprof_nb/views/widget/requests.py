@@ -22,7 +22,7 @@ from epprof_nb.views.wire.payload import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.queries.selections import Selections
 
 _MIN_WIDTH, _MAX_WIDTH = 100, 16_000
 """Limits of the requested width, in pixels."""
@@ -35,15 +35,15 @@ class Response(NamedTuple):
     data: bytes | None = None
 
 
-def _first(prepared: Prepared, _: Mapping[str, Any]) -> Response:
-    return Response({}, first_view_message(prepared))
+def _first(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({}, first_view_message(selections.prepared, selections.initial))
 
 
-def _summary(prepared: Prepared, _: Mapping[str, Any]) -> Response:
-    return Response({"headline": summary_header(prepared)})
+def _summary(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({"headline": summary_header(selections.prepared)})
 
 
-def _window(prepared: Prepared, request: Mapping[str, Any]) -> Response:
+def _window(selections: Selections, request: Mapping[str, Any]) -> Response:
     lanes = request.get("lanes")
     window = WindowQuery(
         *_time_range(request),
@@ -51,59 +51,60 @@ def _window(prepared: Prepared, request: Mapping[str, Any]) -> Response:
         None if lanes is None else (int(lanes[0]), int(lanes[1])),
     )
     query = request.get("selection")
-    highlighted = prepared.selections.of(query).highlighted if query else None
-    return Response({}, window_message(prepared, window, highlighted=highlighted))
+    highlighted = selections.of(query).highlighted if query else None
+    return Response({}, window_message(selections.prepared, window, highlighted=highlighted))
 
 
-def _counters(prepared: Prepared, request: Mapping[str, Any]) -> Response:
+def _counters(selections: Selections, request: Mapping[str, Any]) -> Response:
     window = _time_range(request) if "start" in request else None
-    return Response({}, counters_message(prepared, window))
+    return Response({}, counters_message(selections.prepared, window))
 
 
 def _time_range(request: Mapping[str, Any]) -> tuple[int, int]:
     return math.floor(float(request["start"])), math.ceil(float(request["end"]))
 
 
-def _event_fields(prepared: Prepared, request: Mapping[str, Any]) -> Response:
-    fields = event_fields(prepared, str(request["prefix"]), int(request["row"]))
+def _event_fields(selections: Selections, request: Mapping[str, Any]) -> Response:
+    fields = event_fields(selections.prepared, str(request["prefix"]), int(request["row"]))
     return Response({"fields": fields})
 
 
-def _table(prepared: Prepared, request: Mapping[str, Any]) -> Response:
+def _table(selections: Selections, request: Mapping[str, Any]) -> Response:
     options = {name: request[name] for name in ("sort", "descending", "pattern") if name in request}
-    return Response({"table": breakdown_table(prepared, str(request["by"]), **options)})
+    return Response({"table": breakdown_table(selections.prepared, str(request["by"]), **options)})
 
 
-def _icicle(prepared: Prepared, _: Mapping[str, Any]) -> Response:
-    return Response({"tree": icicle(prepared)})
+def _icicle(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({"tree": icicle(selections.prepared)})
 
 
-def _source(prepared: Prepared, _: Mapping[str, Any]) -> Response:
-    return Response({"source": source_listing(prepared)})
+def _source(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({"source": source_listing(selections.prepared)})
 
 
-def _related(prepared: Prepared, request: Mapping[str, Any]) -> Response:
+def _related(selections: Selections, request: Mapping[str, Any]) -> Response:
     window = request.get("window")
     in_view = None if window is None else (float(window[0]), float(window[1]))
-    return Response({"related": related(prepared, request["prefix"], int(request["row"]), in_view)})
+    event = request["prefix"], int(request["row"])
+    return Response({"related": related(selections.prepared, *event, in_view)})
 
 
-def _seek(prepared: Prepared, request: Mapping[str, Any]) -> Response:
+def _seek(selections: Selections, request: Mapping[str, Any]) -> Response:
     number, at = request.get("number"), request.get("at")
     return Response(
-        prepared.selections.seek(
-            request["selection"],
+        selections.of(request["selection"]).seek(
             number=None if number is None else int(number),
             at_ns=None if at is None else float(at),
         )
     )
 
 
-def _by_range(prepared: Prepared, request: Mapping[str, Any]) -> Response:
-    return Response({"span": breakdown(prepared, int(request["start"]), int(request["end"]))})
+def _by_range(selections: Selections, request: Mapping[str, Any]) -> Response:
+    time_range = int(request["start"]), int(request["end"])
+    return Response({"span": breakdown(selections.prepared, *time_range)})
 
 
-HANDLERS: dict[str, Callable[[Prepared, Mapping[str, Any]], Response]] = {
+HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {
     "first": _first,
     "headline": _summary,
     "window": _window,
@@ -124,13 +125,13 @@ def is_request(kind: object) -> bool:
     return kind in HANDLERS
 
 
-def handle(prepared: Prepared, request: Mapping[str, Any]) -> Response:
-    """Handle a request by its ``type``.
+def handle(selections: Selections, request: Mapping[str, Any]) -> Response:
+    """Handle a request, by its ``type``, about the profile of `selections`.
 
     If the handler fails, the response has an ``error`` for the viewer to show, so that it does not
     wait forever.
     """
     try:
-        return HANDLERS[request["type"]](prepared, request)
+        return HANDLERS[request["type"]](selections, request)
     except Exception as error:  # noqa: BLE001 - shown by the viewer
         return Response({"error": f"{type(error).__name__}: {error}"})

@@ -12,7 +12,7 @@ from epprof_nb.views.queries.frame_rows import rows_of_frame
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.queries.selections import Selections
 
 
 class SelectionState:
@@ -20,8 +20,8 @@ class SelectionState:
 
     Parameters
     ----------
-    prepared
-        The profile.
+    selections
+        Selections of the view.
 
     Attributes
     ----------
@@ -29,8 +29,8 @@ class SelectionState:
         Start and end of the selected time range, ns; None if there is none.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
+    def __init__(self, selections: Selections) -> None:
+        self._selections = selections
         self._query: dict[str, Any] | None = None
         self._selections_from_python = 0
         self.time_range: tuple[int, int] | None = None
@@ -51,8 +51,8 @@ class SelectionState:
         """
         self._query = None
         if frame is not None:
-            prefix, rows = rows_of_frame(self._prepared.profile, frame)
-            self._prepared.selections.set_rows({prefix: rows})
+            prefix, rows = rows_of_frame(self._selections.prepared.profile, frame)
+            self._selections.set_rows({prefix: rows})
             self._selections_from_python += 1
             # The number distinguishes these rows from those selected before.
             self._query = {"what": "rows", "number": self._selections_from_python}
@@ -60,16 +60,17 @@ class SelectionState:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the selected activities; all activities if nothing is selected."""
-        profile = self._prepared.profile
+        prepared = self._selections.prepared
+        profile = prepared.profile
         if self._query is None and self.time_range is None:
             return profile.activities
         activities = profile.tables["activities"]
         is_selected = np.ones(len(activities), np.bool_)
         if self._query is not None:
-            selection = self._prepared.selections.of(self._query)
+            selection = self._selections.of(self._query)
             is_selected &= selection.selected.highlighted["act"]
         if self.time_range is not None:
-            is_selected &= self._prepared.moments.marked(*self.time_range)
+            is_selected &= prepared.moments.marked(*self.time_range)
         rows = np.flatnonzero(is_selected)
         # Convert the selected rows only: the table may have millions.
         frame = activities.take(rows).to_frame()

@@ -21,6 +21,7 @@ import traitlets
 
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.util.transient_display import EmptiedDisplay
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.view_model import Prepared
 from epprof_nb.views.widget.registry import Execution, WidgetRegistry
 from epprof_nb.views.widget.requests import handle, is_request
@@ -50,6 +51,8 @@ class LiveView(anywidget.AnyWidget):
 
     Attributes
     ----------
+    selections
+        Selections of the view, with its view model.
     mark
         Id of the view.
     place
@@ -67,13 +70,14 @@ class LiveView(anywidget.AnyWidget):
     def __init__(
         self, profile: ProfileData, *, tab: str, select: pd.DataFrame | None = None
     ) -> None:
-        self.prepared = Prepared(profile)
-        self._state = SelectionState(self.prepared)
+        self.selections = Selections(Prepared(profile))
+        self._state = SelectionState(self.selections)
         if select is not None:
             self._state.select_rows(select)
         # The first view is part of the widget's state: a request for it would have to wait until
         # the cell has finished.
-        super().__init__(mark=uuid.uuid4().hex, tab=tab, first=first_view_message(self.prepared))
+        first = first_view_message(self.selections.prepared, self.selections.initial)
+        super().__init__(mark=uuid.uuid4().hex, tab=tab, first=first)
         self._display: EmptiedDisplay | None = None
         self._make_page: Callable[..., dict[str, Any]] | None = None
         self._shown_in = 0
@@ -120,8 +124,8 @@ class LiveView(anywidget.AnyWidget):
         # The layout is a widget of its own; it would keep the view alive in the front end.
         self.layout.close()
         # The profile belongs to the user; release what this view computed from it.
-        self.prepared = Prepared(ProfileData())
-        self._state = SelectionState(self.prepared)
+        self.selections = Selections(Prepared(ProfileData()))
+        self._state = SelectionState(self.selections)
         self._make_page = None
         _registry.remove(self)
 
@@ -181,7 +185,7 @@ class LiveView(anywidget.AnyWidget):
         elif kind == "selected":
             self._state.on_frontend_selection(content)
         elif is_request(kind):
-            response = handle(self.prepared, content)
+            response = handle(self.selections, content)
             self.send(
                 {**response.content, "type": kind, "request": content.get("request")},
                 buffers=[] if response.data is None else [response.data],

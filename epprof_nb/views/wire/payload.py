@@ -104,13 +104,17 @@ def full_header(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def page_payload(prepared: Prepared, *, max_rects: int = _MAX_RECTS) -> bytes:
+def page_payload(
+    prepared: Prepared, selection: ActiveSelection | None = None, *, max_rects: int = _MAX_RECTS
+) -> bytes:
     """Return the compressed payload of a page; see `epprof_nb.views.wire.columns` for its layout.
 
     Parameters
     ----------
     prepared
         The profile.
+    selection
+        Initial selection.
     max_rects
         Maximum number of rectangles. In a large profile one stands for several events; ``shown`` in
         the header has the numbers. It is reduced until the payload is small enough for a notebook.
@@ -118,7 +122,6 @@ def page_payload(prepared: Prepared, *, max_rects: int = _MAX_RECTS) -> bytes:
     head = full_header(prepared)
     counter_columns = prepared.counters
     low, high = prepared.time_range
-    selection = prepared.selections.initial
     while True:
         header, columns = query_window(
             prepared, WindowQuery(low, high), max_rects=max_rects,
@@ -126,7 +129,7 @@ def page_payload(prepared: Prepared, *, max_rects: int = _MAX_RECTS) -> bytes:
             pinned=selection.pinned if selection else None,
         )  # fmt: skip
         if selection is not None:
-            head["given"] = _initial_selection(prepared, selection, columns)
+            head["given"] = _initial_selection(selection, columns)
         message = encode_message({**head, **header}, {**columns, **counter_columns})
         data = zlib.compress(message, 6)
         if len(data) <= _MAX_PAYLOAD_BYTES or max_rects <= _MIN_RECTS:
@@ -134,27 +137,24 @@ def page_payload(prepared: Prepared, *, max_rects: int = _MAX_RECTS) -> bytes:
         max_rects = max(int(0.9 * max_rects * _MAX_PAYLOAD_BYTES / len(data)), _MIN_RECTS)
 
 
-def first_view_message(prepared: Prepared, width: float = _FIRST_VIEW_WIDTH) -> bytes:
+def first_view_message(prepared: Prepared, selection: ActiveSelection | None = None) -> bytes:
     """Return the first view of a live widget, the whole time range; the rest follows on request."""
     prepared.hurry()
     low, high = prepared.time_range
-    selection = prepared.selections.initial
     header, columns = query_window(
-        prepared, WindowQuery(low, high, width), details=False,
+        prepared, WindowQuery(low, high, _FIRST_VIEW_WIDTH), details=False,
         highlighted=selection.highlighted if selection else None,
         pinned=selection.pinned if selection else None,
     )  # fmt: skip
     head = first_view_header(prepared)
     if selection is not None:
-        head["given"] = _initial_selection(prepared, selection, columns)
+        head["given"] = _initial_selection(selection, columns)
     return encode_message({**head, **header}, columns, compact=False)
 
 
-def _initial_selection(
-    prepared: Prepared, selection: ActiveSelection, columns: Mapping[str, Ints]
-) -> dict[str, Any]:
+def _initial_selection(selection: ActiveSelection, columns: Mapping[str, Ints]) -> dict[str, Any]:
     sent = sum(int(columns[f"{prefix}.kept"].sum()) for prefix in selection.pinned)
-    return {**prepared.selections.seek({"what": "rows"}), "sent": sent}
+    return {**selection.seek(), "sent": sent}
 
 
 def window_message(
