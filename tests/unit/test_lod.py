@@ -1,4 +1,4 @@
-"""A window's rectangles stand for all of its events, whatever the events are."""
+"""The rectangles of a window account for all of its events."""
 
 from __future__ import annotations
 

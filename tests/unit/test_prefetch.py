@@ -1,4 +1,4 @@
-"""What threads compute ahead is what is computed without them."""
+"""Prefetching does not change results or errors."""
 
 import pytest
 

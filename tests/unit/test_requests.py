@@ -1,4 +1,4 @@
-"""What the live widget asks is answered, or told why it cannot be."""
+"""Responses to the live widget, and errors of invalid requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one pass finds is what sorting everything would."""
+"""Single-pass queries give the same results as sorting."""
 
 from __future__ import annotations
 

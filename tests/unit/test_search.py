@@ -1,4 +1,4 @@
-"""Search by pattern: what is found, in which order, and what is refused."""
+"""Search by pattern: matches, their order, and unsupported patterns."""
 
 from __future__ import annotations
 

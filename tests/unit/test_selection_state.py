@@ -1,4 +1,4 @@
-"""What is chosen in a view as a DataFrame, and a DataFrame's rows in a view."""
+"""Selections of a live view as DataFrames, and DataFrames as selections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source view: totals of lines against sums made by hand, colours, functions in files."""
+"""The source view: totals of lines, syntax highlighting and functions in files."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""The viewer's tables: which are offered, what they hold, what a query finds."""
+"""Tables of the viewer: availability, contents and queries."""
 
 import json
 

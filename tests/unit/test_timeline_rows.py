@@ -1,4 +1,4 @@
-"""Events are put into rows, and summed up by blocks, whatever their order and number."""
+"""Sorting events into rows, and block summaries."""
 
 from __future__ import annotations
 

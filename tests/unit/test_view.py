@@ -1,4 +1,4 @@
-"""What a view gives a front end: payload, page, picture, text; for odd profiles too."""
+"""Outputs of a view for front ends (payload, page, image, text), also for unusual profiles."""
 
 from __future__ import annotations
 

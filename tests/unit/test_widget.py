@@ -1,4 +1,4 @@
-"""A live view lets go of what it computed, and tells the front end to do so."""
+"""Displaying and closing a live view."""
 
 from __future__ import annotations
 

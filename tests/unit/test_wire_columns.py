@@ -1,4 +1,4 @@
-"""Columns become few bytes, and come back exactly."""
+"""Columns are encoded in few bytes and decoded exactly."""
 
 from __future__ import annotations
 
