@@ -8,8 +8,9 @@ import time
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.views.widget.requests import answer, answers
-from epprof_nb.views.wire.payload import pack_first
+from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.widget.requests import handle, is_request
+from epprof_nb.views.wire.payload import first_view_message
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -47,20 +48,20 @@ _HOST = """async ({ bundle, state, first }) => {
     async send(content) {
       const sent = performance.now();
       if (content.type === "window") window.waiting++;
-      const reply = await window.pythonAnswers(JSON.stringify(content));
-      if (!reply || window.deaf) return;
-      const buffers = reply.data ? [await bytes(reply.data)] : [];
+      const response = await window.pythonAnswers(JSON.stringify(content));
+      if (!response || window.deaf) return;
+      const buffers = response.data ? [await bytes(response.data)] : [];
       const came = performance.now();
-      for (const handler of handlers) handler(reply.content, buffers);
+      for (const handler of handlers) handler(response.content, buffers);
       await drawn();
       const painted = performance.now();
       if (content.type === "window") window.waiting--;
       const { start, end } = timeline(document)?.dataset ?? {};
       window.stamps.push({
-        type: content.type, drawing: painted - came, python: reply.seconds * 1000,
-        channel: came - sent - reply.seconds * 1000,
+        type: content.type, drawing: painted - came, python: response.seconds * 1000,
+        channel: came - sent - response.seconds * 1000,
         bytes: buffers[0] ? buffers[0].byteLength : 0,
-        processor: reply.processor * 1000,
+        processor: response.processor * 1000,
         asked: [content.start, content.end], view: [Number(start), Number(end)],
       });
     },
@@ -90,13 +91,17 @@ class LiveHost:
         self.page = page
         self.silent = False
         self.asked: list[dict[str, Any]] = []
-        self._prepared = prepared
+        self._selections = Selections(prepared)
         page.expose_function("pythonAnswers", self._answers)
         page.set_content(_PAGE)
 
     def show(self, *, with_first: bool = True) -> float:
         """Mount the viewer; return the milliseconds until its first picture stood."""
-        first = base64.b64encode(pack_first(self._prepared)).decode() if with_first else ""
+        first = (
+            base64.b64encode(first_view_message(self._selections.prepared)).decode()
+            if with_first
+            else ""
+        )
         bundle = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
         state = {"mark": "host", "place": "", "tab": "timeline"}
         return float(self.page.evaluate(_HOST, {"bundle": bundle, "state": state, "first": first}))
@@ -117,11 +122,11 @@ class LiveHost:
     def _answers(self, text: str) -> dict[str, Any] | None:
         content = json.loads(text)
         self.asked.append(content)
-        if self.silent or not answers(content.get("type")):
+        if self.silent or not is_request(content.get("type")):
             return None
         began, cpu = time.perf_counter(), time.thread_time()
-        reply = answer(self._prepared, content)
+        response = handle(self._selections, content)
         seconds, processor = time.perf_counter() - began, time.thread_time() - cpu
-        told = {**reply.content, "type": content["type"], "request": content.get("request")}
-        data = None if reply.data is None else base64.b64encode(reply.data).decode()
+        told = {**response.content, "type": content["type"], "request": content.get("request")}
+        data = None if response.data is None else base64.b64encode(response.data).decode()
         return {"content": told, "data": data, "seconds": seconds, "processor": processor}

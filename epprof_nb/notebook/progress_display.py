@@ -1,4 +1,4 @@
-"""The progress of a recording, as a line of text and as a small block of HTML."""
+"""Progress of a recording as a line of text and as HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _NAME_WIDTH = 56
 
-# JupyterLab's and VS Code's colours where there are such, the reader's own elsewhere.
+# Theme colours of JupyterLab and VS Code, with system colours as fallback.
 _FAINT = "var(--jp-ui-font-color2,var(--vscode-descriptionForeground,GrayText))"
 _BAR = "#0072b2"
 _TRACK = "rgba(128,128,128,.22)"
@@ -20,7 +20,7 @@ _WARN = "var(--jp-warn-color0,var(--vscode-editorWarning-foreground,#b35900))"
 
 
 def elapsed(ns: int) -> str:
-    """Write a time that runs on, as ``12.4 s`` and ``3:07 min``: its length stays steady."""
+    """Format an elapsed time with steady width, such as ``12.4 s`` and ``3:07 min``."""
     seconds = ns / 1e9
     if seconds < 60:
         return f"{seconds:.1f} s"
@@ -30,8 +30,8 @@ def elapsed(ns: int) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02} h"
 
 
-def _numbers(progress: Progress) -> list[str]:
-    """What was done so far, one part a number."""
+def _counts(progress: Progress) -> list[str]:
+    """Return the counts so far, one text per number."""
     parts = []
     if progress.kernels:
         parts.append(f"{three_digits(progress.kernels_per_s)} kernels/s")
@@ -46,8 +46,12 @@ def _joined(parts: list[str]) -> str:
     return " \N{MIDDLE DOT} ".join(parts)
 
 
-def _lost(progress: Progress) -> str:
-    return f"{plural(progress.dropped, 'record')} lost" if progress.dropped else "no records lost"
+def _dropped(progress: Progress) -> str:
+    return (
+        f"{plural(progress.dropped, 'record')} dropped"
+        if progress.dropped
+        else "no records dropped"
+    )
 
 
 def as_line(progress: Progress, width: int) -> str:
@@ -55,7 +59,7 @@ def as_line(progress: Progress, width: int) -> str:
     parts = [elapsed(progress.elapsed_ns)]
     if progress.busy is not None:
         parts.append(f"{progress.device_word} busy {percent(progress.busy)}")
-    parts += [*_numbers(progress), _lost(progress)]
+    parts += [*_counts(progress), _dropped(progress)]
     if progress.top:
         name, share = progress.top[0]
         parts.append(f"{shorten(name, 32)} {percent(share)}")
@@ -65,15 +69,15 @@ def as_line(progress: Progress, width: int) -> str:
 
 
 def as_html(progress: Progress) -> str:
-    """Return the progress as HTML that needs neither styles nor scripts of its own."""
+    """Return the progress as HTML without style sheets or scripts."""
     busy = ""
     if progress.busy is not None:
         busy = (
             f"<span>{progress.device_word} busy <strong>{percent(progress.busy)}</strong> "
             f"{_bar(progress.busy, '5em')}</span>"
         )
-    lost = _lost(progress)
-    lost_style = f' style="color:{_WARN}"' if progress.dropped else ""
+    dropped = _dropped(progress)
+    dropped_style = f' style="color:{_WARN}"' if progress.dropped else ""
     rows = "".join(
         f'<tr style="background:none"><td style="text-align:left;padding:0 1em 0 0;'
         f'font-family:var(--jp-code-font-family,monospace)">{escape(shorten(name, _NAME_WIDTH))}'
@@ -88,14 +92,15 @@ def as_html(progress: Progress) -> str:
         if rows
         else ""
     )
-    # No live region: a screen reader would speak every half second.
+    # Not a live region: a screen reader would read every update, twice a second.
     return (
         '<div role="group" aria-label="Profile in progress" style="font:13px/1.6 var('
         '--jp-ui-font-family,system-ui,sans-serif);padding:6px 0">'
         '<div style="display:flex;flex-wrap:wrap;gap:0 1.6em;font-variant-numeric:tabular-nums">'
         f"<span>Profiling <strong>{elapsed(progress.elapsed_ns)}</strong></span>{busy}"
-        f"<span>{_joined(_numbers(progress))}</span>"
-        f'<span style="color:{_FAINT}"><span{lost_style}>{lost}</span></span></div>{table}</div>'
+        f"<span>{_joined(_counts(progress))}</span>"
+        f'<span style="color:{_FAINT}"><span{dropped_style}>{dropped}</span></span></div>'
+        f"{table}</div>"
     )
 
 

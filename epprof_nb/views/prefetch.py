@@ -1,4 +1,4 @@
-"""What will be asked of a large profile is computed on threads, ahead of the question."""
+"""Prefetches parts of the view model of a large profile on background threads."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ if TYPE_CHECKING:
 
     from epprof_nb.views.view_model import Prepared
 
-MANY = 100_000
-"""Activities from which threads save time."""
+MIN_ACTIVITIES = 100_000
+"""In smaller profiles, threads cost more than they save."""
 
 
 @contextmanager
-def ahead(prepared: Prepared, *parts: Callable[[], object]) -> Iterator[None]:
-    """Compute parts of a large profile on threads, beside what is done meanwhile.
+def prefetch(prepared: Prepared, *parts: Callable[[], object]) -> Iterator[None]:
+    """Compute parts of a large profile on threads while the body of the context runs.
 
-    Whatever is asked for before it is ready is waited for, and what fails fails for who asks.
+    Reading a part that is still being computed blocks until it is ready; errors are raised in the
+    caller.
 
     Parameters
     ----------
     prepared
         The profile.
     parts
-        What will be asked for, in the order in which it is wanted.
+        Functions that compute and cache the parts, in the order in which they will be needed.
     """
-    if len(prepared.profile.tables["activities"]) < MANY:
+    if len(prepared.profile.tables["activities"]) < MIN_ACTIVITIES:
         yield
         return
     pool = ThreadPoolExecutor(2)
@@ -41,9 +42,9 @@ def ahead(prepared: Prepared, *parts: Callable[[], object]) -> Iterator[None]:
         pool.shutdown(cancel_futures=True)
 
 
-def for_page(prepared: Prepared) -> AbstractContextManager[None]:
-    """Compute ahead what a page needs."""
-    return ahead(
+def prefetch_for_page(prepared: Prepared) -> AbstractContextManager[None]:
+    """Prefetch the parts of a page."""
+    return prefetch(
         prepared,
         lambda: prepared.by_op,
         lambda: prepared.findings,

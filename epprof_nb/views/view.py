@@ -1,17 +1,19 @@
-"""View: a profile on the screen, whatever shows it; and the page on disk."""
+"""Views of a profile for notebooks and other front ends, and the HTML page on disk."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.by_op import by_line
 from epprof_nb.analysis.by_path import by_path
 from epprof_nb.util.progress_bar import progress_bar
-from epprof_nb.views.prefetch import for_page
+from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.frame_rows import rows_of_frame
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.tables import BREAKDOWNS
-from epprof_nb.views.renderers.html import Tab, block, page
+from epprof_nb.views.renderers.html import Tab, notebook_html, page_html
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text
 from epprof_nb.views.view_model import Prepared
@@ -27,23 +29,28 @@ if TYPE_CHECKING:
 
 
 class View:
-    """A profile as notebooks and other front ends show it.
+    """A profile as shown in notebooks and other front ends.
 
     Parameters
     ----------
     profile
-        What to show.
+        The profile to show.
     tab
-        The view it opens on: ``"timeline"``, ``"breakdown"`` or ``"source"``.
+        Tab to open: ``"timeline"``, ``"breakdown"`` or ``"source"``.
     by
-        Table that the breakdown opens on: a key of
-        `epprof_nb.views.queries.tables.BREAKDOWNS`, or ``"tree"``.
+        Table to open in the breakdown: a key of `epprof_nb.views.queries.tables.BREAKDOWNS`, or
+        ``"tree"``.
     select
-        Rows of the profile's tables to light in the timeline; see `Profile.timeline`.
+        Rows of the profile's tables to highlight in the timeline; see `Profile.timeline`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `by` is unknown, or `select` has no rows of this profile.
 
     Notes
     -----
-    Showing a view saves a static page in the notebook; it needs no kernel to be read again.
+    Displaying a view saves a static page in the notebook, which can be read without a kernel.
     """
 
     def __init__(
@@ -61,42 +68,45 @@ class View:
         self.tab = tab
         self.by = by
         self.select = select
-        # What cannot be shown is said at once, not when a front end asks for it.
-        self._given = {} if select is None else dict([rows_of_frame(profile, select)])
+        # Invalid rows raise here rather than when a front end displays the view.
+        self._selected_rows = {} if select is None else dict([rows_of_frame(profile, select)])
 
     def mimebundle(
-        self, *, mark: str | None = None, prepared: Prepared | None = None
+        self, *, mount_id: str | None = None, selections: Selections | None = None
     ) -> dict[str, Any]:
-        """Return what a front end chooses from: HTML, a picture (base64) and text.
+        """Return the view as HTML, an image (base64) and text, for the front end to choose from.
 
         Parameters
         ----------
-        mark
-            Where given, a live widget of this mark takes the place of the HTML while it lives.
-        prepared
-            Where given, what is computed of the profile already, its selection included.
+        mount_id
+            Id of the place of the HTML, for a live widget to take.
+        selections
+            Selections of a live view, whose view model and initial selection are reused.
         """
-        if prepared is None:
-            prepared = Prepared(self.profile)
-            prepared.selections.give(self._given)
-        with for_page(prepared):
+        if selections is None:
+            selections = Selections(Prepared(self.profile))
+            selections.set_rows(self._selected_rows)
+        prepared = selections.prepared
+        with prefetch_for_page(prepared):
             png = as_png(prepared)
             return {
-                "text/html": block(prepared, png, tab=self.opens, mark=mark),
+                "text/html": notebook_html(
+                    prepared, png, selections.initial, tab=self.tab_to_open, mount_id=mount_id
+                ),
                 "image/png": to_base64(png),
                 "text/plain": as_text(prepared),
             }
 
     @property
-    def opens(self) -> str:
-        """The tab and, for the breakdown, its table: what the front end is told to open on."""
+    def tab_to_open(self) -> str:
+        """The tab and, for the breakdown, its table, as the viewer expects them."""
         return f"{self.tab}:{self.by}" if self.tab == "breakdown" else self.tab
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return self.mimebundle()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the rows behind the view: activities, the table or tree it opens on, or lines."""
+        """Return the rows behind the view: the activities, or the breakdown that it opens."""
         if self.tab == "breakdown":
             breakdown = by_path if self.by == "tree" else BREAKDOWNS[self.by]
             return breakdown(self.profile)
@@ -110,17 +120,22 @@ class View:
         live
             The widget; its ``selection`` is a DataFrame of what is selected in the view.
         """
-        from epprof_nb.views.widget.widget import show
+        from epprof_nb.views.widget.widget import LiveView
 
-        return show(self)
+        live = LiveView(self.profile, tab=self.tab_to_open, select=self.select)
+        live.show(partial(self.mimebundle, selections=live.selections))
+        return live
 
 
 def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
     """Write the profile as one HTML page that needs neither kernel nor network."""
     prepared = Prepared(profile)
-    with progress_bar(f"Writing {Path(path).name}", 4, " steps") as bar, for_page(prepared):
+    with (
+        progress_bar(f"Writing {Path(path).name}", 4, " steps") as bar,
+        prefetch_for_page(prepared),
+    ):
         for part in ("layout", "findings", "lines"):
-            getattr(prepared, part)  # computed once, and kept
+            getattr(prepared, part)  # computed and cached
             bar.update()
-        Path(path).write_text(page(prepared), encoding="utf-8")
+        Path(path).write_text(page_html(prepared), encoding="utf-8")
         bar.update()

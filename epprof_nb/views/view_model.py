@@ -14,7 +14,6 @@ from epprof_nb.analysis.range_sums import Adding, Sums
 from epprof_nb.analysis.time_chunks import Moments
 from epprof_nb.util.cached import Kept, once
 from epprof_nb.views.queries import tables
-from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.timeline import lanes
 from epprof_nb.views.timeline.rows import EARLIEST, LATEST
 
@@ -53,14 +52,14 @@ class Prepared:
         return device_work.Work(self.profile, self.shared)
 
     @once
-    def layout(self) -> lanes.Layout:
+    def layout(self) -> lanes.TimelineLayout:
         """Lanes, and each event's place in them."""
-        return lanes.build(self.profile, self.work)
+        return lanes.build_layout(self.profile, self.work)
 
     @once
     def time_range(self) -> list[int]:
         """First and last nanosecond to show: the profile's length, and what sticks out of it."""
-        spans = [place.series.span for place in self.layout.places().values()]
+        spans = [place.event_rows.time_bounds for place in self.layout.by_prefix().values()]
         low = max(min(0, *(start for start, _ in spans)), EARLIEST)
         high = min(max(self.profile.wall_ns, *(end for _, end in spans)), LATEST)
         return [low, max(high, low + 1)]
@@ -146,8 +145,3 @@ class Prepared:
     def device_work(self) -> npt.NDArray[np.bool_]:
         """Which activities keep a device busy."""
         return self.shared.work
-
-    @once
-    def selections(self) -> Selections:
-        """What is selected, and where it is."""
-        return Selections(self)

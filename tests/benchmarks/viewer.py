@@ -17,10 +17,16 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.analysis.by_range import breakdown
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.related import related
-from epprof_nb.views.queries.window import Window, events
+from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.view import View
 from epprof_nb.views.view_model import Prepared
-from epprof_nb.views.wire.payload import headline, pack_counters, pack_first, pack_window
+from epprof_nb.views.wire.payload import (
+    counters_message,
+    first_view_message,
+    summary_header,
+    window_message,
+)
 from tests.benchmarks.frame_rate import ARGUMENTS, drag, report
 from tests.benchmarks.harness import header
 from tests.live_host import LiveHost
@@ -68,19 +74,19 @@ def tour(low: int, high: int) -> list[tuple[int, int]]:
 def in_python(prepared: Prepared) -> None:
     """Print what answers take in Python alone, and how large they are."""
     took, used, strips, sizes, rectangles = [], [], [], [], []
-    pack_counters(prepared)
+    counters_message(prepared)
     for low, high in tour(*prepared.time_range):
         margin = int((high - low) * MARGIN)
-        window = Window(low - margin, high + margin, WIDTH * (1 + 2 * MARGIN))
+        window = WindowQuery(low - margin, high + margin, WIDTH * (1 + 2 * MARGIN))
         began, cpu = time.perf_counter(), time.thread_time()
-        data = pack_window(prepared, window)
+        data = window_message(prepared, window)
         took.append((time.perf_counter() - began) * 1e3)
         used.append((time.thread_time() - cpu) * 1e3)
         began = time.perf_counter()
-        pack_counters(prepared, (2 * low - high, 2 * high - low))
+        counters_message(prepared, (2 * low - high, 2 * high - low))
         strips.append((time.perf_counter() - began) * 1e3)
         sizes.append(len(data) / 1e3)
-        header_, _ = events(prepared, window, light=True)
+        header_, _ = query_window(prepared, window, details=False)
         rectangles.append(float(sum(sent for sent, _ in header_["shown"].values())))
     spread("answer in Python", took)
     spread("  of the processor", used)
@@ -91,6 +97,7 @@ def in_python(prepared: Prepared) -> None:
 
 def of_everything(prepared: Prepared) -> None:
     """Print what it takes to ask about all of the profile at once."""
+    selections = Selections(prepared)
     low, high = prepared.time_range
     ops = prepared.profile.tables["ops"]
     widest = int((ops["end_ns"] - ops["start_ns"]).argmax())
@@ -99,13 +106,13 @@ def of_everything(prepared: Prepared) -> None:
         "a kernel's relations": lambda: related(prepared, "act", 0),
         "a span over everything": lambda: breakdown(prepared, low, high),
         "an op that holds everything, lit": lambda: (
-            prepared.selections.of({"what": "event", "prefix": "op", "row": widest}).lit
+            selections.of({"what": "event", "prefix": "op", "row": widest}).highlighted
         ),
     }
     for name, ask in questions.items():
         told = []
         for _ in range(2):
-            prepared.selections.give({})
+            selections.set_rows({})
             began, cpu = time.perf_counter(), time.process_time()
             ask()
             took, used = time.perf_counter() - began, time.process_time() - cpu
@@ -195,7 +202,7 @@ def main() -> None:
     for attempt in ("first picture, in Python", "  once more, afresh"):
         prepared = Prepared(profile)
         began, cpu = time.perf_counter(), time.process_time()
-        data = pack_first(prepared)
+        data = first_view_message(prepared)
         took, used = time.perf_counter() - began, time.process_time() - cpu
         print(
             f"{attempt:34} {took * 1e3:9,.1f} ms   ({used * 1e3:,.0f} ms of processor)   "
@@ -203,7 +210,7 @@ def main() -> None:
         )
     in_python(prepared)
     began = time.perf_counter()
-    headline(prepared)
+    summary_header(prepared)
     print(f"{'headline, counted once':34} {(time.perf_counter() - began) * 1e3:9,.1f} ms")
     of_everything(prepared)
     held = memory() - before
@@ -211,7 +218,7 @@ def main() -> None:
     in_browser(prepared, given.seconds)
     if given.saved:
         began = time.perf_counter()
-        html = View(profile).mimebundle(prepared=prepared)["text/html"]
+        html = View(profile).mimebundle(selections=Selections(prepared))["text/html"]
         took = time.perf_counter() - began
         print(f"{'saved output':34} {len(html) / 1e6:9,.2f} MB   made in {took:.1f} s")
         held = memory() - before

@@ -293,12 +293,14 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     rows = frame[frame["kind"] == "memcpy"].sort_values("start_ns", ascending=False)
     path = tmp_path / "selected.html"
     from epprof_nb.views.queries.frame_rows import rows_of_frame
-    from epprof_nb.views.renderers.html import page as whole
+    from epprof_nb.views.queries.selections import Selections
+    from epprof_nb.views.renderers.html import page_html
     from epprof_nb.views.view_model import Prepared
 
     prepared = Prepared(profile)
-    prepared.selections.give(dict([rows_of_frame(profile, rows)]))
-    path.write_text(whole(prepared))
+    selections = Selections(prepared)
+    selections.set_rows(dict([rows_of_frame(profile, rows)]))
+    path.write_text(page_html(prepared, selections.initial))
     page = ready(opened(path.as_uri()))
     settled(page)
     assert "2 rows of a DataFrame" in _panel(page).replace("\n", " ")

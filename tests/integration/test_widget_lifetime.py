@@ -10,14 +10,14 @@ import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.widget import widget
-from epprof_nb.views.widget.registry import MOST
+from epprof_nb.views.widget.registry import MAX_OPEN
 
 
 @pytest.fixture(autouse=True)
 def _unpublished(shell, monkeypatch):
     monkeypatch.setattr(shell.display_pub, "publish", lambda *_, **__: None)
     yield
-    for view in widget._open:
+    for view in widget._registry:
         view.close()
 
 
@@ -41,14 +41,14 @@ def test_closing_one_view_leaves_the_others():
     one, two = profile.timeline().widget(), profile.timeline().widget()
     one.close()
     one.close()
-    assert list(widget._open) == [two]
+    assert list(widget._registry) == [two]
     assert len(two.selection) == 200
 
 
 def test_the_oldest_of_many_views_is_closed():
     profile = synthetic_profile(activities=200)
-    views = [profile.timeline().widget() for _ in range(MOST + 2)]
-    assert list(widget._open) == views[2:]
+    views = [profile.timeline().widget() for _ in range(MAX_OPEN + 2)]
+    assert list(widget._registry) == views[2:]
     assert len(views[0].selection) == 0
     assert len(views[2].selection) == 200
 
@@ -78,9 +78,9 @@ def test_a_cell_that_runs_again_closes_its_views_and_no_others(shell, executes):
     shell.user_ns["show"] = synthetic_profile(activities=100).timeline().widget
     del profile
     executes("two", "c = show()")
-    assert len(list(widget._open)) == 3
+    assert len(list(widget._registry)) == 3
     executes("one")
-    assert list(widget._open) == [shell.user_ns["c"]]
+    assert list(widget._registry) == [shell.user_ns["c"]]
     gc.collect()
     assert freed() is None
 
@@ -90,20 +90,20 @@ def test_a_deleted_cells_view_closes_with_the_next_execution(shell, executes):
     executes("one", "a = show()")
     executes("two", "b = show()")
     executes("three", deleted=["zero", "one"])
-    assert list(widget._open) == [shell.user_ns["b"]]
+    assert list(widget._registry) == [shell.user_ns["b"]]
 
 
 def test_where_cells_have_no_ids_views_stay(shell, executes):
     shell.user_ns["show"] = synthetic_profile(activities=100).timeline().widget
     executes(None, "a = show()")
     executes(None, "b = show()")
-    assert list(widget._open) == [shell.user_ns["a"], shell.user_ns["b"]]
+    assert list(widget._registry) == [shell.user_ns["a"], shell.user_ns["b"]]
 
 
 def test_a_view_whose_output_was_cleared_closes():
     live = synthetic_profile(activities=100).timeline().widget()
-    live._answer(live, {"type": "closed"}, [])
-    assert list(widget._open) == []
+    live._on_message(live, {"type": "closed"}, [])
+    assert list(widget._registry) == []
     assert len(live.selection) == 0
 
 
@@ -140,9 +140,9 @@ def test_a_view_shown_in_a_later_cell_goes_there(shell, executes, displayed):
     assert live.place in second
     assert live.place not in first
     executes("one")  # it is not there any more
-    assert list(widget._open) == [live]
+    assert list(widget._registry) == [live]
     executes("two")
-    assert list(widget._open) == []
+    assert list(widget._registry) == []
     displayed.clear()
     shell.execution_count += 1
     executes("three", "w")

@@ -6,7 +6,7 @@ from tiny import activity, kernel, line, op, profile
 
 from epprof_nb.analysis.by_path import DEEPEST, by_path
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.icicle import tree
+from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.view_model import Prepared
 
 
@@ -114,7 +114,7 @@ def test_an_empty_profile_has_its_session_alone():
 
 @pytest.mark.parametrize("limit", [1, 5, 20, 1000])
 def test_what_is_left_out_is_put_together(limit):
-    data = tree(Prepared(synthetic_profile(activities=2000)), limit)
+    data = icicle(Prepared(synthetic_profile(activities=2000)), limit)
     kept = data["others"].count(0)
     assert kept == min(limit, data["paths"])
     assert all(above < at for at, above in enumerate(data["parent"]))

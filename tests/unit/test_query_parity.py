@@ -14,9 +14,10 @@ from pathlib import Path
 
 from tiny import activity, call, kernel, line, op, profile
 
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.view_model import Prepared
-from epprof_nb.views.widget.requests import answer
-from epprof_nb.views.wire.payload import pack
+from epprof_nb.views.widget.requests import handle
+from epprof_nb.views.wire.payload import page_payload
 
 FIXTURE = Path(__file__).parents[1] / "data" / "queries.json"
 
@@ -73,9 +74,10 @@ def prepared() -> Prepared:
 def fixture() -> dict[str, object]:
     """Return what the fixture should hold."""
     small = prepared()
-    payload = base64.b64encode(_reduced(zlib.decompress(pack(small)))).decode("ascii")
+    selections = Selections(small)
+    payload = base64.b64encode(_reduced(zlib.decompress(page_payload(small)))).decode("ascii")
     answers = [
-        {"request": request, "answer": answer(small, request).content} for request in REQUESTS
+        {"request": request, "answer": handle(selections, request).content} for request in REQUESTS
     ]
     return json.loads(json.dumps({"payload": payload, "answers": answers}))
 

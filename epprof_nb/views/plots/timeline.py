@@ -18,7 +18,7 @@ from epprof_nb.views.plots.style import (
     say,
     time_axis,
 )
-from epprof_nb.views.queries.window import Window, events
+from epprof_nb.views.queries.window import WindowQuery, query_window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,7 @@ def draw_lanes(
         text.set_parse_math(False)
     axes.set_xlim(low, high)
     axes.set_ylim(max(top - _BETWEEN, 1.0), -0.1)
-    header, columns = events(prepared, Window(low, high, _STEPS), most=_MOST)
+    header, columns = query_window(prepared, WindowQuery(low, high, _STEPS), max_rects=_MOST)
     names = header["names"]
     for prefix, colours in (("op", OP_COLOURS), ("act", KIND_COLOURS)):
         lane, row = _places(header["slices"][prefix], len(columns[f"{prefix}.start"]))

@@ -1,1 +1,1 @@
-"""Answers to the viewer's questions about a profile."""
+"""Queries of the viewer about a profile."""

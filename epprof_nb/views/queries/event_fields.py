@@ -1,4 +1,4 @@
-"""Every field of one event, for the viewer's details."""
+"""The fields of one event, for the details pane of the viewer."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
     from epprof_nb.views.view_model import Prepared
 
 PREFIXES = {"op": "ops", "api": "api_calls", "act": "activities"}
-"""The viewer's short names of the tables that it draws."""
+"""Names of the tables on the timeline by the prefix that the viewer uses for them."""
 
-_CHARACTERS = 10_000
-_SAFE = 2**53
+_MAX_LENGTH = 10_000
+_MAX_SAFE_INTEGER = 2**53
 
 
-def describe(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
-    """Return the fields of a row that say anything: column to number or text.
+def event_fields(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+    """Return the fields of an event that have a value, as numbers, booleans and strings by column.
 
-    Integers that a double does not hold become text.
+    Integers that a JavaScript number cannot represent are returned as strings.
 
     Raises
     ------
     KeyError
-        For a prefix that is not in `PREFIXES`.
+        If the prefix is not in `PREFIXES`.
     IndexError
-        For a row that the table does not have.
+        If the table has no such row.
     """
     table = prepared.profile.tables[PREFIXES[prefix]]
     if not 0 <= row < len(table):
@@ -38,11 +38,11 @@ def describe(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
             names = table.names(column.name)
             code = int(names.codes[row])
             if code >= 0:
-                fields[column.name] = shorten(names.categories[code], _CHARACTERS)
+                fields[column.name] = shorten(names.categories[code], _MAX_LENGTH)
         elif column.kind == "bool":
             fields[column.name] = bool(table[column.name][row])
         else:
             value = int(table[column.name][row])
             if column.kind != "id" or value != MISSING:
-                fields[column.name] = value if abs(value) <= _SAFE else str(value)
+                fields[column.name] = value if abs(value) <= _MAX_SAFE_INTEGER else str(value)
     return fields

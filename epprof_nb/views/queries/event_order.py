@@ -1,4 +1,4 @@
-"""Selected events one after another in the order of time, over all tables."""
+"""Selected events of all tables in time order, for stepping through them."""
 
 from __future__ import annotations
 
@@ -17,63 +17,69 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 
-class Walk:
-    """Rows of several tables, numbered from 0 in the order of their starts.
+class EventOrder:
+    """Events of several tables sorted by start.
 
-    Of events that start together, those of the table named first come first. However many there
-    are, one is found by a few searches in what is sorted already.
+    Events that start together are sorted by table, in the order of `rows`. The tables are not
+    merged: each look-up is a binary search, whatever the number of events.
 
     Parameters
     ----------
     profile
         The profile.
     rows
-        Table (``op``, ``api`` or ``act``) to its rows.
+        Table rows by prefix (``op``, ``api``, ``act``).
 
     Attributes
     ----------
     count
-        How many there are.
+        Number of events.
     """
 
     def __init__(self, profile: ProfileData, rows: Mapping[str, Ints]) -> None:
         self._rows: dict[str, Ints] = {}
         self._starts: dict[str, Ints] = {}
-        for prefix, mine in rows.items():
-            start = profile.tables[PREFIXES[prefix]]["start_ns"][mine]
-            ordered = not np.any(start[1:] < start[:-1])
-            order = slice(None) if ordered else np.argsort(start, kind="stable")
-            self._rows[prefix], self._starts[prefix] = mine[order], start[order]
+        for prefix, rows_of in rows.items():
+            start = profile.tables[PREFIXES[prefix]]["start_ns"][rows_of]
+            is_sorted = not np.any(start[1:] < start[:-1])
+            order = slice(None) if is_sorted else np.argsort(start, kind="stable")
+            self._rows[prefix], self._starts[prefix] = rows_of[order], start[order]
         self.count = sum(len(start) for start in self._starts.values())
 
-    def number_at(self, time_ns: float) -> int:
-        """Return the number of the first event that starts at `time_ns` or later.
+    def index_at(self, time_ns: float) -> int:
+        """Return the index of the first event that starts at or after `time_ns`.
 
-        The first one of all where none does: whoever walks on goes round.
+        If there is none, the index wraps around to the first event.
         """
         before = sum(int(np.searchsorted(s, time_ns, side="left")) for s in self._starts.values())
         return before if before < self.count else 0
 
-    def nth(self, number: int) -> tuple[str, int]:
-        """Return the table and row of an event; IndexError where there is none."""
-        if not 0 <= number < self.count:
-            raise IndexError(f"there are {self.count} events, none is number {number}")
+    def at(self, index: int) -> tuple[str, int]:
+        """Return the prefix and the row of an event.
+
+        Raises
+        ------
+        IndexError
+            If the index is out of range.
+        """
+        if not 0 <= index < self.count:
+            raise IndexError(f"index {index} is out of range: there are {self.count} events")
         low = min(int(s[0]) for s in self._starts.values() if len(s))
         high = max(int(s[-1]) for s in self._starts.values() if len(s))
-        # The smallest time up to which more than `number` events have started.
+        # Find the earliest time by which more than `index` events have started.
         while low < high:
             middle = (low + high) // 2
-            if self._until(middle) > number:
+            if self._started_by(middle) > index:
                 high = middle
             else:
                 low = middle + 1
-        left = number - self._until(low - 1)
+        offset = index - self._started_by(low - 1)
         for prefix, starts in self._starts.items():
             first, end = np.searchsorted(starts, (low, low + 1))
-            if left < end - first:
-                return prefix, int(self._rows[prefix][first + left])
-            left -= int(end - first)
-        raise IndexError(number)
+            if offset < end - first:
+                return prefix, int(self._rows[prefix][first + offset])
+            offset -= int(end - first)
+        raise IndexError(index)
 
-    def _until(self, time_ns: int) -> int:
+    def _started_by(self, time_ns: int) -> int:
         return sum(int(np.searchsorted(s, time_ns, side="right")) for s in self._starts.values())

@@ -1,4 +1,4 @@
-"""Rows of a profile's tables, found from a DataFrame that was made of them."""
+"""Maps rows of a DataFrame back to the rows of the profile's tables."""
 
 from __future__ import annotations
 
@@ -17,67 +17,71 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
-_TELLING: dict[str, frozenset[str]] = {
+_OWN_COLUMNS: dict[str, frozenset[str]] = {
     "op": frozenset({"parent_op_id", "op_type", "suspended_ns"}),
     "act": frozenset({"kind", "stream_id", "attribution", "device_id"}),
     "api": frozenset({"domain", "return_value", "captured"}),
 }
-"""Columns that only one of the tables has."""
-_HOW = (
-    "Pass rows of prof.ops, prof.activities or prof.api_calls as they come from filtering or "
-    'sorting, as prof.activities[prof.activities["name"].str.contains("gemm")]; '
-    "their index must be kept, and start_ns with a column of that table alone."
+"""Columns that identify a table, since no other table has them."""
+_HOW_TO_FIX = (
+    "Pass rows of prof.ops, prof.activities or prof.api_calls, filtered or sorted, such as "
+    'prof.activities[prof.activities["name"].str.contains("gemm")]. Keep their index, start_ns and '
+    "a column that only this table has."
 )
 
 
 def rows_of_frame(profile: ProfileData, frame: pd.DataFrame) -> tuple[str, Ints]:
-    """Return which rows of which table of `profile` a DataFrame holds.
+    """Return the table and the row numbers of the rows of a DataFrame.
 
     Parameters
     ----------
     profile
         The profile.
     frame
-        Rows of `Profile.ops`, `Profile.activities` or `Profile.api_calls`, filtered or sorted as
-        you like. The index tells which rows they are: ``op_id`` for ops (or a column of that
-        name), the row's number for the others. More columns do no harm.
+        Rows of `Profile.ops`, `Profile.activities` or `Profile.api_calls`, filtered or sorted. The
+        index identifies the rows: ``op_id`` for ops (a column of that name works too), the row
+        number for the other tables. Extra columns are ignored.
 
     Returns
     -------
     prefix
         ``op``, ``act`` or ``api``.
     rows
-        int64, ascending, each once.
+        Row numbers, int64, ascending and unique.
 
     Raises
     ------
     TypeError
-        If `frame` is no DataFrame.
+        If `frame` is not a DataFrame.
     ValueError
-        If its rows are not rows of this profile; the message says what to pass.
+        If the rows are not rows of this profile. The message says what to pass instead.
     """
     if isinstance(frame, pd.Series):
-        raise TypeError("select takes a DataFrame, not a Series: for one row pass frame.loc[[i]].")
+        raise TypeError(
+            "select expects a DataFrame, not a Series. For one row, pass frame.loc[[i]]."
+        )
     if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"select takes a DataFrame, not {type(frame).__name__}. {_HOW}")
+        raise TypeError(f"select expects a DataFrame, not {type(frame).__name__}. {_HOW_TO_FIX}")
     prefix = _table_of(frame)
     table = profile.tables[PREFIXES[prefix]]
     rows = _op_rows(frame, table) if prefix == "op" else _numbered_rows(frame, table)
-    _prove(frame, table, rows)
+    _verify(frame, table, rows)
     return prefix, np.unique(rows)
 
 
 def _table_of(frame: pd.DataFrame) -> str:
     columns = set(map(str, frame.columns))
-    # Where frames were joined, the table whose columns they started with is the rows' own.
+    # A joined frame belongs to the table whose columns come first.
     for name in map(str, frame.columns):
-        for prefix, telling in _TELLING.items():
-            if name in telling:
+        for prefix, own_columns in _OWN_COLUMNS.items():
+            if name in own_columns:
                 return prefix
     if frame.index.name == "op_id":
         return "op"
     known = ", ".join(sorted(columns)[:8]) or "none"
-    raise ValueError(f"These rows are of no table with a place in time (columns: {known}). {_HOW}")
+    raise ValueError(
+        f"These rows belong to no table on the timeline (columns: {known}). {_HOW_TO_FIX}"
+    )
 
 
 def _op_rows(frame: pd.DataFrame, table: Table) -> Ints:
@@ -88,11 +92,11 @@ def _op_rows(frame: pd.DataFrame, table: Table) -> Ints:
     elif "op_id" in frame.columns:
         ids = _integers(pd.Index(frame["op_id"]))
     else:
-        raise ValueError(f"These ops have lost their op_id, which was their index. {_HOW}")
+        raise ValueError(f"These ops have no op_id, neither as index nor as column. {_HOW_TO_FIX}")
     rows = RowIndex(table["op_id"]).rows(ids)
     if (rows == MISSING).any():
         missing = int((rows == MISSING).sum())
-        raise ValueError(f"{missing:,} of these ops are not in this profile. {_HOW}")
+        raise ValueError(f"{missing:,} of these ops are not in this profile. {_HOW_TO_FIX}")
     return rows
 
 
@@ -100,34 +104,35 @@ def _numbered_rows(frame: pd.DataFrame, table: Table) -> Ints:
     rows = _integers(frame.index)
     if len(rows) and (rows.min() < 0 or rows.max() >= len(table)):
         raise ValueError(
-            f"The index of these rows reaches beyond the {len(table):,} {table.schema.name} of "
-            f"this profile: they are of another one. {_HOW}"
+            f"The index of these rows exceeds the {len(table):,} {table.schema.name} of this "
+            f"profile: the rows belong to another profile. {_HOW_TO_FIX}"
         )
     return rows
 
 
 def _integers(index: pd.Index) -> Ints:
     if not pd.api.types.is_integer_dtype(index.dtype) or index.hasnans:
-        raise ValueError(f"The index of these rows holds no row numbers. {_HOW}")
+        raise ValueError(f"The index of these rows does not contain row numbers. {_HOW_TO_FIX}")
     return cast("Ints", index.to_numpy(np.int64))
 
 
-def _prove(frame: pd.DataFrame, table: Table, rows: Ints) -> None:
-    """Compare the rows' own times with the profile's: an index alone fits any profile."""
+def _verify(frame: pd.DataFrame, table: Table, rows: Ints) -> None:
+    """Check that times and names match the table: an index alone would fit any profile."""
     if not len(rows):
         return
     compared = [name for name in ("start_ns", "end_ns") if name in frame.columns]
     if not compared:
-        raise ValueError(f"Without start_ns these rows cannot be told from others'. {_HOW}")
+        raise ValueError(f"Without start_ns these rows cannot be verified. {_HOW_TO_FIX}")
     for name in compared:
         if not np.array_equal(np.asarray(frame[name], np.int64), table[name][rows]):
             raise ValueError(
-                f"The {name} of these rows is not that of the {table.schema.name} with their "
-                f"index: the index was made anew, or they are of another profile. {_HOW}"
+                f"The {name} of these rows differs from that of the {table.schema.name} with the "
+                f"same index: the index was reset, or the rows belong to another profile. "
+                f"{_HOW_TO_FIX}"
             )
     if "name" in frame.columns:
-        given = frame["name"].astype(object).to_numpy()
+        in_frame = frame["name"].astype(object).to_numpy()
         names: Names = table.names("name")
-        own = np.array([*names.categories, None], object)[names.codes[rows]]
-        if not np.array_equal(given[~pd.isna(given)], own[~pd.isna(given)]):
-            raise ValueError(f"The names of these rows are those of another profile. {_HOW}")
+        in_table = np.array([*names.categories, None], object)[names.codes[rows]]
+        if not np.array_equal(in_frame[~pd.isna(in_frame)], in_table[~pd.isna(in_frame)]):
+            raise ValueError(f"The names of these rows belong to another profile. {_HOW_TO_FIX}")

@@ -1,4 +1,4 @@
-"""What one event has to do with others: its launch, its ops, what it launched, its neighbours."""
+"""Relations of one event: its launch, its ops, the work it launched and its neighbours."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from epprof_nb.arrays.groups import pieces
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
-from epprof_nb.views.queries.scan import Some, among
-from epprof_nb.views.queries.selection import event_row
+from epprof_nb.views.queries.scan import EvenSample, same_name_neighbours
+from epprof_nb.views.queries.selection import checked_row
 from epprof_nb.views.timeline.lanes import MAX_ROWS
 
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
-FLOWS = 200
-"""Lines from launches to activities that are drawn at most."""
-_NAME_CHARACTERS = 600
-_CHAIN = 200
+MAX_FLOWS = 200
+"""Maximum number of arrows from launches to activities."""
+_MAX_NAME_LENGTH = 600
+_MAX_DEPTH = 200
 
 
 def related(
     prepared: Prepared, prefix: str, row: int, window: tuple[float, float] | None = None
 ) -> dict[str, Any]:
-    """Return the events that one event leads to.
+    """Return the events related to one event.
 
     Parameters
     ----------
@@ -43,40 +43,39 @@ def related(
     prefix, row
         The event: ``op``, ``api`` or ``act``, and its row in the table.
     window
-        First and last nanosecond that is looked at: of too many activities, those in it are told.
+        Time range in view, ns. If there are too many activities, those in it are preferred.
 
     Returns
     -------
-    told
-        JSON-serialisable. An event is ``{prefix, row, name, start, dur, lane, level}``: times in
-        ns, ``lane`` and ``level`` (-1 for the lane's foot) where it is drawn, lane -1 nowhere.
+    related
+        JSON-serialisable. Events are as from `locate_event`.
 
         ``chain``
-            The ops around it, outermost first; an op's own chain ends with itself.
+            Enclosing ops, outermost first. For an op, the chain ends with the op itself.
         ``line``
-            ``cell``, ``line`` and ``text`` of the nearest statement; None without one.
+            ``cell``, ``line`` and ``text`` of the innermost statement; None if there is none.
         ``call``
-            The API call that launched it, of an activity; else None.
+            API call that launched the activity; else None.
         ``delay``
-            From the start of that call to its own start, ns; None where the call is not known.
+            Time from the start of that call to the start of the activity, ns; None without a call.
         ``flows``
-            ``[from, to]`` pairs, the longest activity first, at most `FLOWS`: each activity that
-            it launched, or itself, with the API call or op it was launched by. Of more, the
-            longest one and then some evenly spread, of those in the window first.
+            ``[from, to]`` pairs, longest activity first: the activities that the event launched, or
+            the activity itself, each with its API call or, without one, its op. If there are more
+            than `MAX_FLOWS`, the longest and an even sample of the others.
         ``launched``
-            How many there are.
+            Number of these activities without the limit.
         ``before``, ``after``
-            Its neighbours in the same row of its lane; None at the ends.
+            Neighbours in the same row of the lane; None at the ends.
         ``same``
-            ``before`` and ``after`` among the events of its table with its name, ``number`` (from
-            1) and ``count``.
+            ``before`` and ``after`` among the events of the same table and name, with ``number``
+            (from 1) and ``count``.
 
     Raises
     ------
     ValueError
-        For an event that the profile does not have.
+        If the profile has no such event.
     """
-    row = event_row(prepared, {"prefix": prefix, "row": row})
+    row = checked_row(prepared, {"prefix": prefix, "row": row})
     work = prepared.work
     if prefix == "op":
         owner = row
@@ -87,9 +86,9 @@ def related(
     call = _call_of(prepared, row) if prefix == "act" else None
     activities, total = _launched(prepared, prefix, row, window)
     return {
-        "chain": [event(prepared, "op", op) for op in chain],
+        "chain": [locate_event(prepared, "op", op) for op in chain],
         "line": _line(prepared, chain),
-        "call": None if call is None else event(prepared, "api", call),
+        "call": _located(prepared, "api", call),
         "delay": None if call is None else _delay(prepared, row, call),
         "flows": _flows(prepared, prefix, row, activities),
         "launched": total,
@@ -98,16 +97,20 @@ def related(
     }
 
 
-def event(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
-    """Return where and when one event is; see `related`."""
+def locate_event(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+    """Return the name, time and place of an event.
+
+    The keys are ``prefix``, ``row``, ``name``, ``start``, ``dur`` (ns), ``lane`` (-1 if it is not
+    drawn) and ``level``, its row in the lane (-1 for the bottom edge).
+    """
     table = prepared.profile.tables[PREFIXES[prefix]]
     names = table.names("name")
-    lane, level = prepared.layout.places()[prefix].place(row)
+    lane, level = prepared.layout.by_prefix()[prefix].lane_and_row(row)
     code, start = int(names.codes[row]), int(table["start_ns"][row])
     return {
         "prefix": prefix,
         "row": int(row),
-        "name": shorten(names.categories[code], _NAME_CHARACTERS) if code >= 0 else "",
+        "name": shorten(names.categories[code], _MAX_NAME_LENGTH) if code >= 0 else "",
         "start": start,
         "dur": max(int(table["end_ns"][row]) - start, 0),
         "lane": lane,
@@ -117,7 +120,7 @@ def event(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
 
 def _chain(parent: Ints, op: int) -> list[int]:
     chain: list[int] = []
-    while op >= 0 and len(chain) < _CHAIN:
+    while op >= 0 and len(chain) < _MAX_DEPTH:
         chain.append(op)
         op = int(parent[op])
     return chain[::-1]
@@ -129,7 +132,7 @@ def _line(prepared: Prepared, chain: Iterable[int]) -> dict[str, Any] | None:
         line, cell = int(ops["line"][op]), ops.names("cell").take(slice(op, op + 1)).to_list()[0]
         if line > 0 and cell is not None:
             text = source_line(prepared.profile, cell, line)
-            return {"cell": cell, "line": line, "text": shorten(text, _NAME_CHARACTERS)}
+            return {"cell": cell, "line": line, "text": shorten(text, _MAX_NAME_LENGTH)}
     return None
 
 
@@ -138,14 +141,14 @@ def _call_of(prepared: Prepared, row: int) -> int | None:
     correlation = int(tables["activities"]["correlation_id"][row])
     if correlation == MISSING:
         return None
-    # Of calls that share an id, as a runtime call and the driver call within, the first counts.
+    # A runtime call and the driver call within share an id; the first one counts.
     call = int(prepared.shared.calls.rows(np.array([correlation]))[0])
     return None if call < 0 else call
 
 
 def _delay(prepared: Prepared, row: int, call: int) -> int:
     tables = prepared.profile.tables
-    # Device times are interpolated: a kernel can seem to start slightly before its launch.
+    # Device times are interpolated, so a kernel can appear to start just before its launch.
     return max(
         int(tables["activities"]["start_ns"][row]) - int(tables["api_calls"]["start_ns"][call]), 0
     )
@@ -154,38 +157,38 @@ def _delay(prepared: Prepared, row: int, call: int) -> int:
 def _launched(
     prepared: Prepared, prefix: str, row: int, window: tuple[float, float] | None
 ) -> tuple[Ints, int]:
-    """Return the activities to draw lines to, the longest first, and how many there are."""
+    """Return the activities to draw arrows to, longest first, and their number without limit."""
     work, tables = prepared.work, prepared.profile.tables
     activities = tables["activities"]
     if prefix == "act":
         return np.array([row]), 1
-    tree, inside = work.tree, np.empty(0, np.bool_)
+    tree, is_inside = work.tree, np.empty(0, np.bool_)
     correlation = MISSING
     if prefix == "api":
         correlation = int(tables["api_calls"]["correlation_id"][row])
         if correlation == MISSING:
             return np.empty(0, np.int64), 0
     else:
-        inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
-        inside = np.append(inside, np.False_)  # row -1, no op
-    # Comparing integers with fractions would make fractions of them all.
+        is_inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
+        is_inside = np.append(is_inside, np.False_)  # row -1: no op
+    # Comparing int64 columns with floats would convert the columns.
     first, last = (0, 0) if window is None else (math.ceil(window[0]), math.floor(window[1]))
-    some = Some(FLOWS)
-    for piece in pieces(len(activities)):
+    sample = EvenSample(MAX_FLOWS)
+    for chunk in pieces(len(activities)):
         if prefix == "api":
-            mine = activities["correlation_id"][piece] == correlation
+            mask = activities["correlation_id"][chunk] == correlation
         else:
-            # A wait is the host's: no work was launched.
-            mine = inside[tree.rows(activities["op_id"][piece])]
-            mine &= work.kinds[piece] < FIRST_WAIT
-        if not mine.any():
+            # Synchronization is not launched work.
+            mask = is_inside[tree.rows(activities["op_id"][chunk])]
+            mask &= work.kinds[chunk] < FIRST_WAIT
+        if not mask.any():
             continue
-        start, end = activities["start_ns"][piece], activities["end_ns"][piece]
-        near = None if window is None else (start <= last) & (end >= first)
-        some.add(piece.start, end - start, mine, near)
-    rows = some.rows
+        start, end = activities["start_ns"][chunk], activities["end_ns"][chunk]
+        is_near = None if window is None else (start <= last) & (end >= first)
+        sample.add(chunk.start, end - start, mask, is_near)
+    rows = sample.rows
     length = activities["end_ns"][rows] - activities["start_ns"][rows]
-    return rows[np.argsort(-length, kind="stable")], some.total
+    return rows[np.argsort(-length, kind="stable")], sample.total
 
 
 def _flows(
@@ -195,8 +198,8 @@ def _flows(
         return []
     tables = prepared.profile.tables
     if prefix == "api":
-        source = event(prepared, "api", row)
-        return [[source, event(prepared, "act", a)] for a in activities.tolist()]
+        source = locate_event(prepared, "api", row)
+        return [[source, locate_event(prepared, "act", a)] for a in activities.tolist()]
     ids = tables["activities"]["correlation_id"][activities]
     owners = prepared.work.tree.rows(tables["activities"]["op_id"][activities])
     calls = prepared.shared.calls.rows(ids)
@@ -205,29 +208,33 @@ def _flows(
         activities.tolist(), calls.tolist(), owners.tolist(), strict=True
     ):
         if call >= 0:
-            source = event(prepared, "api", call)
+            source = locate_event(prepared, "api", call)
         elif op >= 0:
-            source = event(prepared, "op", op)
+            source = locate_event(prepared, "op", op)
         else:
             continue
-        flows.append([source, event(prepared, "act", activity)])
+        flows.append([source, locate_event(prepared, "act", activity)])
     return flows
 
 
 def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
-    before, after = prepared.layout.places()[prefix].beside(row)
+    before, after = prepared.layout.by_prefix()[prefix].neighbours(row)
     return {
-        "before": None if before is None else event(prepared, prefix, before),
-        "after": None if after is None else event(prepared, prefix, after),
+        "before": _located(prepared, prefix, before),
+        "after": _located(prepared, prefix, after),
     }
 
 
 def _same_name(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
-    table = prepared.profile.tables[PREFIXES[prefix]]
-    found = among(table.names("name").codes, prepared.layout.places()[prefix], row)
+    codes = prepared.profile.tables[PREFIXES[prefix]].names("name").codes
+    neighbours = same_name_neighbours(codes, prepared.layout.by_prefix()[prefix], row)
     return {
-        "before": None if found.before is None else event(prepared, prefix, found.before),
-        "after": None if found.after is None else event(prepared, prefix, found.after),
-        "number": found.number,
-        "count": found.total,
+        "before": _located(prepared, prefix, neighbours.before),
+        "after": _located(prepared, prefix, neighbours.after),
+        "number": neighbours.number,
+        "count": neighbours.total,
     }
+
+
+def _located(prepared: Prepared, prefix: str, row: int | None) -> dict[str, Any] | None:
+    return None if row is None else locate_event(prepared, prefix, row)

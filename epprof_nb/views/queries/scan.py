@@ -1,4 +1,4 @@
-"""One pass over all events where a sort would take too long: the longest, those of one name."""
+"""Single-pass queries over all events, for cases where sorting them would take too long."""
 
 from __future__ import annotations
 
@@ -10,92 +10,100 @@ import numpy.typing as npt
 from epprof_nb.arrays.groups import pieces
 
 if TYPE_CHECKING:
-    from epprof_nb.views.timeline.lanes import Placement
+    from epprof_nb.views.timeline.lanes import EventLayout
 
 Ints = npt.NDArray[np.int64]
-Positions = npt.NDArray[Any]
+Rows = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 
-class Some:
-    """Some of many rows that come piece by piece: the longest, and others evenly spread.
+class EvenSample:
+    """Samples rows from chunks: the longest one, and others evenly spread.
 
     Parameters
     ----------
-    most
-        How many are wanted.
+    size
+        Maximum number of rows.
 
     Attributes
     ----------
     total
-        How many there are.
+        Number of rows added.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, size: int) -> None:
         self.total = 0
-        self._most = most
-        self._longest = self._length = -1
-        self._near: list[Positions] = [np.empty(0, np.int64)]
-        self._far: list[Positions] = [np.empty(0, np.int64)]
+        self._size = size
+        self._longest = self._max_length = -1
+        self._near: list[Rows] = [np.empty(0, np.int64)]
+        self._far: list[Rows] = [np.empty(0, np.int64)]
 
-    def add(self, first: int, length: Ints, which: Mask, near: Mask | None = None) -> None:
-        """Take in some of the rows from `first` on, given the lengths of all.
+    def add(self, first: int, length: Ints, mask: Mask, is_near: Mask | None = None) -> None:
+        """Add the rows of a chunk for which `mask` is True.
 
-        Those that are `near` come before others; None for all.
+        Parameters
+        ----------
+        first
+            First row of the chunk.
+        length
+            Duration of each row of the chunk.
+        mask
+            Whether to add each row.
+        is_near
+            Rows to prefer; None for all.
         """
-        if not len(which):
+        if not len(mask):
             return
-        length = np.where(which, np.maximum(length, 0), -1)
+        length = np.where(mask, np.maximum(length, 0), -1)
         at = int(length.argmax())
-        if length[at] > self._length:
-            self._longest, self._length = at + first, int(length[at])
-        parts = [(self._near, which)]
-        if near is not None:
-            parts = [(self._near, which & near), (self._far, which & ~near)]
-        for found, mask in parts:
-            rows = np.flatnonzero(mask) + first
+        if length[at] > self._max_length:
+            self._longest, self._max_length = at + first, int(length[at])
+        parts = [(self._near, mask)]
+        if is_near is not None:
+            parts = [(self._near, mask & is_near), (self._far, mask & ~is_near)]
+        for chunks, mask_of in parts:
+            rows = np.flatnonzero(mask_of) + first
             self.total += len(rows)
-            found.append(_short(rows))
+            chunks.append(_narrow(rows))
 
     @property
     def rows(self) -> Ints:
-        """All of them, ascending, or as many as are wanted.
+        """The sampled rows, ascending.
 
-        Those spread evenly are so in the order of the table, in which the rows of each stream
-        ascend in time as a rule.
+        They are spread evenly in table order. Within a stream that is usually time order.
         """
-        if self.total <= self._most:
+        if self.total <= self._size:
             return np.sort(np.concatenate(self._near + self._far)).astype(np.int64)
-        chosen = [self._longest]
-        for found in (self._near, self._far):
-            chosen += _spread(found, self._longest, self._most - len(chosen))
-        return np.sort(chosen)
+        sample = [self._longest]
+        for chunks in (self._near, self._far):
+            sample += _evenly_spaced(chunks, self._longest, self._size - len(sample))
+        return np.sort(sample)
 
 
-def _spread(parts: list[Positions], without: int, most: int) -> list[int]:
-    """Return rows at even steps through ascending parts, which are not put together for it."""
-    ends = np.cumsum([len(part) for part in parts])
-    begins = ends - [len(part) for part in parts]
-    places = [int(np.searchsorted(part, without)) for part in parts]
-    left_out = [
-        int(begin) + place
-        for part, begin, place in zip(parts, begins, places, strict=True)
-        if place < len(part) and part[place] == without
+def _evenly_spaced(chunks: list[Rows], excluded: int, size: int) -> list[int]:
+    """Return evenly spaced values of ascending chunks, without concatenating them."""
+    ends = np.cumsum([len(chunk) for chunk in chunks])
+    begins = ends - [len(chunk) for chunk in chunks]
+    offsets = [int(np.searchsorted(chunk, excluded)) for chunk in chunks]
+    excluded_at = [
+        int(begin) + offset
+        for chunk, begin, offset in zip(chunks, begins, offsets, strict=True)
+        if offset < len(chunk) and chunk[offset] == excluded
     ]
-    others = int(ends[-1]) - len(left_out)
-    ranks = np.linspace(0, others - 1, min(most, others)).round().astype(np.int64)
-    for place in left_out:
-        ranks[ranks >= place] += 1
-    within = np.searchsorted(ends, ranks, "right")
-    return [int(parts[k][rank - begins[k]]) for k, rank in zip(within, ranks, strict=True)]
+    others = int(ends[-1]) - len(excluded_at)
+    ranks = np.linspace(0, others - 1, min(size, others)).round().astype(np.int64)
+    for at in excluded_at:
+        ranks[ranks >= at] += 1
+    chunk_of = np.searchsorted(ends, ranks, "right")
+    return [int(chunks[k][rank - begins[k]]) for k, rank in zip(chunk_of, ranks, strict=True)]
 
 
-def _short(rows: Ints) -> Positions:
+def _narrow(rows: Ints) -> Rows:
     return rows.astype(np.int32) if rows[-1:].max(initial=0) < 2**31 else rows
 
 
-class Among(NamedTuple):
-    """An event among others: its neighbours in time, its number from 1, and how many they are."""
+class NameNeighbours(NamedTuple):
+    """Neighbours of an event among those of its name, its number from 1, and their count."""
 
     before: int | None
     after: int | None
@@ -103,40 +111,40 @@ class Among(NamedTuple):
     total: int
 
 
-def among(codes: npt.NDArray[Any], place: Placement, row: int) -> Among:
-    """Find an event among the drawn ones of its name, in the order of their starts.
+def same_name_neighbours(codes: npt.NDArray[Any], layout: EventLayout, row: int) -> NameNeighbours:
+    """Find the neighbours in time of an event among the drawn events of its name.
 
     Parameters
     ----------
     codes
-        Code of each event's name.
-    place
-        Where the events are drawn.
+        Name code of each event.
+    layout
+        Layout of the events.
     row
         The event.
     """
-    start, series = place.series.start, place.series
-    mine, drawn = start[row], len(series.order) == len(codes)
+    start, event_rows = layout.event_rows.start, layout.event_rows
+    time_ns, all_drawn = start[row], len(event_rows.order) == len(codes)
     before, after, number, total = None, None, 1, 0
-    for piece in pieces(len(codes)):
-        same = codes[piece] == codes[row]
-        if not drawn:
-            same &= place.code[piece] < len(series)
-        rows = np.flatnonzero(same) + piece.start
+    for chunk in pieces(len(codes)):
+        is_same = codes[chunk] == codes[row]
+        if not all_drawn:
+            is_same &= layout.row_index[chunk] < len(event_rows)
+        rows = np.flatnonzero(is_same) + chunk.start
         begin = start[rows]
-        earlier = (begin < mine) | ((begin == mine) & (rows < row))
+        # Events that start together are in table order.
+        is_earlier = (begin < time_ns) | ((begin == time_ns) & (rows < row))
         total += len(rows)
-        number += int(np.count_nonzero(earlier))
-        # Of those that start together the first in the table comes first.
-        at = rows[earlier]
-        if len(at):
-            last = at[begin[earlier] == begin[earlier].max()][-1]
+        number += int(np.count_nonzero(is_earlier))
+        earlier = rows[is_earlier]
+        if len(earlier):
+            last = earlier[begin[is_earlier] == begin[is_earlier].max()][-1]
             before = last if before is None or start[last] >= start[before] else before
-        at = rows[~earlier & (rows != row)]
-        if len(at):
-            first = at[np.argmin(start[at])]
+        later = rows[~is_earlier & (rows != row)]
+        if len(later):
+            first = later[np.argmin(start[later])]
             after = first if after is None or start[first] < start[after] else after
-    return Among(
+    return NameNeighbours(
         None if before is None else int(before), None if after is None else int(after),
         number, total,
     )  # fmt: skip

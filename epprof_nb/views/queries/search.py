@@ -1,116 +1,149 @@
-"""Search by regular expression over the names of ops, API calls and activities."""
+"""Search by regular expression over the names of ops, API calls and activities.
+
+Patterns use RE2 syntax. RE2 matches in linear time, so no pattern can block the kernel, and memory
+is bounded. In return it has no look-around and no back-references.
+"""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import re2
 
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from epprof_nb.data.table import Table
     from epprof_nb.views.view_model import Prepared
 
 Ints = npt.NDArray[np.int64]
 
-_PREFIXES: tuple[str, ...] = ("op", "api", "act")
-_PATTERN_CHARACTERS = 400
-_NAME_CHARACTERS = 2_000
-_SECONDS = 3.0
-_MATCHER = """
-import json, re, sys
-pattern, ignore, names = json.load(sys.stdin)
-found = re.compile(pattern, re.IGNORECASE if ignore else 0).search
-json.dump([i for i, name in enumerate(names) if found(name)], sys.stdout)
-"""
+_MAX_PATTERN_LENGTH = 400
+_MAX_NAME_LENGTH = 2_000
+_MAX_MEMORY_BYTES = 2 << 20
+_MAX_SECONDS = 3.0
+_LOOK_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
 
 
-def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
-    """Return the rows of each table whose name matches, ascending.
+def matching_rows(prepared: Prepared, pattern: str) -> dict[str, Ints]:
+    """Return the rows of each table whose name matches, ascending, by prefix.
 
-    Events that have no place in the timeline are left out.
+    Events that are not drawn on the timeline are left out.
 
     Parameters
     ----------
     prepared
         The profile.
     pattern
-        A regular expression as of `re`; where it has no capital letter, case does not matter.
+        A regular expression in RE2 syntax. It ignores case unless it contains a capital letter.
 
     Raises
     ------
     ValueError
-        For a pattern that is no regular expression, is too long, or takes too long; the message
-        is for the person who typed it.
+        If the pattern is invalid, too long or too expensive. The message is meant for the user.
     """
-    places = prepared.layout.places()
-    texts: dict[str, int] = {}
+    layouts = prepared.layout.by_prefix()
+    names: dict[str, int] = {}
     tables: dict[str, tuple[Table, Ints]] = {}
-    for prefix in _PREFIXES:
-        table = prepared.profile.tables[PREFIXES[prefix]]
-        own = [
-            texts.setdefault(shorten(text, _NAME_CHARACTERS), len(texts))
-            for text in table.names("name").categories
+    for prefix, table_name in PREFIXES.items():
+        table = prepared.profile.tables[table_name]
+        name_ids = [
+            names.setdefault(shorten(name, _MAX_NAME_LENGTH), len(names))
+            for name in table.names("name").categories
         ]
-        tables[prefix] = table, np.array(own, np.int64)
-    hits = np.zeros(len(texts), np.bool_)
-    hits[find(list(texts), pattern)] = True
-    found: dict[str, Ints] = {}
-    for prefix, (table, places_of) in tables.items():
-        # A missing name, code -1, leads to the last place: no match.
-        by_code = np.append(hits[places_of], np.False_)
-        inside = by_code[table.names("name").codes]
-        found[prefix] = np.flatnonzero(inside & places[prefix].drawn)
-    return found
+        tables[prefix] = table, np.array(name_ids, np.int64)
+    is_match = np.zeros(len(names), np.bool_)
+    is_match[match_names(list(names), pattern)] = True
+    rows: dict[str, Ints] = {}
+    for prefix, (table, name_ids_of) in tables.items():
+        # Code -1, a missing name, reads the last value: no match.
+        by_code = np.append(is_match[name_ids_of], np.False_)
+        is_match_of = by_code[table.names("name").codes]
+        rows[prefix] = np.flatnonzero(is_match_of & layouts[prefix].is_drawn)
+    return rows
 
 
-def find(texts: Sequence[str], pattern: str, *, ignore_case: bool | None = None) -> list[int]:
-    """Return which of `texts` the pattern is found in; ValueError as for `matching`.
+def match_names(
+    names: Sequence[str], pattern: str, *, ignore_case: bool | None = None
+) -> list[int]:
+    """Return the indices of the names that contain a match of the pattern.
 
-    Where it is not said whether case matters, it does for a pattern with a capital letter.
+    Parameters
+    ----------
+    names
+        The names to search.
+    pattern
+        A regular expression in RE2 syntax. An empty one matches nothing.
+    ignore_case
+        None ignores case unless the pattern contains a capital letter.
+
+    Raises
+    ------
+    ValueError
+        See `matching_rows`.
     """
     if not pattern:
         return []
-    if len(pattern) > _PATTERN_CHARACTERS:
-        raise ValueError(f"A pattern has at most {_PATTERN_CHARACTERS} characters.")
+    if len(pattern) > _MAX_PATTERN_LENGTH:
+        raise ValueError(f"A pattern has at most {_MAX_PATTERN_LENGTH} characters.")
+    if ignore_case is None:
+        # A capital after a backslash is a character class.
+        ignore_case = not re.search(r"[A-Z]", re.sub(r"\\.", "", pattern))
+    search = _compile(pattern, ignore_case=ignore_case)
+    deadline = time.monotonic() + _MAX_SECONDS
+    matches = []
+    for index, name in enumerate(names):
+        if search(_encoded(name)):
+            matches.append(index)
+        if time.monotonic() > deadline:
+            raise ValueError(
+                f"The pattern takes more than {_MAX_SECONDS:.0f} s on the names of this profile; "
+                "use fewer or smaller repeats."
+            )
+    return matches
+
+
+def _compile(pattern: str, *, ignore_case: bool) -> Callable[[bytes], object]:
+    options = re2.Options()
+    options.case_sensitive = not ignore_case
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY_BYTES
+    options.never_capture = True
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"Not a regular expression: {error}.") from error
-    # A capital after a backslash is a class of characters, not a letter to be found.
-    capitals = re.search(r"[A-Z]", re.sub(r"\\.", "", pattern))
-    ignore = not capitals if ignore_case is None else ignore_case
-    if re.fullmatch(r"[\w\s,:;<>=!@#%&'\"/-]*", pattern):
-        plain = pattern.casefold() if ignore else pattern
-        return [i for i, t in enumerate(texts) if plain in (t.casefold() if ignore else t)]
-    # A pattern can take longer than the age of the world, and `re` knows no time limit: a
-    # process of its own can be ended, and holds up nothing here.
-    try:
-        answer = subprocess.run(  # noqa: S603  (our own program, the pattern is its input)
-            [sys.executable, "-I", "-S", "-c", _MATCHER],
-            input=json.dumps([pattern, ignore, list(texts)]),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=_SECONDS,
-            check=True,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ValueError(
-            f"The pattern took more than {_SECONDS:.0f} s: repeat less within what is repeated."
-        ) from error
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise ValueError(
-            "A pattern is searched for by a Python process of its own, which could not be run "
-            f"({type(error).__name__}). Plain words can be searched for."
-        ) from error
-    positions: Any = json.loads(answer.stdout)
-    return [int(i) for i in positions]
+        search: Callable[[bytes], object] = re2.compile(_encoded(pattern), options).search
+    except re2.error as error:
+        reason = error.args[0].decode("utf-8", "replace")
+        raise ValueError(_explain(reason, pattern)) from error
+    return search
+
+
+def _encoded(text: str) -> bytes:
+    # A name may contain lone surrogates, which strict UTF-8 rejects.
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _explain(reason: str, pattern: str) -> str:
+    """Turn an error of RE2 into a message for the user."""
+    what, _, part = reason.partition(": ")
+    if what.startswith("pattern too large"):
+        return "The pattern is too large; use fewer or smaller repeats."
+    if what == "invalid repetition size":
+        unsupported = "Repeating more than 1,000 times in total"
+    elif what == "invalid perl operator" and part in _LOOK_AROUND:
+        unsupported = f"Look-around, {part}...),"
+    elif what == "invalid perl operator" and part == "(?P" and "(?P=" in pattern:
+        unsupported = "A back-reference, (?P=...),"
+    elif what == "invalid escape sequence" and part[1:].isdigit():
+        unsupported = f"A back-reference, {part},"
+    elif what in {"invalid perl operator", "invalid escape sequence"}:
+        unsupported = part
+    else:
+        return f"Not a regular expression: {reason}."
+    return f"{unsupported} is not supported; patterns use RE2 syntax."

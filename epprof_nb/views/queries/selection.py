@@ -1,4 +1,4 @@
-"""Which events a selection of the viewer means: one answer for a window, a table and Python."""
+"""The events that a selection in the viewer refers to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from epprof_nb.data.schema import MISSING
 from epprof_nb.views.queries.event_fields import PREFIXES
-from epprof_nb.views.queries.search import matching
+from epprof_nb.views.queries.search import matching_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,187 +23,186 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
-    """The rows that a selection names, and all that belongs to them.
+class SelectedEvents:
+    """The events of a selection, and the related events to highlight with them.
 
     Attributes
     ----------
     rows
-        Table (as in `PREFIXES`) to the rows that were asked for, int64, ascending.
-    lit
-        Table to a bool array, one value a row of the table: what lights up. The rows, what ran
-        under them, and the ops above them.
+        Selected rows by prefix (see `PREFIXES`); int64, ascending.
+    highlighted
+        Boolean mask over the rows of each table: the selected events, the events below them and the
+        ops above them.
     extent
-        First and last nanosecond of the rows; None where there are none.
+        Earliest start and latest end of the selected events, ns; None if there are none.
     """
 
     rows: dict[str, Ints]
-    lit: dict[str, Mask]
+    highlighted: dict[str, Mask]
     extent: tuple[int, int] | None
 
-    @property
-    def count(self) -> int:
-        """How many rows were asked for."""
-        return sum(len(rows) for rows in self.rows.values())
 
-
-def select(prepared: Prepared, wanted: Mapping[str, Any]) -> Selected:
-    """Find the events that a selection means.
+def select_events(prepared: Prepared, query: Mapping[str, Any]) -> SelectedEvents:
+    """Find the events of a selection.
 
     Parameters
     ----------
     prepared
         The profile.
-    wanted
-        What the viewer asks for, by ``what``:
+    query
+        The selection as the viewer sends it, by ``what``:
 
         ``event``
-            One row: ``prefix`` (``op``, ``api`` or ``act``) and ``row``.
+            One event: ``prefix`` (``op``, ``api`` or ``act``) and ``row``.
         ``where``
-            All rows of ``prefix`` whose columns have the values of ``equals``: column to a
-            value, or to a list of those allowed; None is missing.
+            All rows of ``prefix`` whose columns have the values of ``equals``, a mapping from
+            column to a value or a list of values; None matches missing.
         ``search``
-            All rows of all tables whose name matches the regular expression ``pattern``.
-
-    Returns
-    -------
-    selected
-        The rows, and what belongs to them.
+            All events whose name matches the regular expression ``pattern``.
 
     Raises
     ------
     ValueError
-        For another ``what``, a table, row or column that the profile does not have, or a
-        pattern that cannot be searched for.
+        If ``what`` is unknown, the profile has no such table, row or column, or the pattern is
+        invalid.
     """
-    what = wanted.get("what")
+    what = query.get("what")
     if what == "event":
-        row = event_row(prepared, wanted)
-        return of_rows(prepared, {_prefix(wanted): np.array([row])}, launches=True)
+        row = checked_row(prepared, query)
+        return select_rows(prepared, {_prefix(query): np.array([row])}, launches=True)
     if what == "where":
-        prefix = _prefix(wanted)
+        prefix = _prefix(query)
         table = prepared.profile.tables[PREFIXES[prefix]]
-        return of_rows(prepared, {prefix: _where(table, dict(wanted["equals"]))})
+        return select_rows(prepared, {prefix: _rows_where(table, dict(query["equals"]))})
     if what == "search":
-        found = matching(prepared, str(wanted["pattern"]))
-        return of_rows(prepared, found, related=False)
+        rows = matching_rows(prepared, str(query["pattern"]))
+        return select_rows(prepared, rows, related=False)
     raise ValueError(f"there is no selection by {what!r}")
 
 
-def of_rows(
+def select_rows(
     prepared: Prepared,
     rows: Mapping[str, Ints],
     *,
     related: bool = True,
     launches: bool = False,
-) -> Selected:
-    """Return the selection of `rows` of the tables.
+) -> SelectedEvents:
+    """Select table rows.
 
     Parameters
     ----------
     prepared
         The profile.
     rows
-        Table to rows, ascending.
+        Rows by prefix, ascending.
     related
-        Light the ops above API calls and activities too, and what ran under ops: the ops below
-        them, their API calls and activities.
+        Also highlight the ops above API calls and activities, and everything below ops: their
+        descendants, and the API calls and activities of these.
     launches
-        Light the API calls of activities too, and the activities of API calls.
+        Also highlight the API calls of activities, and the activities of API calls.
     """
     tables, work = prepared.profile.tables, prepared.work
-    lit = {prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in PREFIXES.items()}
-    for prefix, mine in rows.items():
-        lit[prefix][mine] = True
+    highlighted = {
+        prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in PREFIXES.items()
+    }
+    for prefix, rows_of in rows.items():
+        highlighted[prefix][rows_of] = True
     if related and len(rows.get("op", ())):
         tree = work.tree
-        # In preorder a subtree is a range: it is inside wherever more ranges opened than closed.
+        # A subtree is a range in preorder: an op is inside if more ranges have begun than ended.
         edges = np.zeros(len(tree) + 1, np.int64)
         np.add.at(edges, tree.enter[rows["op"]], 1)
         np.add.at(edges, tree.leave[rows["op"]], -1)
-        lit["op"] |= (np.cumsum(edges)[:-1] > 0)[tree.enter]
-        inside = np.append(lit["op"], np.False_)
-        lit["api"] |= inside[work.call_op]
-        lit["act"] |= inside[work.activity_op]
+        highlighted["op"] |= (np.cumsum(edges)[:-1] > 0)[tree.enter]
+        is_inside = np.append(highlighted["op"], np.False_)
+        highlighted["api"] |= is_inside[work.call_op]
+        highlighted["act"] |= is_inside[work.activity_op]
     if launches:
-        _light_launches(prepared, rows, lit)
+        _highlight_launches(prepared, rows, highlighted)
     for prefix in ("api", "act") if related else ():
         if prefix in rows:
             op_ids = tables[PREFIXES[prefix]]["op_id"][rows[prefix]]
-            _light_above(work.tree.parent, work.tree.rows(op_ids), lit["op"])
-    return Selected(dict(rows), lit, _extent(prepared, rows))
+            _highlight_ancestors(work.tree.parent, work.tree.rows(op_ids), highlighted["op"])
+    return SelectedEvents(dict(rows), highlighted, _extent(prepared, rows))
 
 
-_NONE: Ints = np.empty(0, np.int64)
+def checked_row(prepared: Prepared, query: Mapping[str, Any]) -> int:
+    """Return the ``row`` of a query.
 
-
-def event_row(prepared: Prepared, wanted: Mapping[str, Any]) -> int:
-    """Return the row of ``prefix`` and ``row``; ValueError where the profile has none such."""
-    name = PREFIXES[_prefix(wanted)]
-    row = int(wanted["row"])
+    Raises
+    ------
+    ValueError
+        If there is no table for its ``prefix``, or no such row.
+    """
+    name = PREFIXES[_prefix(query)]
+    row = int(query["row"])
     if not 0 <= row < len(prepared.profile.tables[name]):
         raise ValueError(f"table {name} has no row {row}")
     return row
 
 
-def _prefix(wanted: Mapping[str, Any]) -> str:
-    prefix = str(wanted.get("prefix"))
+def _prefix(query: Mapping[str, Any]) -> str:
+    prefix = str(query.get("prefix"))
     if prefix not in PREFIXES:
         raise ValueError(f"the viewer has no table {prefix!r}")
     return prefix
 
 
-def _where(table: Table, equals: dict[str, Any]) -> Ints:
-    inside = np.ones(len(table), np.bool_)
-    for column, wanted in equals.items():
+def _rows_where(table: Table, equals: dict[str, Any]) -> Ints:
+    is_match = np.ones(len(table), np.bool_)
+    for column, value in equals.items():
         if column not in table.schema.names:
             raise ValueError(f"table {table.schema.name} has no column {column!r}")
-        values = wanted if isinstance(wanted, list) else [wanted]
+        values = value if isinstance(value, list) else [value]
         if table.schema.column(column).kind in ("name", "args"):
             names = table.names(column)
-            # Code -1, a missing name, is the last place.
+            # Code -1, a missing name, reads the last value.
             allowed = np.array([name in values for name in (*names.categories, None)], np.bool_)
-            inside &= allowed[names.codes]
+            is_match &= allowed[names.codes]
         else:
-            numbers = [MISSING if value is None else int(value) for value in values]
-            inside &= np.isin(table[column], numbers)
-    return np.flatnonzero(inside)
+            numbers = [MISSING if v is None else int(v) for v in values]
+            is_match &= np.isin(table[column], numbers)
+    return np.flatnonzero(is_match)
 
 
-def _light_launches(prepared: Prepared, rows: Mapping[str, Ints], lit: dict[str, Mask]) -> None:
-    """Light what shares a correlation id with the API calls and activities of `rows`."""
+def _highlight_launches(
+    prepared: Prepared, rows: Mapping[str, Ints], highlighted: dict[str, Mask]
+) -> None:
+    """Highlight events that share a correlation id with the API calls and activities of `rows`."""
     tables = prepared.profile.tables
-    given = [
+    correlation_ids = [
         tables[PREFIXES[prefix]]["correlation_id"][rows[prefix]]
         for prefix in ("api", "act")
         if prefix in rows
     ]
-    ids = np.unique(np.concatenate(given)) if given else _NONE
+    ids = np.unique(np.concatenate([np.empty(0, np.int64), *correlation_ids]))
     ids = ids[ids != MISSING]
     if not len(ids):
         return
     for prefix in ("api", "act"):
-        lit[prefix] |= np.isin(tables[PREFIXES[prefix]]["correlation_id"], ids)
+        highlighted[prefix] |= np.isin(tables[PREFIXES[prefix]]["correlation_id"], ids)
 
 
-def _light_above(parent: Ints, ops: npt.NDArray[np.integer[Any]], lit: Mask) -> None:
-    """Light the ops of `ops` (rows, `MISSING` for none) and all above them."""
+def _highlight_ancestors(
+    parent: Ints, ops: npt.NDArray[np.integer[Any]], highlighted: Mask
+) -> None:
+    """Highlight ops, given as rows or `MISSING`, and all their ancestors."""
     seen = np.zeros(len(parent), np.bool_)
     seen[ops[ops >= 0]] = True
-    fresh = np.flatnonzero(seen)
-    while len(fresh):
-        lit[fresh] = seen[fresh] = True
-        above = parent[fresh]
-        fresh = np.unique(above[above >= 0])
-        fresh = fresh[~seen[fresh]]
+    new = np.flatnonzero(seen)
+    while len(new):
+        highlighted[new] = seen[new] = True
+        above = parent[new]
+        new = np.unique(above[above >= 0])
+        new = new[~seen[new]]
 
 
 def _extent(prepared: Prepared, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
-    found = []
-    for prefix, mine in rows.items():
+    extents = []
+    for prefix, rows_of in rows.items():
         table = prepared.profile.tables[PREFIXES[prefix]]
-        start = table["start_ns"][mine]
-        if len(mine):
-            end = np.maximum(table["end_ns"][mine], start)
-            found.append((int(start.min()), int(end.max())))
-    return (min(a for a, _ in found), max(b for _, b in found)) if found else None
+        start = table["start_ns"][rows_of]
+        if len(rows_of):
+            end = np.maximum(table["end_ns"][rows_of], start)
+            extents.append((int(start.min()), int(end.max())))
+    return (min(a for a, _ in extents), max(b for _, b in extents)) if extents else None

@@ -1,4 +1,4 @@
-"""What the viewer asks about selections, each found once and kept while it stands."""
+"""The selection of a view: its events, their positions, and stepping through them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.views.queries.event_order import Walk
-from epprof_nb.views.queries.related import event
-from epprof_nb.views.queries.selection import Selected, of_rows, select
-from epprof_nb.views.timeline.lod import positions
+from epprof_nb.views.queries.event_order import EventOrder
+from epprof_nb.views.queries.related import locate_event
+from epprof_nb.views.queries.selection import SelectedEvents, select_events, select_rows
+from epprof_nb.views.timeline.lod import positions_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,114 +19,124 @@ if TYPE_CHECKING:
     from epprof_nb.views.queries.selection import Ints
     from epprof_nb.views.view_model import Prepared
 
-_KEPT = 10_000
-"""Selected events of a table that stay by themselves where one rectangle stands for several."""
+_MAX_PINNED = 10_000
+"""Maximum number of selected events per table that are not merged with others."""
 
 
-class Standing:
-    """A selection, and the way through its events."""
+class ActiveSelection:
+    """A selection with what is derived from it, each computed once."""
 
-    def __init__(self, prepared: Prepared, selected: Selected) -> None:
+    def __init__(self, prepared: Prepared, selected: SelectedEvents) -> None:
         self._prepared = prepared
         self.selected = selected
 
     @cached_property
-    def walk(self) -> Walk:
-        """The events that were asked for, in the order of time."""
-        return Walk(self._prepared.profile, self.selected.rows)
+    def order(self) -> EventOrder:
+        """The selected events in time order."""
+        return EventOrder(self._prepared.profile, self.selected.rows)
 
     @cached_property
-    def lit(self) -> dict[str, Ints]:
-        """Positions of all that lights up; see `epprof_nb.views.timeline.lod.positions`."""
-        places = self._prepared.layout.places()
-        marked = self.selected.lit
-        return {prefix: positions(places[prefix].series, mask) for prefix, mask in marked.items()}
+    def highlighted(self) -> dict[str, Ints]:
+        """Positions of the highlighted events; see `epprof_nb.views.timeline.lod.positions_of`."""
+        layouts = self._prepared.layout.by_prefix()
+        masks = self.selected.highlighted
+        return {prefix: positions_of(layouts[prefix].event_rows, masks[prefix]) for prefix in masks}
 
     @cached_property
-    def kept(self) -> dict[str, Ints]:
-        """Positions of the events that were asked for; of very many the longest."""
-        places = self._prepared.layout.places()
-        kept: dict[str, Ints] = {}
+    def pinned(self) -> dict[str, Ints]:
+        """Positions of the selected events, which are not merged; the longest if there are many."""
+        layouts = self._prepared.layout.by_prefix()
+        pinned: dict[str, Ints] = {}
         for prefix, rows in self.selected.rows.items():
-            series = places[prefix].series
-            mask = np.zeros(len(series.start), np.bool_)
+            event_rows = layouts[prefix].event_rows
+            mask = np.zeros(len(event_rows.start), np.bool_)
             mask[rows] = True
-            at = positions(series, mask)
-            if len(at) > _KEPT:
-                length = series.ends(at) - series.starts(at)
-                at = np.sort(at[np.argpartition(-length, _KEPT)[:_KEPT]])
-            kept[prefix] = at
-        return kept
+            at = positions_of(event_rows, mask)
+            if len(at) > _MAX_PINNED:
+                length = event_rows.ends(at) - event_rows.starts(at)
+                at = np.sort(at[np.argpartition(-length, _MAX_PINNED)[:_MAX_PINNED]])
+            pinned[prefix] = at
+        return pinned
 
-
-class Selections:
-    """The selections of one view.
-
-    Parameters
-    ----------
-    prepared
-        The profile.
-    given
-        Rows that Python chose, ``{what: "rows"}`` to the viewer: table to rows, ascending.
-    """
-
-    def __init__(self, prepared: Prepared, given: Mapping[str, Ints] | None = None) -> None:
-        self._prepared = prepared
-        self._given = dict(given or {})
-        self._last: tuple[str, Standing] | None = None
-
-    @property
-    def given(self) -> Standing | None:
-        """The rows that Python chose, and what belongs to them; None without any."""
-        return self.of({"what": "rows"}) if self._given else None
-
-    def give(self, rows: Mapping[str, Ints]) -> None:
-        """Let ``{what: "rows"}`` mean other rows."""
-        self._given, self._last = dict(rows), None
-
-    def of(self, wanted: Mapping[str, Any]) -> Standing:
-        """Return what `wanted` (see `select`) means; ValueError where it means nothing."""
-        key = json.dumps(dict(wanted), sort_keys=True)
-        if self._last is None or self._last[0] != key:
-            found = (
-                of_rows(self._prepared, self._given, launches=True)
-                if wanted.get("what") == "rows"
-                else select(self._prepared, wanted)
-            )
-            self._last = key, Standing(self._prepared, found)
-        return self._last[1]
-
-    def step(
-        self, wanted: Mapping[str, Any], *, number: int | None = None, at_ns: float | None = None
-    ) -> dict[str, Any]:
-        """Tell how many events a selection has, where they lie, and one of them.
+    def seek(self, *, number: int | None = None, at_ns: float | None = None) -> dict[str, Any]:
+        """Return the number of selected events, their time range, and one of them.
 
         Parameters
         ----------
-        wanted
-            See `epprof_nb.views.queries.selection.select`; also ``{what: "rows"}``.
         number
-            Which event, from 0 in the order of time; beyond the ends it goes round.
+            Index of the event in time order. It wraps around at the ends.
         at_ns
-            Where `number` is None: the first event from this time on; None for no event.
+            If `number` is None, the time at or after which the event starts. If both are None, no
+            event is returned.
 
         Returns
         -------
-        told
-            ``count``; ``start`` and ``end`` (ns, None without an event); ``number`` and ``event``
-            (see `epprof_nb.views.queries.related.event`; both None where none was asked for).
+        response
+            ``count``; ``start`` and ``end`` (ns, None without events); ``number`` and ``event``
+            (see `epprof_nb.views.queries.related.locate_event`).
         """
-        standing = self.of(wanted)
-        walk, extent = standing.walk, standing.selected.extent
-        told: dict[str, Any] = {
-            "count": walk.count,
+        order, extent = self.order, self.selected.extent
+        response: dict[str, Any] = {
+            "count": order.count,
             "start": extent and extent[0],
             "end": extent and extent[1],
             "number": None,
             "event": None,
         }
-        if walk.count and (number is not None or at_ns is not None):
-            at = walk.number_at(at_ns or 0) if number is None else number % walk.count
-            prefix, row = walk.nth(at)
-            told |= {"number": at, "event": event(self._prepared, prefix, row)}
-        return told
+        if order.count and (number is not None or at_ns is not None):
+            index = order.index_at(at_ns or 0) if number is None else number % order.count
+            prefix, row = order.at(index)
+            response |= {"number": index, "event": locate_event(self._prepared, prefix, row)}
+        return response
+
+
+class Selections:
+    """Resolves the selections of one view and caches the latest.
+
+    Parameters
+    ----------
+    prepared
+        The profile.
+
+    Attributes
+    ----------
+    prepared
+        The profile.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self._rows: dict[str, Ints] = {}
+        self._latest: tuple[str, ActiveSelection] | None = None
+
+    @property
+    def initial(self) -> ActiveSelection | None:
+        """The selection of the rows set from Python; None if there are none."""
+        return self.of({"what": "rows"}) if self._rows else None
+
+    def set_rows(self, rows: Mapping[str, Ints]) -> None:
+        """Set the rows, ascending, by prefix, that the query ``{what: "rows"}`` selects."""
+        self._rows, self._latest = dict(rows), None
+
+    def of(self, query: Mapping[str, Any]) -> ActiveSelection:
+        """Return the selection of a query.
+
+        Parameters
+        ----------
+        query
+            See `epprof_nb.views.queries.selection.select_events`; also ``{what: "rows"}``.
+
+        Raises
+        ------
+        ValueError
+            If the query is invalid.
+        """
+        key = json.dumps(dict(query), sort_keys=True)
+        if self._latest is None or self._latest[0] != key:
+            selected = (
+                select_rows(self.prepared, self._rows, launches=True)
+                if query.get("what") == "rows"
+                else select_events(self.prepared, query)
+            )
+            self._latest = key, ActiveSelection(self.prepared, selected)
+        return self._latest[1]

@@ -1,4 +1,4 @@
-"""The source of cells and of functions in files, with the device work at each line, as JSON."""
+"""Source of cells and of functions in files as JSON, with the device work of each line."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.line_totals import split_lines
 from epprof_nb.util.format import shorten
-from epprof_nb.views.queries.syntax import highlight
+from epprof_nb.views.queries.syntax import syntax_spans
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.line_totals import LineTotals
     from epprof_nb.views.view_model import Prepared
 
-_LINES = 1500
-_CHARACTERS = 400
+_MAX_LINES = 1500
+_MAX_LENGTH = 400
 
 
-def source(prepared: Prepared) -> list[dict[str, Any]]:
-    """Return the cells, then the files, with their lines and each line's totals.
+def source_listing(prepared: Prepared) -> list[dict[str, Any]]:
+    """Return the source of the cells, then of the files, with the totals of each line.
 
     Returns
     -------
     sources
-        For each: ``cell``, its name; ``file``, whether it is a file's; ``first``, the number of
-        the first of its ``lines``; ``spans``, what to colour in them (see
-        `epprof_nb.views.queries.syntax`); ``left_out``, how many lines too many it had; ``totals``.
-        Of a file only the functions of ops are there; blank lines between them are left out.
+        For each cell, or group of functions in a file: ``cell``, its name; ``file``, whether it is
+        in a file; ``lines``; ``first``, the number of the first line; ``spans``, the syntax
+        highlighting (see `epprof_nb.views.queries.syntax`); ``left_out``, the number of lines
+        omitted at the end; ``totals``. Files only contain functions that are ops.
     """
     totals = prepared.lines
     profile = prepared.profile
@@ -35,19 +35,19 @@ def source(prepared: Prepared) -> list[dict[str, Any]]:
     for name, text in profile.sources.items():
         is_file = with_places and name not in cells
         of_source = [t for t in (prepared.functions if is_file else totals) if t.cell == name]
-        lines = [line[:_CHARACTERS] for line in split_lines(text)]
+        lines = [line[:_MAX_LENGTH] for line in split_lines(text)]
         if lines and not lines[-1]:
-            lines.pop()  # what stands after the last line's end
-        for first, part in _pieces(lines) if is_file else [(1, lines)]:
-            shown = part[:_LINES]
+            lines.pop()  # empty: after the last newline
+        for first, part in _blocks(lines) if is_file else [(1, lines)]:
+            shown = part[:_MAX_LINES]
             last = first + len(shown)
             parts.append(
                 {
-                    "cell": shorten(name, _CHARACTERS),
+                    "cell": shorten(name, _MAX_LENGTH),
                     "file": is_file,
                     "first": first,
                     "lines": shown,
-                    "spans": highlight(shown),
+                    "spans": syntax_spans(shown),
                     "left_out": len(part) - len(shown),
                     "totals": [_totals(t) for t in of_source if first <= t.line < last],
                 }
@@ -55,21 +55,21 @@ def source(prepared: Prepared) -> list[dict[str, Any]]:
     return parts
 
 
-def _pieces(lines: list[str]) -> list[tuple[int, list[str]]]:
-    """Return stretches of a file with their first line's number, parted by two blank lines."""
-    pieces: list[tuple[int, list[str]]] = []
+def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:
+    """Split a file at two blank lines; return each part with its first line number."""
+    blocks: list[tuple[int, list[str]]] = []
     blank = 2
     for number, line in enumerate(lines, 1):
         if not line.strip():
             blank += 1
             continue
-        if blank >= 2 or not pieces:
-            pieces.append((number, []))
+        if blank >= 2 or not blocks:
+            blocks.append((number, []))
         else:
-            pieces[-1][1].extend([""] * blank)
-        pieces[-1][1].append(line)
+            blocks[-1][1].extend([""] * blank)
+        blocks[-1][1].append(line)
         blank = 0
-    return pieces
+    return blocks
 
 
 def _totals(t: LineTotals) -> dict[str, Any]:

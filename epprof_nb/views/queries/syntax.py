@@ -1,4 +1,4 @@
-"""Keywords, strings and comments of Python source, by Python's own tokenizer."""
+"""Syntax highlighting of Python source: keywords, strings and comments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tokenize
 from itertools import pairwise
 
 Span = tuple[int, int, str]
-"""Start and end in a line, in UTF-16 units as JavaScript counts, and what it is: k, s or c."""
+"""Start and end in a line, in UTF-16 units as in JavaScript, and the kind: k, s or c."""
 
 _STRINGS = {
     getattr(tokenize, name)
@@ -17,14 +17,14 @@ _STRINGS = {
 }
 
 
-def highlight(lines: list[str]) -> list[list[Span]]:
-    """Return the spans of each line that deserve a colour.
+def syntax_spans(lines: list[str]) -> list[list[Span]]:
+    """Return the keywords, strings and comments of each line.
 
     Parameters
     ----------
     lines
-        The source, a string a line. It need not be Python throughout: what follows the first
-        place where the tokenizer gives up stays plain.
+        Source lines. They need not all be Python: lines after the first tokenizer error are not
+        highlighted.
     """
     spans: list[list[Span]] = [[] for _ in lines]
     text = "\n".join(lines) + "\n"
@@ -32,10 +32,10 @@ def highlight(lines: list[str]) -> list[list[Span]]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             kind = _kind(token)
             if kind:
-                _mark(spans, lines, token, kind)
+                _add_token(spans, lines, token, kind)
     except (tokenize.TokenError, SyntaxError):
         pass
-    return [_joined(of_line) for of_line in spans]
+    return [_merged(spans_of_line) for spans_of_line in spans]
 
 
 def _kind(token: tokenize.TokenInfo) -> str:
@@ -46,7 +46,9 @@ def _kind(token: tokenize.TokenInfo) -> str:
     return "k" if token.type == tokenize.NAME and keyword.iskeyword(token.string) else ""
 
 
-def _mark(spans: list[list[Span]], lines: list[str], token: tokenize.TokenInfo, kind: str) -> None:
+def _add_token(
+    spans: list[list[Span]], lines: list[str], token: tokenize.TokenInfo, kind: str
+) -> None:
     (first, begin), (last, end) = token.start, token.end
     for number in range(first, min(last, len(lines)) + 1):
         line = lines[number - 1]
@@ -60,14 +62,14 @@ def _utf16(line: str, column: int) -> int:
     return len(line[:column].encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _joined(spans: list[Span]) -> list[Span]:
-    """Put together what touches and is the same: the parts of a formatted string, mostly."""
+def _merged(spans: list[Span]) -> list[Span]:
+    """Merge adjacent spans of the same kind, such as the parts of an f-string."""
     if len(spans) < 2:
         return spans
-    joined = [spans[0]]
-    for before, now in pairwise(spans):
-        if before[1] == now[0] and before[2] == now[2]:
-            joined[-1] = (joined[-1][0], now[1], now[2])
+    merged = [spans[0]]
+    for before, span in pairwise(spans):
+        if before[1] == span[0] and before[2] == span[2]:
+            merged[-1] = (merged[-1][0], span[1], span[2])
         else:
-            joined.append(now)
-    return joined
+            merged.append(span)
+    return merged

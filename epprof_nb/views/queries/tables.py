@@ -1,4 +1,4 @@
-"""The breakdowns as the viewer's tables: those that say something, their first rows, queries."""
+"""Breakdowns as tables of the viewer: available ones, their first rows, sorting and filtering."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.by_kernel import by_kernel
@@ -13,17 +14,17 @@ from epprof_nb.analysis.by_node import by_node, by_op_type
 from epprof_nb.analysis.by_op import by_line, by_op
 from epprof_nb.analysis.by_stream import by_stream
 from epprof_nb.util.format import shorten
-from epprof_nb.views.queries.search import find
+from epprof_nb.views.queries.search import match_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from epprof_nb.views.view_model import Prepared
 
-ROWS = 400
-"""Rows of a table that are embedded, or sent in one answer."""
-_CHARACTERS = 600
-_PATTERN_CHARACTERS = 200
+MAX_ROWS = 400
+"""Maximum number of rows embedded in a page or sent in one response."""
+_MAX_TEXT_LENGTH = 600
+_MAX_PATTERN_LENGTH = 200
 
 BREAKDOWNS: dict[str, Callable[..., pd.DataFrame]] = {
     "op": by_op,
@@ -33,139 +34,138 @@ BREAKDOWNS: dict[str, Callable[..., pd.DataFrame]] = {
     "line": by_line,
     "stream": by_stream,
 }
-"""What a profile can be broken down by, in the order in which it is offered."""
+"""Breakdown functions by key, in the order of the viewer's menu."""
 
 
-def offered(prepared: Prepared) -> list[str]:
-    """Return which breakdowns say something, without computing them.
+def available_breakdowns(prepared: Prepared) -> list[str]:
+    """Return the keys of the breakdowns that have rows, without computing them.
 
-    By op always; by stream where there are several.
+    ``op`` is always available, ``stream`` if there are several streams.
     """
     ops, activities = prepared.profile.tables["ops"], prepared.profile.tables["activities"]
-    nodes = bool(ops.names("category").equals("node").any())
-    says = {
+    has_nodes = bool(ops.names("category").equals("node").any())
+    is_available = {
         "op": True,
-        "op_type": nodes,
-        "node": nodes,
+        "op_type": has_nodes,
+        "node": has_nodes,
         "kernel": bool(activities.names("kind").equals("kernel").any()),
         "line": bool((ops["line"] >= 0).any()),
         "stream": sum(lane.kind == "stream" and lane.rows > 0 for lane in prepared.layout.lanes)
         > 1,
     }
-    return [by for by in BREAKDOWNS if says[by]]
+    return [by for by in BREAKDOWNS if is_available[by]]
 
 
-def table(prepared: Prepared, by: str, **asked: Any) -> dict[str, Any]:
-    """Return a breakdown, or what `query` finds in it where anything is asked.
+def breakdown_table(prepared: Prepared, by: str, **options: Any) -> dict[str, Any]:
+    """Return a breakdown as a table; with options, the result of `query_table`.
 
     Raises
     ------
     KeyError
-        For a breakdown that there is not.
+        If there is no such breakdown.
     """
     frame = prepared.breakdown(by)
-    return query(frame, **asked) if asked else as_columns(frame)
+    return query_table(frame, **options) if options else to_columns(frame)
 
 
-def as_columns(frame: pd.DataFrame, limit: int = ROWS) -> dict[str, Any]:
-    """Turn the first rows of a breakdown into JSON; only absurd names are shortened.
+def to_columns(frame: pd.DataFrame, limit: int = MAX_ROWS) -> dict[str, Any]:
+    """Return the first rows of a breakdown as JSON. Very long names are shortened.
 
     Returns
     -------
     table
-        ``columns``: a list of ``{"name", "values"}``, a value being a number, a string or None;
-        ``rows``: how many rows the whole breakdown has.
+        ``columns``, a list of ``{"name", "values"}`` with numbers, strings and None as values, and
+        ``rows``, the number of rows of the whole breakdown.
     """
     head = frame.head(limit)
     columns = [
-        {"name": str(name), "values": [_plain(value) for value in head[name].tolist()]}
+        {"name": str(name), "values": [_to_json(value) for value in head[name].tolist()]}
         for name in head.columns
     ]
     return {"columns": columns, "rows": len(frame)}
 
 
-def query(
+def query_table(
     frame: pd.DataFrame,
     *,
     sort: str | None = None,
     descending: bool = False,
     pattern: str = "",
-    limit: int = ROWS,
+    limit: int = MAX_ROWS,
 ) -> dict[str, Any]:
-    """Sort and filter a whole breakdown, and return its first rows.
+    """Sort and filter a whole breakdown and return its first rows.
 
     Parameters
     ----------
     frame
         A breakdown.
     sort
-        The column to sort by; the breakdown's own order where it has no such column.
+        Column to sort by. Without such a column the order is that of the breakdown.
     descending
-        Largest first. What is missing comes last either way.
+        Sort in descending order. Missing values come last either way.
     pattern
-        Keeps rows with this text in one of their text columns, or which it matches as a regular
-        expression; capitals count as small letters. What is no regular expression is only text.
+        Keep rows with a text column that contains this text or matches it as a regular expression,
+        ignoring case. An invalid regular expression is searched as text only.
     limit
-        How many rows to return.
+        Maximum number of rows to return.
 
     Returns
     -------
     table
-        As from `as_columns`, with ``found``: how many rows the pattern left, and ``note``: why it
-        was read as text only, or nothing.
+        See `to_columns`; also ``found``, the number of rows that match the pattern, and ``note``,
+        the reason if the pattern was searched as text only, else an empty string.
     """
-    found, note = frame, ""
+    result, note = frame, ""
     if pattern:
-        kept, note = matches(frame, pattern[:_PATTERN_CHARACTERS])
-        found = frame[kept]
-    if sort in found.columns:
-        keys = found[sort]
+        is_match, note = _match_rows(frame, pattern[:_MAX_PATTERN_LENGTH])
+        result = frame[is_match]
+    if sort in result.columns:
+        keys = result[sort]
         if isinstance(keys.dtype, pd.CategoricalDtype) or keys.dtype == object:
             keys = keys.astype(object).map(lambda v: None if v is None else str(v).lower())
         order = keys.reset_index(drop=True).sort_values(
             ascending=not descending, kind="stable", na_position="last"
         )
-        found = found.iloc[order.index.to_numpy()]
-    return {**as_columns(found, limit), "rows": len(frame), "found": len(found), "note": note}
+        result = result.iloc[order.index.to_numpy()]
+    return {**to_columns(result, limit), "rows": len(frame), "found": len(result), "note": note}
 
 
-def matches(frame: pd.DataFrame, pattern: str) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], str]:
-    """Return which rows have a text with `pattern` in it, and a note; see `query`."""
-    # A name is looked at once, however many rows and columns have it; a missing one has the last
-    # place.
+def _match_rows(frame: pd.DataFrame, pattern: str) -> tuple[npt.NDArray[np.bool_], str]:
+    """Return which rows match `pattern`, and a note; see `query_table`."""
+    # Match each distinct text once. A missing value has id -1, which reads the last result.
     texts: dict[str, int] = {}
 
-    def places(values: Iterable[Any]) -> list[int]:
+    def ids_of(values: Iterable[Any]) -> list[int]:
         return [
-            -1 if pd.isna(value) else texts.setdefault(str(value)[:_CHARACTERS], len(texts))
+            -1 if pd.isna(value) else texts.setdefault(str(value)[:_MAX_TEXT_LENGTH], len(texts))
             for value in values
         ]
 
-    of_columns = []
+    text_ids = []
     for name in frame.columns:
         column = frame[name]
         if isinstance(column.dtype, pd.CategoricalDtype):
-            own = np.array([*places(column.cat.categories), -1], np.int64)
-            of_columns.append(own[column.cat.codes.to_numpy()])
+            category_ids = np.array([*ids_of(column.cat.categories), -1], np.int64)
+            text_ids.append(category_ids[column.cat.codes.to_numpy()])
         elif name == "source":
-            of_columns.append(np.array(places(column), np.int64))
-    wanted, note = pattern.lower(), ""
-    hits = np.array([*(wanted in text.lower() for text in texts), False], np.bool_)
+            text_ids.append(np.array(ids_of(column), np.int64))
+    lowered, note = pattern.lower(), ""
+    is_hit = np.array([*(lowered in text.lower() for text in texts), False], np.bool_)
     try:
-        hits[find(list(texts), pattern, ignore_case=True)] = True
+        is_hit[match_names(list(texts), pattern, ignore_case=True)] = True
     except ValueError as error:
-        note = f"{error} Looked for as text."
-    kept = np.zeros(len(frame), np.bool_)
-    for of_rows in of_columns:
-        kept |= hits[of_rows]
-    return kept, note
+        note = f"{error} Searched as text instead."
+    is_match = np.zeros(len(frame), np.bool_)
+    for ids in text_ids:
+        is_match |= is_hit[ids]
+    return is_match, note
 
 
-def _plain(value: Any) -> str | float | int | None:  # noqa: ANN401 - whatever a frame holds
+def _to_json(value: Any) -> str | float | int | None:  # noqa: ANN401 - whatever a frame holds
     if isinstance(value, tuple):
         return " \N{MULTIPLICATION SIGN} ".join(map(str, value))
     if pd.isna(value):
         return None
     if isinstance(value, int | float):
         return value if math.isfinite(value) else None
-    return shorten(str(value), _CHARACTERS)
+    return shorten(str(value), _MAX_TEXT_LENGTH)

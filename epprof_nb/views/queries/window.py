@@ -1,4 +1,4 @@
-"""The events of a window as columns for the viewer, no more than can be drawn."""
+"""The events of a time window as columns for the viewer, at most as many as can be drawn."""
 
 from __future__ import annotations
 
@@ -13,42 +13,44 @@ from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.timeline.lanes import MAX_ROWS
-from epprof_nb.views.timeline.lod import holding, reaching, resolution
-from epprof_nb.views.timeline.lod import window as cut
+from epprof_nb.views.timeline.lod import (
+    allocate_bins,
+    contains_any,
+    rects_in_window,
+    visible_positions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from epprof_nb.data.table import Table
     from epprof_nb.views.timeline.lod import Rects
     from epprof_nb.views.view_model import Prepared
 
 Ints = npt.NDArray[np.int64]
 
 _NONE: Ints = np.empty(0, np.int64)
-_NAME_CHARACTERS = 600
+_MAX_NAME_LENGTH = 600
 _LABELS = {"op": "ops", "api": "API calls", "act": "activities"}
 _NOT_FIELDS = {"start_ns", "end_ns", "op_id", "parent_op_id", "kind"}
 
-
-MOST = 50_000
-"""Rectangles of an answer at most, whatever the number of lanes."""
-_ASIDE = 8
-"""How much coarser lanes are that are not in view."""
+MAX_RECTS = 50_000
+"""Maximum number of rectangles of a response, whatever the number of lanes."""
+_OFFSCREEN_FACTOR = 8
+"""How much coarser the lanes outside the viewport are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """What is to be drawn.
+class WindowQuery:
+    """A request for the events of a time window.
 
     Attributes
     ----------
     start_ns, end_ns
-        The stretch of time.
+        The time range.
     width
-        How many pixels it is wide; None for as many as the rectangles allow.
+        Width of the window in pixels; None for as many bins as `max_rects` allows.
     lanes
-        The lanes in view, first and last + 1; None for all. Others are sent coarser.
+        First and last + 1 lane in the viewport; None for all. Other lanes are coarser.
     """
 
     start_ns: int
@@ -57,168 +59,113 @@ class Window:
     lanes: tuple[int, int] | None = None
 
 
-class _Strings:
+class _StringTable:
     """One table of strings for all columns."""
 
     def __init__(self) -> None:
         self.index: dict[str, int] = {}
         self.columns: list[str] = []
 
-    def codes(self, column: str, codes: npt.NDArray[Any], categories: Sequence[str]) -> Ints:
-        """Codes into this table, noted for `column`; what is missing stays -1."""
+    def encode(self, column: str, codes: npt.NDArray[Any], categories: Sequence[str]) -> Ints:
+        """Return codes into this table and register `column`; a missing value stays -1."""
         self.columns.append(column)
         used = np.unique(codes[codes >= 0])
         remap = np.full(len(categories) + 1, MISSING, np.int64)
         for code in used.tolist():
             text = categories[code]
-            if len(text) > _NAME_CHARACTERS:
-                text = shorten(text, _NAME_CHARACTERS)
+            if len(text) > _MAX_NAME_LENGTH:
+                text = shorten(text, _MAX_NAME_LENGTH)
             remap[code] = self.index.setdefault(text, len(self.index))
         mapped: Ints = remap[codes]
         return mapped
 
 
-def _fields(
-    prefix: str, table: Table, rows: Ints, strings: _Strings, columns: dict[str, Ints]
-) -> None:
-    """Add every column that says anything, for the details of an event."""
-    for column in table.schema.columns:
-        if column.name in _NOT_FIELDS or (column.name == "duration_ns" and prefix != "op"):
-            continue
-        if column.kind in ("name", "args"):
-            names = table.names(column.name)
-            values = strings.codes(f"{prefix}.{column.name}", names.codes[rows], names.categories)
-            missing = values < 0
-        else:
-            values = table[column.name][rows].astype(np.int64)
-            blank = 0 if column.kind in ("bool", "time", "int") else MISSING
-            missing = values == blank
-        if not missing.all():
-            columns[f"{prefix}.{column.name}"] = values
-
-
-def rectangles(
-    prepared: Prepared, window: Window, most: int, keep: Mapping[str, Ints]
-) -> dict[str, Rects]:
-    """Rectangles of the window by table, together at most about `most`."""
-    places = prepared.layout.places()
-    low, high = window.start_ns, window.end_ns
-    within = {prefix: reaching(place.series, low, high) for prefix, place in places.items()}
-    counts = [end - begin for begin, end in within.values()]
-    wanted = []
-    for place, count in zip(places.values(), counts, strict=True):
-        bins = np.full(len(count), window.width or 2.0 * most)
-        if window.lanes is not None:
-            lane = place.series.lane
-            bins[(lane < window.lanes[0]) | (lane >= window.lanes[1])] /= _ASIDE
-        wanted.append(bins)
-    bins = resolution(np.concatenate(counts), np.concatenate(wanted), most)
-    cuts = np.cumsum([len(count) for count in counts])[:-1]
-    return {
-        prefix: cut(place.series, low, high, mine, keep=keep.get(prefix, _NONE), within=here)
-        for (prefix, place), mine, here in zip(
-            places.items(), np.split(bins, cuts), within.values(), strict=True
-        )
-    }
-
-
-def events(
+def query_window(
     prepared: Prepared,
-    window: Window,
+    window: WindowQuery,
     *,
-    most: int = MOST,
-    light: bool = False,
-    lit: Mapping[str, Ints] | None = None,
-    keep: Mapping[str, Ints] | None = None,
+    max_rects: int = MAX_RECTS,
+    details: bool = True,
+    highlighted: Mapping[str, Ints] | None = None,
+    pinned: Mapping[str, Ints] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Ints]]:
-    """Header and columns of the events to draw.
+    """Return the header and the columns of the events to draw.
 
     Parameters
     ----------
     prepared
         The profile.
     window
-        What is to be drawn.
-    most
-        Rectangles at most. Where there are more events, one stands for several.
-    light
-        Send what is drawn and the rows in the tables, by which Python can be asked for the rest;
-        else every field that says anything.
-    lit, keep
-        Table (``op``, ``api``, ``act``) to positions in its series (see
-        `epprof_nb.views.timeline.lod.positions`): which events are lit, and which stay
-        by themselves.
+        The time range, and the width it is drawn at.
+    max_rects
+        Maximum number of rectangles. With more events, one rectangle stands for several.
+    details
+        Include every column with a value. If False, only what is drawn is included, and the row
+        numbers by which the viewer can ask for the details of an event.
+    highlighted, pinned
+        Positions of the highlighted events, and of the events not to merge, by prefix (``op``,
+        ``api``, ``act``); see `epprof_nb.views.timeline.lod.positions_of`.
 
     Returns
     -------
     header
-        ``kinds`` (names of the kinds of activity by code), ``names`` (the strings that codes
-        point at), ``texts`` (the columns that hold such codes), ``slices`` (per table, stretches
-        of one lane and row: lane, row, first, last + 1) and ``shown`` (per table: rectangles, and
-        the events they stand for).
+        ``kinds`` (kinds of activities by code), ``names`` (string table), ``texts`` (columns of
+        codes into it), ``slices`` (by prefix, runs of rectangles in one row: lane, row, first,
+        last + 1) and ``shown`` (by table, the number of rectangles and of the events they stand
+        for).
     columns
-        ``<table>.<column>`` to integers. ``op`` is the position of the op among those sent, -1
-        for none; what is not a number is a code into ``names``, -1 for missing. Where a
-        rectangle stands for several events, ``members`` tells how many and ``cover`` the time
-        they cover; its other fields are those of the longest.
+        Integers by ``<prefix>.<column>``. ``op`` is the index of the op among those sent, -1 for
+        none; text columns are codes into ``names``, -1 for missing. If a rectangle stands for
+        several events, ``members`` is their number and ``cover`` the time they cover; the other
+        columns are those of the longest event.
     """
-    work, tables, layout = prepared.work, prepared.profile.tables, prepared.layout
-    strings = _Strings()
+    work, tables = prepared.work, prepared.profile.tables
+    layouts = prepared.layout.by_prefix()
+    strings = _StringTable()
     columns: dict[str, Ints] = {}
     slices: dict[str, list[list[int]]] = {}
     shown: dict[str, list[int]] = {}
     parent = work.tree.parent
-    found = rectangles(prepared, window, most, keep or {})
-    places = layout.places()
+    rects_of = _rects_by_prefix(prepared, window, max_rects, pinned or {})
     rows_of = {
-        p: places[p].series.order[rects.event].astype(np.int64) for p, rects in found.items()
+        prefix: layouts[prefix].event_rows.order[rects.event].astype(np.int64)
+        for prefix, rects in rects_of.items()
     }
     sent = np.full(len(parent) + 1, -1, np.int32)
     sent[rows_of["op"]] = np.arange(len(rows_of["op"]))
-    for prefix, rects in found.items():
-        table, rows, series = tables[PREFIXES[prefix]], rows_of[prefix], places[prefix].series
+    for prefix, rects in rects_of.items():
+        table, rows = tables[PREFIXES[prefix]], rows_of[prefix]
+        event_rows = layouts[prefix].event_rows
         columns[f"{prefix}.start"], columns[f"{prefix}.dur"] = rects.start, rects.dur
-        slices[prefix] = _slices(series.lane[rects.series], series.row[rects.series])
+        slices[prefix] = _slices(event_rows.lane[rects.row_index], event_rows.row[rects.row_index])
         shown[_LABELS[prefix]] = [len(rows), int(rects.members.sum())]
         if (rects.members > 1).any():
             columns[f"{prefix}.members"], columns[f"{prefix}.cover"] = rects.members, rects.cover
-        if lit is not None:
-            columns[f"{prefix}.lit"] = holding(rects, lit.get(prefix, _NONE)).astype(np.int64)
-        if keep is not None and prefix in keep:
-            kept = (rects.members == 1) & np.isin(rects.event, keep[prefix])
-            columns[f"{prefix}.kept"] = kept.astype(np.int64)
+        if highlighted is not None:
+            contains = contains_any(rects, highlighted.get(prefix, _NONE))
+            columns[f"{prefix}.lit"] = contains.astype(np.int64)
+        if pinned is not None and prefix in pinned:
+            is_pinned = (rects.members == 1) & np.isin(rects.event, pinned[prefix])
+            columns[f"{prefix}.kept"] = is_pinned.astype(np.int64)
         if prefix == "op":
             owner = parent[rows]
             columns["op.kind"] = work.main_kind(rows).astype(np.int64)
         else:
-            # Only the owners of what is sent: those of all would be a pass over the table.
+            # Look up only the ops of the rows sent; all rows would be a pass over the table.
             owner = work.tree.rows(table["op_id"][rows])
-        columns[f"{prefix}.op"] = _stand_in(owner, parent, sent)
+        columns[f"{prefix}.op"] = _nearest_sent_ancestor(owner, parent, sent)
         if prefix == "act":
             columns["act.kind"] = work.kinds[rows].astype(np.int64)
-        if light:
-            columns[f"{prefix}.row"] = rows
-            names = table.names("name")
-            columns[f"{prefix}.name"] = strings.codes(
-                f"{prefix}.name", names.codes[rows], names.categories
-            )
-            if prefix != "op":
-                columns[f"{prefix}.correlation_id"] = table["correlation_id"][rows]
+        if details:
+            columns |= _details(prepared, prefix, rows, owner, strings)
             continue
-        if prefix == "op":
-            columns["op.id"] = tables["ops"]["op_id"][rows]
-            columns["op.device_ns"] = work.device_ns[rows]
-            columns["op.launches"] = work.launches[rows]
-        else:
-            names = tables["ops"].names("name")
-            columns[f"{prefix}.op_name"] = strings.codes(
-                f"{prefix}.op_name",
-                np.where(owner < 0, MISSING, names.codes[owner])
-                if len(names)
-                else np.full(len(rows), MISSING),
-                names.categories,
-            )
-        _fields(prefix, table, rows, strings, columns)
+        columns[f"{prefix}.row"] = rows
+        names = table.names("name")
+        columns[f"{prefix}.name"] = strings.encode(
+            f"{prefix}.name", names.codes[rows], names.categories
+        )
+        if prefix != "op":
+            columns[f"{prefix}.correlation_id"] = table["correlation_id"][rows]
     header = {
         "kinds": ACTIVITY_KINDS, "names": list(strings.index), "texts": strings.columns,
         "slices": slices, "shown": shown,
@@ -226,16 +173,76 @@ def events(
     return header, columns
 
 
-def _stand_in(ops: Ints, parent: Ints, sent: npt.NDArray[np.int32]) -> Ints:
-    """Place among the ops sent of each op, or of the nearest one above it; -1 for none."""
+def _rects_by_prefix(
+    prepared: Prepared, window: WindowQuery, max_rects: int, pinned: Mapping[str, Ints]
+) -> dict[str, Rects]:
+    """Return the rectangles of the window by prefix, together at most about `max_rects`."""
+    rows_of = {prefix: layout.event_rows for prefix, layout in prepared.layout.by_prefix().items()}
+    low, high = window.start_ns, window.end_ns
+    visible = {prefix: visible_positions(rows, low, high) for prefix, rows in rows_of.items()}
+    counts = {prefix: end - begin for prefix, (begin, end) in visible.items()}
+    desired = []
+    for prefix, rows in rows_of.items():
+        bins = np.full(len(counts[prefix]), window.width or 2.0 * max_rects)
+        if window.lanes is not None:
+            is_offscreen = (rows.lane < window.lanes[0]) | (rows.lane >= window.lanes[1])
+            bins[is_offscreen] /= _OFFSCREEN_FACTOR
+        desired.append(bins)
+    bins = allocate_bins(np.concatenate([*counts.values()]), np.concatenate(desired), max_rects)
+    cuts = np.cumsum([len(count) for count in counts.values()])[:-1]
+    return {
+        prefix: rects_in_window(
+            rows, low, high, bins_of, keep=pinned.get(prefix, _NONE), visible=visible[prefix]
+        )
+        for (prefix, rows), bins_of in zip(rows_of.items(), np.split(bins, cuts), strict=True)
+    }
+
+
+def _details(
+    prepared: Prepared,
+    prefix: str,
+    rows: Ints,
+    owner: npt.NDArray[np.integer[Any]],
+    strings: _StringTable,
+) -> dict[str, Ints]:
+    """Return the columns for the details of events; columns without a value are left out."""
+    work, tables = prepared.work, prepared.profile.tables
+    table = tables[PREFIXES[prefix]]
+    columns: dict[str, Ints] = {}
+    if prefix == "op":
+        columns["op.id"] = table["op_id"][rows]
+        columns["op.device_ns"] = work.device_ns[rows]
+        columns["op.launches"] = work.launches[rows]
+    else:
+        names = tables["ops"].names("name")
+        missing = np.full(len(rows), MISSING)
+        codes = np.where(owner < 0, missing, names.codes[owner]) if len(names) else missing
+        columns[f"{prefix}.op_name"] = strings.encode(f"{prefix}.op_name", codes, names.categories)
+    for column in table.schema.columns:
+        if column.name in _NOT_FIELDS or (column.name == "duration_ns" and prefix != "op"):
+            continue
+        if column.kind in ("name", "args"):
+            names = table.names(column.name)
+            values = strings.encode(f"{prefix}.{column.name}", names.codes[rows], names.categories)
+            blank = MISSING
+        else:
+            values = table[column.name][rows].astype(np.int64)
+            blank = 0 if column.kind in ("bool", "time", "int") else MISSING
+        if not (values == blank).all():
+            columns[f"{prefix}.{column.name}"] = values
+    return columns
+
+
+def _nearest_sent_ancestor(ops: Ints, parent: Ints, sent: npt.NDArray[np.int32]) -> Ints:
+    """Return the index of each op among those sent, or of its nearest sent ancestor; -1 if none."""
     at = ops.copy()
-    while len(climbing := np.flatnonzero((sent[at] < 0) & (at >= 0))):
-        at[climbing] = parent[at[climbing]]
+    while len(unsent := np.flatnonzero((sent[at] < 0) & (at >= 0))):
+        at[unsent] = parent[at[unsent]]
     return sent[at].astype(np.int64)
 
 
 def _slices(lane: Ints, row: Ints) -> list[list[int]]:
-    """Stretches of equal lane and row as [lane, row, first, last + 1]; row -1 is the foot."""
+    """Return runs of equal lane and row as [lane, row, first, last + 1]; row -1 is the edge."""
     if not len(lane):
         return []
     change = np.flatnonzero((np.diff(lane) != 0) | (np.diff(row) != 0)) + 1

@@ -1,17 +1,16 @@
-"""HTML of a profile: a whole page, and the block that a notebook keeps.
+"""HTML of a profile: a standalone page, and the output that a notebook keeps.
 
-The block has to work in three kinds of place, which differ in what they let through:
+Notebook front ends differ in what they allow, and the output has to work in each of them:
 
-- A notebook that runs HTML as it is (JupyterLab, nbviewer, an exported page): the viewer runs in
-  a sandboxed frame, so that nothing in it can reach the notebook, and its styles stay inside.
-- A notebook that shows frames but no scripts: the frame's document starts as plain HTML with the
-  summary and the top ops; the viewer would have replaced it.
-- A sanitiser that drops ``iframe``, ``script`` and ``style`` (GitHub, an untrusted notebook): what
-  is left is the fall-back, an image and a table. It is hidden by one rule, ``iframe + .fallback``,
-  in a ``style`` element. A sanitiser that drops the frame, or the rule, or both, leaves no element
-  that the rule still hides: the fall-back appears by itself. No inline style is used for it, since
-  sanitisers often keep those.
-- Paper: the fall-back takes the frame's place.
+- A front end that runs HTML as is (JupyterLab, nbviewer, an exported page) runs the viewer in a
+  sandboxed iframe, isolated from the notebook and its styles.
+- A front end that shows iframes but runs no scripts shows the plain HTML that the document in the
+  frame starts with: the summary and the top ops.
+- A sanitizer that drops ``iframe``, ``script`` and ``style`` (GitHub, an untrusted notebook) leaves
+  the fallback, an image and a table. A single rule in a ``style`` element hides it next to an
+  iframe. If the iframe or the rule is dropped, the fallback shows. It is never hidden by an inline
+  style, since sanitizers often keep those.
+- In print, the fallback replaces the frame.
 """
 
 from __future__ import annotations
@@ -22,16 +21,17 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 from epprof_nb.util.format import duration, percent, shorten
-from epprof_nb.views.wire.payload import pack, to_base64
+from epprof_nb.views.wire.payload import page_payload, to_base64
 
 if TYPE_CHECKING:
+    from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.view_model import Prepared
 
 Tab = Literal["timeline", "breakdown", "source"]
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 _FRAME_HEIGHT = 520
-"""Pixels, until the viewer has told how much it needs."""
+"""Height in pixels until the viewer reports how much it needs."""
 _FALLBACK_ROWS = 8
 
 _PAGE_STYLE = (
@@ -45,8 +45,8 @@ _PAGE_STYLE = (
     ".plain td:first-child,.plain th:first-child{text-align:left}"
 )
 
-# On paper a frame is a window cut off where it happens to end: the picture and the table are whole.
-_BLOCK_STYLE = (
+# In print, a frame is cut off at its height; the image and the table are complete.
+_NOTEBOOK_STYLE = (
     "@media not print{iframe.epprof-frame + .epprof-fallback{display:none}}"
     "@media print{iframe.epprof-frame{display:none!important}"
     ".epprof-fallback img,.epprof-fallback table{break-inside:avoid}"
@@ -57,9 +57,9 @@ _BLOCK_STYLE = (
     "{text-align:left;white-space:normal}}"
 )
 
-# Installed once a notebook, whichever output comes first: frames tell their height, and are told
-# the theme, which a frame of another origin cannot see. Without it a frame keeps its fixed height
-# and follows the system's theme.
+# Installed once per notebook by the first output. Frames report their height and receive the theme,
+# which they cannot read themselves. Without the listener, a frame keeps its initial height and uses
+# the system theme.
 _LISTENER = """
 (() => {
   if (window.epprofFrames) return;
@@ -72,17 +72,17 @@ _LISTENER = """
     if (vscode) return /dark|high-contrast$/.test(vscode) ? "dark" : "light";
     return null;
   };
-  const tell = (frame) => frame.contentWindow?.postMessage({ epprofTheme: theme() }, "*");
+  const sendTheme = (frame) => frame.contentWindow?.postMessage({ epprofTheme: theme() }, "*");
   addEventListener("message", (event) => {
     const height = event.data && event.data.epprofHeight;
     if (typeof height !== "number") return;
     for (const frame of frames()) {
       if (frame.contentWindow !== event.source) continue;
       frame.style.height = Math.min(Math.max(height, 80), 1200) + "px";
-      tell(frame);
+      sendTheme(frame);
     }
   });
-  new MutationObserver(() => frames().forEach(tell)).observe(document.body, {
+  new MutationObserver(() => frames().forEach(sendTheme)).observe(document.body, {
     attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"],
   });
 })();
@@ -91,12 +91,12 @@ _LISTENER = """
 
 @functools.cache
 def _static(name: str) -> str:
-    """Read a built file of the front end."""
+    """Read a built file of the frontend."""
     return files("epprof_nb.views").joinpath("static", name).read_text("utf-8")
 
 
-def _table(prepared: Prepared) -> str:
-    """The ops that launched most, as a table that needs neither styles nor scripts."""
+def _top_ops_table(prepared: Prepared) -> str:
+    """Return the ops with the most device time as a table without styles or scripts."""
     frame = prepared.by_op
     device_ns = max(int(frame["self_device_ns"].sum()), 1)
     frame = frame[frame["self_device_ns"] > 0].nlargest(_FALLBACK_ROWS, "self_device_ns")
@@ -112,77 +112,91 @@ def _table(prepared: Prepared) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
 
 
-def _plain(prepared: Prepared) -> str:
-    """Summary, findings and top ops as HTML that needs neither styles nor scripts."""
+def _plain_html(prepared: Prepared) -> str:
+    """Return the summary, findings and top ops as HTML without styles or scripts."""
     sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in prepared.findings)
     line = escape(prepared.summary.line).replace("   ", "\N{EM SPACE}")
-    return f"<p><strong>{line}</strong></p>{sentences}{_table(prepared)}"
+    return f"<p><strong>{line}</strong></p>{sentences}{_top_ops_table(prepared)}"
 
 
 def _with_code(text: str) -> str:
-    """Text in which `backticks` mark code."""
+    """Return HTML of a text in which `backticks` mark code."""
     parts = escape(text).split("`")
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 
-def _told(prepared: Prepared) -> str:
-    """What the picture says, for who cannot see it."""
+def _alt_text(prepared: Prepared) -> str:
+    """Return the alternative text of the image."""
     lines = [prepared.summary.line.replace("   ", ", "), *(f.text for f in prepared.findings)]
     return " ".join(line if line.endswith(".") else f"{line}." for line in lines)
 
 
-def page(prepared: Prepared, *, tab: str = "timeline") -> str:
-    """Make a whole HTML document that needs neither kernel nor network, and may use none.
+def page_html(
+    prepared: Prepared, selection: ActiveSelection | None = None, *, tab: str = "timeline"
+) -> str:
+    """Return an HTML document that works without a kernel and may not use the network.
 
     Parameters
     ----------
     prepared
         The profile.
+    selection
+        Initial selection.
     tab
-        The view it opens on, as `epprof_nb.views.view.View.opens` names it.
+        Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     """
     profile = prepared.profile
     cells = ", ".join(profile.sources) or str(profile.info.get("cell") or "")
-    title = f"Profile of {cells}" if cells else "Profile"
+    title = shorten(f"Profile of {cells}" if cells else "Profile", 120)
+    payload = to_base64(page_payload(prepared, selection))
     return (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(shorten(title, 120))}</title>"
+        f"<title>{escape(title)}</title>"
         f"<style>{_PAGE_STYLE}{_static('viewer.css')}</style></head>"
-        f'<body><h1>{escape(shorten(title, 120))}</h1><main id="epprof" data-tab="{escape(tab)}">'
-        f'<div class="plain">{_plain(prepared)}</div></main>'
-        f'<script type="text/plain" id="epprof-payload">{to_base64(pack(prepared))}</script>'
+        f'<body><h1>{escape(title)}</h1><main id="epprof" data-tab="{escape(tab)}">'
+        f'<div class="plain">{_plain_html(prepared)}</div></main>'
+        f'<script type="text/plain" id="epprof-payload">{payload}</script>'
         f"<script>{_static('viewer.js')}</script></body></html>\n"
     )
 
 
-def block(prepared: Prepared, png: bytes, *, tab: str = "timeline", mark: str | None = None) -> str:
-    """Make the HTML that a notebook keeps; see the module's text for how it falls back.
+def notebook_html(
+    prepared: Prepared,
+    png: bytes,
+    selection: ActiveSelection | None = None,
+    *,
+    tab: str = "timeline",
+    mount_id: str | None = None,
+) -> str:
+    """Return the HTML that a notebook keeps; the module docstring describes its fallbacks.
 
     Parameters
     ----------
     prepared
         The profile.
     png
-        The picture for places that show no frame.
+        Image for front ends without iframes.
+    selection
+        Initial selection.
     tab
-        The view it opens on, as `epprof_nb.views.view.View.opens` names it.
-    mark
-        Where given, a live widget of this mark takes the block's place while it lives.
+        Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
+    mount_id
+        Id of the place of the output, which a live widget takes while it is open.
     """
-    mount = f' data-epprof-mount="{escape(mark)}"' if mark else ""
+    mount = f' data-epprof-mount="{escape(mount_id)}"' if mount_id else ""
     return (
-        f"<style>{_BLOCK_STYLE}</style>"
+        f"<style>{_NOTEBOOK_STYLE}</style>"
         f'<div class="epprof-output"{mount}>'
         '<iframe class="epprof-frame" sandbox="allow-scripts" title="Profile" loading="lazy" '
         f'width="100%" height="{_FRAME_HEIGHT}" style="border:0;width:100%;display:block" '
-        f'srcdoc="{escape(page(prepared, tab=tab))}"></iframe>'
+        f'srcdoc="{escape(page_html(prepared, selection, tab=tab))}"></iframe>'
         '<div class="epprof-fallback">'
-        f'<img alt="{escape(_told(prepared))}" width="900" '
+        f'<img alt="{escape(_alt_text(prepared))}" width="900" '
         f'src="data:image/png;base64,{to_base64(png)}">'
-        f"{_table(prepared)}"
+        f"{_top_ops_table(prepared)}"
         "</div></div>"
         f"<script>{_LISTENER}</script>"
     )

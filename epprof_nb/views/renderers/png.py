@@ -1,4 +1,4 @@
-"""The profile as a picture, for every place that shows no live page."""
+"""A static image of the profile, for front ends that show no HTML."""
 
 from __future__ import annotations
 
@@ -23,62 +23,62 @@ if TYPE_CHECKING:
 _TEXT, _FAINT, _LINE = "#1b2430", "#5b6675", "#e3e7ec"
 _WIDTH, _DPI = 9.6, 192
 _BINS = 960
-_LANES, _ROWS, _BARS = 10, 8, 6
-_BOTTOM, _BETWEEN = 0.1, 0.34
+_MAX_LANES, _MAX_ROWS, _MAX_BARS = 10, 8, 6
+_BOTTOM, _GAP = 0.1, 0.34
 
 
 def as_png(prepared: Prepared) -> bytes:
-    """Draw utilisation, host ops, streams and the top ops; PNG, about 1840 pixels wide."""
+    """Draw utilisation, host ops, streams and the top ops; return PNG data, about 1840 px wide."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     top = prepared.by_op
-    top = top[(top["self_device_ns"] > 0)].nlargest(_BARS, "self_device_ns")
-    lanes = _rows_of_lanes(prepared)
+    top = top[(top["self_device_ns"] > 0)].nlargest(_MAX_BARS, "self_device_ns")
+    lanes = _lanes_to_draw(prepared)
     height = sum(rows for _, rows, _ in lanes) * 0.19 + len(lanes) * 0.06
     heights = (0.34, max(height, 0.2), max(len(top), 1) * 0.21)
     notes = [prepared.summary.line, *(finding.text for finding in prepared.findings)]
     head = 0.2 + 0.17 * len(notes)
-    total = _BOTTOM + heights[2] + _BETWEEN + heights[1] + 0.06 + heights[0] + 0.1 + head
-    # A figure of its own: the user's pyplot state is not touched.
+    total = _BOTTOM + heights[2] + _GAP + heights[1] + 0.06 + heights[0] + 0.1 + head
+    # Not created by pyplot, so that the user's pyplot state stays as it is.
     figure = Figure(figsize=(_WIDTH, total), dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
     for i, note in enumerate(notes):
-        # A long line gets smaller letters rather than losing its end.
+        # Shrink a long line rather than cut it off.
         points = min(7.5 if i else 8.5, 1000 / max(len(note), 1))
         figure.text(0.015, 1 - (0.2 + 0.17 * i) / total, plain(note).replace("`", ""),
                     color=_FAINT if i else _TEXT, fontsize=points, va="center",
                     parse_math=False)  # fmt: skip
     bottoms = (
-        _BOTTOM + heights[2] + _BETWEEN + heights[1] + 0.06,
-        _BOTTOM + heights[2] + _BETWEEN,
+        _BOTTOM + heights[2] + _GAP + heights[1] + 0.06,
+        _BOTTOM + heights[2] + _GAP,
         _BOTTOM,
     )
-    busy, timeline, bars = (
+    utilisation, timeline, bars = (
         figure.add_axes((0.17, bottom / total, 0.815, size / total))
         for bottom, size in zip(bottoms, heights, strict=True)
     )
     low, high = prepared.time_range
-    _draw_busy(busy, prepared, low, high)
+    _draw_utilisation(utilisation, prepared, low, high)
     _draw_lanes(timeline, prepared, lanes, low, high)
     _draw_bars(bars, top.to_dict("records"))
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        # A name in a script that the font lacks is no fault of the user's.
+        # The user cannot help a name with characters that the font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(buffer, format="png", dpi=_DPI)
     return buffer.getvalue()
 
 
-def _bare(axes: Axes) -> None:
+def _hide_frame(axes: Axes) -> None:
     axes.set_yticks([])
     axes.tick_params(axis="x", length=0, labelsize=7, labelcolor=_FAINT, pad=1)
     for spine in axes.spines.values():
         spine.set_visible(False)
 
 
-def _draw_busy(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
-    _bare(axes)
+def _draw_utilisation(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
+    _hide_frame(axes)
     edges = np.linspace(low, high, _BINS + 1)
     axes.set_xlim(low, high)
     axes.set_ylim(0, 1)
@@ -96,20 +96,20 @@ def _draw_busy(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
               va="center", fontsize=7.5, color=_TEXT)  # fmt: skip
 
 
-def _rows_of_lanes(prepared: Prepared) -> list[tuple[int, int, str]]:
-    """Lanes to draw as (number, rows, label): ops and streams, the first ten."""
+def _lanes_to_draw(prepared: Prepared) -> list[tuple[int, int, str]]:
+    """Return the first lanes of ops and streams as (number, rows, label)."""
     lanes = [
-        (number, min(lane.rows, _ROWS), lane.label)
+        (number, min(lane.rows, _MAX_ROWS), lane.label)
         for number, lane in enumerate(prepared.layout.lanes)
         if lane.kind != "api" and lane.rows
     ]
-    return lanes[:_LANES]
+    return lanes[:_MAX_LANES]
 
 
 def _draw_lanes(
     axes: Axes, prepared: Prepared, lanes: list[tuple[int, int, str]], low: int, high: int
 ) -> None:
-    _bare(axes)
+    _hide_frame(axes)
     draw_lanes(axes, prepared, lanes, low, high)
     axes.tick_params(axis="y", length=0, labelsize=7.5, labelcolor=_TEXT, pad=4)
     step = _round_step((high - low) / 6)
@@ -118,13 +118,13 @@ def _draw_lanes(
 
 
 def _round_step(rough: float) -> int:
-    """Return the least of 1, 2, 5 times a power of ten, whole ns, that is not below `rough`."""
+    """Return the smallest of 1, 2 or 5 times a power of ten, in ns, that is at least `rough`."""
     power = 10 ** int(np.floor(np.log10(max(rough, 1))))
     return int(next(m * power for m in (1, 2, 5, 10) if m * power >= rough))
 
 
 def _draw_bars(axes: Axes, rows: Sequence[Mapping[Any, Any]]) -> None:
-    _bare(axes)
+    _hide_frame(axes)
     axes.set_xticks([])
     axes.set_ylim(max(len(rows), 1) - 0.4, -0.6)
     axes.set_xlim(0, 1.35)
@@ -138,4 +138,4 @@ def _draw_bars(axes: Axes, rows: Sequence[Mapping[Any, Any]]) -> None:
         axes.text(row["self_device_ns"] / largest + 0.008, i, text, va="center", fontsize=7,
                   color=_FAINT, parse_math=False)  # fmt: skip
     if not rows:
-        axes.text(0, 0, "No device time to show.", va="center", fontsize=7.5, color=_FAINT)
+        axes.text(0, 0, "No device time was recorded.", va="center", fontsize=7.5, color=_FAINT)

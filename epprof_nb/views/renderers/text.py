@@ -1,4 +1,4 @@
-"""The profile as plain text: the summary and the ops with the most device time."""
+"""Plain text of a profile: the summary, the findings and the ops with the most device time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME_WIDTH = 48
 
 
 def as_text(prepared: Prepared, *, rows: int = 12) -> str:
-    """Return the summary, the findings and a table of the `rows` ops with the most device time."""
+    """Return the summary, the findings and a table of the top `rows` ops by device time."""
     lines = [prepared.summary.line, *(f"  {finding.text}" for finding in prepared.findings)]
     frame = prepared.by_op
     shown = frame[frame["device_ns"] > 0].head(rows)
@@ -26,7 +26,7 @@ def as_text(prepared: Prepared, *, rows: int = 12) -> str:
             f"{name:<{_NAME_WIDTH}} {duration(row['device_ns']):>9} {percent(row['share']):>6} "
             f"{row['count']:>7,} {row['kernels']:>8,}"
         )
-    left = int((frame["device_ns"] > 0).sum()) - len(shown)
-    if left > 0:
-        lines.append(f"({left:,} more ops)")
+    omitted = int((frame["device_ns"] > 0).sum()) - len(shown)
+    if omitted > 0:
+        lines.append(f"({omitted:,} more ops)")
     return "\n".join(lines)

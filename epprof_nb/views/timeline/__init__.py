@@ -1,1 +1,1 @@
-"""Lanes, rows and levels of detail of the timeline."""
+"""Lanes, rows and level of detail of the timeline."""

@@ -1,7 +1,8 @@
-"""The events of one series by bins of time: those that start in one bin become one rectangle.
+"""Merges the events of one row by time bin: those that start in one bin become one rectangle.
 
-What is dense is taken by blocks, by blocks of blocks and so on, and only what is not by single
-events: so a window costs what its bins cost, whatever it holds.
+Dense time ranges are read from the mip levels and only sparse ones event by event, so a query
+costs O(bins), not O(events). This is the first stage of the level of detail; see
+`epprof_nb.views.timeline.lod`.
 """
 
 from __future__ import annotations
@@ -11,37 +12,38 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.views.timeline.mip_levels import FAN, parts, size
-from epprof_nb.views.timeline.mipmap import BLOCK
+from epprof_nb.views.timeline.mipmap import BLOCK, FANOUT, children_per_block, events_per_block
 
 if TYPE_CHECKING:
-    from epprof_nb.views.timeline.rows import Series
+    from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _NONE: Ints = np.empty(0, np.int64)
-_TIGHT = 0.5
-"""Blocks at most so many bins long stay whole: their rectangle may end so much later."""
-_SEVERAL = 4
-"""Of overlapping events, so many a bin are looked at one by one for being long."""
+_MAX_BLOCK_WIDTH = 0.5
+"""Longer blocks, in bins, are split: a rectangle may end that much after its bin."""
+_MAX_LONG_PER_BIN = 4
+"""Blocks of overlapping events per bin that are split because they contain a long event."""
 
 
 class Bins(NamedTuple):
-    """Where the bins begin, int64 ns, ascending, and how long each is.
+    """Time bins of a window.
 
-    What starts before the first belongs to it.
+    ``times`` are their starts, int64 ns, ascending; ``width`` is the length of each. Events that
+    start before the first bin are counted to it.
     """
 
     times: Ints
     width: float
 
 
-class Groups(NamedTuple):
-    """Stretches of positions, each a rectangle: int64, shape ``(groups,)``.
+class MergedRects(NamedTuple):
+    """Rectangles of consecutive events; all columns int64, shape ``(rectangles,)``.
 
-    ``event`` is the position of the longest, ``start`` that of the first in ns; ``latest`` is the
-    latest end, and ``cover`` the time that they cover and none before them does.
+    ``begin`` and ``end`` are the first and last + 1 position, ``event`` is the position of the
+    longest event, ``start`` the start of the first, ``latest`` the latest end, and ``cover`` the
+    time covered by these events and by none before them, all in ns.
     """
 
     begin: Ints
@@ -52,18 +54,18 @@ class Groups(NamedTuple):
     cover: Ints
 
 
-class _Elements(NamedTuple):
-    """Blocks and single events, in order.
+class _Nodes(NamedTuple):
+    """Mip blocks and single events that together make up a range of positions, in order.
 
     Attributes
     ----------
     at
-        Position of the first event of each.
+        Position of the first event.
     level
-        How coarse each is; see `epprof_nb.views.timeline.mip_levels`.
-    start, longest, latest, gain
-        Start of the first event, greatest length, latest end, and time covered, ns. Only where
-        events overlap there is a ``latest``.
+        Mip level, 0 for a single event; see `epprof_nb.views.timeline.mipmap`.
+    start, longest, latest, cover
+        Start of the first event, longest duration, latest end and time covered, ns. ``latest`` is
+        empty unless the row is overlapping.
     """
 
     at: Ints
@@ -71,138 +73,157 @@ class _Elements(NamedTuple):
     start: Ints
     longest: Ints
     latest: Ints
-    gain: Ints
+    cover: Ints
 
 
-def binned(series: Series, which: int, stretch: tuple[int, int], bins: Bins, keep: Ints) -> Groups:
-    """Return the rectangles of some events of one series.
+def merge_into_bins(
+    event_rows: EventRows, row: int, positions: tuple[int, int], bins: Bins, keep: Ints
+) -> MergedRects:
+    """Merge events of one row into rectangles.
 
     Parameters
     ----------
-    series, which
-        The events, and the number of the series.
-    stretch
-        First position and last + 1; at least one event.
+    event_rows, row
+        The events, and the index of the row.
+    positions
+        First and last + 1 position; at least one event.
     bins
-        The bins. An event as long as one stays by itself.
+        The bins. Events at least as long as a bin are not merged.
     keep
-        Positions of events that stay by themselves, ascending, within the stretch.
+        Positions, among these, of other events not to merge; ascending.
     """
-    found = _elements(series, which, stretch, bins, keep)
-    edge = np.zeros(len(found.at) + 1, np.bool_)
-    edge[0] = True
-    edge[np.searchsorted(found.start, bins.times)] = True
-    kept = np.searchsorted(found.at, keep)
-    edge[kept] = edge[kept + 1] = True
-    first = np.flatnonzero(edge[:-1])
-    most, top = _tops(found.longest, first)
-    wide = top[(most >= bins.width) & (found.level[top] == 0)]
-    if len(wide):
-        edge[wide] = edge[wide + 1] = True
-        first = np.flatnonzero(edge[:-1])
-        most, top = _tops(found.longest, first)
-    begin = found.at[first]
-    end = np.append(begin[1:], stretch[1])
-    event = found.at[top]
-    _descend(series, event, found.level[top])
-    if series.overlapping[which]:
-        latest = np.maximum.reduceat(found.latest, first)
+    nodes = _nodes(event_rows, row, positions, bins, keep)
+    is_edge = np.zeros(len(nodes.at) + 1, np.bool_)
+    is_edge[0] = True
+    is_edge[np.searchsorted(nodes.start, bins.times)] = True
+    kept = np.searchsorted(nodes.at, keep)
+    is_edge[kept] = is_edge[kept + 1] = True
+    first = np.flatnonzero(is_edge[:-1])
+    longest, node = _group_max(nodes.longest, first)
+    long = node[(longest >= bins.width) & (nodes.level[node] == 0)]
+    if len(long):
+        is_edge[long] = is_edge[long + 1] = True
+        first = np.flatnonzero(is_edge[:-1])
+        longest, node = _group_max(nodes.longest, first)
+    begin = nodes.at[first]
+    end = np.append(begin[1:], positions[1])
+    event = nodes.at[node]
+    _drill_down(event_rows, event, nodes.level[node])
+    if event_rows.overlapping[row]:
+        latest = np.maximum.reduceat(nodes.latest, first)
     else:
-        latest = series.ends(end - 1)
-    cover = np.add.reduceat(found.gain, first)
-    return Groups(begin, end, event, found.start[first], latest, cover)
+        latest = event_rows.ends(end - 1)
+    cover = np.add.reduceat(nodes.cover, first)
+    return MergedRects(begin, end, event, nodes.start[first], latest, cover)
 
 
-def _elements(
-    series: Series, which: int, stretch: tuple[int, int], bins: Bins, keep: Ints
-) -> _Elements:
-    low, high = stretch
-    lapping = bool(series.overlapping[which])
-    # Where a bin has no more than one of them, hardly a block is short enough to stay whole.
+def _nodes(
+    event_rows: EventRows, row: int, positions: tuple[int, int], bins: Bins, keep: Ints
+) -> _Nodes:
+    """Cover a range of positions with the largest blocks that are fine enough for the bins."""
+    low, high = positions
+    overlapping = bool(event_rows.overlapping[row])
+    # Start at the coarsest level with several blocks per bin: of coarser ones nearly all would
+    # have to be split.
     coarsest = 0
-    while coarsest < len(series.levels) and high - low > size(coarsest + 1) * len(bins.times):
+    per_bin = (high - low) / len(bins.times)
+    while coarsest < len(event_rows.levels) and per_bin > events_per_block(coarsest + 1):
         coarsest += 1
-    found: list[tuple[Any, ...]] = []
-    # Numbers of the level's blocks that those of the level above do not stand for.
-    top = size(coarsest)
+    parts: list[tuple[Any, ...]] = []
+    # Blocks of the level that no block of the level above stands for.
+    top = events_per_block(coarsest)
     items = np.arange(-(-low // top), high // top)
     for level in range(coarsest, 0, -1):
-        blocks, each, last = series.levels[level - 1], size(level), high // size(level)
-        opening, longest = blocks.opening[items], blocks.longest[items]
-        is_loose = blocks.opening.take(items + 1, mode="clip") - opening > _TIGHT * bins.width
-        is_loose[items == last - 1] = True
-        if lapping:
-            is_loose |= _long(longest, np.searchsorted(opening, bins.times), bins.width)
+        size = events_per_block(level)
+        blocks, last = event_rows.levels[level - 1], high // size
+        start, longest = blocks.block_start[items], blocks.longest[items]
+        width = blocks.block_start.take(items + 1, mode="clip") - start
+        is_split = width > _MAX_BLOCK_WIDTH * bins.width
+        is_split[items == last - 1] = True
+        if overlapping:
+            is_split |= _with_long_event(longest, np.searchsorted(start, bins.times), bins.width)
         if len(keep):
-            is_loose |= np.isin(items, keep // each)
-        whole = np.flatnonzero(~is_loose)
+            is_split |= np.isin(items, keep // size)
+        whole = np.flatnonzero(~is_split)
         at = items[whole]
-        latest = blocks.latest[at] if lapping else _NONE
-        gain = blocks.covered[at + 1] - blocks.covered[at]
-        coarse = np.full(len(at), level, np.int8)
-        found.append((at * each, coarse, opening[whole], longest[whole], latest, gain))
-        items = _below(level, stretch, items[is_loose])
-    columns = items, np.zeros(len(items), np.int8), *_single(series, which, items, lapping=lapping)
-    if not found:
-        return _Elements(*columns)
-    joined = [np.concatenate(column) for column in zip(*found, columns, strict=True)]
+        latest = blocks.latest[at] if overlapping else _NONE
+        cover = blocks.covered_ns[at + 1] - blocks.covered_ns[at]
+        levels = np.full(len(at), level, np.int8)
+        parts.append((at * size, levels, start[whole], longest[whole], latest, cover))
+        items = _children(level, positions, items[is_split])
+    events = _single_events(event_rows, row, items, overlapping=overlapping)
+    columns = items, np.zeros(len(items), np.int8), *events
+    if not parts:
+        return _Nodes(*columns)
+    joined = [np.concatenate(column) for column in zip(*parts, columns, strict=True)]
     order = np.argsort(joined[0], kind="stable")
-    return _Elements(*(column[order] if len(column) else column for column in joined))
+    return _Nodes(*(column[order] if len(column) else column for column in joined))
 
 
-def _below(level: int, stretch: tuple[int, int], loose: Ints) -> Ints:
-    """Return what of the level below `loose` consists of, and what no block of `level` reaches."""
-    low, high = stretch
-    above, each, fan = size(level), size(level - 1), parts(level)
-    head = np.arange(-(-low // each), -(-low // above) * fan)
-    tail = np.arange(high // above * fan, high // each)
-    return np.concatenate([head, (loose[:, None] * fan + np.arange(fan)).reshape(-1), tail])
+def _children(level: int, positions: tuple[int, int], split: Ints) -> Ints:
+    """Return the blocks of the level below that `split` consists of, and those at the two ends.
+
+    The latter are in range while no whole block of `level` around them is.
+    """
+    low, high = positions
+    above, size, count = (
+        events_per_block(level),
+        events_per_block(level - 1),
+        children_per_block(level),
+    )
+    head = np.arange(-(-low // size), -(-low // above) * count)
+    tail = np.arange(high // above * count, high // size)
+    return np.concatenate([head, (split[:, None] * count + np.arange(count)).reshape(-1), tail])
 
 
-def _descend(series: Series, at: Ints, level: npt.NDArray[np.int8]) -> None:
-    """From the first event of blocks go to the longest in them."""
+def _drill_down(event_rows: EventRows, at: Ints, level: npt.NDArray[np.int8]) -> None:
+    """Replace the first position of blocks, in place, by that of their longest event."""
     for above in range(int(level.max(initial=0)), 1, -1):
-        mine = np.flatnonzero(level >= above)
-        inside = at[mine, None] // size(above - 1) + np.arange(FAN)
-        top = series.levels[above - 2].longest[inside].argmax(axis=1)
-        at[mine] = inside[np.arange(len(inside)), top] * size(above - 1)
-    mine = np.flatnonzero(level)
-    at[mine] = series.holders(at[mine] // BLOCK)
+        nodes = np.flatnonzero(level >= above)
+        children = at[nodes, None] // events_per_block(above - 1) + np.arange(FANOUT)
+        top = event_rows.levels[above - 2].longest[children].argmax(axis=1)
+        at[nodes] = children[np.arange(len(children)), top] * events_per_block(above - 1)
+    nodes = np.flatnonzero(level)
+    at[nodes] = event_rows.longest_event(at[nodes] // BLOCK)
 
 
-def _single(
-    series: Series, which: int, at: Ints, *, lapping: bool
+def _single_events(
+    event_rows: EventRows, row: int, at: Ints, *, overlapping: bool
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Start, length, end where they overlap, and time covered of single events."""
-    rows = series.order[at[0] : at[-1] + 1] if _follow(at) else series.order[at]
-    start, end = series.start[rows], series.end[rows]
+    """Return start, duration, end (if overlapping) and time covered of single events."""
+    rows = event_rows.order[at[0] : at[-1] + 1] if _is_range(at) else event_rows.order[at]
+    start, end = event_rows.start[rows], event_rows.end[rows]
     length = np.maximum(end - start, 0)
-    if not lapping:
+    if not overlapping:
         return start, length, _NONE, length
-    return start, length, start + length, series.gain(at, np.full(len(at), which))
+    return start, length, start + length, event_rows.new_coverage(at, np.full(len(at), row))
 
 
-def _follow(at: Ints) -> bool:
+def _is_range(at: Ints) -> bool:
     return len(at) > 0 and int(at[-1] - at[0]) == len(at) - 1
 
 
-def _long(most: Ints, begins: Ints, width: float) -> Bools:
-    """Which blocks to look into for events as long as a bin; few, however many there are."""
-    long: Bools = most >= width
-    if np.count_nonzero(long) > _SEVERAL * len(begins):
-        _, top = _tops(most, np.unique(np.append(begins[begins < len(most)], 0)))
-        only = np.zeros(len(long), np.bool_)
-        only[top] = long[top]
+def _with_long_event(longest: Ints, bin_begins: Ints, width: float) -> Bools:
+    """Return which blocks to split for an event at least as long as a bin; a bounded number."""
+    is_long: Bools = longest >= width
+    if np.count_nonzero(is_long) > _MAX_LONG_PER_BIN * len(bin_begins):
+        first = np.unique(np.append(bin_begins[bin_begins < len(longest)], 0))
+        _, top = _group_max(longest, first)
+        only = np.zeros(len(is_long), np.bool_)
+        only[top] = is_long[top]
         return only
-    return long
+    return is_long
 
 
-def _tops(values: Ints, first: Ints) -> tuple[Ints, Ints]:
-    """Greatest value of each stretch that begins at `first`, and where it is first."""
-    most = np.maximum.reduceat(values, first)
+def _group_max(values: Ints, first: Ints) -> tuple[Ints, Ints]:
+    """Return the maximum of each group of consecutive values, and the index where it is first.
+
+    ``first`` has the index of the first value of each group.
+    """
+    largest = np.maximum.reduceat(values, first)
     sizes = np.diff(first, append=len(values))
-    at = np.flatnonzero(values == np.repeat(most, sizes))
-    stretch = np.searchsorted(first, at, "right") - 1
+    at = np.flatnonzero(values == np.repeat(largest, sizes))
+    group = np.searchsorted(first, at, "right") - 1
     top = np.empty(len(first), np.int64)
-    top[stretch[::-1]] = at[::-1]
-    return most, top
+    top[group[::-1]] = at[::-1]
+    return largest, top

@@ -1,4 +1,4 @@
-"""Where each event of a profile is drawn: its lane, and its row in the lane."""
+"""Timeline layout: the lane, and the row within it, that each event is drawn in."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from epprof_nb.analysis.device_work import FIRST_WAIT, Work
 from epprof_nb.arrays.row_packing import stack
 from epprof_nb.arrays.small_codes import Codes
 from epprof_nb.data.schema import ACTIVITY_KINDS
-from epprof_nb.views.timeline.rows import Series, put_in_order
+from epprof_nb.views.timeline.row_builder import build_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
+    from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
 
 MAX_ROWS = 24
-"""Rows a lane is given at most; what nests or overlaps deeper shares the last one."""
+"""Maximum rows per lane; events nested or overlapping deeper share the last one."""
 
 
 @dataclass(slots=True)
 class Lane:
-    """One lane of the timeline.
+    """A lane of the timeline.
 
-    ``kind`` is what its events are; ``label`` is short, ``title`` tells the rest. A lane of waits
-    only has no ``rows``: waits are drawn at its foot.
+    ``kind`` is the kind of its events, ``label`` a short name, ``title`` a description. A lane that
+    only has synchronizations has no ``rows``: these are drawn at the bottom edge of a lane.
     """
 
     kind: Literal["ops", "api", "stream"]
@@ -46,73 +47,61 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where the events of a table are drawn.
+class EventLayout:
+    """Positions of the events of one table on the timeline.
 
-    ``code`` is the number of each event's series, of a short unsigned dtype; that of events that
-    are not drawn is ``len(series)``.
+    ``row_index`` is the index of each event's row in ``event_rows``, of a small unsigned dtype;
+    ``len(event_rows)`` for events that are not drawn.
     """
 
-    code: npt.NDArray[Any]
-    series: Series
+    row_index: npt.NDArray[Any]
+    event_rows: EventRows
 
-    def place(self, event: int) -> tuple[int, int]:
-        """Lane and row of one event; lane -1 is not drawn."""
-        code = int(self.code[event])
-        if code >= len(self.series):
+    def lane_and_row(self, event: int) -> tuple[int, int]:
+        """Return the lane of an event and its row in it; (-1, -1) if it is not drawn."""
+        index = int(self.row_index[event])
+        if index >= len(self.event_rows):
             return -1, -1
-        return int(self.series.lane[code]), int(self.series.row[code])
+        return int(self.event_rows.lane[index]), int(self.event_rows.row[index])
 
-    def beside(self, event: int) -> tuple[int | None, int | None]:
-        """Return the events before and after one in its row, by time; None at the ends."""
-        code, series = int(self.code[event]), self.series
-        if code >= len(series):
+    def neighbours(self, event: int) -> tuple[int | None, int | None]:
+        """Return the previous and the next event in an event's row; None at the ends."""
+        index, event_rows = int(self.row_index[event]), self.event_rows
+        if index >= len(event_rows):
             return None, None
-        first, end = int(series.first[code]), int(series.first[code + 1])
+        first, end = int(event_rows.first[index]), int(event_rows.first[index + 1])
         at = bisect_left(
-            range(first, end), int(series.start[event]),
-            key=lambda position: int(series.start[series.order[position]]),
+            range(first, end), int(event_rows.start[event]),
+            key=lambda position: int(event_rows.start[event_rows.order[position]]),
         ) + first  # fmt: skip
-        while series.order[at] != event:
+        while event_rows.order[at] != event:
             at += 1
-        before = int(series.order[at - 1]) if at > first else None
-        return before, int(series.order[at + 1]) if at + 1 < end else None
+        before = int(event_rows.order[at - 1]) if at > first else None
+        return before, int(event_rows.order[at + 1]) if at + 1 < end else None
 
     @property
-    def drawn(self) -> npt.NDArray[np.bool_]:
-        """Which events are drawn."""
-        drawn: npt.NDArray[np.bool_] = np.less(self.code, len(self.series))
-        return drawn
-
-    @property
-    def lane(self) -> Ints:
-        """Lane of each event, int64; -1 is not drawn."""
-        values: Ints = np.append(self.series.lane, -1)[self.code]
-        return values
-
-    @property
-    def row(self) -> Ints:
-        """Row of each event in its lane, int64; `MAX_ROWS` is the foot."""
-        values: Ints = np.append(self.series.row, -1)[self.code]
-        return values
+    def is_drawn(self) -> npt.NDArray[np.bool_]:
+        """Whether each event is drawn."""
+        is_drawn: npt.NDArray[np.bool_] = np.less(self.row_index, len(self.event_rows))
+        return is_drawn
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The lanes from top to bottom, and where the events of the three tables lie."""
+class TimelineLayout:
+    """The lanes from top to bottom, and the layout of the events of the three tables."""
 
     lanes: tuple[Lane, ...]
-    ops: Placement
-    api_calls: Placement
-    activities: Placement
+    ops: EventLayout
+    api_calls: EventLayout
+    activities: EventLayout
 
-    def places(self) -> dict[str, Placement]:
-        """Return where the events lie by the viewer's short names of the tables."""
+    def by_prefix(self) -> dict[str, EventLayout]:
+        """Return the event layouts by the viewer's prefixes of the tables."""
         return {"op": self.ops, "api": self.api_calls, "act": self.activities}
 
 
 def device_names(info: Mapping[str, Any]) -> dict[int, str]:
-    """Device id to device name, from a profile's info; devices without an id are left out."""
+    """Return the device names of a profile's info by device id; devices without one are skipped."""
     return {
         int(device["device_id"]): str(device.get("name") or f"device {device['device_id']}")
         for device in info.get("devices") or ()
@@ -120,10 +109,12 @@ def device_names(info: Mapping[str, Any]) -> dict[int, str]:
     }
 
 
-def _thread_lanes(profile: ProfileData, calling: Codes, lanes: list[Lane]) -> tuple[Codes, Codes]:
-    """Append the host's lanes; give the lane of each op and of each API call."""
+def _thread_lanes(
+    profile: ProfileData, call_thread: Codes, lanes: list[Lane]
+) -> tuple[Codes, Codes]:
+    """Append the lanes of the threads; return the lane of each op and of each API call."""
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
-    # Ops kept from an earlier profile, for what they captured, have no place on this clock.
+    # Ops of an earlier profile, kept because they captured a CUDA graph, have no times here.
     shown = ~ops.names("status").equals("earlier")
     cells = np.flatnonzero(ops.names("category").equals("cell") & shown)
     op_thread = Codes.of(ops["thread_id"])
@@ -131,7 +122,7 @@ def _thread_lanes(profile: ProfileData, calling: Codes, lanes: list[Lane]) -> tu
         op_thread = Codes.combined(op_thread, Codes.of(shown.view(np.uint8))).named(
             lambda key: key[0] if key[1] else None
         )
-    with_ops, with_calls = set(op_thread.values) - {None}, set(calling.values)
+    with_ops, with_calls = set(op_thread.values) - {None}, set(call_thread.values)
     if len(cells):
         main = int(ops["thread_id"][cells[0]])
     elif with_ops:
@@ -149,101 +140,108 @@ def _thread_lanes(profile: ProfileData, calling: Codes, lanes: list[Lane]) -> tu
             call_lanes[thread] = len(lanes)
             name = "API calls" if thread in with_ops else label
             lanes.append(Lane("api", name, f"CUDA API calls of thread {thread}", thread=thread))
-    return op_thread.named(op_lanes.get), calling.named(call_lanes.get)
+    return op_thread.named(op_lanes.get), call_thread.named(call_lanes.get)
 
 
 def _streams(activities: Table) -> Codes:
-    """Device, context and stream of each activity."""
+    """Return the device, context and stream of each activity."""
     names = ("device_id", "context_id", "stream_id")
     return Codes.combined(*(Codes.of(activities[name]) for name in names))
 
 
 def _stream_lanes(profile: ProfileData, codes: Codes, lanes: list[Lane]) -> Codes:
-    """Append a lane for each stream; give the lane of each activity."""
+    """Append one lane per stream; return the lane of each activity."""
     # By device, then stream.
     keys = sorted(codes.values, key=lambda key: (key[0], key[2], key[1]))
     names = device_names(profile.info)
-    devices = {on for on, _, _ in keys}
-    contexts = Counter((on, which) for on, _, which in keys)
+    devices = {device for device, _, _ in keys}
+    contexts = Counter((device, stream) for device, _, stream in keys)
     numbers = {}
-    for on, within, which in keys:
-        label = f"stream {which}" if which >= 0 else "waits"
-        if len(devices) > 1 and on >= 0:
-            label = f"{label} · {on}"
-        title = f"Stream {which}" if which >= 0 else "Waits for no stream in particular"
-        if on >= 0:
-            title += f" on device {on} ({names[on]})" if on in names else f" on device {on}"
-        if contexts[on, which] > 1:
-            label += f" (ctx {within})"
-            title += f", context {within}"
-        numbers[on, within, which] = len(lanes)
-        lanes.append(Lane("stream", label, title, device=on))
+    for device, context, stream in keys:
+        label = f"stream {stream}" if stream >= 0 else "waits"
+        if len(devices) > 1 and device >= 0:
+            label = f"{label} · {device}"
+        title = f"Stream {stream}" if stream >= 0 else "Synchronization without a stream"
+        if device >= 0:
+            title += f" on device {device}"
+            if device in names:
+                title += f" ({names[device]})"
+        if contexts[device, stream] > 1:
+            label += f" (ctx {context})"
+            title += f", context {context}"
+        numbers[device, context, stream] = len(lanes)
+        lanes.append(Lane("stream", label, title, device=device))
     return codes.named(numbers.get)
 
 
-def build(profile: ProfileData, work: Work) -> Layout:
-    """Lay out a whole profile, so that every window of it finds its events in the same place."""
+def build_layout(profile: ProfileData, work: Work) -> TimelineLayout:
+    """Lay out a whole profile. The layout does not depend on the window shown."""
     lanes: list[Lane] = []
     tables = profile.tables
-    # Waits are drawn on a line of their own at a lane's foot: they may overlap the work.
+    # Synchronizations are drawn at the bottom edge of a lane, since they may overlap the work.
     foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(ACTIVITY_KINDS))]
-    # Most of the work is done in NumPy, which lets other threads run.
+    # NumPy does most of the work and releases the GIL meanwhile.
     with ThreadPoolExecutor(2) as pool:
         streams = pool.submit(_streams, tables["activities"])
-        calling = Codes.of(tables["api_calls"]["thread_id"])
-        op_lane, call_lane = _thread_lanes(profile, calling, lanes)
+        call_thread = Codes.of(tables["api_calls"]["thread_id"])
+        op_lane, call_lane = _thread_lanes(profile, call_thread, lanes)
         stream_lane = _stream_lanes(profile, streams.result(), lanes)
-        activities = pool.submit(_place, tables["activities"], stream_lane, Codes(work.kinds, foot))
-        calls = pool.submit(_place, tables["api_calls"], call_lane, _FLAT)
-        ops = _place(tables["ops"], op_lane, Codes.of(_levels(profile, work)))
-        layout = Layout((), ops, calls.result(), activities.result())
-    for placed in (layout.ops, layout.api_calls, layout.activities):
-        series = placed.series
-        # A wait's row is told by its kind, not by a number: a lane of waits alone has no rows.
-        for lane, row in zip(series.lane.tolist(), series.row.tolist(), strict=True):
+        activities = pool.submit(
+            _lay_out, tables["activities"], stream_lane, Codes(work.kinds, foot)
+        )
+        calls = pool.submit(_lay_out, tables["api_calls"], call_lane, _ROW_0)
+        ops = _lay_out(tables["ops"], op_lane, Codes.of(_min_rows(profile, work)))
+        layout = TimelineLayout((), ops, calls.result(), activities.result())
+    for event_layout in layout.by_prefix().values():
+        event_rows = event_layout.event_rows
+        # MAX_ROWS stands for the bottom edge, which is not a row.
+        for lane, row in zip(event_rows.lane.tolist(), event_rows.row.tolist(), strict=True):
             if row < MAX_ROWS:
                 lanes[lane].rows = max(lanes[lane].rows, row + 1)
     return replace(layout, lanes=tuple(lanes))
 
 
-def _levels(profile: ProfileData, work: Work) -> npt.NDArray[np.uint8]:
-    """Row that each op takes at least: how deep it is nested in its thread."""
+def _min_rows(profile: ProfileData, work: Work) -> npt.NDArray[np.uint8]:
+    """Return the row that each op takes at least: its nesting depth within its thread."""
     threads, tree = profile.tables["ops"]["thread_id"], work.tree
     depth, parent = tree.depth, tree.parent
-    # What a thread runs for an op of another thread starts at the top of its own lane.
-    arrives = (parent >= 0) & (threads[parent] != threads) if len(parent) else parent >= 0
-    if arrives.any():
-        depth = depth - depth[tree.nearest(arrives | (parent < 0))]
-    levels: npt.NDArray[np.uint8] = np.minimum(depth, MAX_ROWS - 1).astype(np.uint8)
-    return levels
+    # Ops whose parent is on another thread start at the top of their own lane.
+    from_other_thread = (parent >= 0) & (threads[parent] != threads) if len(parent) else parent >= 0
+    if from_other_thread.any():
+        depth = depth - depth[tree.nearest(from_other_thread | (parent < 0))]
+    rows: npt.NDArray[np.uint8] = np.minimum(depth, MAX_ROWS - 1).astype(np.uint8)
+    return rows
 
 
-_FLAT = Codes(np.empty(0, np.uint8), [0])
+_ROW_0 = Codes(np.empty(0, np.uint8), [0])
 """Every event in row 0."""
 
 
-def _place(table: Table, lane: Codes, row: Codes) -> Placement:
-    """Put the events of a table into series; events of a row overlap in the last rows only."""
-    placed = _in_series(lane, row, table["start_ns"], table["end_ns"])
-    series = placed.series
-    start, end = series.start, series.end
-    crowded = np.unique(series.lane[series.overlapping & (series.row < MAX_ROWS - 1)])
+def _lay_out(table: Table, lane: Codes, row: Codes) -> EventLayout:
+    """Lay out the events of a table such that only the last row of a lane has overlaps."""
+    layout = _with_rows(lane, row, table["start_ns"], table["end_ns"])
+    event_rows = layout.event_rows
+    start, end = event_rows.start, event_rows.end
+    crowded = np.unique(event_rows.lane[event_rows.overlapping & (event_rows.row < MAX_ROWS - 1)])
     if not len(crowded):
-        return placed
-    rows = np.append(series.row, 0)[placed.code].astype(np.uint8)
+        return layout
+    rows = np.append(event_rows.row, 0)[layout.row_index].astype(np.uint8)
     for number in crowded.tolist():
-        mine = np.flatnonzero((series.lane == number) & (series.row < MAX_ROWS))
-        parts = [series.order[series.first[s] : series.first[s + 1]] for s in mine.tolist()]
-        which = np.concatenate(parts)
-        begins = start[which]
-        rows[which] = stack(begins, np.maximum(end[which], begins), rows[which], MAX_ROWS)
-    return _in_series(lane, Codes.of(rows), start, end)
+        in_lane = np.flatnonzero((event_rows.lane == number) & (event_rows.row < MAX_ROWS))
+        parts = [
+            event_rows.order[event_rows.first[index] : event_rows.first[index + 1]]
+            for index in in_lane.tolist()
+        ]
+        events = np.concatenate(parts)
+        begins = start[events]
+        rows[events] = stack(begins, np.maximum(end[events], begins), rows[events], MAX_ROWS)
+    return _with_rows(lane, Codes.of(rows), start, end)
 
 
-def _in_series(lane: Codes, row: Codes, start: Ints, end: Ints) -> Placement:
+def _with_rows(lane: Codes, row: Codes, start: Ints, end: Ints) -> EventLayout:
     codes = Codes.combined(lane, row)
     keys = sorted({key for key in codes.values if key[0] is not None})
     numbers = {key: number for number, key in enumerate(keys)}
-    code = codes.numbered(numbers, len(keys))
+    row_index = codes.numbered(numbers, len(keys))
     lane_of, row_of = np.array(keys, np.int64).reshape(-1, 2).T
-    return Placement(code, put_in_order(code, lane_of, row_of, start, end))
+    return EventLayout(row_index, build_rows(row_index, lane_of, row_of, start, end))

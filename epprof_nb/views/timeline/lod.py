@@ -1,9 +1,23 @@
-"""Level of detail: the rectangles of a window, no more than its pixels can show.
+"""Level of detail: what becomes of millions of events before they reach the screen.
 
-Where a series has more events in the window than fit, the window is cut into bins. The events
-that start in one bin become one rectangle, which knows how many they are, how much of it they
-cover and which is the longest; an event as long as a bin stays by itself (see
-`epprof_nb.views.timeline.bins`).
+Three stages reduce the events, each with a coarser idea of the screen than the next.
+
+1. *Window bins*, in Python. A window query knows the time range and its width in pixels. If a row
+   has more events in the window than the width can show, the window is cut into bins, and the
+   events that start in one bin become one rectangle. It records the number of its events, the time
+   they cover and the longest of them. Events at least as long as a bin keep a rectangle of their
+   own. This module decides how many bins each row gets; `epprof_nb.views.timeline.bins` fills them.
+   To cost O(bins) and not O(events), it reads dense time ranges from the mip levels that
+   `epprof_nb.views.timeline.mipmap` and `epprof_nb.views.timeline.block_summaries` build once per
+   profile.
+2. *Mip levels*, in the viewer. The rectangles of a window stay in use while the reader pans and
+   zooms. For each octave of zoom the viewer merges neighbours that share a pixel, once, and reuses
+   the result from frame to frame.
+3. *Pixel culling*, in the viewer. Each frame drops what is outside the canvas and draws rectangles
+   narrower than about two pixels as one opacity per pixel, from the time they cover.
+
+No stage hides idle time: a rectangle spans from its first start to its last end, and its covered
+time tells how much of that was busy.
 """
 
 from __future__ import annotations
@@ -14,13 +28,13 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.groups import pieces, ragged
-from epprof_nb.views.timeline.bins import Bins, Groups, binned
+from epprof_nb.views.timeline.bins import Bins, MergedRects, merge_into_bins
 from epprof_nb.views.timeline.mipmap import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from epprof_nb.views.timeline.rows import Series
+    from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
 _NONE: Ints = np.empty(0, np.int64)
@@ -28,25 +42,25 @@ _PROBES = 16
 
 
 class Rects(NamedTuple):
-    """Rectangles in the order of their positions; all int64, shape ``(rectangles,)``.
+    """Rectangles sorted by position; all columns int64, shape ``(rectangles,)``.
 
     Attributes
     ----------
-    series
-        The series each lies in.
+    row_index
+        Row of each rectangle.
     begin
         Position of its first event.
     members
-        Number of its events, which follow each other.
+        Number of its events, which have consecutive positions.
     event
-        Position of the longest of them.
+        Position of its longest event.
     start, dur
-        From the start of the first to the end of the last, ns.
+        Start of the first event, and time from there to the latest end, ns.
     cover
-        Time within that its events cover, as far as no event before them does, ns.
+        Time within that is covered by its events and by no event before them, ns.
     """
 
-    series: Ints
+    row_index: Ints
     begin: Ints
     members: Ints
     event: Ints
@@ -55,44 +69,49 @@ class Rects(NamedTuple):
     cover: Ints
 
 
-def reaching(series: Series, start_ns: int, end_ns: int) -> tuple[Ints, Ints]:
-    """Return the positions, first and last + 1, that each series has in a window.
+def visible_positions(event_rows: EventRows, start_ns: int, end_ns: int) -> tuple[Ints, Ints]:
+    """Return the first and last + 1 position of each row in a window.
 
-    An event that ends where the window starts, or starts where it ends, is in it. Where events
-    overlap, some that ended before may be among them.
+    Events that end where the window starts, or start where it ends, are included. In overlapping
+    rows, some events that ended before the window may be included as well.
     """
-    low, high = series.first[:-1], series.first[1:]
-    begin = _at(series, lambda at, _: series.ends(at), low, high, start_ns)
-    lapping = np.flatnonzero(series.overlapping)
-    if len(lapping):
+    low, high = event_rows.first[:-1], event_rows.first[1:]
+    begin = _first_at_or_after(event_rows, lambda at, _: event_rows.ends(at), low, high, start_ns)
+    overlapping = np.flatnonzero(event_rows.overlapping)
+    if len(overlapping):
 
-        def reach(at: Ints, which: Ints) -> Ints:
-            latest: Ints = series.reach[series.reach_at[lapping[which]] + at]
+        def running_max_end(at: Ints, row_index: Ints) -> Ints:
+            offset = event_rows.running_max_offset[overlapping[row_index]]
+            latest: Ints = event_rows.running_max_end[offset + at]
             return latest
 
-        target = np.full(len(lapping), start_ns)
-        begin[lapping] = _search(reach, low[lapping], high[lapping], target)
-    return begin, _at(series, lambda at, _: series.starts(at), begin, high, end_ns + 1)
+        target = np.full(len(overlapping), start_ns)
+        begin[overlapping] = _search(running_max_end, low[overlapping], high[overlapping], target)
+    end = _first_at_or_after(
+        event_rows, lambda at, _: event_rows.starts(at), begin, high, end_ns + 1
+    )
+    return begin, end
 
 
-def resolution(counts: Ints, bins: npt.NDArray[np.float64], most: int) -> Ints:
-    """Return how many bins each series gets, so that there are at most `most` rectangles.
+def allocate_bins(counts: Ints, bins: npt.NDArray[np.float64], max_rects: int) -> Ints:
+    """Return the number of bins of each row, such that at most `max_rects` rectangles result.
 
     Parameters
     ----------
     counts
-        Events of each series.
+        Number of events of each row.
     bins
-        Bins that each should have, float64.
-    most
-        Rectangles of all series together at most; each series has one bin at least.
+        Desired number of bins of each row, float64.
+    max_rects
+        Maximum number of rectangles of all rows. Each row gets at least one bin, so that very many
+        rows may exceed it.
     """
     low, high = 0.0, 1.0
-    if _rectangles(counts, bins) <= most:
+    if _rects_of(counts, bins) <= max_rects:
         low = 1.0
     while high - low > 0.01 * high:
         middle = (low + high) / 2
-        if _rectangles(counts, bins * middle) <= most:
+        if _rects_of(counts, bins * middle) <= max_rects:
             low = middle
         else:
             high = middle
@@ -101,45 +120,47 @@ def resolution(counts: Ints, bins: npt.NDArray[np.float64], most: int) -> Ints:
     return np.maximum(bins * low, 1).astype(np.int64)
 
 
-def _rectangles(counts: Ints, bins: npt.NDArray[np.float64]) -> int:
+def _rects_of(counts: Ints, bins: npt.NDArray[np.float64]) -> int:
     return int(np.minimum(counts, 2 * np.maximum(bins, 1)).sum())
 
 
-def window(
-    series: Series,
+def rects_in_window(
+    event_rows: EventRows,
     start_ns: int,
     end_ns: int,
     bins: Ints,
     *,
     keep: Ints = _NONE,
-    within: tuple[Ints, Ints] | None = None,
+    visible: tuple[Ints, Ints] | None = None,
 ) -> Rects:
     """Return the rectangles of a window.
 
     Parameters
     ----------
-    series
+    event_rows
         The events.
     start_ns, end_ns
-        The window.
+        Time range of the window.
     bins
-        int64, shape ``(series,)``: how many bins the window has for each series. A series with
-        at most twice as many events is sent as it is.
+        Number of bins of each row; int64, shape ``(rows,)``. The events of a row are not merged if
+        there are at most twice as many as bins.
     keep
-        Positions of events that stay by themselves, ascending.
-    within
-        What `reaching` returned for the window, where it is known.
+        Positions of events that keep a rectangle of their own, ascending.
+    visible
+        The result of `visible_positions` for this window, if known.
     """
-    low, high = reaching(series, start_ns, end_ns) if within is None else within
-    many = high - low > 2 * bins
-    parts = [_each(series, np.where(many, high, low), high)]
-    for s in np.flatnonzero(many).tolist():
-        width = (end_ns - start_ns) / bins[s]
-        times = np.ceil(start_ns + np.arange(bins[s]) * width).astype(np.int64)
-        stretch = int(low[s]), int(high[s])
-        mine = keep[slice(*np.searchsorted(keep, stretch))]
-        found = binned(series, s, stretch, Bins(times, width), mine)
-        parts.append(_rects(np.full(len(found.begin), s), found))
+    if visible is None:
+        visible = visible_positions(event_rows, start_ns, end_ns)
+    low, high = visible
+    merge = high - low > 2 * bins
+    parts = [_unmerged(event_rows, np.where(merge, high, low), high)]
+    for row in np.flatnonzero(merge).tolist():
+        width = (end_ns - start_ns) / bins[row]
+        times = np.ceil(start_ns + np.arange(bins[row]) * width).astype(np.int64)
+        positions = int(low[row]), int(high[row])
+        keep_here = keep[slice(*np.searchsorted(keep, positions))]
+        merged = merge_into_bins(event_rows, row, positions, Bins(times, width), keep_here)
+        parts.append(_rects(np.full(len(merged.begin), row), merged))
     if len(parts) == 1:
         return parts[0]
     joined = [np.concatenate(c) for c in zip(*parts, strict=True)]
@@ -149,59 +170,66 @@ def window(
     return Rects(*joined)
 
 
-def _each(series: Series, low: Ints, high: Ints) -> Rects:
-    """Return every event of the stretches [low, high), one for each series."""
+def _unmerged(event_rows: EventRows, low: Ints, high: Ints) -> Rects:
+    """Return one rectangle per event of each row's positions [low, high)."""
     size = np.maximum(high - low, 0)
-    at, which = ragged(low, size), np.repeat(np.arange(len(low)), size)
-    start, latest = series.starts(at), series.ends(at)
+    at, row_index = ragged(low, size), np.repeat(np.arange(len(low)), size)
+    start, latest = event_rows.starts(at), event_rows.ends(at)
     cover = latest - start
-    lapping = np.flatnonzero(series.overlapping[which])
-    if len(lapping):
-        cover[lapping] = series.gain(at[lapping], which[lapping])
-    return _rects(which, Groups(at, at + 1, at, start, latest, cover))
+    overlapping = np.flatnonzero(event_rows.overlapping[row_index])
+    if len(overlapping):
+        cover[overlapping] = event_rows.new_coverage(at[overlapping], row_index[overlapping])
+    return _rects(row_index, MergedRects(at, at + 1, at, start, latest, cover))
 
 
-def _rects(which: Ints, found: Groups) -> Rects:
-    begin, end, event, start, latest, cover = found
+def _rects(row_index: Ints, merged: MergedRects) -> Rects:
+    begin, end, event, start, latest, cover = merged
     dur = latest - start
-    return Rects(which, begin, end - begin, event, start, dur, np.clip(cover, 0, dur))
+    return Rects(row_index, begin, end - begin, event, start, dur, np.clip(cover, 0, dur))
 
 
-def positions(series: Series, marked: npt.NDArray[np.bool_]) -> Ints:
-    """Positions of the events whose rows are marked, ascending."""
-    found = [
-        np.flatnonzero(marked[series.order[piece]]) + piece.start
-        for piece in pieces(len(series.order))
+def positions_of(event_rows: EventRows, mask: npt.NDArray[np.bool_]) -> Ints:
+    """Return the positions of the events whose table rows are set in `mask`, ascending."""
+    chunks = [
+        np.flatnonzero(mask[event_rows.order[chunk]]) + chunk.start
+        for chunk in pieces(len(event_rows.order))
     ]
-    return np.concatenate(found) if found else _NONE
+    return np.concatenate(chunks) if chunks else _NONE
 
 
-def holding(rects: Rects, at: Ints) -> npt.NDArray[np.bool_]:
-    """Which rectangles hold any of the positions `at`, which must ascend."""
-    first = np.searchsorted(at, rects.begin)
-    found: npt.NDArray[np.bool_] = np.searchsorted(at, rects.begin + rects.members) > first
-    return found
+def contains_any(rects: Rects, positions: Ints) -> npt.NDArray[np.bool_]:
+    """Return whether each rectangle contains any of `positions`, which must be ascending."""
+    first = np.searchsorted(positions, rects.begin)
+    contains: npt.NDArray[np.bool_] = (
+        np.searchsorted(positions, rects.begin + rects.members) > first
+    )
+    return contains
 
 
-def _at(
-    series: Series, value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, time: int
+def _first_at_or_after(
+    event_rows: EventRows,
+    value: Callable[[Ints, Ints], Ints],
+    low: Ints,
+    high: Ints,
+    time_ns: int,
 ) -> Ints:
-    """First position of each range [low, high) whose start, or end, is not before a time."""
-    target = np.full(len(low), time)
+    """Return the first position of each range [low, high) whose start, or end, is >= `time_ns`."""
+    target = np.full(len(low), time_ns)
     first, last = -(-low // BLOCK), -(-high // BLOCK)
-    # Nothing in the blocks before the one that the time falls in reaches so far.
-    block = _search(lambda at, _: series.opening[at], first, last, target)
+    # Find the block by its start first: no event of the blocks before it reaches the time.
+    block = _search(lambda at, _: event_rows.block_start[at], first, last, target)
     begin, end = np.maximum((block - 1) * BLOCK, low), np.minimum(block * BLOCK, high)
     return _search(value, begin, end, target)
 
 
 def _search(value: Callable[[Ints, Ints], Ints], low: Ints, high: Ints, target: Ints) -> Ints:
-    """First position of each range [low, high) whose value is not below its target.
+    """Return the first position of each range [low, high) whose value is >= its target.
 
-    ``value(positions, ranges)`` gives the values at positions of the ranges of these numbers.
+    ``value(positions, ranges)`` returns the values at positions; ``ranges`` has the index of the
+    range of each. Values must be ascending within a range.
     """
     low, high = low.copy(), high.copy()
-    # Many probes a step rather than one: steps cost more than probes.
+    # A search with many probes per step: the number of steps dominates the cost.
     steps = np.arange(_PROBES)
     while len(active := np.flatnonzero(low < high)):
         begin, end = low[active], high[active]

@@ -1,8 +1,7 @@
-"""The events of a table put in order for drawing: by lane and row, each in order of its starts.
+"""The events of a table by row of the timeline, each row sorted by start.
 
-Ten million events must be ready within a second, so nothing of their number is made but one
-permutation, four bytes an event; the rest is kept for blocks of `BLOCK` events. Passes go
-through the columns in pieces that fit the cache.
+Ten million events must be ready within a second. The only per-event allocation is one int32
+permutation; everything else is kept per block of `BLOCK` events.
 """
 
 from __future__ import annotations
@@ -13,26 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces, ragged
-from epprof_nb.arrays.small_codes import occurrences
-from epprof_nb.views.timeline.mip_levels import Level, levels
-from epprof_nb.views.timeline.mipmap import BLOCK, Blocks
+from epprof_nb.views.timeline.mipmap import BLOCK, MipLevel, build_mip_levels
 
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[Any]
 
 _UNKNOWN = 255
-_PIECE = 1 << 15
-_FEW = 12
-"""So few series are found one by one faster than by a sort."""
 EARLIEST, LATEST = -(2**61), 2**61
-"""Times are kept between these, 73 years from the start: int64 holds their differences."""
+"""Times are clipped to this range, 73 years around the start: differences then fit int64."""
 
 
 def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
-    """Return starts and ends whose differences int64 holds; the same arrays as a rule.
+    """Clip starts and ends so that their differences fit int64; usually returns the same arrays.
 
-    An overflown clock can be off by centuries: such times are moved to 73 years from the start.
+    Times of a clock that overflowed can be off by centuries.
     """
     if len(start_ns) and (
         min(start_ns.min(), end_ns.min()) < EARLIEST or max(start_ns.max(), end_ns.max()) > LATEST
@@ -42,39 +35,38 @@ def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
 
 
 @dataclass(slots=True)
-class Series:
-    """One table's events by series (a row of a lane), each series in order of the starts.
+class EventRows:
+    """Events of one table by row of a lane, each row sorted by start.
 
-    A *position* counts events in that order; series ``s`` holds the positions from ``first[s]``
-    up to ``first[s + 1]``.
+    A *position* is an index into the events in this order: row ``r`` has the positions from
+    ``first[r]`` up to, excluding, ``first[r + 1]``.
 
     Attributes
     ----------
     start, end
-        The table's columns, int64 ns; an event that ends before it starts has no length.
+        Columns of the table, int64 ns. An event that ends before it starts has zero length.
     lane, row
-        int64, shape ``(series,)``.
+        Lane of each row, and its number within the lane; int64, shape ``(rows,)``.
     first
-        int64, shape ``(series + 1,)``.
+        First position of each row; int64, shape ``(rows + 1,)``.
     order
-        Row of the table at each position, int32 where that holds them.
+        Row of the table at each position; int32 if that is wide enough.
     overlapping
-        bool, shape ``(series,)``: whether an event of the series starts before an earlier one
-        ends.
-    reach, reach_at
-        int64: the latest end among the events up to each position, of the overlapping series
-        alone; that of position ``p`` of series ``s`` is ``reach[reach_at[s] + p]``.
-    span
-        The earliest start and the latest end; both 0 where there is no event.
-    covered
-        int64, shape ``(blocks + 1,)``: running sum of the time that the events of the blocks
-        cover; where events overlap, that counts once.
-    opening, longest
-        int64, shape ``(blocks,)``: start of the first event of each block, greatest length of its
-        events.
+        Whether an event of the row starts before an earlier one ends; bool, shape ``(rows,)``.
+    running_max_end, running_max_offset
+        Latest end among the events of the row up to each position, for overlapping rows only;
+        int64. The value for position ``p`` of row ``r`` is at index ``running_max_offset[r] + p``.
+    time_bounds
+        Earliest start and latest end; both 0 without events.
+    covered_ns
+        Running sum of the time covered by the events of each block, overlaps counted once; int64,
+        shape ``(blocks + 1,)``.
+    block_start, longest
+        Start of the first event of each block, and duration of its longest; int64, shape
+        ``(blocks,)``.
     latest
-        int64, shape ``(blocks,)``: latest end of the events of each block that lies wholly in an
-        overlapping series.
+        Latest end of the events of each block that lies wholly in an overlapping row; int64,
+        shape ``(blocks,)``.
     """
 
     start: Ints
@@ -84,24 +76,25 @@ class Series:
     first: Ints
     order: Positions
     overlapping: npt.NDArray[np.bool_] = field(init=False)
-    reach: Ints = field(init=False)
-    reach_at: Ints = field(init=False)
-    span: tuple[int, int] = field(init=False)
-    covered: Ints = field(init=False)
-    opening: Ints = field(init=False)
+    running_max_end: Ints = field(init=False)
+    running_max_offset: Ints = field(init=False)
+    time_bounds: tuple[int, int] = field(init=False)
+    covered_ns: Ints = field(init=False)
+    block_start: Ints = field(init=False)
     longest: Ints = field(init=False)
     latest: Ints = field(init=False)
-    _levels: tuple[Level, ...] = field(init=False, default=())
-    _holders: npt.NDArray[np.uint8] | None = field(init=False, default=None)
+    _levels: tuple[MipLevel, ...] = field(init=False, default=())
+    _longest_event: npt.NDArray[np.uint8] | None = field(init=False, default=None)
 
     def __len__(self) -> int:
         return len(self.lane)
 
     @property
-    def levels(self) -> tuple[Level, ...]:
-        """The blocks, and the blocks of blocks; see `epprof_nb.views.timeline.mip_levels`."""
+    def levels(self) -> tuple[MipLevel, ...]:
+        """Mip levels from level 1; see `epprof_nb.views.timeline.mipmap`."""
         if not self._levels:
-            self._levels = levels(self)
+            blocks = MipLevel(self.block_start, self.longest, self.latest, self.covered_ns)
+            self._levels = build_mip_levels(blocks)
         return self._levels
 
     def starts(self, positions: Positions) -> Ints:
@@ -115,130 +108,30 @@ class Series:
         values: Ints = np.maximum(self.end[rows], self.start[rows])
         return values
 
-    def holders(self, blocks: Ints) -> Ints:
-        """Position of the longest event of each block; noted, for the next time it is asked for."""
-        if self._holders is None:
-            self._holders = np.full(len(self.opening), _UNKNOWN, np.uint8)
-        found = self._holders[blocks]
-        new = np.flatnonzero(found == _UNKNOWN)
+    def longest_event(self, blocks: Ints) -> Ints:
+        """Position of the longest event of each block (cached)."""
+        if self._longest_event is None:
+            self._longest_event = np.full(len(self.block_start), _UNKNOWN, np.uint8)
+        offsets = self._longest_event[blocks]
+        new = np.flatnonzero(offsets == _UNKNOWN)
         if len(new):
             rows = self.order[blocks[new, None] * BLOCK + np.arange(BLOCK)]
-            found[new] = (self.end[rows] - self.start[rows]).argmax(axis=1)
-            self._holders[blocks[new]] = found[new]
-        return blocks * BLOCK + found
+            offsets[new] = (self.end[rows] - self.start[rows]).argmax(axis=1)
+            self._longest_event[blocks[new]] = offsets[new]
+        return blocks * BLOCK + offsets
 
     def between(self, low: int, high: int) -> tuple[Ints, Ints]:
-        """Starts and ends at the positions from `low` up to `high`."""
+        """Starts and ends of the events at positions `low` up to, excluding, `high`."""
         rows = self.order[low:high]
         start = self.start[rows]
         end = self.end[rows]
         return start, np.maximum(end, start, out=end)
 
-    def gain(self, positions: Positions, series: Ints) -> Ints:
-        """Time each event covers that none before it in its series did."""
+    def new_coverage(self, positions: Positions, row_index: Ints) -> Ints:
+        """Time that each event covers and no event before it in its row does, ns."""
         start, end = self.starts(positions), self.ends(positions)
-        second = np.flatnonzero(self.overlapping[series] & (positions > self.first[series]))
-        before = self.reach[self.reach_at[series[second]] + positions[second] - 1]
-        start[second] = np.maximum(start[second], before)
+        second = np.flatnonzero(self.overlapping[row_index] & (positions > self.first[row_index]))
+        index = self.running_max_offset[row_index[second]] + positions[second] - 1
+        start[second] = np.maximum(start[second], self.running_max_end[index])
         values: Ints = np.maximum(end - start, 0)
         return values
-
-
-def put_in_order(
-    code: npt.NDArray[Any], lane: Ints, row: Ints, start_ns: Ints, end_ns: Ints
-) -> Series:
-    """Sort events into their series.
-
-    Parameters
-    ----------
-    code
-        The number of each event's series; ``len(lane)`` for one that is not drawn. A short
-        unsigned dtype sorts fastest.
-    lane, row
-        Lane and row of each series.
-    start_ns, end_ns
-        Times; of a clock that has overflown they are moved as `times` says.
-    """
-    first = _firsts(code, len(lane))
-    order = np.empty(first[-1], np.int32 if len(code) < 2**31 else np.int64)
-    series = Series(start_ns, end_ns, lane, row, first, order)
-    unsorted = _fill(series, code)
-    if series.span[0] < EARLIEST or series.span[1] > LATEST:
-        return put_in_order(code, lane, row, *times(start_ns, end_ns))
-    for s in unsorted:
-        mine = slice(first[s], first[s + 1])
-        rows = order[mine]
-        # The longer first: what it holds comes after it.
-        order[mine] = rows[np.lexsort((-end_ns[rows], start_ns[rows]))]
-    if unsorted:
-        _refill(series)
-    return series
-
-
-def _firsts(code: npt.NDArray[Any], count: int) -> Ints:
-    """Return where each of `count` series begins, and where the last one ends."""
-    sizes = np.zeros(count, np.int64)
-    for piece in pieces(len(code), _PIECE):
-        sizes += occurrences(code[piece], count)
-    return np.concatenate(([0], np.cumsum(sizes)))
-
-
-def _fill(series: Series, code: npt.NDArray[Any]) -> list[int]:
-    """Put the events of each series after another; return the series that are not in order.
-
-    What is kept of the blocks is found while a piece of the columns is in the cache.
-    """
-    blocks = Blocks(series)
-    free = series.first.copy()
-    starts, ends = np.empty((2, min(len(code), _PIECE)), np.int64)
-    for piece in pieces(len(code), _PIECE):
-        rows, which, cut = _grouped(code[piece], len(series))
-        if not len(which):
-            continue
-        at, size = free[which], np.diff(cut)
-        free[which] += size
-        start, end = starts[: len(rows)], ends[: len(rows)]
-        # All rows are in range: what says so saves NumPy a copy.
-        np.take(series.start[piece], rows, out=start, mode="clip")
-        np.take(series.end[piece], rows, out=end, mode="clip")
-        rows += piece.start
-        if len(which) < _FEW:
-            for to, low, high in zip(at.tolist(), cut[:-1].tolist(), cut[1:].tolist(), strict=True):
-                series.order[to : to + high - low] = rows[low:high]
-        else:
-            series.order[ragged(at, size)] = rows
-        blocks.add(which, at, cut, start, np.maximum(end, start, out=end))
-    return blocks.finish()
-
-
-def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
-    """Put a piece's events together by series, each in the table's order.
-
-    Returns
-    -------
-    rows
-        The drawn events, those of a series after another.
-    which
-        The series that occur, ascending.
-    cut
-        Where each of them begins among `rows`, and where the last one ends.
-    """
-    if 0 < count < _FEW:
-        found = [np.flatnonzero(code == number) for number in range(count)]
-        rows, sizes = np.concatenate(found), np.array([len(rows) for rows in found])
-    else:
-        rows, sizes = np.argsort(code, kind="stable"), occurrences(code, count)
-    which = np.flatnonzero(sizes)
-    cut = np.concatenate(([0], np.cumsum(sizes[which])))
-    return rows[: cut[-1]], which, cut
-
-
-def _refill(series: Series) -> None:
-    """Find once more what is kept of the blocks, of events that are in order by now."""
-    blocks = Blocks(series)
-    for piece in pieces(len(series.order), _PIECE):
-        begin, end = np.clip((series.first[:-1], series.first[1:]), piece.start, piece.stop)
-        which = np.flatnonzero(begin < end)
-        cut = np.append(begin[which], piece.stop) - piece.start
-        blocks.add(which, begin[which], cut, *series.between(piece.start, piece.stop))
-    blocks.finish()

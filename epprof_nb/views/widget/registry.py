@@ -1,23 +1,28 @@
-"""The live views that are open, each of which holds its profile, and when they are closed.
+"""Registry of the open live views, which keep their profiles in memory.
 
-A view goes with its output: when its cell runs again, or is deleted. Front ends name the cell, and
-the cells deleted of late, in what comes with a request to execute. Where they do not, and for views
-whose notebook was closed, a greatest number holds.
+A view is closed when its output is: when its cell runs again or is deleted. Front ends send the id
+of the cell, and those of recently deleted cells, in the metadata of an execute request. At most
+`MAX_OPEN` views stay open; this covers front ends without cell ids and closed notebooks.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.views.widget.widget import LiveView
+MAX_OPEN = 12
+"""Older views are closed. Their static pages stay in the notebook."""
 
-MOST = 12
-"""Older views are closed. Their pages stay, without reloading."""
+
+class Closable(Protocol):
+    """A view that can be closed. Closing it removes it from the registry."""
+
+    def close(self) -> None:
+        """Close the view."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +32,11 @@ class Execution:
     Attributes
     ----------
     cell
-        Id of the cell in its notebook; None where the front end does not tell.
+        Id of the cell in its notebook; None if the front end does not send it.
     request
-        Id of the request to execute it.
+        Id of the execute request.
     deleted
-        Ids of the cells that were deleted since the request before.
+        Ids of the cells deleted since the previous request.
     """
 
     cell: str | None
@@ -40,45 +45,45 @@ class Execution:
 
     @classmethod
     def current(cls, shell: object) -> Self:
-        """Return what a shell executes now; a shell without a kernel has no requests."""
+        """Return the current execution of a shell; a shell without a kernel has no requests."""
         parent: dict[str, Any] = getattr(shell, "get_parent", dict)() or {}
-        told = parent.get("metadata") or {}
-        deleted = told.get("deletedCells") or ()
-        return cls(told.get("cellId"), parent.get("msg_id"), frozenset(deleted))
+        metadata = parent.get("metadata") or {}
+        deleted = metadata.get("deletedCells") or ()
+        return cls(metadata.get("cellId"), parent.get("msg_id"), frozenset(deleted))
 
     def replaces(self, other: Execution) -> bool:
-        """Whether the output of another execution is gone with this one."""
+        """Return whether this execution removes the output of another one."""
         if other.cell is None or other.request == self.request:
             return False
         return other.cell == self.cell or other.cell in self.deleted
 
 
-class OpenViews:
-    """The open live views of a process, the oldest first."""
+class WidgetRegistry:
+    """The open live views of a process, oldest first."""
 
     def __init__(self) -> None:
-        self._views: deque[tuple[LiveView, Execution]] = deque()
+        self._views: deque[tuple[Closable, Execution]] = deque()
 
-    def __iter__(self) -> Iterator[LiveView]:
-        """Go through the views, the oldest first, as they are now."""
+    def __iter__(self) -> Iterator[Closable]:
+        """Iterate over a copy of the views, oldest first."""
         return iter([view for view, _ in self._views])
 
-    def add(self, view: LiveView, execution: Execution) -> None:
-        """Take in a view that an execution shows; the oldest may have to go for it.
+    def add(self, view: Closable, execution: Execution) -> None:
+        """Add a view shown by an execution; close the oldest views beyond `MAX_OPEN`.
 
-        A view that was shown before goes with the output that it is in now.
+        A view that is shown again belongs to its latest output.
         """
         self.remove(view)
         self._views.append((view, execution))
-        while len(self._views) > MOST:
+        while len(self._views) > MAX_OPEN:
             self._views[0][0].close()
 
-    def remove(self, view: LiveView) -> None:
-        """Forget a view that is closed."""
-        self._views = deque(one for one in self._views if one[0] is not view)
+    def remove(self, view: Closable) -> None:
+        """Remove a closed view."""
+        self._views = deque(entry for entry in self._views if entry[0] is not view)
 
-    def close_replaced(self, now: Execution) -> None:
-        """Close the views whose output is gone now that this is executed."""
-        for view, shown in list(self._views):
-            if now.replaces(shown):
+    def close_replaced(self, execution: Execution) -> None:
+        """Close the views whose output an execution removes."""
+        for view, shown_by in list(self._views):
+            if execution.replaces(shown_by):
                 view.close()

@@ -1,4 +1,4 @@
-"""What Python answers the live widget: one function for each type of request."""
+"""Requests of the live widget: one handler per request type."""
 
 from __future__ import annotations
 
@@ -6,128 +6,132 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epprof_nb.analysis.by_range import breakdown
-from epprof_nb.views.queries.event_fields import describe
-from epprof_nb.views.queries.icicle import tree
+from epprof_nb.views.queries.event_fields import event_fields
+from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.related import related
-from epprof_nb.views.queries.source import source
-from epprof_nb.views.queries.tables import table
-from epprof_nb.views.queries.window import Window
-from epprof_nb.views.wire.payload import headline, pack_counters, pack_first, pack_window
+from epprof_nb.views.queries.source import source_listing
+from epprof_nb.views.queries.tables import breakdown_table
+from epprof_nb.views.queries.window import WindowQuery
+from epprof_nb.views.wire.payload import (
+    counters_message,
+    first_view_message,
+    summary_header,
+    window_message,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.queries.selections import Selections
+
+_MIN_WIDTH, _MAX_WIDTH = 100, 16_000
+"""Limits of the requested width, in pixels."""
 
 
-class Reply(NamedTuple):
-    """JSON and, where columns are sent, a buffer."""
+class Response(NamedTuple):
+    """JSON and, for columns, a binary buffer."""
 
     content: dict[str, Any]
     data: bytes | None = None
 
 
-def _first(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
-    return Reply({}, pack_first(prepared))
+def _first(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({}, first_view_message(selections.prepared, selections.initial))
 
 
-def _headline(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
-    return Reply({"headline": headline(prepared)})
+def _summary(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({"headline": summary_header(selections.prepared)})
 
 
-def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _window(selections: Selections, request: Mapping[str, Any]) -> Response:
     lanes = request.get("lanes")
-    window = Window(
-        math.floor(float(request["start"])),
-        math.ceil(float(request["end"])),
-        min(max(float(request["width"]), 100), 16_000),
+    window = WindowQuery(
+        *_time_range(request),
+        min(max(float(request["width"]), _MIN_WIDTH), _MAX_WIDTH),
         None if lanes is None else (int(lanes[0]), int(lanes[1])),
     )
-    wanted = request.get("selection")
-    lit = prepared.selections.of(wanted).lit if wanted else None
-    return Reply({}, pack_window(prepared, window, lit=lit))
+    query = request.get("selection")
+    highlighted = selections.of(query).highlighted if query else None
+    return Response({}, window_message(selections.prepared, window, highlighted=highlighted))
 
 
-def _counters(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    if "start" not in request:
-        return Reply({}, pack_counters(prepared))
-    window = math.floor(float(request["start"])), math.ceil(float(request["end"]))
-    return Reply({}, pack_counters(prepared, window))
+def _counters(selections: Selections, request: Mapping[str, Any]) -> Response:
+    window = _time_range(request) if "start" in request else None
+    return Response({}, counters_message(selections.prepared, window))
 
 
-def _describe(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    return Reply({"fields": describe(prepared, str(request["prefix"]), int(request["row"]))})
+def _time_range(request: Mapping[str, Any]) -> tuple[int, int]:
+    return math.floor(float(request["start"])), math.ceil(float(request["end"]))
 
 
-def _table(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    asked = {name: request[name] for name in ("sort", "descending", "pattern") if name in request}
-    return Reply({"table": table(prepared, str(request["by"]), **asked)})
+def _event_fields(selections: Selections, request: Mapping[str, Any]) -> Response:
+    fields = event_fields(selections.prepared, str(request["prefix"]), int(request["row"]))
+    return Response({"fields": fields})
 
 
-def _tree(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
-    return Reply({"tree": tree(prepared)})
+def _table(selections: Selections, request: Mapping[str, Any]) -> Response:
+    options = {name: request[name] for name in ("sort", "descending", "pattern") if name in request}
+    return Response({"table": breakdown_table(selections.prepared, str(request["by"]), **options)})
 
 
-def _source(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
-    return Reply({"source": source(prepared)})
+def _icicle(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({"tree": icicle(selections.prepared)})
 
 
-def _related(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _source(selections: Selections, _: Mapping[str, Any]) -> Response:
+    return Response({"source": source_listing(selections.prepared)})
+
+
+def _related(selections: Selections, request: Mapping[str, Any]) -> Response:
     window = request.get("window")
-    return Reply(
-        {
-            "related": related(
-                prepared,
-                request["prefix"],
-                int(request["row"]),
-                None if window is None else (float(window[0]), float(window[1])),
-            )
-        }
-    )
+    in_view = None if window is None else (float(window[0]), float(window[1]))
+    event = request["prefix"], int(request["row"])
+    return Response({"related": related(selections.prepared, *event, in_view)})
 
 
-def _step(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _seek(selections: Selections, request: Mapping[str, Any]) -> Response:
     number, at = request.get("number"), request.get("at")
-    return Reply(
-        prepared.selections.step(
-            request["selection"],
+    return Response(
+        selections.of(request["selection"]).seek(
             number=None if number is None else int(number),
             at_ns=None if at is None else float(at),
         )
     )
 
 
-def _span(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    return Reply({"span": breakdown(prepared, int(request["start"]), int(request["end"]))})
+def _by_range(selections: Selections, request: Mapping[str, Any]) -> Response:
+    time_range = int(request["start"]), int(request["end"])
+    return Response({"span": breakdown(selections.prepared, *time_range)})
 
 
-_ANSWERS: dict[str, Callable[[Prepared, Mapping[str, Any]], Reply]] = {
+HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {
     "first": _first,
-    "headline": _headline,
+    "headline": _summary,
     "window": _window,
     "counters": _counters,
-    "describe": _describe,
+    "describe": _event_fields,
     "table": _table,
-    "tree": _tree,
+    "tree": _icicle,
     "source": _source,
     "related": _related,
-    "step": _step,
-    "span": _span,
+    "step": _seek,
+    "span": _by_range,
 }
+"""Handlers by request type."""
 
 
-def answers(kind: object) -> bool:
-    """Whether a message of this type is a request, to be answered."""
-    return kind in _ANSWERS
+def is_request(kind: object) -> bool:
+    """Return whether a message of this type is a request that expects a response."""
+    return kind in HANDLERS
 
 
-def answer(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    """Answer a request by its ``type``.
+def handle(selections: Selections, request: Mapping[str, Any]) -> Response:
+    """Handle a request, by its ``type``, about the profile of `selections`.
 
-    A request that cannot be answered gets an ``error`` to show: the front end must not wait for
-    what never comes.
+    If the handler fails, the response has an ``error`` for the viewer to show, so that it does not
+    wait forever.
     """
     try:
-        return _ANSWERS[request["type"]](prepared, request)
-    except Exception as error:  # noqa: BLE001 - told to the front end, which shows it
-        return Reply({"error": f"{type(error).__name__}: {error}"})
+        return HANDLERS[request["type"]](selections, request)
+    except Exception as error:  # noqa: BLE001 - shown by the viewer
+        return Response({"error": f"{type(error).__name__}: {error}"})

@@ -1,4 +1,4 @@
-"""What is chosen in a live view: by its reader, or by Python."""
+"""Selection state of a live view, set in the viewer or from Python."""
 
 from __future__ import annotations
 
@@ -12,65 +12,67 @@ from epprof_nb.views.queries.frame_rows import rows_of_frame
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.queries.selections import Selections
 
 
-class Choice:
-    """The selection and the span of a view.
+class SelectionState:
+    """Selected events and selected time range of a view.
 
     Parameters
     ----------
-    prepared
-        The profile.
+    selections
+        Selections of the view.
 
     Attributes
     ----------
-    span
-        Start and end of the marked span, ns; None without one.
+    time_range
+        Start and end of the selected time range, ns; None if there is none.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
-        self._wanted: dict[str, Any] | None = None
-        self._given = 0
-        self.span: tuple[int, int] | None = None
+    def __init__(self, selections: Selections) -> None:
+        self._selections = selections
+        self._query: dict[str, Any] | None = None
+        self._selections_from_python = 0
+        self.time_range: tuple[int, int] | None = None
 
-    def told(self, content: Mapping[str, Any]) -> None:
-        """Take over what the front end says is chosen."""
-        wanted, span = content.get("selection"), content.get("span")
-        self._wanted = dict(wanted) if wanted else None
-        self.span = (int(span[0]), int(span[1])) if span else None
+    def on_frontend_selection(self, content: Mapping[str, Any]) -> None:
+        """Update the state from a message of the viewer."""
+        query, time_range = content.get("selection"), content.get("span")
+        self._query = dict(query) if query else None
+        self.time_range = (int(time_range[0]), int(time_range[1])) if time_range else None
 
-    def give(self, frame: pd.DataFrame | None) -> dict[str, Any] | None:
-        """Choose the rows of a DataFrame; return what the front end is to ask for.
+    def select_rows(self, frame: pd.DataFrame | None) -> dict[str, Any] | None:
+        """Select the rows of a DataFrame; return the query that the viewer sends for them.
 
         Raises
         ------
         TypeError, ValueError
             See `rows_of_frame`.
         """
-        self._wanted = None
+        self._query = None
         if frame is not None:
-            prefix, rows = rows_of_frame(self._prepared.profile, frame)
-            self._prepared.selections.give({prefix: rows})
-            self._given += 1
-            # The number tells these rows from those that were given before.
-            self._wanted = {"what": "rows", "number": self._given}
-        return self._wanted
+            prefix, rows = rows_of_frame(self._selections.prepared.profile, frame)
+            self._selections.set_rows({prefix: rows})
+            self._selections_from_python += 1
+            # The number distinguishes these rows from those selected before.
+            self._query = {"what": "rows", "number": self._selections_from_python}
+        return self._query
 
-    def frame(self) -> pd.DataFrame:
-        """Return the chosen activities; all where nothing is chosen."""
-        profile = self._prepared.profile
-        if self._wanted is None and self.span is None:
+    def to_frame(self) -> pd.DataFrame:
+        """Return the selected activities; all activities if nothing is selected."""
+        prepared = self._selections.prepared
+        profile = prepared.profile
+        if self._query is None and self.time_range is None:
             return profile.activities
         activities = profile.tables["activities"]
-        inside = np.ones(len(activities), np.bool_)
-        if self._wanted is not None:
-            inside &= self._prepared.selections.of(self._wanted).selected.lit["act"]
-        if self.span is not None:
-            inside &= self._prepared.moments.marked(*self.span)
-        rows = np.flatnonzero(inside)
-        # Only the chosen rows become a DataFrame: there may be millions of others.
+        is_selected = np.ones(len(activities), np.bool_)
+        if self._query is not None:
+            selection = self._selections.of(self._query)
+            is_selected &= selection.selected.highlighted["act"]
+        if self.time_range is not None:
+            is_selected &= prepared.moments.marked(*self.time_range)
+        rows = np.flatnonzero(is_selected)
+        # Convert the selected rows only: the table may have millions.
         frame = activities.take(rows).to_frame()
         frame.index = pd.Index(rows)
         return frame

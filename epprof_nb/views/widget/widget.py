@@ -1,10 +1,11 @@
-"""The live view: the static page's viewer with Python behind it.
+"""The live view: the viewer of the static page with Python behind it.
 
-What is saved in a notebook must not hold a widget: without its model, which ends with the kernel,
-a front end paints an error over it. So the widget has a display of its own, shown first because it
-paints first; the static view follows and is what is saved. The widget's front end moves itself into
-the static view's place and says so; then its display is emptied. Where no front end answers, the
-next cell empties it. When the front end finds the output cleared, it says so, and the view closes.
+A saved notebook must not contain a widget view: its model ends with the kernel, and without a model
+front ends paint an error over the output. The widget therefore has a transient display of its own.
+It is shown first, so that it paints first; the static view follows and is what gets saved. Once
+mounted, the widget's front end moves into the place of the static view and reports back, and the
+transient display is cleared. If no front end reports, the next cell clears it. When the front end
+finds its output cleared, it reports that too, and the view is closed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import sys
 import uuid
-from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,12 @@ import traitlets
 
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.util.transient_display import TransientDisplay
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.view_model import Prepared
-from epprof_nb.views.widget.registry import Execution, OpenViews
-from epprof_nb.views.widget.requests import answer, answers
-from epprof_nb.views.widget.selection_state import Choice
-from epprof_nb.views.wire.payload import pack_first
+from epprof_nb.views.widget.registry import Execution, WidgetRegistry
+from epprof_nb.views.widget.requests import handle, is_request
+from epprof_nb.views.widget.selection_state import SelectionState
+from epprof_nb.views.wire.payload import first_view_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,25 +34,31 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
-    from epprof_nb.views.view import View
-
-_open = OpenViews()
+_registry = WidgetRegistry()
 
 
 class LiveView(anywidget.AnyWidget):
-    """A view whose zooming asks Python for the events of the window.
+    """A view that loads the events of each window from Python.
 
     Parameters
     ----------
     profile
-        What to show.
+        The profile to show.
     tab
-        The view it opens on.
-    mark
-        Names the view; the static page whose place it takes has a mark of its own each time the
-        view is shown.
+        Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     select
-        Rows to light from the start, see `LiveView.select`.
+        Rows to select initially, see `LiveView.select`.
+
+    Attributes
+    ----------
+    selections
+        Selections of the view, with its view model.
+    mark
+        Id of the view.
+    place
+        Id of the static page whose place the view takes; a new one each time it is shown.
+    first
+        The first view, empty once the widget is mounted.
     """
 
     _esm = files("epprof_nb.views").joinpath("static", "widget.js").read_text("utf-8")
@@ -61,148 +68,142 @@ class LiveView(anywidget.AnyWidget):
     first = traitlets.Bytes().tag(sync=True)
 
     def __init__(
-        self, profile: ProfileData, *, tab: str, mark: str, select: pd.DataFrame | None = None
+        self, profile: ProfileData, *, tab: str, select: pd.DataFrame | None = None
     ) -> None:
-        self.prepared = Prepared(profile)
-        self._choice = Choice(self.prepared)
+        self.selections = Selections(Prepared(profile))
+        self._state = SelectionState(self.selections)
         if select is not None:
-            self._choice.give(select)
-        # The first picture comes with the widget: to ask for it the front end would have to wait
-        # until the cell has ended.
-        super().__init__(mark=mark, tab=tab, first=pack_first(self.prepared))
-        self._brought_by: TransientDisplay | None = None
-        self._page: Callable[..., dict[str, Any]] | None = None
+            self._state.select_rows(select)
+        # The first view is part of the widget's state: a request for it would have to wait until
+        # the cell has finished.
+        first = first_view_message(self.selections.prepared, self.selections.initial)
+        super().__init__(mark=uuid.uuid4().hex, tab=tab, first=first)
+        self._display: TransientDisplay | None = None
+        self._make_page: Callable[..., dict[str, Any]] | None = None
         self._shown_in = 0
-        self.on_msg(self._answer)
+        self.on_msg(self._on_message)
 
     @property
     def selection(self) -> pd.DataFrame:
-        """The activities selected in the view; all of them where nothing is selected.
+        """The activities selected in the view; all activities if nothing is selected.
 
-        An op selects what it and the ops below it launched, an activity or API call all that
-        its correlation id ties together, a search or a row of the breakdown what it lights. Of
-        these, a span marked on the timeline leaves those with a part in it, as whole rows. The
-        index is that of `Profile.activities`.
+        An op selects the activities launched by it and by the ops below it. An activity or API call
+        selects the activities with its correlation id. A search or a row of the breakdown selects
+        the activities that it highlights. If a time range is selected, only activities that overlap
+        it are returned; rows are not clipped. The index is that of `Profile.activities`.
         """
-        return self._choice.frame()
+        return self._state.to_frame()
 
     @property
     def selected_span(self) -> tuple[int, int] | None:
-        """Start and end of the span marked on the timeline, ns; None where none is."""
-        return self._choice.span
+        """Start and end of the time range selected on the timeline, ns; None if there is none."""
+        return self._state.time_range
 
     def select(self, frame: pd.DataFrame | None) -> None:
-        """Light the rows of a DataFrame in the view, and go to where they are.
+        """Select the rows of a DataFrame in the view and scroll to them.
 
         Parameters
         ----------
         frame
-            Rows of `Profile.activities`, `Profile.ops` or `Profile.api_calls`, filtered or sorted
-            as you like; None clears the selection.
+            Rows of `Profile.activities`, `Profile.ops` or `Profile.api_calls`, filtered or sorted;
+            None clears the selection.
 
         Raises
         ------
         TypeError, ValueError
-            For what holds no rows of this profile; the message says what to pass.
+            If the rows are not rows of this profile. The message says what to pass instead.
         """
-        wanted = self._choice.give(frame)
-        self.send({"type": "select", "selection": wanted})
+        query = self._state.select_rows(frame)
+        self.send({"type": "select", "selection": query})
 
     def close(self) -> None:
-        """Show the static view again; the profile, and what was computed of it, is let go."""
+        """Show the static view again, and release the profile and everything computed from it."""
         if self.comm is not None:
             self.send({"type": "close"})
         super().close()
-        # A widget's layout is a widget too: in the front end it would hold all of the view.
+        # The layout is a widget of its own; it would keep the view alive in the front end.
         self.layout.close()
-        # The profile is the user's; everything that hangs on it is the view's.
-        self.prepared = Prepared(ProfileData())
-        self._choice = Choice(self.prepared)
-        self._page = None
-        _open.remove(self)
+        # The profile belongs to the user; release what this view computed from it.
+        self.selections = Selections(Prepared(ProfileData()))
+        self._state = SelectionState(self.selections)
+        self._make_page = None
+        _registry.remove(self)
 
-    def show(self, page: Callable[..., dict[str, Any]]) -> None:
+    def show(self, make_page: Callable[..., dict[str, Any]]) -> None:
         """Display the live view, then the static page that is saved and whose place it takes.
 
         Parameters
         ----------
-        page
-            ``page(mark=...)`` returns the MIME bundle of the page.
+        make_page
+            ``make_page(mount_id=...)`` returns the MIME bundle of the page.
         """
         shell = _shell()
         self.place = uuid.uuid4().hex
-        if self.bring(TransientDisplay(shell.display_pub)):
-            _before_next_cell(self.empty_display)
-            # A kernel sends from a thread of its own, which what follows would keep from its
-            # turn; a flush waits until everything before it is sent.
+        if self.display_in(TransientDisplay(shell.display_pub)):
+            _before_next_cell(self.clear_display)
+            # A kernel sends from another thread, which the computation of the page would starve.
+            # Flushing blocks until all messages so far are sent.
             sys.stdout.flush()
-        shell.display_pub.publish(page(mark=self.place), {})
-        self._page = page
+        shell.display_pub.publish(make_page(mount_id=self.place), {})
+        self._make_page = make_page
         self._shown_in = shell.execution_count
-        _open.add(self, Execution.current(shell))
+        _registry.add(self, Execution.current(shell))
+        shell.events.register("pre_run_cell", _close_replaced)
 
     def _ipython_display_(self) -> None:
-        """Show the view here, and no longer where it was; in the cell that shows it, nothing."""
+        """Move the view to this cell; do nothing in the cell that created it."""
         shell = _shell()
-        if self._page is None:
-            closed = "This live view is closed; .timeline().widget() of its profile opens another."
+        if self._make_page is None:
+            closed = "This live view is closed. Call .timeline().widget() again to open a new one."
             shell.display_pub.publish({"text/plain": closed}, {})
         elif self._shown_in != shell.execution_count:
-            self.show(self._page)
+            self.show(self._make_page)
 
-    def bring(self, display: TransientDisplay) -> bool:
-        """Show the widget in `display`, where there can be widgets; return whether there can."""
+    def display_in(self, display: TransientDisplay) -> bool:
+        """Show the widget in `display`; return False if widgets are not available."""
         bundle = self._repr_mimebundle_()
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         if not data:
             return False
         # A front end without widgets would show the text.
         display.show({kind: v for kind, v in data.items() if kind != "text/plain"}, metadata)
-        self._brought_by = display
+        self._display = display
         return True
 
-    def empty_display(self) -> None:
-        """Empty the display that brought the widget, so that it is not saved."""
+    def clear_display(self) -> None:
+        """Clear the transient display of the widget, so that it is not saved."""
         self.first = b""
-        if self._brought_by is not None:
-            self._brought_by.clear()
+        if self._display is not None:
+            self._display.clear()
 
-    def _answer(self, _: object, content: dict[str, Any], __: object) -> None:
+    def _on_message(self, _: object, content: dict[str, Any], __: object) -> None:
         kind = content.get("type")
         if kind == "mounted":
-            self.empty_display()
+            self.clear_display()
         elif kind == "closed":
             self.close()
         elif kind == "selected":
-            self._choice.told(content)
-        elif answers(kind):
-            reply = answer(self.prepared, content)
+            self._state.on_frontend_selection(content)
+        elif is_request(kind):
+            response = handle(self.selections, content)
             self.send(
-                {**reply.content, "type": kind, "request": content.get("request")},
-                buffers=[] if reply.data is None else [reply.data],
+                {**response.content, "type": kind, "request": content.get("request")},
+                buffers=[] if response.data is None else [response.data],
             )
 
 
-def show(view: View) -> LiveView:
-    """Display a view with Python behind it."""
-    live = LiveView(view.profile, tab=view.opens, mark=uuid.uuid4().hex, select=view.select)
-    live.show(partial(view.mimebundle, prepared=live.prepared))
-    _shell().events.register("pre_run_cell", _close_replaced)
-    return live
-
-
 def _close_replaced(*_: object) -> None:
-    _open.close_replaced(Execution.current(_shell()))
+    _registry.close_replaced(Execution.current(_shell()))
 
 
-def _before_next_cell(act: Callable[[], None]) -> None:
-    """Call `act` once, before the next cell runs."""
+def _before_next_cell(function: Callable[[], None]) -> None:
+    """Call `function` once, before the next cell runs."""
     events = _shell().events
 
     def hook(*_: object) -> None:
         with contextlib.suppress(ValueError):
             events.unregister("pre_run_cell", hook)
-        act()
+        function()
 
     events.register("pre_run_cell", hook)
 

@@ -1,1 +1,1 @@
-"""Messages to the viewer: columns and headers."""
+"""Messages to the viewer."""

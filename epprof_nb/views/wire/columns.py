@@ -1,16 +1,19 @@
-"""Columns as few bytes: small integers, differences, byte planes, then zlib.
+"""Binary messages to the viewer: a JSON header followed by integer columns.
 
-A bundle is a JSON header and raw little-endian columns in one buffer::
+Layout of a message::
 
-    uint32 length of the header | header (ASCII JSON) | columns, one after the other
+    uint32 length of the header | header (ASCII JSON) | columns, back to back
 
-The header's ``columns`` gives each column's dtype, offset from the end of the header, number of
-values and, where differences are stored, the first value (else null). Bytes of wide values are
-stored in planes (all first bytes, then all second bytes, ...): neighbours resemble each other, so
-zlib halves them again.
+The header's ``columns`` maps each column to its dtype, its offset from the end of the header, its
+number of values and a base value or null. There are two encodings.
 
-What is not compressed is made and read faster *plain*, as the header then says: values as they are,
-or, where that is shorter, what they exceed the entry's fourth number by.
+*Compact* columns are meant for zlib. If differences between neighbours are narrower than the
+values, they are stored instead, and the base value is the first value. The bytes of wide values
+are stored in planes (all first bytes, then all second bytes, ...), because neighbours resemble each
+other; that halves the compressed size.
+
+*Plain* columns, used without compression and marked by ``plain`` in the header, are faster to
+encode and decode. If that is narrower, values are stored relative to their minimum, the base value.
 """
 
 from __future__ import annotations
@@ -26,84 +29,82 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SMALL = ("uint8", "int8", "uint16", "int16", "uint32", "int32")
-_EXACT_FLOAT = 2**53
+_LIMITS = [(np.dtype(name), int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in _SMALL]
+_MAX_SAFE_INTEGER = 2**53
 _TAGS = {
     "uint8": "u8", "int8": "i8", "uint16": "u16", "int16": "i16", "uint32": "u32",
     "int32": "i32", "float64": "f64", "int64": "i64",
 }  # fmt: skip
 
 
-_LIMITS = [(np.dtype(name), int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in _SMALL]
+def smallest_dtype(values: npt.NDArray[Any]) -> np.dtype[Any]:
+    """Return the smallest dtype that represents `values` exactly in JavaScript.
 
-
-def smallest(values: npt.NDArray[Any]) -> np.dtype[Any]:
-    """Return the smallest dtype that holds `values` exactly in JavaScript.
-
-    float64 is exact to 2**53; what is beyond stays int64, a BigInt on the other side.
+    float64 is exact up to 2**53; larger values stay int64, which JavaScript reads as BigInt.
     """
     if not len(values):
         return np.dtype(np.uint8)
-    return _holding(int(values.min()), int(values.max()))
+    return _dtype_of_range(int(values.min()), int(values.max()))
 
 
-def _holding(low: int, high: int) -> np.dtype[Any]:
+def _dtype_of_range(low: int, high: int) -> np.dtype[Any]:
     for dtype, least, most in _LIMITS:
         if least <= low and high <= most:
             return dtype
-    return np.dtype(np.float64 if max(-low, high) <= _EXACT_FLOAT else np.int64)
+    return np.dtype(np.float64 if max(-low, high) <= _MAX_SAFE_INTEGER else np.int64)
 
 
-def _column(values: npt.NDArray[Any]) -> tuple[bytes, str, int | None]:
-    """One column's bytes, dtype tag and, if the bytes are differences, its first value."""
+def _compact(values: npt.NDArray[Any]) -> tuple[bytes, str, int | None]:
+    """Return a column's bytes, its dtype tag and, if differences are stored, its first value."""
     integers = values.astype(np.int64)
-    plain = smallest(integers)
+    as_is = smallest_dtype(integers)
     data, first = integers, None
-    if plain.itemsize > 1 and plain != np.int64:
+    if as_is.itemsize > 1 and as_is != np.int64:
         differences = np.diff(integers, prepend=integers[:1])
-        if smallest(differences).itemsize < plain.itemsize:
+        if smallest_dtype(differences).itemsize < as_is.itemsize:
             data, first = differences, int(integers[0])
-    dtype = smallest(data)
+    dtype = smallest_dtype(data)
     raw = np.ascontiguousarray(data, dtype.newbyteorder("<"))
     planes = raw.view(np.uint8).reshape(len(raw), dtype.itemsize).T
     return planes.tobytes(), _TAGS[dtype.name], first
 
 
 def _plain(values: npt.NDArray[Any]) -> tuple[bytes, str, int | None]:
-    """One column's bytes, dtype tag and, if the bytes count from it, its least value."""
+    """Return a column's bytes, its dtype tag and, if values are relative to it, its minimum."""
     if not len(values):
         return b"", "u8", None
     low, high = int(values.min()), int(values.max())
-    dtype, base = _holding(low, high), None
-    near = _holding(0, high - low)
-    if near.itemsize < dtype.itemsize and dtype != np.int64:
-        dtype, base, values = near, low, values - low
+    dtype, base = _dtype_of_range(low, high), None
+    relative = _dtype_of_range(0, high - low)
+    if relative.itemsize < dtype.itemsize and dtype != np.int64:
+        dtype, base, values = relative, low, values - low
     return values.astype(dtype.newbyteorder("<")).tobytes(), _TAGS[dtype.name], base
 
 
-def bundle(
-    header: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]], *, plain: bool = False
+def encode_message(
+    header: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]], *, compact: bool = True
 ) -> bytes:
-    """Put `header` and integer `columns` into one buffer; see the module's text for the layout.
+    """Encode a header and integer columns; see the module docstring for the layout.
 
     Parameters
     ----------
     header
-        JSON-serialisable; its keys ``columns`` and, if it is so, ``plain`` are added.
+        JSON-serialisable. The keys ``columns`` and, unless compact, ``plain`` are added.
     columns
-        Column name to integers of any dtype.
-    plain
-        For what is not compressed afterwards.
+        Integers of any dtype by column name.
+    compact
+        Encode for compression. Pass False if the message is sent uncompressed.
     """
     index: dict[str, list[Any]] = {}
     parts: list[bytes] = []
     size = 0
     for name, values in columns.items():
-        data, tag, first = (_plain if plain else _column)(values)
-        index[name] = [tag, size, len(values), first]
+        data, tag, base = (_compact if compact else _plain)(values)
+        index[name] = [tag, size, len(values), base]
         parts.append(data)
         size += len(data)
-    # ASCII with escapes, so that a name with a lone surrogate passes too.
-    added = {"columns": index, "plain": True} if plain else {"columns": index}
+    added = {"columns": index} if compact else {"columns": index, "plain": True}
+    # ASCII with escapes, so that names with lone surrogates can be encoded.
     text = json.dumps({**header, **added}, separators=(",", ":"), allow_nan=False)
     encoded = text.encode("ascii")
     return b"".join([struct.pack("<I", len(encoded)), encoded, *parts])

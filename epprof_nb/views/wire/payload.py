@@ -1,4 +1,4 @@
-"""Profile to the payload of the viewer: one compressed buffer that fits a notebook."""
+"""Messages of the viewer: the payload of a page, and the messages of a live view."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.analysis import counters
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.util.format import duration, percent, shorten
-from epprof_nb.views.prefetch import ahead
-from epprof_nb.views.queries.icicle import tree
-from epprof_nb.views.queries.source import source
-from epprof_nb.views.queries.tables import offered, table
-from epprof_nb.views.queries.window import Window, events
-from epprof_nb.views.wire.columns import bundle
+from epprof_nb.views.prefetch import prefetch
+from epprof_nb.views.queries.icicle import icicle
+from epprof_nb.views.queries.source import source_listing
+from epprof_nb.views.queries.tables import available_breakdowns, breakdown_table
+from epprof_nb.views.queries.window import WindowQuery, query_window
+from epprof_nb.views.wire.columns import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.views.queries.selections import Standing
+    from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.queries.window import Ints
     from epprof_nb.views.view_model import Prepared
 
-_PAYLOAD_BYTES = 1_150_000
-"""Base64 of this, the viewer and the picture stay under 2 MB together."""
-_RECTANGLES, _FEWEST = 60_000, 300
-_FIRST_WIDTH = 1200.0
-"""Pixels of a live view's first picture, before its width is known."""
+_MAX_PAYLOAD_BYTES = 1_150_000
+"""Keeps the payload as base64, the viewer and the image under 2 MB in total."""
+_MAX_RECTS, _MIN_RECTS = 60_000, 300
+_FIRST_VIEW_WIDTH = 1200.0
+"""Width in pixels of the first view of a live widget, before the actual width is known."""
+_MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
 
 
-def skeleton(prepared: Prepared) -> dict[str, Any]:
-    """What the first picture needs and costs little: range, lanes, which counters there are.
+def first_view_header(prepared: Prepared) -> dict[str, Any]:
+    """Return what the first view needs: time range, lanes, and the available counters and tables.
 
-    The summary has only what is known without looking at every event.
+    The summary only has the numbers that need no pass over the events.
     """
     profile = prepared.profile
     error = profile.info.get("error")
@@ -54,14 +55,14 @@ def skeleton(prepared: Prepared) -> dict[str, Any]:
             for lane in prepared.layout.lanes
         ],
         "counters": prepared.tracks,
-        "breakdowns": offered(prepared),
+        "breakdowns": available_breakdowns(prepared),
     }  # fmt: skip
 
 
-def headline(prepared: Prepared) -> dict[str, Any]:
-    """Summary, findings and idle gaps, as the skeleton has room for them."""
-    with ahead(prepared, lambda: prepared.lines):
-        summary, found = prepared.summary, prepared.findings
+def summary_header(prepared: Prepared) -> dict[str, Any]:
+    """Return the summary, the findings and the idle gaps that `first_view_header` leaves empty."""
+    with prefetch(prepared, lambda: prepared.lines):
+        summary, findings = prepared.summary, prepared.findings
     return {
         "summary": {
             "wall": duration(summary.wall_ns),
@@ -81,92 +82,95 @@ def headline(prepared: Prepared) -> dict[str, Any]:
             "notes": _notes(prepared.profile),
         },
         "findings": [
-            {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in found
+            {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in findings
         ],
         "gaps": [list(gap) for gap in summary.longest_gaps],
     }  # fmt: skip
 
 
 def _notes(profile: ProfileData) -> list[str]:
-    return [shorten(str(note), 500) for note in (profile.info.get("notes") or ())[:20]]
+    notes = (profile.info.get("notes") or ())[:_MAX_NOTES]
+    return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
 
 
-def overview(prepared: Prepared) -> dict[str, Any]:
-    """All that is not an event: what a page embeds, since it has nobody to ask."""
+def full_header(prepared: Prepared) -> dict[str, Any]:
+    """Return everything except events. A page embeds it, since it has no Python to ask."""
     return {
-        **skeleton(prepared),
-        **headline(prepared),
-        "tables": {by: table(prepared, by) for by in offered(prepared)},
-        "tree": tree(prepared),
-        "source": source(prepared),
+        **first_view_header(prepared),
+        **summary_header(prepared),
+        "tables": {by: breakdown_table(prepared, by) for by in available_breakdowns(prepared)},
+        "tree": icicle(prepared),
+        "source": source_listing(prepared),
     }
 
 
-def pack(prepared: Prepared, *, most: int = _RECTANGLES) -> bytes:
-    """Return the payload of a page, compressed; see `epprof_nb.views.wire.columns` for its layout.
+def page_payload(
+    prepared: Prepared, selection: ActiveSelection | None = None, *, max_rects: int = _MAX_RECTS
+) -> bytes:
+    """Return the compressed payload of a page; see `epprof_nb.views.wire.columns` for its layout.
 
     Parameters
     ----------
     prepared
         The profile.
-    most
-        Rectangles to embed at most: of a large profile one stands for several events, as the
-        payload's ``shown`` says. Fewer are, where the payload would grow too large for a notebook.
+    selection
+        Initial selection.
+    max_rects
+        Maximum number of rectangles. In a large profile one stands for several events; ``shown`` in
+        the header has the numbers. It is reduced until the payload is small enough for a notebook.
     """
-    head = overview(prepared)
-    curves = prepared.counters
+    head = full_header(prepared)
+    counter_columns = prepared.counters
     low, high = prepared.time_range
-    given = prepared.selections.given
     while True:
-        header, columns = events(
-            prepared, Window(low, high), most=most,
-            lit=given.lit if given else None, keep=given.kept if given else None,
+        header, columns = query_window(
+            prepared, WindowQuery(low, high), max_rects=max_rects,
+            highlighted=selection.highlighted if selection else None,
+            pinned=selection.pinned if selection else None,
         )  # fmt: skip
-        if given is not None:
-            head["given"] = _given(prepared, given, columns)
-        data = zlib.compress(bundle({**head, **header}, {**columns, **curves}), 6)
-        if len(data) <= _PAYLOAD_BYTES or most <= _FEWEST:
+        if selection is not None:
+            head["given"] = _initial_selection(selection, columns)
+        message = encode_message({**head, **header}, {**columns, **counter_columns})
+        data = zlib.compress(message, 6)
+        if len(data) <= _MAX_PAYLOAD_BYTES or max_rects <= _MIN_RECTS:
             return data
-        most = max(int(0.9 * most * _PAYLOAD_BYTES / len(data)), _FEWEST)
+        max_rects = max(int(0.9 * max_rects * _MAX_PAYLOAD_BYTES / len(data)), _MIN_RECTS)
 
 
-def pack_first(prepared: Prepared, width: float = _FIRST_WIDTH) -> bytes:
-    """Return what a live view shows first, plain: the skeleton and all of the time.
-
-    The rest is asked for when the first picture stands.
-    """
+def first_view_message(prepared: Prepared, selection: ActiveSelection | None = None) -> bytes:
+    """Return the first view of a live widget, the whole time range; the rest follows on request."""
     prepared.hurry()
     low, high = prepared.time_range
-    given = prepared.selections.given
-    header, columns = events(
-        prepared, Window(low, high, width), light=True,
-        lit=given.lit if given else None, keep=given.kept if given else None,
+    header, columns = query_window(
+        prepared, WindowQuery(low, high, _FIRST_VIEW_WIDTH), details=False,
+        highlighted=selection.highlighted if selection else None,
+        pinned=selection.pinned if selection else None,
     )  # fmt: skip
-    head = skeleton(prepared)
-    if given is not None:
-        head["given"] = _given(prepared, given, columns)
-    return bundle({**head, **header}, columns, plain=True)
+    head = first_view_header(prepared)
+    if selection is not None:
+        head["given"] = _initial_selection(selection, columns)
+    return encode_message({**head, **header}, columns, compact=False)
 
 
-def _given(prepared: Prepared, given: Standing, columns: Mapping[str, Ints]) -> dict[str, Any]:
-    sent = sum(int(columns[f"{prefix}.kept"].sum()) for prefix in given.kept)
-    return {**prepared.selections.step({"what": "rows"}), "sent": sent}
+def _initial_selection(selection: ActiveSelection, columns: Mapping[str, Ints]) -> dict[str, Any]:
+    sent = sum(int(columns[f"{prefix}.kept"].sum()) for prefix in selection.pinned)
+    return {**selection.seek(), "sent": sent}
 
 
-def pack_window(
-    prepared: Prepared, window: Window, *, lit: Mapping[str, Ints] | None = None
+def window_message(
+    prepared: Prepared, window: WindowQuery, *, highlighted: Mapping[str, Ints] | None = None
 ) -> bytes:
-    """Return the rectangles of a window alone, plain."""
-    header, columns = events(prepared, window, light=True, lit=lit)
-    return bundle(header, columns, plain=True)
+    """Return the events of a window."""
+    header, columns = query_window(prepared, window, details=False, highlighted=highlighted)
+    return encode_message(header, columns, compact=False)
 
 
-def pack_counters(prepared: Prepared, window: tuple[int, int] | None = None) -> bytes:
-    """Return the columns of the counters alone, of all or of a window, plain."""
-    found = prepared.counters if window is None else counters.columns(prepared, window)
-    return bundle({}, found, plain=True)
+def counters_message(prepared: Prepared, window: tuple[int, int] | None = None) -> bytes:
+    """Return the columns of the counters, of a window or of the whole time range."""
+    columns = prepared.counters if window is None else counters.columns(prepared, window)
+    return encode_message({}, columns, compact=False)
 
 
 def to_base64(data: bytes) -> str:
-    """ASCII text of `data` for a page; it holds no character that HTML minds."""
+    """Return `data` as base64 text. It needs no escaping in HTML."""
     return base64.b64encode(data).decode("ascii")

@@ -1,4 +1,4 @@
-"""What threads compute ahead is what is computed without them."""
+"""Prefetching does not change results or errors."""
 
 import pytest
 
@@ -14,14 +14,14 @@ def made():
 
 
 def test_a_page_is_the_same_with_and_without_threads(made, monkeypatch):
-    alone = View(made).mimebundle(mark="m")
-    monkeypatch.setattr(prefetch, "MANY", 0)
+    alone = View(made).mimebundle(mount_id="m")
+    monkeypatch.setattr(prefetch, "MIN_ACTIVITIES", 0)
     for _ in range(3):
-        assert View(made).mimebundle(mark="m") == alone
+        assert View(made).mimebundle(mount_id="m") == alone
 
 
 def test_what_fails_ahead_fails_where_it_is_asked_for(made, monkeypatch):
-    monkeypatch.setattr(prefetch, "MANY", 0)
+    monkeypatch.setattr(prefetch, "MIN_ACTIVITIES", 0)
 
     def broken(*_):
         raise ValueError("no table")

@@ -1,4 +1,4 @@
-"""A live view lets go of what it computed, and tells the front end to do so."""
+"""Displaying and closing a live view."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytest.importorskip("anywidget")
 def test_closing_a_view_frees_what_was_computed_of_the_profile():
     from epprof_nb.views.widget.widget import LiveView
 
-    live = LiveView(synthetic_profile(activities=2000), tab="timeline", mark="m")
-    series = weakref.ref(live.prepared.layout.activities.code)
+    live = LiveView(synthetic_profile(activities=2000), tab="timeline")
+    series = weakref.ref(live.selections.prepared.layout.activities.row_index)
     layout = live.layout
     live.close()
     gc.collect()
@@ -30,9 +30,9 @@ def test_closing_a_view_frees_what_was_computed_of_the_profile():
 def test_the_first_picture_comes_with_the_widget():
     from epprof_nb.views.widget.widget import LiveView
 
-    live = LiveView(synthetic_profile(activities=2000), tab="timeline", mark="m")
+    live = LiveView(synthetic_profile(activities=2000), tab="timeline")
     assert len(live.first) > 1000
-    live.empty_display()
+    live.clear_display()
     assert live.first == b""
     live.close()
 
@@ -60,9 +60,9 @@ def test_the_widget_is_sent_before_the_static_page_is_made(monkeypatch):
     view = View(synthetic_profile(activities=200))
     made = view.mimebundle
     monkeypatch.setattr(view, "mimebundle", lambda **o: happened.append("made") or made(**o))
-    live = widget.show(view)
-    live.empty_display()
-    live.empty_display()
+    live = view.widget()
+    live.clear_display()
+    live.clear_display()
     (widgets, updated), *rest = happened
     assert widgets == ["application/vnd.jupyter.widget-view+json"]
     assert not updated

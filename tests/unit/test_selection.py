@@ -1,16 +1,13 @@
-"""What a selection lights, which rows a DataFrame holds, and what an event leads to."""
+"""Selections, and the relations of an event."""
 
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.frame_rows import rows_of_frame
-from epprof_nb.views.queries.related import FLOWS, related
-from epprof_nb.views.queries.selection import select
+from epprof_nb.views.queries.related import MAX_FLOWS, related
+from epprof_nb.views.queries.selection import select_events
 from epprof_nb.views.view_model import Prepared
 
 
@@ -36,39 +33,39 @@ def prepared():
 
 
 def lit(selected):
-    return {prefix: np.flatnonzero(mask).tolist() for prefix, mask in selected.lit.items()}
+    return {prefix: np.flatnonzero(mask).tolist() for prefix, mask in selected.highlighted.items()}
 
 
 def test_an_op_lights_what_ran_under_it(prepared):
-    found = select(prepared, {"what": "event", "prefix": "op", "row": 0})
+    found = select_events(prepared, {"what": "event", "prefix": "op", "row": 0})
     assert lit(found) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
     assert found.extent == (0, 1_000)
 
 
 def test_a_kernel_lights_its_launch_and_the_ops_above(prepared):
-    found = select(prepared, {"what": "event", "prefix": "act", "row": 1})
+    found = select_events(prepared, {"what": "event", "prefix": "act", "row": 1})
     assert lit(found) == {"op": [0, 2], "api": [1], "act": [1]}
 
 
 def test_an_api_call_lights_what_it_launched(prepared):
-    found = select(prepared, {"what": "event", "prefix": "api", "row": 0})
+    found = select_events(prepared, {"what": "event", "prefix": "api", "row": 0})
     assert lit(found) == {"op": [0, 1], "api": [0], "act": [0]}
 
 
 def test_columns_select_rows(prepared):
-    gemm = select(prepared, {"what": "where", "prefix": "act", "equals": {"name": "gemm"}})
+    gemm = select_events(prepared, {"what": "where", "prefix": "act", "equals": {"name": "gemm"}})
     assert lit(gemm) == {"op": [0, 1, 2], "api": [], "act": [0, 1]}
     assert gemm.extent == (100, 500)
     by_line = {"what": "where", "prefix": "op", "equals": {"cell": "In[1]", "line": 3}}
-    assert lit(select(prepared, by_line)) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
-    stray = select(prepared, {"what": "where", "prefix": "act", "equals": {"op_id": None}})
+    assert lit(select_events(prepared, by_line)) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
+    stray = select_events(prepared, {"what": "where", "prefix": "act", "equals": {"op_id": None}})
     assert lit(stray) == {"op": [], "api": [], "act": [2]}
-    none = select(prepared, {"what": "where", "prefix": "act", "equals": {"name": "absent"}})
-    assert (none.count, none.extent) == (0, None)
+    none = select_events(prepared, {"what": "where", "prefix": "act", "equals": {"name": "absent"}})
+    assert (none.rows["act"].tolist(), none.extent) == ([], None)
 
 
 def test_a_search_lights_its_matches(prepared):
-    found = select(prepared, {"what": "search", "pattern": "first|htod"})
+    found = select_events(prepared, {"what": "search", "pattern": "first|htod"})
     assert {prefix: rows.tolist() for prefix, rows in found.rows.items()} == {
         "op": [1], "api": [], "act": [2],
     }  # fmt: skip
@@ -87,62 +84,7 @@ def test_a_search_lights_its_matches(prepared):
 )
 def test_what_the_profile_has_not_is_refused(prepared, wanted):
     with pytest.raises(ValueError, match="no "):
-        select(prepared, wanted)
-
-
-def test_a_frame_that_was_filtered_and_sorted_still_tells_its_rows():
-    made = synthetic_profile(activities=500)
-    frame = made.activities
-    gemm = frame[frame["kind"] == "memcpy"].sort_values("duration_ns", ascending=False)
-    prefix, rows = rows_of_frame(made, gemm)
-    assert prefix == "act"
-    assert rows.tolist() == sorted(gemm.index)
-    prefix, rows = rows_of_frame(made, made.api_calls.tail(3))
-    assert (prefix, rows.tolist()) == ("api", [497, 498, 499])
-
-
-def test_ops_are_told_by_their_id():
-    made = synthetic_profile(activities=100)
-    some = made.ops.iloc[[4, 2]]
-    assert rows_of_frame(made, some)[1].tolist() == [2, 4]
-    assert rows_of_frame(made, some.reset_index())[1].tolist() == [2, 4]
-    assert rows_of_frame(made, some[["name", "start_ns"]])[0] == "op"
-
-
-def test_joined_frames_and_empty_ones_are_taken():
-    made = synthetic_profile(activities=100)
-    joined = made.activities.join(made.ops.add_suffix("_op"), on="op_id")
-    assert rows_of_frame(made, joined[joined["name_op"] == "forward"])[0] == "act"
-    assert rows_of_frame(made, made.activities.head(0))[1].tolist() == []
-
-
-@pytest.mark.parametrize(
-    ("foreign", "why"),
-    [
-        (lambda p: p.by_kernel(), "no table with a place in time"),
-        (lambda p: p.activities.tail(20).reset_index(drop=True), "index was made anew"),
-        (lambda p: synthetic_profile(activities=300, seed=1).activities, "another"),
-        (lambda p: synthetic_profile(activities=900).activities, "reaches beyond"),
-        (lambda p: synthetic_profile(activities=900).ops, "not in this profile"),
-        (lambda p: p.activities[["kind", "name"]], "cannot be told"),
-        (lambda p: p.activities.set_index("name"), "no row numbers"),
-        (lambda p: p.ops.reset_index(drop=True), "lost their op_id"),
-        (lambda p: pd.DataFrame({"a": [1]}), "no table"),
-    ],
-)
-def test_a_foreign_frame_is_refused_with_what_to_pass(foreign, why):
-    made = synthetic_profile(activities=300)
-    with pytest.raises(ValueError, match=why) as raised:
-        rows_of_frame(made, foreign(made))
-    assert "prof.activities" in str(raised.value)
-
-
-def test_what_is_no_frame_is_refused():
-    made = synthetic_profile(activities=10)
-    with pytest.raises(TypeError, match="not a Series"):
-        rows_of_frame(made, made.activities.loc[3])
-    with pytest.raises(TypeError, match="not list"):
-        rows_of_frame(made, [1, 2])
+        select_events(prepared, wanted)
 
 
 def test_a_kernel_leads_to_its_launch_ops_and_line(prepared):
@@ -191,7 +133,7 @@ def test_of_many_launches_lines_lead_to_some_all_along(launching):
     assert {a["prefix"] for a, _ in told["flows"]} == {"op"}
     starts = [b["start"] for _, b in told["flows"]]
     assert starts[0] == 77_700
-    assert len(set(starts)) == FLOWS
+    assert len(set(starts)) == MAX_FLOWS
     gaps = np.diff(sorted(starts))
     assert (min(starts), max(starts)) == (0, 99_900)
     assert gaps.max() <= 600
@@ -201,7 +143,7 @@ def test_lines_near_the_window_come_first(launching):
     near = related(launching, "op", 0, (20_000, 25_000))["flows"]
     starts = {b["start"] for _, b in near}
     assert starts >= set(range(20_000, 25_001, 100))
-    assert len(starts) == FLOWS
+    assert len(starts) == MAX_FLOWS
     # In a window with more of them than lines, all lines are there.
     wide = [b["start"] for _, b in related(launching, "op", 0, (10_000, 60_000))["flows"]]
     assert [start for start in wide if not 10_000 <= start <= 60_000] == [77_700]

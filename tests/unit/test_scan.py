@@ -1,4 +1,4 @@
-"""What one pass finds is what sorting everything would."""
+"""Single-pass queries give the same results as sorting."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from epprof_nb.arrays.groups import pieces
 from epprof_nb.views.queries import scan
-from epprof_nb.views.queries.scan import Some, among
-from epprof_nb.views.timeline.lanes import Placement
-from epprof_nb.views.timeline.rows import put_in_order
+from epprof_nb.views.queries.scan import EvenSample, same_name_neighbours
+from epprof_nb.views.timeline.lanes import EventLayout
+from epprof_nb.views.timeline.row_builder import build_rows
 
 events = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 8)), min_size=1, max_size=40
@@ -26,7 +26,7 @@ events = st.lists(
 def test_an_event_among_those_of_its_name(piece, found, data):
     names, code, start = (np.array(column) for column in zip(*found, strict=True))
     number = np.arange(2)
-    series = put_in_order(code.astype(np.uint8), number, 0 * number, start, start + 1)
+    event_rows = build_rows(code.astype(np.uint8), number, 0 * number, start, start + 1)
     shown = [row for row, (_, series_of, _) in enumerate(found) if series_of < 2]
     if not shown:
         return
@@ -35,7 +35,7 @@ def test_an_event_among_those_of_its_name(piece, found, data):
     at = same.index((start[row], row))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "pieces", partial(pieces, size=piece))
-        told = among(names, Placement(code.astype(np.uint8), series), row)
+        told = same_name_neighbours(names, EventLayout(code.astype(np.uint8), event_rows), row)
     assert (told.number, told.total) == (at + 1, len(same))
     assert told.before == (same[at - 1][1] if at else None)
     assert told.after == (same[at + 1][1] if at + 1 < len(same) else None)
@@ -47,7 +47,7 @@ row = st.tuples(st.integers(-5, 50), st.booleans(), st.booleans())
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(row, max_size=9), max_size=9), st.integers(1, 12))
 def test_some_are_the_longest_and_others_near_ones_first(parts, most):
-    some, wanted, first = Some(most), {}, 0
+    some, wanted, first = EvenSample(most), {}, 0
     for part in parts:
         length, which, near = (np.array(c) for c in zip(*part, strict=True)) if part else [
             np.empty(0, kind) for kind in (np.int64, np.bool_, np.bool_)
@@ -69,7 +69,7 @@ def test_some_are_the_longest_and_others_near_ones_first(parts, most):
 
 
 def test_some_of_many_are_spread_evenly():
-    some = Some(5)
+    some = EvenSample(5)
     for first in (0, 1_000):
         some.add(first, np.full(1_000, 7), np.ones(1_000, np.bool_))
     assert np.diff(some.rows[1:]).tolist() == pytest.approx([666, 666, 666], abs=1)

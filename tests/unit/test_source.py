@@ -1,4 +1,4 @@
-"""The source view: totals of lines against sums made by hand, colours, functions in files."""
+"""The source view: totals of lines, syntax highlighting and functions in files."""
 
 import importlib.util
 import json
@@ -10,8 +10,8 @@ from tiny import activity, kernel, line, op, profile
 import epprof_nb
 from epprof_nb.instrument import range_sources
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.source import source
-from epprof_nb.views.queries.syntax import highlight
+from epprof_nb.views.queries.source import source_listing
+from epprof_nb.views.queries.syntax import syntax_spans
 from epprof_nb.views.view_model import Prepared
 
 MODULE = """import epprof_nb
@@ -85,7 +85,7 @@ def spans(text):
     lines = text.split("\n")
     return [
         [(kind, line[start:end]) for start, end, kind in found]
-        for line, found in zip(lines, highlight(lines), strict=True)
+        for line, found in zip(lines, syntax_spans(lines), strict=True)
     ]
 
 
@@ -101,18 +101,18 @@ def test_what_is_not_python_stays_plain_and_breaks_nothing():
     assert spans("%%timeit\nx = 1")[0] == []
     assert spans("x = (1,\n  if") == [[], [("k", "if")]]
     assert spans('"unterminated') is not None
-    assert highlight([]) == []
+    assert syntax_spans([]) == []
 
 
 def test_columns_count_as_javascript_does():
-    (found,) = highlight(["x = '😀' if y else z"])
+    (found,) = syntax_spans(["x = '😀' if y else z"])
     assert found[0] == (4, 8, "s")
     assert found[1] == (9, 11, "k")
 
 
 def test_source_begins_and_ends_where_the_text_does():
     made = profile([line(1, 2, 0, 5)], sources={"In[1]": "a\fb\nc\n"})
-    (cell,) = source(Prepared(made))
+    (cell,) = source_listing(Prepared(made))
     assert (cell["first"], cell["lines"]) == (1, ["a\fb", "c"])
     assert [t["line"] for t in cell["totals"]] == [2]
     assert json.loads(json.dumps(cell))["file"] is False
@@ -143,7 +143,7 @@ def test_functions_of_ops_are_shown_with_their_file(module):
         "attention": {"file": file, "line": 4},
         "mlp": {"file": file, "line": 16},
     }
-    first, second = source(Prepared(prof))
+    first, second = source_listing(Prepared(prof))
     assert (first["cell"], first["file"], first["first"]) == (file, True, 4)
     assert first["lines"] == MODULE.split("\n")[3:9]
     assert [(t["line"], t["count"]) for t in first["totals"]] == [(4, 2)]
@@ -164,7 +164,7 @@ def test_files_are_not_read_when_a_profile_is_shown(tmp_path):
     secret = tmp_path / "secret.py"
     secret.write_text("password = 'x'\n")
     made = profile([op(1, "f", 0, 5)], info={"op_places": {"f": {"file": str(secret), "line": 1}}})
-    assert source(Prepared(made)) == []
+    assert source_listing(Prepared(made)) == []
 
 
 @pytest.mark.parametrize(
@@ -173,12 +173,12 @@ def test_files_are_not_read_when_a_profile_is_shown(tmp_path):
 def test_places_that_make_no_sense_are_passed_over(places):
     made = profile([op(1, "f", 0, 5)], info={"op_places": places}, sources={"x.py": "\n\na"})
     assert Prepared(made).functions == []
-    source(Prepared(made))
+    source_listing(Prepared(made))
 
 
 def test_redacting_the_source_leaves_no_text_of_a_function(module):
     shared = run(module).redacted(["source", "paths"])
-    text = json.dumps([shared.sources, shared.info["op_places"], source(Prepared(shared))])
+    text = json.dumps([shared.sources, shared.info["op_places"], source_listing(Prepared(shared))])
     assert "inner" not in text
     assert "a_model" not in text
 

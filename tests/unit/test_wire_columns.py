@@ -1,4 +1,4 @@
-"""Columns become few bytes, and come back exactly."""
+"""Columns are encoded in few bytes and decoded exactly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from epprof_nb.views.wire.columns import bundle, smallest
+from epprof_nb.views.wire.columns import encode_message, smallest_dtype
 
 DTYPES = {"u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4",
           "f64": "<f8", "i64": "<i8"}  # fmt: skip
@@ -47,28 +47,30 @@ def decode(data: bytes) -> tuple[dict, dict]:
 )
 def test_columns_come_back_exactly(values):
     for plain in (False, True):
-        data = bundle({"a": 1}, {"x": np.array(values, np.int64)}, plain=plain)
+        data = encode_message({"a": 1}, {"x": np.array(values, np.int64)}, compact=not plain)
         header, columns = decode(data)
         assert header == {"a": 1}
         assert columns["x"].tolist() == values
 
 
 def test_plain_columns_count_from_their_least_value_where_that_is_shorter():
-    data = bundle({}, {"t": np.array([10**12, 10**12 + 65_535]), "s": np.array([7])}, plain=True)
+    data = encode_message(
+        {}, {"t": np.array([10**12, 10**12 + 65_535]), "s": np.array([7])}, compact=False
+    )
     entries = json.loads(data[4:-5])["columns"]
     assert entries == {"t": ["u16", 0, 2, 10**12], "s": ["u8", 4, 1, None]}
 
 
 def test_times_take_little_room():
     times = 10**15 + np.cumsum(np.full(10_000, 2000))
-    assert len(bundle({}, {"t": times})) < 10_000 * 3
+    assert len(encode_message({}, {"t": times})) < 10_000 * 3
 
 
 def test_what_a_double_cannot_hold_stays_an_integer():
-    assert smallest(np.array([2**53 + 1])) == np.int64
-    assert smallest(np.array([2**53])) == np.float64
+    assert smallest_dtype(np.array([2**53 + 1])) == np.int64
+    assert smallest_dtype(np.array([2**53])) == np.float64
 
 
 def test_names_with_lone_surrogates_pass():
-    header, _ = decode(bundle({"names": ["\ud800", "é", "</script>"]}, {}))
+    header, _ = decode(encode_message({"names": ["\ud800", "é", "</script>"]}, {}))
     assert header["names"] == ["\ud800", "é", "</script>"]

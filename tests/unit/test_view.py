@@ -1,4 +1,4 @@
-"""What a view gives a front end: payload, page, picture, text; for odd profiles too."""
+"""Outputs of a view for front ends (payload, page, image, text), also for unusual profiles."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from test_views_encode import decode
+from test_wire_columns import decode
 
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.data.table import Names, Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.selection import select
-from epprof_nb.views.queries.window import Window, events
-from epprof_nb.views.renderers.html import block, page
+from epprof_nb.views.queries.selection import select_events
+from epprof_nb.views.queries.selections import Selections
+from epprof_nb.views.queries.window import WindowQuery, query_window
+from epprof_nb.views.renderers.html import notebook_html, page_html
 from epprof_nb.views.view import View, write_html
 from epprof_nb.views.view_model import Prepared
-from epprof_nb.views.wire.payload import pack, pack_window
+from epprof_nb.views.wire.payload import page_payload, window_message
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
 
@@ -58,11 +59,11 @@ def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None)
 
 
 def unpack(profile: Profile, **options):
-    return decode(zlib.decompress(pack(Prepared(profile), **options)))
+    return decode(zlib.decompress(page_payload(Prepared(profile), **options)))
 
 
-def whole(profile: Profile) -> Window:
-    return Window(*Prepared(profile).time_range)
+def whole(profile: Profile) -> WindowQuery:
+    return WindowQuery(*Prepared(profile).time_range)
 
 
 class Tags(HTMLParser):
@@ -140,7 +141,7 @@ def test_of_a_large_profile_one_rectangle_stands_for_several_events():
 
 def test_every_op_that_is_not_sent_is_stood_for_by_one_above():
     profile = synthetic_profile(activities=5000)
-    _, columns = events(Prepared(profile), whole(profile), most=400)
+    _, columns = query_window(Prepared(profile), whole(profile), max_rects=400)
     sent = len(columns["op.start"])
     assert sent < len(profile.tables["ops"])
     assert columns["act.op"].max() < sent
@@ -150,8 +151,8 @@ def test_every_op_that_is_not_sent_is_stood_for_by_one_above():
 def test_a_window_holds_what_reaches_into_it():
     profile = synthetic_profile(activities=3000)
     middle = profile.wall_ns * 3 // 4
-    window = Window(middle, middle + 10**6)
-    header, columns = decode(pack_window(Prepared(profile), window))
+    window = WindowQuery(middle, middle + 10**6)
+    header, columns = decode(window_message(Prepared(profile), window))
     activities = profile.tables["activities"]
     inside = (activities["end_ns"] >= middle) & (activities["start_ns"] <= middle + 10**6)
     assert header["shown"]["activities"] == [int(inside.sum())] * 2
@@ -163,12 +164,14 @@ def test_a_window_asked_for_with_a_selection_says_what_is_lit():
     prepared = Prepared(profile)
     op = len(profile.tables["ops"]) // 2
     wanted = {"what": "event", "prefix": "op", "row": op}
-    lit = select(prepared, wanted).lit["act"]
-    marked = prepared.selections.of(wanted).lit
-    _, columns = events(prepared, whole(profile), most=2000, light=True, lit=marked)
+    is_lit = select_events(prepared, wanted).highlighted["act"]
+    marked = Selections(prepared).of(wanted).highlighted
+    _, columns = query_window(
+        prepared, whole(profile), max_rects=2000, details=False, highlighted=marked
+    )
     shown = np.flatnonzero(columns["act.lit"])
     start, dur = columns["act.start"][shown], columns["act.dur"][shown]
-    first = profile.tables["activities"]["start_ns"][lit]
+    first = profile.tables["activities"]["start_ns"][is_lit]
     # Every lit event lies in a lit rectangle, and every lit rectangle holds one.
     inside = (first[:, None] >= start) & (first[:, None] <= start + dur)
     assert inside.any(axis=1).all()
@@ -179,8 +182,8 @@ def test_a_window_asked_for_with_a_selection_says_what_is_lit():
 def test_lanes_do_not_depend_on_the_window():
     profile = synthetic_profile(activities=3000)
     prepared = Prepared(profile)
-    full, _ = events(prepared, whole(profile))
-    part, _ = events(prepared, Window(10**7, 2 * 10**7))
+    full, _ = query_window(prepared, whole(profile))
+    part, _ = query_window(prepared, WindowQuery(10**7, 2 * 10**7))
     lanes = {(lane, row) for lane, row, *_ in full["slices"]["act"]}
     assert {(lane, row) for lane, row, *_ in part["slices"]["act"]} <= lanes
 
@@ -222,17 +225,17 @@ def test_hostile_names_never_become_markup():
     harmless = tiny(name="k")
     harmless.sources["In[1]"] = "k"
     for hostile, plain in (
-        (page(Prepared(profile)), page(Prepared(harmless))),
-        (block(Prepared(profile), b""), block(Prepared(harmless), b"")),
+        (page_html(Prepared(profile)), page_html(Prepared(harmless))),
+        (notebook_html(Prepared(profile), b""), notebook_html(Prepared(harmless), b"")),
     ):
         assert parse(hostile).tags == parse(plain).tags
-    frame = parse(block(Prepared(profile), b"")).frame
-    assert parse(frame).tags == parse(page(Prepared(harmless))).tags
+    frame = parse(notebook_html(Prepared(profile), b"")).frame
+    assert parse(frame).tags == parse(page_html(Prepared(harmless))).tags
     assert "alert(1)</script>" not in frame
 
 
 def test_the_page_may_use_no_network():
-    html = page(Prepared(tiny()))
+    html = page_html(Prepared(tiny()))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)
     assert policy
     assert "default-src 'none'" in policy[1]

@@ -1,4 +1,4 @@
-"""A window's rectangles stand for all of its events, whatever the events are."""
+"""The rectangles of a window account for all of its events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from epprof_nb.analysis.device_work import Work
 from epprof_nb.arrays.row_packing import stack
 from epprof_nb.views.timeline import lanes, lod
-from epprof_nb.views.timeline.rows import put_in_order, times
+from epprof_nb.views.timeline.row_builder import build_rows
+from epprof_nb.views.timeline.rows import times
 
 
-def ordered(code, start, end, series=3):
+def ordered(code, start, end, event_rows=3):
     start, end = times(np.array(start, np.int64), np.array(end, np.int64))
-    numbers = np.arange(series)
-    return put_in_order(np.array(code, np.uint8), numbers, np.zeros(series, int), start, end)
+    numbers = np.arange(event_rows)
+    return build_rows(np.array(code, np.uint8), numbers, np.zeros(event_rows, int), start, end)
 
 
 def union_length(start, end):
@@ -59,18 +60,18 @@ def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins)
     code = [c for c, _, _ in found]
     start = np.array([s for _, s, _ in found], np.int64)
     end = start + np.array([d for _, _, d in found], np.int64)
-    series = ordered(code, start, end)
-    rects = lod.window(series, low, low + length, np.full(3, bins))
+    event_rows = ordered(code, start, end)
+    rects = lod.rects_in_window(event_rows, low, low + length, np.full(3, bins))
     clipped = np.maximum(end, start)
     seen = np.zeros(len(found), int)
     for i in range(len(rects.begin)):
-        members = series.order[rects.begin[i] : rects.begin[i] + rects.members[i]]
+        members = event_rows.order[rects.begin[i] : rects.begin[i] + rects.members[i]]
         seen[members] += 1
-        assert {code[m] for m in members} == {rects.series[i]}
+        assert {code[m] for m in members} == {rects.row_index[i]}
         lengths = clipped[members] - start[members]
         assert rects.start[i] == start[members].min()
         assert rects.start[i] + rects.dur[i] == clipped[members].max()
-        longest = series.order[rects.event[i]]
+        longest = event_rows.order[rects.event[i]]
         assert longest in members
         assert clipped[longest] - start[longest] == lengths.max()
         assert 0 <= rects.cover[i] <= rects.dur[i]
@@ -81,13 +82,13 @@ def test_rectangles_add_up_to_the_events_of_the_window(found, low, length, bins)
     assert seen.max(initial=0) <= 1
     reaches = (clipped >= low) & (start <= low + length) & (np.array(code, int) < 3)
     assert np.all(seen[reaches] == 1)
-    # Beyond what reaches in, only what an overlapping series cannot tell apart from it.
+    # Beyond what reaches in, only what an overlapping row cannot tell apart from it.
     extra = np.flatnonzero((seen == 1) & ~reaches)
-    assert all(series.overlapping[code[e]] for e in extra)
+    assert all(event_rows.overlapping[code[e]] for e in extra)
     for s in range(3):
-        mine = rects.series == s
+        mine = rects.row_index == s
         assert mine.sum() <= 3 * bins + 2 or rects.members[mine].max() == 1
-        if not series.overlapping[s]:
+        if not event_rows.overlapping[s]:
             members = np.flatnonzero((seen == 1) & (np.array(code, int) == s))
             assert rects.cover[mine].sum() == union_length(start[members], clipped[members])
 
@@ -98,12 +99,12 @@ def test_of_the_whole_the_cover_is_the_union_even_where_events_overlap(found):
     code = [c for c, _, _ in found]
     start = np.array([s for _, s, _ in found], np.int64)
     end = np.maximum(start + np.array([d for _, _, d in found], np.int64), start)
-    series = ordered(code, start, end)
-    rects = lod.window(series, -1000, max(end, default=0) + 1, np.full(3, 7))
+    event_rows = ordered(code, start, end)
+    rects = lod.rects_in_window(event_rows, -1000, max(end, default=0) + 1, np.full(3, 7))
     for s in range(3):
         mine = np.flatnonzero(np.array(code, int) == s)
-        assert rects.members[rects.series == s].sum() == len(mine)
-        assert series.covered[-1] == sum(
+        assert rects.members[rects.row_index == s].sum() == len(mine)
+        assert event_rows.covered_ns[-1] == sum(
             union_length(start[np.array(code, int) == n], end[np.array(code, int) == n])
             for n in range(3)
         )
@@ -135,9 +136,9 @@ def test_what_is_kept_stays_by_itself_in_a_crowd(found, bins, rows):
     code = [c for c, _, _ in found]
     start = np.array([s for _, s, _ in found], np.int64)
     end = start + np.array([d for _, _, d in found], np.int64)
-    series = ordered(code, start, end)
-    keep = lod.positions(series, np.isin(np.arange(len(found)), list(rows)))
-    rects = lod.window(series, 0, 5000, np.full(3, bins), keep=keep)
+    event_rows = ordered(code, start, end)
+    keep = lod.positions_of(event_rows, np.isin(np.arange(len(found)), list(rows)))
+    rects = lod.rects_in_window(event_rows, 0, 5000, np.full(3, bins), keep=keep)
     assert rects.members.sum() == len(found)
     assert rects.members[np.isin(rects.event, keep)].tolist() == [1] * len(keep)
 
@@ -151,15 +152,15 @@ def test_many_thousand_events_add_up_as_few_do(overlap, bins):
     start = np.cumsum(gaps + length) - length
     end = start + length + np.where(rng.random(60_000) < 0.01, rng.integers(0, overlap + 1), 0)
     code = (np.arange(60_000) >= 40_007).astype(np.uint8)
-    series = ordered(code, start, end, 2)
+    event_rows = ordered(code, start, end, 2)
     low, high = int(start[5_000]) + 1, int(start[55_000])
-    rects = lod.window(series, low, high, np.full(2, bins))
+    rects = lod.rects_in_window(event_rows, low, high, np.full(2, bins))
     for i, begin in enumerate(rects.begin.tolist()):
-        members = series.order[begin : begin + rects.members[i]]
+        members = event_rows.order[begin : begin + rects.members[i]]
         length = end[members] - start[members]
-        assert end[series.order[rects.event[i]]] - start[series.order[rects.event[i]]] == max(
-            length
-        )
+        assert end[event_rows.order[rects.event[i]]] - start[
+            event_rows.order[rects.event[i]]
+        ] == max(length)
         assert rects.start[i] == start[members[0]]
         assert rects.start[i] + rects.dur[i] == end[members].max()
         assert len(members) == 1 or max(length) < (high - low) / bins or overlap
@@ -167,7 +168,7 @@ def test_many_thousand_events_add_up_as_few_do(overlap, bins):
     assert rects.members.sum() == np.count_nonzero((end >= low) & (start <= high)) or overlap
     for s in range(2 if not overlap else 0):
         mine = np.flatnonzero((code == s) & (end >= low) & (start <= high))
-        assert rects.cover[rects.series == s].sum() == (end - start)[mine].sum()
+        assert rects.cover[rects.row_index == s].sum() == (end - start)[mine].sum()
 
 
 def test_many_overlapping_clusters_are_placed_as_few_are():
@@ -181,8 +182,8 @@ def test_a_long_event_stays_by_itself_among_short_ones():
     start = np.concatenate([np.arange(0, 1000, 2), [1000], np.arange(9000, 10_000, 2)])
     end = start + 1
     end[500] = 9000
-    series = ordered(np.zeros(len(start)), start, end)
-    rects = lod.window(series, 0, 10_000, np.full(3, 10))
+    event_rows = ordered(np.zeros(len(start)), start, end)
+    rects = lod.rects_in_window(event_rows, 0, 10_000, np.full(3, 10))
     alone = np.flatnonzero(rects.members == 1)
     assert (rects.start[alone], rects.dur[alone]) == ([1000], [8000])
     assert rects.members.sum() == 1001
@@ -193,7 +194,7 @@ def test_a_long_event_stays_by_itself_among_short_ones():
 @pytest.mark.parametrize("most", [10, 1000, 50_000])
 def test_the_number_of_rectangles_is_bounded_whatever_the_number_of_lanes(most):
     counts = np.full(10_000, 500)
-    bins = lod.resolution(counts, np.full(10_000, 1000.0), most)
+    bins = lod.allocate_bins(counts, np.full(10_000, 1000.0), most)
     assert bins.min() >= 1
     assert np.minimum(counts, 2 * bins).sum() <= max(most, 2 * 10_000)
 
@@ -201,14 +202,14 @@ def test_the_number_of_rectangles_is_bounded_whatever_the_number_of_lanes(most):
 def test_marked_rows_are_found_at_their_positions():
     rng = np.random.default_rng(3)
     code, start = rng.integers(0, 4, 5000), rng.integers(0, 10**6, 5000)
-    series = ordered(code, start, start + 5)
+    event_rows = ordered(code, start, start + 5)
     marked = rng.random(5000) < 0.01
-    at = lod.positions(series, marked)
-    assert set(series.order[at]) == set(np.flatnonzero(marked & (code < 3)))
-    rects = lod.window(series, 0, 10**6, np.full(3, 50))
-    holds = lod.holding(rects, at)
+    at = lod.positions_of(event_rows, marked)
+    assert set(event_rows.order[at]) == set(np.flatnonzero(marked & (code < 3)))
+    rects = lod.rects_in_window(event_rows, 0, 10**6, np.full(3, 50))
+    holds = lod.contains_any(rects, at)
     for i, holding in enumerate(holds):
-        members = series.order[rects.begin[i] : rects.begin[i] + rects.members[i]]
+        members = event_rows.order[rects.begin[i] : rects.begin[i] + rects.members[i]]
         assert holding == marked[members].any()
 
 
@@ -224,8 +225,8 @@ def test_marked_rows_are_found_at_their_positions():
     ],
 )
 def test_odd_times_are_drawn(start, end):
-    series = ordered([0] * len(start), start, end)
-    rects = lod.window(series, -(2**61), 2**61, np.full(3, 100))
+    event_rows = ordered([0] * len(start), start, end)
+    rects = lod.rects_in_window(event_rows, -(2**61), 2**61, np.full(3, 100))
     assert rects.members.sum() == len(start)
     assert (rects.dur >= 0).all()
     assert (rects.cover <= rects.dur).all()
@@ -234,15 +235,17 @@ def test_odd_times_are_drawn(start, end):
 def test_ten_thousand_streams_have_a_lane_each():
     rows = [tiny.kernel(i, i + 1, stream_id=i % 10_000) for i in range(20_000)]
     profile = tiny.profile(activities=rows)
-    laid = lanes.build(profile, Work(profile))
+    laid = lanes.build_layout(profile, Work(profile))
     assert len(laid.lanes) == 10_000
-    assert laid.activities.lane.tolist() == [i % 10_000 for i in range(20_000)]
+    assert laid.activities.event_rows.lane[laid.activities.row_index].tolist() == [
+        i % 10_000 for i in range(20_000)
+    ]
 
 
 def test_what_runs_at_once_in_one_stream_has_rows_of_its_own():
     profile = tiny.profile(
         activities=[tiny.kernel(0, 10), tiny.kernel(5, 8), tiny.kernel(12, 14), tiny.kernel(0, 3)]
     )
-    laid = lanes.build(profile, Work(profile))
-    assert laid.activities.row.tolist() == [0, 1, 0, 1]
+    laid = lanes.build_layout(profile, Work(profile))
+    assert laid.activities.event_rows.row[laid.activities.row_index].tolist() == [0, 1, 0, 1]
     assert [lane.rows for lane in laid.lanes] == [2]

@@ -1,4 +1,4 @@
-"""What the live widget asks is answered, or told why it cannot be."""
+"""Responses to the live widget, and errors of invalid requests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import pytest
 import tiny
 
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.view_model import Prepared
-from epprof_nb.views.widget.requests import answer, answers
+from epprof_nb.views.widget.requests import handle, is_request
 
 
 def test_an_event_is_described_by_the_fields_of_its_row():
@@ -15,8 +16,10 @@ def test_an_event_is_described_by_the_fields_of_its_row():
         ops=[tiny.op(1, "forward", 0, 100)],
         activities=[tiny.kernel(5, 9, 1, name="gemm", bytes=-1, correlation_id=2**60)],
     )
-    reply = answer(Prepared(profile), {"type": "describe", "prefix": "act", "row": 0})
-    fields = reply.content["fields"]
+    response = handle(
+        Selections(Prepared(profile)), {"type": "describe", "prefix": "act", "row": 0}
+    )
+    fields = response.content["fields"]
     assert fields["name"] == "gemm"
     assert (fields["start_ns"], fields["end_ns"], fields["op_id"]) == (5, 9, 1)
     assert fields["correlation_id"] == str(2**60)  # a double would round it
@@ -34,19 +37,21 @@ def test_an_event_is_described_by_the_fields_of_its_row():
     ],
 )
 def test_what_cannot_be_answered_says_why(request_, why):
-    reply = answer(Prepared(synthetic_profile(activities=3)), request_)
-    assert why in reply.content["error"]
-    assert reply.data is None
+    response = handle(Selections(Prepared(synthetic_profile(activities=3))), request_)
+    assert why in response.content["error"]
+    assert response.data is None
 
 
 def test_tables_are_answered_one_at_a_time():
-    reply = answer(Prepared(synthetic_profile(activities=200)), {"type": "table", "by": "kernel"})
-    names = [column["name"] for column in reply.content["table"]["columns"]]
+    response = handle(
+        Selections(Prepared(synthetic_profile(activities=200))), {"type": "table", "by": "kernel"}
+    )
+    names = [column["name"] for column in response.content["table"]["columns"]]
     assert "device_ns" in names
-    assert reply.content["table"]["rows"] > 3
+    assert response.content["table"]["rows"] > 3
 
 
 def test_what_is_told_is_no_request():
-    assert answers("window")
-    assert not answers("selected")
-    assert not answers(None)
+    assert is_request("window")
+    assert not is_request("selected")
+    assert not is_request(None)
