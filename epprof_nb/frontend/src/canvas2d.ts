@@ -1,6 +1,7 @@
 // Draws the events of a row as rectangles; cull.ts first combines what is thinner than a pixel.
 
 import { Rects, rects } from "./cull.ts";
+import { context2d } from "./dom.ts";
 import { level } from "./levels.ts";
 import type { Kind } from "./model.ts";
 import type { Band, Frame, Stretch } from "./renderer.ts";
@@ -18,10 +19,15 @@ import {
   TONES,
   tones,
 } from "./shapes.ts";
+import { packed, Strip } from "./strip.ts";
 import type { Palette } from "./theme.ts";
+
+/** From this many rectangles on, a strip of pixels is faster. */
+const MANY = 64;
 
 export class Bars {
   readonly #rects = new Rects();
+  readonly #strip = new Strip();
   readonly #hatch = new Map<string, CanvasPattern | null>();
 
   draw(
@@ -53,30 +59,67 @@ export class Bars {
     band: Band,
     dim: number,
   ): void {
-    const { length, shared, kinds, x, width, alpha, tone, kind } = this.#rects;
-    // One colour after the other: setting it anew for each rectangle costs more than drawing it.
+    const { length, shared, kinds } = this.#rects;
+    const stripped = length - shared >= MANY;
+    const plain = stripped ? shared : length;
+    // One colour after the other: setting it for each rectangle takes longer than drawing it.
     for (const now of KINDS) {
       if (!(kinds & (1 << now))) continue;
       const { y, height } = shape(band, now);
-      const own = fill(band, palette, now);
-      const colours = tones(own, palette.edges[now]);
-      let last = 0;
-      c.fillStyle = own;
-      for (let i = 0; i < length; i++) {
-        if (kind[i] !== now) continue;
-        const step = tone[i] * TONES;
-        if (step !== last) {
-          c.fillStyle = colours[step];
-          last = step;
-        }
-        c.globalAlpha = dim * alpha[i];
-        const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
-        c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
-      }
+      const colours = tones(fill(band, palette, now), palette.edges[now]);
+      this.#fills(c, colours, ratio, y, height, now, dim, plain);
+      if (stripped) this.#stretch(c, colours, ratio, y, height, now, dim);
       if (band.look === "op") this.#edges(c, palette, ratio, y, height, now, dim);
       else if (band.look === "activity" && now === COPY)
         this.#hatches(c, palette, ratio, y, height, dim);
     }
+  }
+
+  /** Draws the rectangles [0, end) of a kind one by one. */
+  #fills(
+    c: CanvasRenderingContext2D,
+    colours: string[],
+    ratio: number,
+    y: number,
+    height: number,
+    now: Kind,
+    dim: number,
+    end: number,
+  ): void {
+    const { shared, x, width, alpha, tone, kind } = this.#rects;
+    let last = -1;
+    for (let i = 0; i < end; i++) {
+      if (kind[i] !== now) continue;
+      const step = tone[i] * TONES;
+      if (step !== last) {
+        c.fillStyle = colours[step];
+        last = step;
+      }
+      c.globalAlpha = dim * alpha[i];
+      const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
+      c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
+    }
+  }
+
+  /** Draws the pixels that narrow events of a kind share. */
+  #stretch(
+    c: CanvasRenderingContext2D,
+    colours: string[],
+    ratio: number,
+    y: number,
+    height: number,
+    now: Kind,
+    dim: number,
+  ): void {
+    const { length, shared, x, width, alpha, tone, kind } = this.#rects;
+    const strip = this.#strip;
+    const values = colours.map(packed);
+    strip.clear(this.#rects.pixels);
+    for (let i = shared; i < length; i++) {
+      if (kind[i] === now)
+        strip.set(x[i], x[i] + width[i], values[tone[i] * TONES], dim * alpha[i]);
+    }
+    strip.draw(c, ratio, y, height);
   }
 
   #edges(
@@ -125,8 +168,7 @@ export class Bars {
     const tile = document.createElement("canvas");
     tile.width = period;
     tile.height = period;
-    const t = tile.getContext("2d");
-    if (!t) return null;
+    const t = context2d(tile);
     t.strokeStyle = colour;
     t.globalAlpha = alpha;
     t.lineWidth = line * Math.SQRT1_2;

@@ -12,6 +12,8 @@ const SAME = 0.02;
 /** Rectangles of one row, as columns that are kept from frame to frame. */
 export class Rects {
   length = 0;
+  /** Width of the window. */
+  pixels = 0;
   /** From here on, rectangles are pixels that narrow events share. */
   shared = 0;
   /** Bit k is set where there is a rectangle of kind k. */
@@ -30,6 +32,7 @@ export class Rects {
 
   clear(width: number): void {
     this.length = 0;
+    this.pixels = width;
     this.kinds = 0;
     if (this.covered.length < width) {
       this.covered = new Float32Array(width);
@@ -54,7 +57,7 @@ export class Rects {
 
   /** Adds what a narrow event covers to the pixels that it touches. */
   spread(from: number, to: number, alpha: number, kind: number, tone: number): void {
-    const end = Math.min(Math.ceil(to), this.covered.length);
+    const end = Math.min(Math.ceil(to), this.pixels);
     for (let pixel = Math.max(Math.floor(from), 0); pixel < end; pixel++) {
       const part = alpha * (Math.min(to, pixel + 1) - Math.max(from, pixel));
       this.covered[pixel] += part;
@@ -67,13 +70,14 @@ export class Rects {
 
   /** Makes rectangles of the pixels, one of neighbours that look the same. */
   gather(): void {
-    const { covered, main, mainTone } = this;
+    const { covered, main, mainTone, pixels } = this;
     this.shared = this.length;
-    for (let pixel = 0; pixel < covered.length; ) {
+    for (let pixel = 0; pixel < pixels; ) {
       const from = pixel++;
       if (covered[from] === 0) continue;
       const alpha = Math.min(covered[from], 1);
       while (
+        pixel < pixels &&
         covered[pixel] > 0 &&
         main[pixel] === main[from] &&
         Math.abs(mainTone[pixel] - mainTone[from]) < SAME &&

@@ -1,6 +1,7 @@
 // The renderer: draws on one 2D canvas.
 
 import { Bars } from "./canvas2d.ts";
+import { context2d } from "./dom.ts";
 import * as marks from "./marks.ts";
 import { FONT, Names } from "./names.ts";
 import type { Band, Frame, Place, Renderer, SpanStyle, Stretch } from "./renderer.ts";
@@ -18,14 +19,8 @@ export class Painter implements Renderer {
     /** Asked to draw again when the reader switches to or from high contrast. */
     private readonly redraw: () => void,
   ) {
-    const context = canvas.getContext("2d");
-    if (!context)
-      throw new Error(
-        "The timeline cannot be drawn: this browser gives no 2D canvas. Free memory or close " +
-          "other pages, then open this one again.",
-      );
-    this.#context = context;
-    this.#names = new Names(context);
+    this.#context = context2d(canvas);
+    this.#names = new Names(this.#context);
     moreContrast().addEventListener("change", redraw);
   }
 

@@ -54,14 +54,14 @@ export function toned(wide: number, before: number, after: number): number {
 export const TONES = 8;
 const known = new Map<string, string[]>();
 
-/** An op's colour by steps of its tone. */
+/** Colours from an op's own (step 0) to that of its edge (step `TONES`). */
 export function tones(fill: string, edge: string): string[] {
   let all = known.get(fill + edge);
   if (!all) {
     const [from, to] = [rgb(fill), rgb(edge)];
     all = Array.from({ length: TONES + 1 }, (_, step) => {
       const mixed = from.map((a, i) => Math.round(255 * (a + ((to[i] - a) * step) / TONES)));
-      return `rgb(${mixed})`;
+      return `#${mixed.map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
     });
     known.set(fill + edge, all);
   }
