@@ -12,6 +12,7 @@ from tests.browser.pixels import (
     COPY,
     KERNEL,
     WHITE,
+    canvas,
     lane_y,
     picture,
     pixel,
@@ -119,6 +120,15 @@ def test_a_row_of_many_thin_events_looks_like_one_of_few(shown, kind, ratio):
     assert np.abs(few[left] - many[left]).max() <= 2
     assert (np.abs(few[left] - WHITE).max(axis=2) > 40).any()
     assert np.abs(few[right] - many[right]).max() > 40
+
+
+@pytest.mark.parametrize("ratio", [1.5, 1.75])
+def test_the_background_reaches_the_lower_edge_of_the_canvas(shown, profile, ratio):
+    # The timeline's last row ends within a device pixel, which must not stay black.
+    page = shown(profile, ratio=ratio)
+    tall, height = canvas(page).evaluate("e => [e.height, e.clientHeight]")
+    assert tall > height * ratio
+    assert pixel(page, 20 / ratio, (tall - 1) / ratio) == WHITE
 
 
 def test_copies_are_hatched_and_kinds_differ_in_height(shown, profile):

@@ -19,7 +19,8 @@ export class Painter implements Renderer {
     /** Asked to draw again when the reader switches to or from high contrast. */
     private readonly redraw: () => void,
   ) {
-    this.#context = context2d(canvas);
+    // Every frame fills the whole canvas, so the browser need not blend it with the page.
+    this.#context = context2d(canvas, { alpha: false });
     this.#names = new Names(this.#context);
     moreContrast().addEventListener("change", redraw);
   }
@@ -35,9 +36,11 @@ export class Painter implements Renderer {
   begin(frame: Frame): void {
     this.#frame = frame;
     const c = this.#context;
-    c.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
+    // In device pixels: at a ratio of 1.5 the frame may end within the last row or column.
+    c.resetTransform();
     c.fillStyle = frame.palette.background;
-    c.fillRect(0, 0, frame.width, frame.height);
+    c.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    c.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
     c.font = FONT;
     c.textBaseline = "middle";
     c.save();
