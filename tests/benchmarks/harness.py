@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import platform
+import shlex
 import statistics
 import sys
 from pathlib import Path
@@ -25,9 +26,12 @@ def processor() -> str:
 
 
 def header(title: str) -> None:
-    """Print what runs on what, and the command that repeats it."""
+    """Print the title, the CPU, and the command that repeats the measurement."""
+    spec = sys.modules["__main__"].__spec__
+    program = ["-m", spec.name] if spec else [sys.argv[0]]
+    command = shlex.join([Path(sys.executable).name, *program, *sys.argv[1:]])
     print(f"{title}\n  CPU {processor()}, Python {platform.python_version()}")
-    print(f"  repeat: {Path(sys.executable).name} {' '.join(sys.argv)}\n")
+    print(f"  repeat: {command}\n")
 
 
 def paired(variants: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:

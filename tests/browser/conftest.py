@@ -65,9 +65,18 @@ def opened(browser):
     """A function that opens an address in a fresh page, and checks for errors at the end."""
     contexts, errors = [], []
 
-    def go(address: str, *, theme: str = "light", width: int = 1100, height: int = 760):
+    def go(
+        address: str,
+        *,
+        theme: str = "light",
+        width: int = 1100,
+        height: int = 760,
+        ratio: float = 1,
+    ):
         context = browser.new_context(
-            color_scheme=theme, viewport={"width": width, "height": height}
+            color_scheme=theme,
+            viewport={"width": width, "height": height},
+            device_scale_factor=ratio,
         )
         contexts.append(context)
         page = context.new_page()

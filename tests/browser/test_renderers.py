@@ -12,7 +12,9 @@ from tests.browser.pixels import (
     COPY,
     KERNEL,
     WHITE,
+    canvas,
     lane_y,
+    picture,
     pixel,
     ready,
     width,
@@ -25,8 +27,8 @@ MS, S = 1_000_000, 1_000_000_000
 FAINTEST = 0.35  # opacity of what covers almost nothing of its rectangle
 
 
-def kernels(start, duration, length: int) -> Profile:
-    """A profile of one cell `length` ns long, with these kernels on one stream."""
+def kernels(start, duration, length: int, kind: str = "kernel") -> Profile:
+    """A profile of one cell `length` ns long, with these activities on one stream."""
     start, duration = np.asarray(start, np.int64), np.asarray(duration, np.int64)
     count = len(start)
     ops = Table(
@@ -48,7 +50,7 @@ def kernels(start, duration, length: int) -> Profile:
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.constant("kernel", count),
+            "kind": Names.constant(kind, count),
             "name": Names.constant("k", count),
             "device_id": np.zeros(count, np.int64),
             "stream_id": np.full(count, 7),
@@ -100,6 +102,33 @@ def test_dense_thin_events_are_as_faint_as_they_cover_little(shown):
     near = [pixel(page, x_at(page, 75) + dx, y) for dx in (-1, 0, 1, 2)]
     assert min(red for red, _, _ in near) < 140
     assert WHITE in near
+
+
+@pytest.mark.parametrize("ratio", [1, 1.5, 2])
+@pytest.mark.parametrize("kind", ["kernel", "memcpy", "memset"])
+def test_a_row_of_many_thin_events_looks_like_one_of_few(shown, kind, ratio):
+    # Few events are drawn as rectangles, many as the pixels of an image: the left half is the same.
+    start = 5 * MS + 2 * MS * np.arange(20) + 7_000 * np.arange(20)
+    duration = 10_000 + 4_000 * np.arange(20)
+    more = np.arange(55 * MS, 95 * MS, MS // 10)
+    few = picture(shown(kernels(start, duration, 100 * MS, kind), ratio=ratio))
+    start, duration = np.append(start, more), np.append(duration, np.full(len(more), 30_000))
+    page = shown(kernels(start, duration, 100 * MS, kind), ratio=ratio)
+    many = picture(page)
+    top = round((lane_y(page, "stream 7") - 9) * ratio)
+    left, right = np.s_[top:, : many.shape[1] // 2], np.s_[top:, many.shape[1] // 2 :]
+    assert np.abs(few[left] - many[left]).max() <= 2
+    assert (np.abs(few[left] - WHITE).max(axis=2) > 40).any()
+    assert np.abs(few[right] - many[right]).max() > 40
+
+
+@pytest.mark.parametrize("ratio", [1.5, 1.75])
+def test_the_background_reaches_the_lower_edge_of_the_canvas(shown, profile, ratio):
+    # The timeline's last row ends within a device pixel, which must not stay black.
+    page = shown(profile, ratio=ratio)
+    tall, height = canvas(page).evaluate("e => [e.height, e.clientHeight]")
+    assert tall > height * ratio
+    assert pixel(page, 20 / ratio, (tall - 1) / ratio) == WHITE
 
 
 def test_copies_are_hatched_and_kinds_differ_in_height(shown, profile):

@@ -23,3 +23,17 @@ export function withCode(text: string): Node[] {
     .split("`")
     .map((part, i) => (i % 2 ? h("code", {}, part) : document.createTextNode(part)));
 }
+
+/** 2D context of a canvas; throws an Error for the reader if the browser has none left. */
+export function context2d(
+  canvas: HTMLCanvasElement,
+  settings?: CanvasRenderingContext2DSettings,
+): CanvasRenderingContext2D {
+  const context = canvas.getContext("2d", settings);
+  if (!context)
+    throw new Error(
+      "The timeline cannot be drawn: this browser provides no 2D canvas. Free memory or close " +
+        "other pages, then open this one again.",
+    );
+  return context;
+}

@@ -1,6 +1,7 @@
 // Drawing of a row's events as rectangles; visible_rects.ts first combines those thinner than a
 // pixel.
 
+import { context2d } from "../base/dom.ts";
 import { KIND, KIND_CODES, type Kind } from "../data/kinds.ts";
 import type { RowSlice } from "../data/model.ts";
 import {
@@ -17,11 +18,16 @@ import {
 } from "./event_style.ts";
 import { mipLevel } from "./mipmap.ts";
 import type { Band, Frame } from "./renderer.ts";
+import { packed, Strip } from "./strip.ts";
 import type { Palette } from "./theme.ts";
 import { buildVisibleRects, VisibleRects } from "./visible_rects.ts";
 
+/** Rectangles from which on a strip of pixels is faster. */
+const MANY = 64;
+
 export class EventBars {
   readonly #rects = new VisibleRects();
+  readonly #strip = new Strip();
   readonly #hatch = new Map<string, CanvasPattern | null>();
 
   draw(
@@ -53,30 +59,67 @@ export class EventBars {
     band: Band,
     dim: number,
   ): void {
-    const { length, firstShared: shared, kinds, x, width, alpha, tone, kind } = this.#rects;
+    const { length, firstShared: shared, kinds } = this.#rects;
+    const stripped = length - shared >= MANY;
+    const plain = stripped ? shared : length;
     // Draw by colour: changing it for each rectangle costs more than drawing it.
     for (const now of KIND_CODES) {
       if (!(kinds & (1 << now))) continue;
       const { y, height } = shape(band, now);
-      const own = fill(band, palette, now);
-      const colours = tones(own, palette.edges[now]);
-      let last = 0;
-      c.fillStyle = own;
-      for (let i = 0; i < length; i++) {
-        if (kind[i] !== now) continue;
-        const step = tone[i] * TONES;
-        if (step !== last) {
-          c.fillStyle = colours[step];
-          last = step;
-        }
-        c.globalAlpha = dim * alpha[i];
-        const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
-        c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
-      }
+      const colours = tones(fill(band, palette, now), palette.edges[now]);
+      this.#fills(c, colours, ratio, y, height, now, dim, plain);
+      if (stripped) this.#drawStrip(c, colours, ratio, y, height, now, dim);
       if (band.look === "op") this.#edges(c, palette, ratio, y, height, now, dim);
       else if (band.look === "activity" && now === KIND.memcpy)
         this.#hatches(c, palette, ratio, y, height, dim);
     }
+  }
+
+  /** Draw the rectangles [0, end) of a kind one by one. */
+  #fills(
+    c: CanvasRenderingContext2D,
+    colours: string[],
+    ratio: number,
+    y: number,
+    height: number,
+    now: Kind,
+    dim: number,
+    end: number,
+  ): void {
+    const { firstShared: shared, x, width, alpha, tone, kind } = this.#rects;
+    let last = -1;
+    for (let i = 0; i < end; i++) {
+      if (kind[i] !== now) continue;
+      const step = tone[i] * TONES;
+      if (step !== last) {
+        c.fillStyle = colours[step];
+        last = step;
+      }
+      c.globalAlpha = dim * alpha[i];
+      const gap = i < shared && width[i] / ratio > GAP.from ? GAP.gap : 0;
+      c.fillRect(x[i] / ratio, y, width[i] / ratio - gap, height);
+    }
+  }
+
+  /** Draw the pixels that narrow events of a kind share. */
+  #drawStrip(
+    c: CanvasRenderingContext2D,
+    colours: string[],
+    ratio: number,
+    y: number,
+    height: number,
+    now: Kind,
+    dim: number,
+  ): void {
+    const { length, firstShared: shared, x, width, alpha, tone, kind } = this.#rects;
+    const strip = this.#strip;
+    const values = colours.map(packed);
+    strip.clear(this.#rects.pixels);
+    for (let i = shared; i < length; i++) {
+      if (kind[i] === now)
+        strip.set(x[i], x[i] + width[i], values[tone[i] * TONES], dim * alpha[i]);
+    }
+    strip.draw(c, ratio, y, height);
   }
 
   #edges(
@@ -125,8 +168,7 @@ export class EventBars {
     const tile = document.createElement("canvas");
     tile.width = period;
     tile.height = period;
-    const t = tile.getContext("2d");
-    if (!t) return null;
+    const t = context2d(tile);
     t.strokeStyle = colour;
     t.globalAlpha = alpha;
     t.lineWidth = line * Math.SQRT1_2;

@@ -1,5 +1,6 @@
 // Renderer on a 2D canvas.
 
+import { context2d } from "../base/dom.ts";
 import type { RowSlice } from "../data/model.ts";
 import { EventBars } from "./canvas2d.ts";
 import * as marks from "./decorations.ts";
@@ -19,14 +20,9 @@ export class CanvasRenderer implements Renderer {
     /** Called to draw again when the reader switches to or from high contrast. */
     private readonly redraw: () => void,
   ) {
-    const context = canvas.getContext("2d");
-    if (!context)
-      throw new Error(
-        "The timeline cannot be drawn: this browser gives no 2D canvas. Free memory or close " +
-          "other pages, then open this one again.",
-      );
-    this.#context = context;
-    this.#names = new EventLabels(context);
+    // Every frame fills the whole canvas, so the browser need not blend it with the page.
+    this.#context = context2d(canvas, { alpha: false });
+    this.#names = new EventLabels(this.#context);
     moreContrast().addEventListener("change", redraw);
   }
 
@@ -41,9 +37,11 @@ export class CanvasRenderer implements Renderer {
   begin(frame: Frame): void {
     this.#frame = frame;
     const c = this.#context;
-    c.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
+    // In device pixels: at a ratio of 1.5 the frame may end within the last row or column.
+    c.resetTransform();
     c.fillStyle = frame.palette.background;
-    c.fillRect(0, 0, frame.width, frame.height);
+    c.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    c.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
     c.font = FONT;
     c.textBaseline = "middle";
     c.save();

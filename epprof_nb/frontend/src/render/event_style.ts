@@ -59,7 +59,7 @@ export function tones(fill: string, edge: string): string[] {
     const [from, to] = [rgb(fill), rgb(edge)];
     all = Array.from({ length: TONES + 1 }, (_, step) => {
       const mixed = from.map((a, i) => Math.round(255 * (a + ((to[i] - a) * step) / TONES)));
-      return `rgb(${mixed})`;
+      return `#${mixed.map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
     });
     known.set(fill + edge, all);
   }

@@ -13,6 +13,8 @@ const SAME = 0.02;
 /** Rectangles of one row as columns, reused from frame to frame. */
 export class VisibleRects {
   length = 0;
+  /** Width of the window, device pixels. */
+  pixels = 0;
   /** Rectangles from this one on are pixels that narrow events share. */
   firstShared = 0;
   /** Bit k is set if there is a rectangle of kind k. */
@@ -33,6 +35,7 @@ export class VisibleRects {
 
   clear(width: number): void {
     this.length = 0;
+    this.pixels = width;
     this.kinds = 0;
     if (this.covered.length < width) {
       this.covered = new Float32Array(width);
@@ -57,7 +60,7 @@ export class VisibleRects {
 
   /** Add the coverage of a narrow event to the pixels it touches. */
   accumulate(from: number, to: number, alpha: number, kind: number, tone: number): void {
-    const end = Math.min(Math.ceil(to), this.covered.length);
+    const end = Math.min(Math.ceil(to), this.pixels);
     for (let pixel = Math.max(Math.floor(from), 0); pixel < end; pixel++) {
       const part = alpha * (Math.min(to, pixel + 1) - Math.max(from, pixel));
       this.covered[pixel] += part;
@@ -70,13 +73,14 @@ export class VisibleRects {
 
   /** Turn pixels into rectangles, merging similar neighbours. */
   flush(): void {
-    const { covered, mainKind: main, mainTone } = this;
+    const { covered, mainKind: main, mainTone, pixels } = this;
     this.firstShared = this.length;
-    for (let pixel = 0; pixel < covered.length; ) {
+    for (let pixel = 0; pixel < pixels; ) {
       const from = pixel++;
       if (covered[from] === 0) continue;
       const alpha = Math.min(covered[from], 1);
       while (
+        pixel < pixels &&
         covered[pixel] > 0 &&
         main[pixel] === main[from] &&
         Math.abs(mainTone[pixel] - mainTone[from]) < SAME &&
