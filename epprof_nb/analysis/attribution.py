@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import RowIndex, pieces
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
 Attribution: TypeAlias = Literal["launch", "capture"]
 
 
-def device_work(activities: Table) -> npt.NDArray[np.bool_]:
+def device_work(activities: Table) -> BoolArray:
     """Return which activities are work of the device: kernels, copies and sets.
 
     Synchronizations are waits of the host. A graph launch is work where its nodes were not
@@ -38,13 +39,13 @@ def device_work(activities: Table) -> npt.NDArray[np.bool_]:
     launches = np.flatnonzero(kind.equals("graph_launch"))
     if len(launches):
         # Nodes carry the correlation id of the call that launched their graph.
-        nodes = RowIndex(activities["correlation_id"][work])
+        nodes = IdIndex(activities["correlation_id"][work])
         alone = nodes.rows(activities["correlation_id"][launches]) == MISSING
         work[launches[alone]] = True
     return work
 
 
-def op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> npt.NDArray[np.int64]:
+def op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> IntArray:
     """Return the row of the op that each activity counts for; `MISSING` where there is none.
 
     Parameters
@@ -77,8 +78,8 @@ def op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> npt.ND
 
 
 def launch_delays(
-    activities: Table, api_calls: Table, calls: RowIndex
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    activities: Table, api_calls: Table, calls: IdIndex
+) -> tuple[IntArray, BoolArray]:
     """Return the time from the start of an activity's API call to its own start.
 
     Parameters
@@ -98,7 +99,7 @@ def launch_delays(
     correlation, starts = activities["correlation_id"], activities["start_ns"]
     delays = np.zeros(len(activities), np.int64)
     known = np.zeros(len(activities), np.bool_)
-    for piece in pieces(len(activities)):
+    for piece in chunks(len(activities)):
         call = calls.rows(correlation[piece])
         found = np.flatnonzero(call >= 0)
         known[piece][found] = True

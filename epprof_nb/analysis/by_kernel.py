@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical
 from epprof_nb.analysis.index import Shared
 from epprof_nb.analysis.measures import mean_delay
 from epprof_nb.analysis.op_totals import share
-from epprof_nb.arrays.groups import add_up, different, group, pieces
-from epprof_nb.arrays.percentiles import Spread
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
+from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-_Int = npt.NDArray[np.int64]
 
 
 def by_kernel(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataFrame:
@@ -59,45 +58,47 @@ def by_kernel(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataF
     kernels = np.flatnonzero(activities.names("kind").equals("kernel"))
     op_ids = activities["op_id"][kernels]
     names = activities.names("name").take(kernels)
-    groups, first = group(names.codes)
+    groups, first = group_codes(names.codes)
     n = len(first)
-    spread = Spread(groups, activities["duration_ns"][kernels], n)
+    statistics = GroupStatistics(groups, activities["duration_ns"][kernels], n)
     delays, known = shared.delays
     delays, known = delays[kernels], known[kernels]
-    order = np.argsort(-spread.total, kind="stable")
+    order = np.argsort(-statistics.total, kind="stable")
     shapes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
     usual = kernels[_most_frequent(groups, n, kernels, shapes)[order]]
     return pd.DataFrame(
         {
             "name": categorical(names.take(first[order]).to_list()),
-            "count": spread.count[order],
-            "device_ns": spread.total[order],
-            "share": share(spread.total[order], everything),
-            "mean_ns": spread.mean[order],
-            "min_ns": spread.percentile(0)[order],
-            "p95_ns": spread.percentile(95)[order],
-            "max_ns": spread.percentile(100)[order],
+            "count": statistics.count[order],
+            "device_ns": statistics.total[order],
+            "share": share(statistics.total[order], everything),
+            "mean_ns": statistics.mean[order],
+            "min_ns": statistics.percentile(0)[order],
+            "p95_ns": statistics.percentile(95)[order],
+            "max_ns": statistics.percentile(100)[order],
             "launch_delay_ns": mean_delay(
-                add_up(groups[known], delays[known], n)[:-1][order],
+                sum_by_group(groups[known], delays[known], n)[:-1][order],
                 np.bincount(groups[known], minlength=n)[order],
             ),
             "grid": _triples(shapes[:3], usual),
             "block": _triples(shapes[3:], usual),
-            "ops": different(groups, op_ids, n)[order],
+            "ops": count_distinct(groups, op_ids, n)[order],
         }
     )
 
 
-def _most_frequent(groups: _Int, n: int, rows: _Int, columns: Sequence[_Int]) -> _Int:
+def _most_frequent(
+    groups: IntArray, n: int, rows: IntArray, columns: Sequence[IntArray]
+) -> IntArray:
     """Return, for each group, a place with its most frequent combination of values at `rows`."""
     places, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for piece in pieces(len(rows)):
-        codes, first = group(groups[piece], *(column[rows[piece]] for column in columns))
+    for piece in chunks(len(rows)):
+        codes, first = group_codes(groups[piece], *(column[rows[piece]] for column in columns))
         places.append(first + piece.start)
         times.append(np.bincount(codes))
     place = np.concatenate(places)
-    combinations, first = group(groups[place], *(column[rows[place]] for column in columns))
-    frequency = add_up(combinations, np.concatenate(times), len(first))[:-1]
+    combinations, first = group_codes(groups[place], *(column[rows[place]] for column in columns))
+    frequency = sum_by_group(combinations, np.concatenate(times), len(first))[:-1]
     # Of several assignments to one group the last one stays: that of the highest frequency.
     ascending = place[first[np.argsort(frequency, kind="stable")]]
     chosen = np.zeros(n, np.int64)
@@ -105,7 +106,7 @@ def _most_frequent(groups: _Int, n: int, rows: _Int, columns: Sequence[_Int]) ->
     return chosen
 
 
-def _triples(axes: Sequence[_Int], rows: _Int) -> pd.Series[Any]:
+def _triples(axes: Sequence[IntArray], rows: IntArray) -> pd.Series[Any]:
     """Return ``(x, y, z)`` of each of `rows`; None where one of them is missing."""
     triples = zip(*(axis[rows].tolist() for axis in axes), strict=True)
     return pd.Series([None if MISSING in triple else triple for triple in triples], dtype=object)

@@ -14,15 +14,15 @@ from epprof_nb.analysis.measures import Columns
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.ort_fallback import copies_caused, placement
 from epprof_nb.analysis.ort_overhead import lengths
-from epprof_nb.arrays.groups import group
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
 
 NO_NODE = "(no node)"
 """Name of the row of device work that belongs to no node."""
@@ -155,7 +155,7 @@ def by_op_type(
     sums = totals(profile, shared, groups, tree.nearest(node), attribution=attribution)
     order = sums.longest_first()
     rows, rest = first[order], int(sums.has_rest)
-    of_node = group(groups[node], nodes[node])[1]
+    of_node = group_codes(groups[node], nodes[node])[1]
     different = np.bincount(groups[node][of_node], minlength=len(first)).astype(np.int64)
     types, providers = (ops.names(n).take(rows).to_list() for n in ("op_type", "provider"))
     return pd.DataFrame(
@@ -226,13 +226,13 @@ def by_run(
     )
 
 
-def _enclosing(tree: OpTree, node: npt.NDArray[np.bool_]) -> _Int:
+def _enclosing(tree: OpTree, node: BoolArray) -> IntArray:
     """Return the row of the node around each op, itself not counted; `MISSING` for none."""
     nearest = np.append(tree.nearest(node), MISSING)
     return nearest[tree.parent]
 
 
-def _same_node(profile: ProfileData, above: _Int, node: npt.NDArray[np.bool_]) -> tuple[_Int, _Int]:
+def _same_node(profile: ProfileData, above: IntArray, node: BoolArray) -> tuple[IntArray, IntArray]:
     """Give each node a number, shared by the executions of one node of one graph."""
     ops = profile.tables["ops"]
     path = np.full(len(ops) + 1, MISSING, np.int64)
@@ -249,19 +249,19 @@ def _same_node(profile: ProfileData, above: _Int, node: npt.NDArray[np.bool_]) -
 
 
 def _numbered(
-    which: npt.NDArray[np.bool_], *columns: npt.NDArray[np.integer[Any]]
-) -> tuple[_Int, _Int]:
+    which: BoolArray, *columns: npt.NDArray[np.integer[Any]]
+) -> tuple[IntArray, IntArray]:
     """Give each combination of values over some rows a number; `MISSING` for other rows."""
     rows = np.flatnonzero(which)
     groups = np.full(len(which), MISSING, np.int64)
     if not len(rows):
         return groups, rows
-    codes, first = group(*(column[rows] for column in columns))
+    codes, first = group_codes(*(column[rows] for column in columns))
     groups[rows] = codes
     return groups, rows[first]
 
 
-def _times(profile: ProfileData, groups: _Int, sums: Totals, order: _Int) -> dict[str, Any]:
+def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray) -> dict[str, Any]:
     """Return the columns of host and device time of the groups in `order`, then of the rest."""
     columns = Columns(profile, groups, sums, order)
     return {

@@ -6,21 +6,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical, optional
 from epprof_nb.analysis.index import Shared
 from epprof_nb.analysis.measures import Columns
 from epprof_nb.analysis.op_totals import Totals, totals
-from epprof_nb.arrays.groups import group
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.attribution import Attribution
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
 
 NO_OP = "(no op)"
 """Name of the row of activities that belong to no op."""
@@ -83,7 +82,7 @@ def by_op(
     ops = profile.tables["ops"]
     shared = shared or Shared(profile)
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
-    groups, first = group(names.codes, types.codes, cells.codes, ops["line"])
+    groups, first = group_codes(names.codes, types.codes, cells.codes, ops["line"])
     sums = totals(profile, shared, groups, np.arange(len(ops)), attribution=attribution)
     order = sums.longest_first()
     rows, rest = first[order], int(sums.has_rest)
@@ -132,13 +131,15 @@ def by_line(
     tree = shared.tree
     cells, lines = ops.names("cell"), ops["line"]
     statement = (cells.codes >= 0) & (lines >= 0) & ~ops.names("op_type").equals("cell")
-    groups, first = group(np.where(statement, cells.codes, -1), np.where(statement, lines, -1))
+    groups, first = group_codes(
+        np.where(statement, cells.codes, -1), np.where(statement, lines, -1)
+    )
     # Only statements have a group: number theirs without a hole.
     kept = statement[first]
     first = first[kept]
     groups = np.where(kept, np.cumsum(kept) - 1, MISSING)[groups]
     sums = totals(profile, shared, groups, tree.nearest(statement), attribution=attribution)
-    by_source = np.lexsort((lines[first], group(cells.codes[first])[0]))
+    by_source = np.lexsort((lines[first], group_codes(cells.codes[first])[0]))
     order = by_source[sums.shown[by_source]]
     rows, rest = first[order], int(sums.has_rest)
     columns = _columns(profile, groups, sums, order)
@@ -153,7 +154,9 @@ def by_line(
     )
 
 
-def _columns(profile: ProfileData, groups: _Int, sums: Totals, order: _Int) -> dict[str, Any]:
+def _columns(
+    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
+) -> dict[str, Any]:
     columns = Columns(profile, groups, sums, order)
     return {
         "count": columns.of(sums.count),
@@ -165,7 +168,7 @@ def _columns(profile: ProfileData, groups: _Int, sums: Totals, order: _Int) -> d
     }
 
 
-def _texts(profile: ProfileData, rows: _Int) -> list[str]:
+def _texts(profile: ProfileData, rows: IntArray) -> list[str]:
     """Return the source text of the statements at `rows`; where there is none, their names."""
     ops = profile.tables["ops"]
     # The lines of Python's grammar: str.splitlines would also break at form feeds.

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.attribution import Attribution, op_rows
 from epprof_nb.analysis.by_op import NO_OP
 from epprof_nb.analysis.dataframe import categorical, optional
 from epprof_nb.analysis.index import Shared
-from epprof_nb.arrays.groups import add_up, group
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
-_Int = npt.NDArray[np.int64]
 
 DEEPEST = 48
 """Ops below this many others are put together with the last of these."""
@@ -79,19 +78,19 @@ def by_path(
     rows = op_rows(activities, tree, attribution)[work]
     owner = np.append(paths.of_op, paths.no_op)[rows]
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
-    leaf, example = group(owner, kinds.codes, names.codes)
+    leaf, example = group_codes(owner, kinds.codes, names.codes)
     inner, leaves = len(paths.parent), len(example)
     parent = np.append(paths.parent, owner[example])
     depth = np.append(paths.depth, paths.depth[owner[example]] + 1)
 
-    def of_leaves(values: _Int) -> _Int:
-        return np.append(np.zeros(inner, np.int64), add_up(leaf, values, leaves)[:-1])
+    def of_leaves(values: IntArray) -> IntArray:
+        return np.append(np.zeros(inner, np.int64), sum_by_group(leaf, values, leaves)[:-1])
 
-    def of_ops(values: _Int) -> _Int:
+    def of_ops(values: IntArray) -> IntArray:
         # An op of an earlier profile is here for the graph that it captured: it did not run.
         counts = (tree.depth < DEEPEST) & ~ops.names("status").equals("earlier")
         ran = np.where(counts, values, 0)
-        return np.append(add_up(paths.of_op, ran, inner)[:-1], np.zeros(leaves, np.int64))
+        return np.append(sum_by_group(paths.of_op, ran, inner)[:-1], np.zeros(leaves, np.int64))
 
     durations = activities["duration_ns"][work]
     one = np.ones(len(work), np.int64)
@@ -99,7 +98,7 @@ def by_path(
     host = of_ops(ops["duration_ns"])
     host[_SESSION] = host[parent == _SESSION].sum()
     count[_SESSION] = 1
-    launched = add_up(owner, durations, inner)[:-1]
+    launched = sum_by_group(owner, durations, inner)[:-1]
     example_op = np.where(paths.row >= 0, paths.row, 0)
     columns = {
         "depth": depth,
@@ -173,7 +172,7 @@ class _Paths:
         for level in range(min(int(depth.max(initial=-1)) + 1, DEEPEST)):
             here = np.flatnonzero(depth == level)
             above = of_op[tree.parent[here]]
-            groups, first = group(above, *(column[here] for column in columns))
+            groups, first = group_codes(above, *(column[here] for column in columns))
             of_op[here] = known + groups
             parents.append(above[first])
             rows.append(here[first])
@@ -190,7 +189,7 @@ class _Paths:
         self.no_op = known
 
 
-def _sum_up(values: _Int, parent: _Int, depth: _Int) -> _Int:
+def _sum_up(values: IntArray, parent: IntArray, depth: IntArray) -> IntArray:
     """Return the sums of `values` over each node and all below it."""
     sums = values.copy()
     for level in range(int(depth.max(initial=0)), 0, -1):

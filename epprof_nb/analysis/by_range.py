@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.by_op import NO_OP
+from epprof_nb.analysis.devices import device_names
 from epprof_nb.analysis.range_sums import Adding, ByName, joined
-from epprof_nb.views.timeline.lanes import device_names
 
 if TYPE_CHECKING:
     from epprof_nb.data.table import Names

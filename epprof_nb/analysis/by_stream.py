@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical, optional
 from epprof_nb.analysis.index import Shared
 from epprof_nb.analysis.measures import bandwidth, mean_delay
 from epprof_nb.analysis.op_totals import share
-from epprof_nb.arrays.groups import add_up, group, pieces
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import union
-from epprof_nb.arrays.percentiles import Spread
+from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-_Int = npt.NDArray[np.int64]
 
 
 def by_stream(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataFrame:
@@ -61,10 +60,10 @@ def by_stream(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataF
     shared = shared or Shared(profile)
     rows = np.flatnonzero(shared.work)
     keys = [activities[name][rows] for name in ("device_id", "context_id", "stream_id")]
-    groups, first = group(*keys)
+    groups, first = group_codes(*keys)
     n = len(first)
     durations = activities["duration_ns"][rows]
-    spread = Spread(groups, durations, n)
+    statistics = GroupStatistics(groups, durations, n)
     order = np.lexsort([key[first] for key in reversed(keys)])
     sums = {name: values[order] for name, values in _sums(profile, shared, rows, groups, n).items()}
     device, context, stream = (key[first[order]] for key in keys)
@@ -74,14 +73,14 @@ def by_stream(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataF
             "device_id": optional(device),
             "context_id": optional(context),
             "stream_id": optional(stream),
-            "count": spread.count[order],
-            "device_ns": spread.total[order],
+            "count": statistics.count[order],
+            "device_ns": statistics.total[order],
             "busy_ns": _busy(groups, activities["start_ns"], activities["duration_ns"], rows, n)[
                 order
             ],
-            "share": share(spread.total[order], int(spread.total.sum())),
-            "mean_ns": spread.mean[order],
-            "p95_ns": spread.percentile(95)[order],
+            "share": share(statistics.total[order], int(statistics.total.sum())),
+            "mean_ns": statistics.mean[order],
+            "p95_ns": statistics.percentile(95)[order],
             **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
             "bandwidth": bandwidth(sums["copied_bytes"], sums["copy_ns"]),
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
@@ -90,14 +89,14 @@ def by_stream(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataF
 
 
 def _sums(
-    profile: ProfileData, shared: Shared, rows: _Int, groups: _Int, n: int
-) -> dict[str, _Int]:
+    profile: ProfileData, shared: Shared, rows: IntArray, groups: IntArray, n: int
+) -> dict[str, IntArray]:
     """Add up the activities at `rows` by group; int64 arrays, one value a group."""
     activities = profile.tables["activities"]
     kind, (delays, known) = activities.names("kind"), shared.delays
-    sums: dict[str, _Int] = {}
+    sums: dict[str, IntArray] = {}
     # An empty piece gives a profile without work its columns.
-    for piece in [slice(0, 0), *pieces(len(rows))]:
+    for piece in [slice(0, 0), *chunks(len(rows))]:
         at, group_of = rows[piece], groups[piece]
         kinds = kind.take(at)
         kernel, memcpy = kinds.equals("kernel"), kinds.equals("memcpy")
@@ -113,12 +112,12 @@ def _sums(
             ("delay_ns", timed, delays[at]),
             ("delays", timed, one),
         ):
-            part = add_up(group_of[which], values[which], n)[:-1]
+            part = sum_by_group(group_of[which], values[which], n)[:-1]
             sums[name] = sums[name] + part if name in sums else part
     return sums
 
 
-def _labels(device: _Int, context: _Int, stream: _Int) -> list[str]:
+def _labels(device: IntArray, context: IntArray, stream: IntArray) -> list[str]:
     several = len(np.unique(device)) > 1
     pairs = np.stack([device, stream], axis=1)
     _, place, times = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
@@ -132,7 +131,9 @@ def _labels(device: _Int, context: _Int, stream: _Int) -> list[str]:
     return labels
 
 
-def _busy(groups: _Int, starts: _Int, durations: _Int, rows: _Int, n: int) -> _Int:
+def _busy(
+    groups: IntArray, starts: IntArray, durations: IntArray, rows: IntArray, n: int
+) -> IntArray:
     """Return the time covered by each group's activities, those at `rows`, ns."""
     # Few numbers in few bits sort fastest.
     small = groups.astype(np.uint16) if n < 2**16 else groups

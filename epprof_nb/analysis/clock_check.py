@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.analysis.attribution import device_work
-from epprof_nb.arrays.ids import find
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 
 EPSILON_NS = 1_000
@@ -20,8 +20,6 @@ EPSILON_NS = 1_000
 Measured on an H200 with CUPTI 13.0: of 318,000 kernels in three profiles none began before its op
 or its launch.
 """
-
-_Int = npt.NDArray[np.int64]
 
 
 def check(ops: Table, activities: Table, api_calls: Table) -> dict[str, Any]:
@@ -43,13 +41,13 @@ def check(ops: Table, activities: Table, api_calls: Table) -> dict[str, Any]:
     rows = np.flatnonzero(device_work(activities))
     start = activities["start_ns"][rows]
     op_id = activities["op_id"][rows]
-    op = np.where(op_id == MISSING, MISSING, find(ops["op_id"], op_id))
+    op = np.where(op_id == MISSING, MISSING, IdIndex(ops["op_id"]).rows(op_id))
     if len(ops):
         # Rows that stand for many executions begin with the first; those still count.
         earlier = ops.names("status").equals("earlier")
         op = np.where((op >= 0) & earlier[op], MISSING, op)
     correlation = activities["correlation_id"][rows]
-    call = find(api_calls["correlation_id"], correlation)
+    call = IdIndex(api_calls["correlation_id"]).rows(correlation)
     call[correlation == MISSING] = MISSING
     return {
         "before_op": _early(start, ops["start_ns"], op),
@@ -57,7 +55,7 @@ def check(ops: Table, activities: Table, api_calls: Table) -> dict[str, Any]:
     }
 
 
-def _early(start: _Int, begun: _Int, row: _Int) -> dict[str, Any]:
+def _early(start: IntArray, begun: IntArray, row: IntArray) -> dict[str, Any]:
     known = row >= 0
     by = begun[row[known]] - start[known]
     early = by > 0

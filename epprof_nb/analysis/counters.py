@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import MEMCPY
-from epprof_nb.arrays.groups import distinct
-from epprof_nb.views.timeline.lanes import device_names
+from epprof_nb.analysis.devices import device_names
+from epprof_nb.arrays.ids import unique_values
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.device_activity import Counted
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.view_model import Prepared
 
-Ints = npt.NDArray[np.int64]
 Window: TypeAlias = tuple[int, int]
 """First and last nanosecond."""
 
@@ -42,8 +42,8 @@ class Sum:
         int64, the sum since the start.
     """
 
-    t: Ints
-    value: Ints
+    t: IntArray
+    value: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Level:
         int32; equal where the level did not change within the stretch.
     """
 
-    t: Ints
+    t: IntArray
     low: npt.NDArray[np.int32]
     high: npt.NDArray[np.int32]
 
@@ -112,12 +112,12 @@ def copied(counted: Counted, window: Window | None = None, points: int = POINTS)
     return Sum(edges, _moved(start, end, size, edges))
 
 
-def _equal_steps(begin: int, end: int, points: int) -> Ints:
+def _equal_steps(begin: int, end: int, points: int) -> IntArray:
     """Return at most `points` times from `begin` to `end`, fewer where they would fall together."""
     return np.unique(np.rint(np.linspace(begin, end, points)).astype(np.int64))
 
 
-def _moved(start: Ints, end: Ints, size: Ints, edges: Ints) -> Ints:
+def _moved(start: IntArray, end: IntArray, size: IntArray, edges: IntArray) -> IntArray:
     """Return the bytes moved until each edge; the edges enclose all copies."""
     last = len(edges) - 2
     first_bin = np.minimum(np.searchsorted(edges, start, "right") - 1, last)
@@ -135,7 +135,7 @@ def _moved(start: Ints, end: Ints, size: Ints, edges: Ints) -> Ints:
     is_open = np.cumsum(np.bincount(begin + 1, minlength=bins + 1) - np.bincount(
         stop, minlength=bins + 1))  # fmt: skip
     moved += np.where(is_open > 0, np.cumsum(slope), 0)[:bins] * np.diff(edges)
-    total: Ints = np.rint(np.concatenate([[0.0], np.cumsum(moved)])).astype(np.int64)
+    total: IntArray = np.rint(np.concatenate([[0.0], np.cumsum(moved)])).astype(np.int64)
     return total
 
 
@@ -181,7 +181,7 @@ def tracks(prepared: Prepared) -> list[dict[str, Any]]:
     activities = prepared.profile.tables["activities"]
     copies = np.flatnonzero(prepared.work.kinds == MEMCPY)
     copies = copies[activities["bytes"][copies] > 0]
-    copying = set(distinct(activities["device_id"][copies]))
+    copying = set(unique_values(activities["device_id"][copies]))
     names = device_names(prepared.profile.info)
     devices = sorted({lane.device for lane in prepared.layout.lanes if lane.device >= 0})
     return [

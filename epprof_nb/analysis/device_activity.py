@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.cached import once
-from epprof_nb.views.timeline.rows import times
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.index import Shared
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-Ints = npt.NDArray[np.int64]
 
 _PIECE = 1 << 16
 
@@ -27,16 +27,16 @@ class Launches(NamedTuple):
     ``t`` ascends, int64 ns; ``level`` is int32.
     """
 
-    t: Ints
+    t: IntArray
     level: npt.NDArray[np.int32]
 
 
 class Copies(NamedTuple):
     """Copies by their starts, int64: ``start`` and ``end`` in ns, ``size`` in bytes."""
 
-    start: Ints
-    end: Ints
-    size: Ints
+    start: IntArray
+    end: IntArray
+    size: IntArray
 
 
 class Counted:
@@ -56,12 +56,12 @@ class Counted:
         self._profile, self._device, self._shared = profile, device, shared
 
     @once
-    def busy(self) -> tuple[Ints, Ints]:
+    def busy(self) -> tuple[IntArray, IntArray]:
         """Starts and ends of the stretches in which the device was busy, int64 ns, ascending."""
         return self._shared.busy(self._device)
 
     @once
-    def busy_until(self) -> Ints:
+    def busy_until(self) -> IntArray:
         """Time for which the device was busy before each of those stretches, int64 ns."""
         starts, ends = self.busy
         return np.concatenate(([0], np.cumsum(ends - starts)))
@@ -74,7 +74,7 @@ class Counted:
         chosen &= activities["device_id"] == self._device
         rows = np.flatnonzero(chosen & (activities["bytes"] > 0))
         rows = rows[np.argsort(activities["start_ns"][rows], kind="stable")]
-        start, end = times(activities["start_ns"][rows], activities["end_ns"][rows])
+        start, end = clip_times(activities["start_ns"][rows], activities["end_ns"][rows])
         end = np.maximum(end, start + 1)
         return Copies(start, end, activities["bytes"][rows])
 
@@ -90,7 +90,7 @@ class Counted:
         none = np.iinfo(np.int64).min
         last = np.full(len(calls) + 1, none)
         begun, ended = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for piece in pieces(len(activities)):
+        for piece in chunks(len(activities)):
             mine = self._shared.work[piece] & (activities["device_id"][piece] == self._device)
             start, end = activities["start_ns"][piece][mine], activities["end_ns"][piece][mine]
             end = np.maximum(end, start)
@@ -107,10 +107,10 @@ class Counted:
         # Nearly in order as they are: a sort that merges runs is the fastest.
         given.sort(kind="stable")
         done.sort(kind="stable")
-        return _launches(*times(given, done))
+        return _launches(*clip_times(given, done))
 
 
-def _launches(given: Ints, done: Ints) -> Launches:
+def _launches(given: IntArray, done: IntArray) -> Launches:
     """From when launches were given and done, each in ascending order, so not in pairs."""
     t, level = np.empty(2 * len(given), np.int64), np.empty(2 * len(given), np.int32)
     up = down = size = 0

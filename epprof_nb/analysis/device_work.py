@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.index import Shared
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.util.cached import once
 
 if TYPE_CHECKING:
     from typing import Any
 
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-Ints = npt.NDArray[np.int64]
 
 KINDS = ("none", "kernel", "memcpy", "memset", "synchronization", "graph_launch")
 """Kinds of activity; their position is the code that the viewer knows them by."""
@@ -65,28 +65,28 @@ class Work:
         return self._owners("api_calls")
 
     @property
-    def device_ns(self) -> Ints:
+    def device_ns(self) -> IntArray:
         """Time of the kernels, copies and sets of each op and all below it, int64."""
-        total: Ints = self._time_of(slice(None)).sum(axis=0)
+        total: IntArray = self._time_of(slice(None)).sum(axis=0)
         return total
 
-    def main_kind(self, ops: Ints | slice) -> npt.NDArray[np.uint8]:
+    def main_kind(self, ops: IntArray | slice) -> npt.NDArray[np.uint8]:
         """Code of the kind that takes most of the ``device_ns`` of each of `ops`; 0 for none."""
         time = self._time_of(ops)
         return np.where(time.any(axis=0), time.argmax(axis=0) + 1, 0).astype(np.uint8)
 
-    def _time_of(self, ops: Ints | slice) -> Ints:
+    def _time_of(self, ops: IntArray | slice) -> IntArray:
         """Time by kind, as in `BUSY_KINDS`, of ops and all below them."""
-        time: Ints = self.time_until[:, self.tree.leave[ops]]
+        time: IntArray = self.time_until[:, self.tree.leave[ops]]
         time -= self.time_until[:, self.tree.enter[ops]]
         return time
 
     @once
-    def launches(self) -> Ints:
+    def launches(self) -> IntArray:
         """Number of the kernels, copies and sets of each op and all below it, int64."""
         counts = np.zeros(len(self.tree) + 1, np.int64)
         busy = np.isin(np.arange(len(KINDS)), BUSY_KINDS)
-        for piece in pieces(len(self.kinds)):
+        for piece in chunks(len(self.kinds)):
             rows = self.activity_op[piece][busy[self.kinds[piece]]]
             np.add.at(counts, rows, 1)
         return self.tree.subtree_sum(counts[:-1])
@@ -94,12 +94,12 @@ class Work:
     def _owners(self, table: str) -> npt.NDArray[np.int32]:
         ids = self._profile.tables[table]["op_id"]
         rows = np.empty(len(ids), np.int32)
-        for piece in pieces(len(ids)):
+        for piece in chunks(len(ids)):
             rows[piece] = self.tree.rows(ids[piece])
         return rows
 
     @once
-    def time_until(self) -> Ints:
+    def time_until(self) -> IntArray:
         """Time by kind, as in `BUSY_KINDS`, of all ops before each number in preorder, int64."""
         activities = self._profile.tables["activities"]
         start, end, ids = (activities[name] for name in ("start_ns", "end_ns", "op_id"))
@@ -107,7 +107,7 @@ class Work:
         # The last slot of an op is for what does not keep a device busy; those of row -1, no op,
         # are behind those of all ops.
         time = np.zeros((count + 1) * slots, np.int64)
-        for piece in pieces(len(activities)):
+        for piece in chunks(len(activities)):
             key = self.tree.rows(ids[piece])
             key *= slots
             # The busy kinds are those from 1: as unsigned numbers, 0 less 1 is the largest.
@@ -126,7 +126,7 @@ def kind_codes(profile: ProfileData) -> npt.NDArray[np.uint8]:
     known = {name: code for code, name in enumerate(KINDS)}
     of_code = np.array([known.get(name, 0) for name in kinds.categories] + [0], np.uint8)
     codes = np.empty(len(kinds), np.uint8)
-    for piece in pieces(len(kinds)):
+    for piece in chunks(len(kinds)):
         # Of a missing name, -1, the last one counts.
         np.take(of_code, kinds.codes[piece], out=codes[piece], mode="wrap")
     return codes
@@ -136,7 +136,7 @@ def busy_time(profile: ProfileData, kinds: npt.NDArray[np.uint8]) -> int:
     """Return the time of all kernels, copies and sets, ns; `kinds` are those of `kind_codes`."""
     activities = profile.tables["activities"]
     total = 0
-    for piece in pieces(len(activities)):
+    for piece in chunks(len(activities)):
         length = activities["end_ns"][piece] - activities["start_ns"][piece]
         of_busy = (kinds[piece] >= BUSY_KINDS[0]) & (kinds[piece] <= BUSY_KINDS[-1])
         total += int(np.maximum(length, 0, out=length).sum(where=of_busy))

@@ -5,25 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical, optional
 from epprof_nb.analysis.index import Shared
-from epprof_nb.arrays.groups import distinct, pieces
-from epprof_nb.arrays.intervals import Times, complement
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import unique_values
+from epprof_nb.arrays.intervals import complement
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import Names
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
 _POSITION = pd.CategoricalDtype(pd.Index(["before", "between", "after"], dtype=object))
 
 
-def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[Times, Times]:
+def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[IntArray, IntArray]:
     """Return when a device ran kernels, copies or sets.
 
     Parameters
@@ -87,7 +88,7 @@ def gaps(
     """
     activities = profile.tables["activities"]
     shared = shared or Shared(profile)
-    devices = distinct(activities["device_id"])
+    devices = unique_values(activities["device_id"])
     found = [_of_device(profile, shared, device, min_ns) for device in devices]
     start, end, position, launched = np.concatenate([np.empty((4, 0), np.int64), *found], axis=1)
     ops = profile.tables["ops"]
@@ -109,7 +110,7 @@ def gaps(
     )
 
 
-def _of_device(profile: ProfileData, shared: Shared, device: int, min_ns: int) -> Times:
+def _of_device(profile: ProfileData, shared: Shared, device: int, min_ns: int) -> IntArray:
     """Return start, end, position and nearest launched activity of a device's idle stretches.
 
     The result is an array of shape ``(4, stretches)``.
@@ -126,7 +127,7 @@ def _of_device(profile: ProfileData, shared: Shared, device: int, min_ns: int) -
     return np.stack([start, end, position, _next(activities["start_ns"], on_device, end)])
 
 
-def _next(starts: Times, which: npt.NDArray[np.bool_], times: Times) -> Times:
+def _next(starts: IntArray, which: BoolArray, times: IntArray) -> IntArray:
     """Return the row of the first start at or after each of `times`, which ascend.
 
     Only rows are looked at that `which` marks, at least one. Where none starts that late, it is
@@ -134,7 +135,7 @@ def _next(starts: Times, which: npt.NDArray[np.bool_], times: Times) -> Times:
     """
     found, last = np.full(len(times), MISSING, np.int64), MISSING
     earliest, latest = np.full(len(times), np.iinfo(np.int64).max), np.iinfo(np.int64).min
-    for piece in pieces(len(starts)):
+    for piece in chunks(len(starts)):
         rows = np.flatnonzero(which[piece]) + piece.start
         if not len(rows):
             continue
@@ -154,7 +155,7 @@ def _next(starts: Times, which: npt.NDArray[np.bool_], times: Times) -> Times:
     return np.append(found, last)[place]
 
 
-def _host_op(profile: ProfileData, tree: OpTree, launched: Times, times: Times) -> Times:
+def _host_op(profile: ProfileData, tree: OpTree, launched: IntArray, times: IntArray) -> IntArray:
     """Return the row of the op that the host was in at each time; `MISSING` for none.
 
     ``launched`` is, for each time, the activity whose launching thread is asked.
@@ -171,7 +172,7 @@ def _host_op(profile: ProfileData, tree: OpTree, launched: Times, times: Times) 
     return np.where(op == MISSING, tree.deepest_at(op_thread, times), op)
 
 
-def _op_of_open_call(api_calls: Table, thread_ids: Times, times: Times) -> Times:
+def _op_of_open_call(api_calls: Table, thread_ids: IntArray, times: IntArray) -> IntArray:
     """Return the op id of the API call open on a thread at a time; `MISSING` for none."""
     found = np.full(len(times), MISSING, np.int64)
     for thread_id in np.unique(thread_ids):
@@ -185,10 +186,10 @@ def _op_of_open_call(api_calls: Table, thread_ids: Times, times: Times) -> Times
     return found
 
 
-def _at(values: Times, rows: Times) -> Times:
+def _at(values: IntArray, rows: IntArray) -> IntArray:
     # Row MISSING, -1, is the last element: missing again.
     return np.append(values, MISSING)[rows]
 
 
-def _names_at(names: Names, rows: Times) -> list[str | None]:
+def _names_at(names: Names, rows: IntArray) -> list[str | None]:
     return Names(np.append(names.codes, np.int32(MISSING)), names.categories).take(rows).to_list()

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.analysis.attribution import Attribution, device_work, launch_delays, op_rows
 from epprof_nb.analysis.op_tree import OpTree
-from epprof_nb.arrays.groups import RowIndex, distinct, pieces
-from epprof_nb.arrays.intervals import Times, union
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import IdIndex, unique_values
+from epprof_nb.arrays.intervals import union
 from epprof_nb.util.cached import Kept, once
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
 
 MEASURES = (
     "activities", "device_ns", "bytes", "kernels", "memcpys", "memsets", "copied_bytes", "copy_ns",
@@ -36,7 +36,7 @@ class Shared:
 
     def __init__(self, profile: ProfileData) -> None:
         self._profile = profile
-        self._sums: Kept[Attribution, dict[str, _Int]] = Kept(self._add_up)
+        self._sums: Kept[Attribution, dict[str, IntArray]] = Kept(self._add_up)
         self._busy = Kept(self._union)
 
     @once
@@ -45,31 +45,31 @@ class Shared:
         return OpTree(self._profile.tables["ops"])
 
     @once
-    def work(self) -> npt.NDArray[np.bool_]:
+    def work(self) -> BoolArray:
         """Which activities are work of the device; bool, one an activity."""
         return device_work(self._profile.tables["activities"])
 
     @once
-    def calls(self) -> RowIndex:
+    def calls(self) -> IdIndex:
         """The first API call of each correlation id."""
-        return RowIndex(self._profile.tables["api_calls"]["correlation_id"])
+        return IdIndex(self._profile.tables["api_calls"]["correlation_id"])
 
     @once
-    def delays(self) -> tuple[_Int, npt.NDArray[np.bool_]]:
+    def delays(self) -> tuple[IntArray, BoolArray]:
         """Launch delays, and where they are known; see `launch_delays`."""
         return launch_delays(
             self._profile.tables["activities"], self._profile.tables["api_calls"], self.calls
         )
 
-    def busy(self, device_id: int | None = None) -> tuple[Times, Times]:
+    def busy(self, device_id: int | None = None) -> tuple[IntArray, IntArray]:
         """Return when a device worked; see `epprof_nb.analysis.idle.busy_intervals`."""
         return self._busy[device_id]
 
-    def _union(self, device_id: int | None) -> tuple[Times, Times]:
+    def _union(self, device_id: int | None) -> tuple[IntArray, IntArray]:
         activities = self._profile.tables["activities"]
         on = activities["device_id"]
         if device_id is None:
-            each = [self.busy(device) for device in distinct(on)]
+            each = [self.busy(device) for device in unique_values(on)]
             if len(each) == 1:
                 return each[0]
             starts = [np.empty(0, np.int64), *(begin for begin, _ in each)]
@@ -78,7 +78,7 @@ class Shared:
         work = self.work & (on == device_id)
         return union(activities["start_ns"][work], activities["end_ns"][work])
 
-    def op_sums(self, attribution: Attribution) -> dict[str, _Int]:
+    def op_sums(self, attribution: Attribution) -> dict[str, IntArray]:
         """Add up the activities that count for each op itself.
 
         Parameters
@@ -94,14 +94,14 @@ class Shared:
         """
         return self._sums[attribution]
 
-    def _add_up(self, attribution: Attribution) -> dict[str, _Int]:
+    def _add_up(self, attribution: Attribution) -> dict[str, IntArray]:
         activities = self._profile.tables["activities"]
         owners = op_rows(activities, self.tree, attribution)
         kind = activities.names("kind")
         of_kind = {name: kind.equals(name) for name in ("kernel", "memcpy", "memset")}
         delays, known = self.delays
         sums = {name: np.zeros(len(self.tree) + 1, np.int64) for name in MEASURES}
-        for piece in pieces(len(activities)):
+        for piece in chunks(len(activities)):
             owner, time = owners[piece], activities["duration_ns"][piece]
             size = np.maximum(activities["bytes"][piece], 0)
             kernel, memcpy, memset = (which[piece] for which in of_kind.values())

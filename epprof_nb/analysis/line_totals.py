@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import BUSY_KINDS, KERNEL, KINDS, MEMCPY, Work
-from epprof_nb.arrays.groups import add_up, group, pieces
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
 _KERNELS_SHOWN = 12
-
-_Int = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ def line_totals(profile: ProfileData, work: Work) -> list[LineTotals]:
     cells, line = ops.names("cell"), ops["line"]
     is_line = (line >= 0) & (cells.codes >= 0) & ~ops.names("op_type").equals("cell")
     rows = np.flatnonzero(is_line)
-    groups, first = group(cells.codes[rows], line[rows])
+    groups, first = group_codes(cells.codes[rows], line[rows])
     at = [(cells.categories[cells.codes[row]], int(line[row])) for row in rows[first].tolist()]
     return _add_up(profile, work, rows, groups, at)
 
@@ -63,7 +62,7 @@ def function_totals(profile: ProfileData, work: Work) -> list[LineTotals]:
     names = profile.tables["ops"].names("name")
     known = [i for i, name in enumerate(names.categories) if _place(places.get(name))]
     rows = np.flatnonzero(np.isin(names.codes, known))
-    groups, first = group(names.codes[rows])
+    groups, first = group_codes(names.codes[rows])
     at = [_place(places[name]) for name in names.take(rows[first]).to_list() if name]
     return _add_up(profile, work, rows, groups, [place for place in at if place])
 
@@ -77,7 +76,7 @@ def _place(value: object) -> tuple[str, int] | None:
 
 
 def _add_up(
-    profile: ProfileData, work: Work, rows: _Int, groups: _Int, at: list[tuple[str, int]]
+    profile: ProfileData, work: Work, rows: IntArray, groups: IntArray, at: list[tuple[str, int]]
 ) -> list[LineTotals]:
     """Add up what counts for the ops at `rows`, by group; `at` is where each group stands."""
     ops, _activities = profile.tables["ops"], profile.tables["activities"]
@@ -87,15 +86,15 @@ def _add_up(
     owner = work.tree.nearest(group_of_op[:-1] >= 0)
     parts = _parts(profile, work, group_of_op[np.append(owner, MISSING)])
     of_group = {
-        name: add_up(parts["group"], parts[name], n)[:-1].tolist()
+        name: sum_by_group(parts["group"], parts[name], n)[:-1].tolist()
         for name in ("ns", "kernels", "copies", "bytes")
     }
     starts, ends = np.full(n, np.iinfo(np.int64).max), np.full(n, np.iinfo(np.int64).min)
     np.minimum.at(starts, groups, ops["start_ns"][rows])
     np.maximum.at(ends, groups, ops["end_ns"][rows])
     columns = (
-        add_up(groups, ops["count"][rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
-        of_group["ns"], add_up(groups, ops["duration_ns"][rows], n)[:-1].tolist(),
+        sum_by_group(groups, ops["count"][rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
+        of_group["ns"], sum_by_group(groups, ops["duration_ns"][rows], n)[:-1].tolist(),
         of_group["kernels"], of_group["copies"], of_group["bytes"], _top(profile, parts, n),
     )  # fmt: skip
     totals = [LineTotals(*place, *values) for place, *values in zip(at, *columns, strict=True)]
@@ -103,7 +102,7 @@ def _add_up(
     return sorted(totals, key=lambda t: (order.get(t.cell, len(order)), t.cell, t.line))
 
 
-def _parts(profile: ProfileData, work: Work, group_of_op: _Int) -> dict[str, _Int]:
+def _parts(profile: ProfileData, work: Work, group_of_op: IntArray) -> dict[str, IntArray]:
     """Add up activities by group and name, a piece of the table at a time.
 
     Parameters
@@ -125,11 +124,11 @@ def _parts(profile: ProfileData, work: Work, group_of_op: _Int) -> dict[str, _In
     names = activities.names("name").codes
     keeps_busy = np.isin(np.arange(len(KINDS)), BUSY_KINDS)
     found = [np.empty((7, 0), np.int64)]
-    for piece in pieces(len(activities)):
+    for piece in chunks(len(activities)):
         which, kinds = group_of_op[work.activity_op[piece]], work.kinds[piece]
         rows = np.flatnonzero((which >= 0) & keeps_busy[kinds])
         which, kinds, name = which[rows], kinds[rows], names[piece][rows]
-        pairs, first = group(which, name)
+        pairs, first = group_codes(which, name)
         copies = kinds == MEMCPY
         time = activities["end_ns"][piece][rows] - activities["start_ns"][piece][rows]
         measures = (
@@ -139,18 +138,20 @@ def _parts(profile: ProfileData, work: Work, group_of_op: _Int) -> dict[str, _In
             copies.astype(np.int64),
             np.where(copies, np.maximum(activities["bytes"][piece][rows], 0), 0),
         )
-        sums = [add_up(pairs, values, len(first))[:-1] for values in measures]
+        sums = [sum_by_group(pairs, values, len(first))[:-1] for values in measures]
         found.append(np.stack([which[first], name[first], *sums]))
     columns = ("group", "name", "count", "ns", "kernels", "copies", "bytes")
     return dict(zip(columns, np.concatenate(found, axis=1), strict=True))
 
 
-def _top(profile: ProfileData, parts: dict[str, _Int], n: int) -> list[list[tuple[str, int, int]]]:
+def _top(
+    profile: ProfileData, parts: dict[str, IntArray], n: int
+) -> list[list[tuple[str, int, int]]]:
     """Return each group's activities by name, the most time first."""
     names = profile.tables["activities"].names("name")
-    pairs, first = group(parts["group"], parts["name"])
-    spent = add_up(pairs, parts["ns"], len(first))[:-1]
-    count = add_up(pairs, parts["count"], len(first))[:-1]
+    pairs, first = group_codes(parts["group"], parts["name"])
+    spent = sum_by_group(pairs, parts["ns"], len(first))[:-1]
+    count = sum_by_group(pairs, parts["count"], len(first))[:-1]
     table = [*names.categories, "(no name)"]
     top: list[list[tuple[str, int, int]]] = [[] for _ in range(n)]
     for i in np.argsort(-spent, kind="stable").tolist():

@@ -9,16 +9,15 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.dataframe import optional
 from epprof_nb.analysis.op_totals import share
-from epprof_nb.arrays.percentiles import Spread
+from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.analysis.op_totals import Totals
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-_Int = npt.NDArray[np.int64]
 
 
 class Columns:
@@ -36,18 +35,20 @@ class Columns:
         int64 array: the groups to show, in order.
     """
 
-    def __init__(self, profile: ProfileData, groups: _Int, sums: Totals, order: _Int) -> None:
+    def __init__(
+        self, profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
+    ) -> None:
         self._profile = profile
         self._groups = groups
         self._sums = sums
         self._order = order
 
-    def of(self, values: _Int, rest: int = 0) -> _Int:
+    def of(self, values: IntArray, rest: int = 0) -> IntArray:
         """Return `values` (int64, one a group) in order, then `rest`."""
         more = np.full(int(self._sums.has_rest), rest, np.int64)
         return np.append(values[self._order], more)
 
-    def work(self, name: str) -> _Int:
+    def work(self, name: str) -> IntArray:
         """Return a measure of `Totals.work`."""
         return self.of(self._sums.work[name], self._sums.rest[name])
 
@@ -63,39 +64,39 @@ class Columns:
             "launch_delay_ns": mean_delay(self.work("delay_ns"), self.work("delays")),
         }
 
-    def device_an_execution(self) -> dict[str, _Int]:
+    def device_an_execution(self) -> dict[str, IntArray]:
         """``mean_device_ns`` and ``p95_device_ns``: of an op and all below it, an execution."""
-        spread = self._spread(self._sums.device_ns_of_op)
+        statistics = self._statistics(self._sums.device_ns_of_op)
         return {
-            "mean_device_ns": self.of(spread.mean),
-            "p95_device_ns": self.of(spread.percentile(95)),
+            "mean_device_ns": self.of(statistics.mean),
+            "p95_device_ns": self.of(statistics.percentile(95)),
         }
 
-    def host_an_execution(self, *percents: int) -> dict[str, _Int]:
+    def host_an_execution(self, *percents: int) -> dict[str, IntArray]:
         """``mean_ns`` and, for each of `percents`, ``p.._ns``: host time of an execution."""
-        spread = self._spread(self._profile.tables["ops"]["duration_ns"])
-        columns = {"mean_ns": self.of(spread.mean)}
+        statistics = self._statistics(self._profile.tables["ops"]["duration_ns"])
+        columns = {"mean_ns": self.of(statistics.mean)}
         for percent in percents:
-            columns[f"p{percent}_ns"] = self.of(spread.percentile(percent))
+            columns[f"p{percent}_ns"] = self.of(statistics.percentile(percent))
         return columns
 
-    def _spread(self, values: _Int) -> Spread:
+    def _statistics(self, values: IntArray) -> GroupStatistics:
         ops = self._profile.tables["ops"]
         # An op of an earlier profile is here for the graph that it captured: it did not run.
         rows = np.flatnonzero((self._groups >= 0) & ~ops.names("status").equals("earlier"))
         times = np.maximum(ops["count"][rows], 1)
         # A row that stands for many executions has their sum: each counts as their mean.
         each = np.rint(values[rows] / times).astype(np.int64) if (times > 1).any() else values[rows]
-        return Spread(self._groups[rows], each, len(self._sums.count), times)
+        return GroupStatistics(self._groups[rows], each, len(self._sums.count), times)
 
 
-def bandwidth(size: _Int, duration: _Int) -> npt.NDArray[np.float64]:
+def bandwidth(size: IntArray, duration: IntArray) -> npt.NDArray[np.float64]:
     """Return bytes a second from bytes and nanoseconds; NaN where no time was spent."""
     some = (size > 0) & (duration > 0)
     return np.where(some, size * 1e9 / np.maximum(duration, 1), np.nan)
 
 
-def mean_delay(total: _Int, count: _Int) -> pd.api.extensions.ExtensionArray:
+def mean_delay(total: IntArray, count: IntArray) -> pd.api.extensions.ExtensionArray:
     """Return the mean of delays (ns), rounded, dtype Int64; ``<NA>`` where there is none."""
     mean = np.rint(total / np.maximum(count, 1)).astype(np.int64)
     return optional(np.where(count > 0, mean, MISSING))

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import add_up
+from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.analysis.index import Shared
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-_Int = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +43,13 @@ class Totals:
         Measure to what belongs to no group.
     """
 
-    shown: npt.NDArray[np.bool_]
-    count: _Int
-    work: dict[str, _Int]
-    device_ns_of_op: _Int
-    own_device_ns: _Int
-    host_ns: _Int
-    own_host_ns: _Int
+    shown: BoolArray
+    count: IntArray
+    work: dict[str, IntArray]
+    device_ns_of_op: IntArray
+    own_device_ns: IntArray
+    host_ns: IntArray
+    own_host_ns: IntArray
     rest: dict[str, int]
 
     @property
@@ -63,17 +62,17 @@ class Totals:
         """The device time of all activities."""
         return int(self.own_device_ns.sum()) + self.rest["device_ns"]
 
-    def longest_first(self) -> _Int:
+    def longest_first(self) -> IntArray:
         """Return the shown groups by device time, then host time, the longest first."""
-        order: _Int = np.lexsort((-self.host_ns, -self.work["device_ns"]))
+        order: IntArray = np.lexsort((-self.host_ns, -self.work["device_ns"]))
         return order[self.shown[order]]
 
 
 def totals(
     profile: ProfileData,
     shared: Shared,
-    groups: _Int,
-    owner: _Int,
+    groups: IntArray,
+    owner: IntArray,
     *,
     attribution: Attribution,
 ) -> Totals:
@@ -105,13 +104,15 @@ def totals(
     owner = np.append(owner, MISSING)
     of_owner = shared.op_sums(attribution)
     if not np.array_equal(owner[:-1], np.arange(len(ops))):
-        of_owner = {name: add_up(owner, values, len(ops)) for name, values in of_owner.items()}
+        of_owner = {
+            name: sum_by_group(owner, values, len(ops)) for name, values in of_owner.items()
+        }
     outer = np.flatnonzero(tree.outermost(groups))
     group_of = groups[outer]
     work = {}
     for name, values in of_owner.items():
         of_op = tree.subtree_sum(values[:-1])
-        work[name] = add_up(group_of, of_op[outer], n)[:-1]
+        work[name] = sum_by_group(group_of, of_op[outer], n)[:-1]
         if name == "device_ns":
             device_ns_of_op = of_op
     # An op of an earlier profile is here for the graph that it captured: it did not run.
@@ -122,19 +123,19 @@ def totals(
     inner = np.flatnonzero((groups >= 0) & (above >= 0))
     inner = inner[ops["thread_id"][inner] == ops["thread_id"][above[inner]]]
     np.subtract.at(own_host, above[inner], host[inner])
-    count = add_up(groups, np.where(ran, ops["count"], 0), n)[:-1]
+    count = sum_by_group(groups, np.where(ran, ops["count"], 0), n)[:-1]
     return Totals(
         shown=(count > 0) | (work["activities"] > 0),
         count=count,
         work=work,
         device_ns_of_op=device_ns_of_op,
-        own_device_ns=add_up(groups, of_owner["device_ns"][:-1], n)[:-1],
-        host_ns=add_up(group_of, host[outer], n)[:-1],
-        own_host_ns=add_up(groups, np.maximum(own_host, 0), n)[:-1],
+        own_device_ns=sum_by_group(groups, of_owner["device_ns"][:-1], n)[:-1],
+        host_ns=sum_by_group(group_of, host[outer], n)[:-1],
+        own_host_ns=sum_by_group(groups, np.maximum(own_host, 0), n)[:-1],
         rest={name: int(values[-1]) for name, values in of_owner.items()},
     )
 
 
-def share(part: _Int, whole: int) -> npt.NDArray[np.float64]:
+def share(part: IntArray, whole: int) -> npt.NDArray[np.float64]:
     """Return `part` as fractions of `whole`; 0 where there is no whole."""
     return part / whole if whole else np.zeros(len(part))

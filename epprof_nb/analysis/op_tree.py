@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import RowIndex, add_up, pieces
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
-_Rows = npt.NDArray[np.int64]
 
 _LEVELS = 64
 """Ops nested deeper than this are put in order by a method whose cost does not grow with depth."""
@@ -46,7 +48,7 @@ class OpTree:
 
     def __init__(self, ops: Table) -> None:
         self._ops = ops
-        self._index = RowIndex(ops["op_id"])
+        self._index = IdIndex(ops["op_id"])
         parent = self._index.rows(ops["parent_op_id"])
         found = _as_they_are(parent)
         self._in_order = found is not None
@@ -59,15 +61,15 @@ class OpTree:
     def __len__(self) -> int:
         return len(self.parent)
 
-    def rows(self, op_ids: npt.NDArray[np.int64]) -> _Rows:
+    def rows(self, op_ids: IntArray) -> IntArray:
         """Return the row of each op id; `MISSING` for ids that are not in the table."""
         return self._index.rows(op_ids)
 
-    def children(self, row: int) -> _Rows:
+    def children(self, row: int) -> IntArray:
         """Return the rows of the ops directly under `row`."""
         return np.flatnonzero(self.parent == row)
 
-    def subtree_sum(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def subtree_sum(self, values: IntArray) -> IntArray:
         """Return, for each op, the sum of `values` (int64, one an op) over it and all below it."""
         running = np.zeros(len(values) + 1, np.int64)
         if self._in_order:
@@ -81,7 +83,7 @@ class OpTree:
         totals -= running[self.enter]
         return totals
 
-    def outermost(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def outermost(self, groups: IntArray) -> BoolArray:
         """Return which ops have no op of their own group above them.
 
         Parameters
@@ -99,7 +101,7 @@ class OpTree:
         outer[order[1:][nested]] = False
         return outer
 
-    def nearest(self, marked: npt.NDArray[np.bool_]) -> _Rows:
+    def nearest(self, marked: BoolArray) -> IntArray:
         """Return the row of the nearest marked op, an op itself or above it; else `MISSING`."""
         rows = np.arange(len(self))
         hop = np.append(np.where(marked, rows, self.parent), MISSING)
@@ -109,7 +111,7 @@ class OpTree:
                 return hop[:-1]
             hop = further
 
-    def deepest_at(self, thread_ids: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> _Rows:
+    def deepest_at(self, thread_ids: IntArray, times: IntArray) -> IntArray:
         """Return the row of the deepest op open on a thread at a time; `MISSING` for none.
 
         Parameters
@@ -137,7 +139,7 @@ class OpTree:
         return found
 
 
-def _without_cycles(parent: _Rows) -> _Rows:
+def _without_cycles(parent: IntArray) -> IntArray:
     jump = np.append(parent, MISSING)
     steps = 1
     while steps <= len(parent) and (jump >= 0).any():
@@ -149,7 +151,7 @@ def _without_cycles(parent: _Rows) -> _Rows:
     return parent
 
 
-def _as_they_are(parent: _Rows) -> tuple[_Rows, _Rows, _Rows] | None:
+def _as_they_are(parent: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
     """Number the rows in their own order where that is a preorder, as one thread records them."""
     rows = np.arange(len(parent))
     depth = _depths(parent) if (parent < rows).all() else None
@@ -168,14 +170,14 @@ def _as_they_are(parent: _Rows) -> tuple[_Rows, _Rows, _Rows] | None:
     return rows, leave[:-1], depth.astype(np.int64)
 
 
-def _depths(parent: _Rows) -> npt.NDArray[np.uint8] | None:
+def _depths(parent: IntArray) -> npt.NDArray[np.uint8] | None:
     """Return how many rows are above each, where each stands below its parent.
 
     None where there are too many to find out so.
     """
     depth = np.zeros(len(parent) + 1, np.uint8)
     depth[-1] = 255  # one more is 0: the depth of what has no parent
-    for piece in pieces(len(parent)):
+    for piece in chunks(len(parent)):
         above, own = parent[piece], depth[piece]
         np.add(depth[above], 1, out=own)
         # Where the parent is in this piece too, its depth comes first.
@@ -197,7 +199,7 @@ def _depths(parent: _Rows) -> npt.NDArray[np.uint8] | None:
     return depth[:-1]
 
 
-def _preorder(parent: _Rows) -> tuple[_Rows, _Rows, _Rows]:
+def _preorder(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     # Pointer jumping: after k rounds, jump leads 2**k generations up, size covers the
     # descendants nearer than that, and enter the ancestors nearer than that.
     size = np.ones(len(parent), np.int64)
@@ -205,7 +207,7 @@ def _preorder(parent: _Rows) -> tuple[_Rows, _Rows, _Rows]:
     jumps = []
     while (jump >= 0).any():
         jumps.append(jump)
-        size += add_up(jump[:-1], size, len(parent))[:-1]
+        size += sum_by_group(jump[:-1], size, len(parent))[:-1]
         jump = jump[jump]
     order = np.argsort(parent, kind="stable")
     before = np.cumsum(size[order]) - size[order]

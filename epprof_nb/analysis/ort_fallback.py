@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import add_up
+from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
-_Int = npt.NDArray[np.int64]
-_Bool = npt.NDArray[np.bool_]
 
 CPU = "CPUExecutionProvider"
 TO_HOST, FROM_HOST = "MemcpyToHost", "MemcpyFromHost"
@@ -43,11 +41,11 @@ class Placement:
         served; `MISSING` for other ops, and where no CPU node fits.
     """
 
-    fell_back: _Bool
-    caused_by: _Int
+    fell_back: BoolArray
+    caused_by: IntArray
 
 
-def placement(profile: ProfileData, groups: _Int) -> Placement:
+def placement(profile: ProfileData, groups: IntArray) -> Placement:
     """Find the nodes that fell back to the CPU, and the copies each caused.
 
     Parameters
@@ -77,7 +75,9 @@ def placement(profile: ProfileData, groups: _Int) -> Placement:
     return Placement(fell_back, caused_by)
 
 
-def copies_caused(profile: ProfileData, tree: OpTree, place: Placement, groups: _Int) -> list[_Int]:
+def copies_caused(
+    profile: ProfileData, tree: OpTree, place: Placement, groups: IntArray
+) -> list[IntArray]:
     """Add up the copies that the nodes caused by running on the CPU.
 
     Parameters
@@ -102,13 +102,13 @@ def copies_caused(profile: ProfileData, tree: OpTree, place: Placement, groups: 
     copies = np.flatnonzero(activities.names("kind").equals("memcpy"))
     of_copy = np.append(cause, MISSING)[tree.rows(activities["op_id"][copies])]
     return [
-        add_up(cause, np.ones(len(cause), np.int64), n)[:-1],
-        add_up(of_copy, np.maximum(activities["bytes"][copies], 0), n)[:-1],
-        add_up(of_copy, activities["duration_ns"][copies], n)[:-1],
+        sum_by_group(cause, np.ones(len(cause), np.int64), n)[:-1],
+        sum_by_group(of_copy, np.maximum(activities["bytes"][copies], 0), n)[:-1],
+        sum_by_group(of_copy, activities["duration_ns"][copies], n)[:-1],
     ]
 
 
-def _accelerated(info: dict[str, Any], ops: Table, node: _Int) -> list[int]:
+def _accelerated(info: dict[str, Any], ops: Table, node: IntArray) -> list[int]:
     """Return the sessions that have another device than the CPU, by option or by a node on it."""
     provider = ops.names("provider")
     elsewhere = provider.codes[node] >= 0
@@ -122,7 +122,7 @@ def _accelerated(info: dict[str, Any], ops: Table, node: _Int) -> list[int]:
     return sorted(found - {MISSING})
 
 
-def _served(ops: Table, copies: _Int, fell_back: _Bool) -> _Int:
+def _served(ops: Table, copies: IntArray, fell_back: BoolArray) -> IntArray:
     """Return, for one execution of each copy node, the row of the CPU node it served."""
     parents = ops["parent_op_id"]
     around = np.isin(parents, parents[copies]) & fell_back

@@ -6,21 +6,19 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.data.schema import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
 STRETCHED = 1.1
 """From this ratio on a stretch is worth a word."""
 
-_Int = npt.NDArray[np.int64]
 
-
-def lengths(ops: Table, runs: _Int) -> tuple[_Int, _Int]:
+def lengths(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
     """Return how long the calls of some runs took, and would have taken unprofiled.
 
     Parameters

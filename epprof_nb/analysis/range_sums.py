@@ -14,9 +14,8 @@ from epprof_nb.data.schema import MISSING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.views.view_model import Prepared
-
-Ints = npt.NDArray[np.int64]
 
 
 class ByName(NamedTuple):
@@ -26,9 +25,9 @@ class ByName(NamedTuple):
     (ns) are one a code, int64.
     """
 
-    codes: Ints
-    number: Ints
-    spent: Ints
+    codes: IntArray
+    number: IntArray
+    spent: IntArray
 
 
 class Sums(NamedTuple):
@@ -38,7 +37,7 @@ class Sums(NamedTuple):
     ns; ``ops`` and ``names`` are that work by the name of the op that launched it, and by its own.
     """
 
-    counts: Ints
+    counts: IntArray
     ops: ByName
     names: ByName
 
@@ -60,7 +59,7 @@ class Adding:
         codes = prepared.profile.tables["ops"].names("name").codes
         self._op_names = np.append(codes, np.int32(MISSING))
 
-    def of(self, rows: Ints | slice, low: int | None = None, high: int | None = None) -> Sums:
+    def of(self, rows: IntArray | slice, low: int | None = None, high: int | None = None) -> Sums:
         """Add up rows, their time only as far as it lies between `low` and `high` where given."""
         start, end = self._activities["start_ns"][rows], self._activities["end_ns"][rows]
         if low is not None:
@@ -85,7 +84,7 @@ class Adding:
             return list(pool.map(self.of, pieces))
 
 
-def _by_code(codes: npt.NDArray[Any], work: npt.NDArray[np.bool_], spent: Ints) -> ByName:
+def _by_code(codes: npt.NDArray[Any], work: BoolArray, spent: IntArray) -> ByName:
     # What has no name comes first, and what is no work last.
     most = int(codes.max(initial=MISSING)) + 2
     key = np.where(work, codes + 1, most).astype(np.int64)

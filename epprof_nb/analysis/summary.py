@@ -10,10 +10,10 @@ import numpy as np
 
 from epprof_nb.analysis import idle
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET, kind_codes
+from epprof_nb.analysis.devices import device_names
 from epprof_nb.analysis.index import Shared
-from epprof_nb.arrays.groups import distinct
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.util.format import duration, percent, plural, size
-from epprof_nb.views.timeline.lanes import device_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +166,7 @@ def _total(counts: object) -> int:
 
 def _busy(profile: ProfileData, shared: Shared, wall_ns: int) -> tuple[Busy, ...]:
     names = device_names(profile.info)
-    devices = distinct(profile.tables["activities"]["device_id"])
+    devices = unique_values(profile.tables["activities"]["device_id"])
     result = []
     for device in [d for d in devices if d >= 0]:
         starts, ends = shared.busy(device)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.arrays.chunks import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
-
-Ints = npt.NDArray[np.int64]
 
 
 class Moments:
@@ -33,7 +31,7 @@ class Moments:
 
     def __init__(self, table: Table) -> None:
         self._start, self._end = table["start_ns"], table["end_ns"]
-        self.pieces = list(pieces(len(table)))
+        self.pieces = list(chunks(len(table)))
         bounds = [self._bounds(piece) for piece in self.pieces]
         self._first, self._last, self._latest = np.array(bounds, np.int64).reshape(-1, 3).T
 
@@ -42,17 +40,17 @@ class Moments:
         last = int(start.max())
         return int(start.min()), last, max(last, int(self._end[piece].max()))
 
-    def whole(self, start_ns: int, end_ns: int) -> npt.NDArray[np.bool_]:
+    def whole(self, start_ns: int, end_ns: int) -> BoolArray:
         """Return the pieces all of whose events lie in [start_ns, end_ns) with all of their time.
 
         Bool, shape ``(pieces,)``.
         """
-        found: npt.NDArray[np.bool_] = (
+        found: BoolArray = (
             (self._first >= start_ns) & (self._last < end_ns) & (self._latest <= end_ns)
         )
         return found
 
-    def parts(self, start_ns: int, end_ns: int) -> Iterator[Ints]:
+    def parts(self, start_ns: int, end_ns: int) -> Iterator[IntArray]:
         """Yield the rows that lie in [start_ns, end_ns), of each piece that is not `whole`."""
         touched = (self._first < end_ns) & (self._latest >= start_ns)
         for number in np.flatnonzero(touched & ~self.whole(start_ns, end_ns)).tolist():
@@ -61,7 +59,7 @@ class Moments:
             inside = (start < end_ns) & ((end > start_ns) | (start >= start_ns))
             yield np.flatnonzero(inside) + piece.start
 
-    def marked(self, start_ns: int, end_ns: int) -> npt.NDArray[np.bool_]:
+    def marked(self, start_ns: int, end_ns: int) -> BoolArray:
         """Return which rows have a part in [start_ns, end_ns).
 
         An event without length counts where it stands.

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import distinct, pieces
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import unique_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from epprof_nb.arrays.types import IntArray
 
 _FEW = 24
 """So few numbers are counted one by one: comparing bytes is fast."""
@@ -24,7 +27,7 @@ def short(count: int) -> np.dtype[Any]:
     return np.min_scalar_type(max(count, 1))
 
 
-def occurrences(codes: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
+def occurrences(codes: npt.NDArray[Any], count: int) -> IntArray:
     """Return how often each of the numbers below `count` occurs; int64."""
     if count > _FEW:
         return np.bincount(codes, minlength=count)[:count]
@@ -53,12 +56,12 @@ class Codes:
         """Number the values of an integer column that occur, in ascending order."""
         if not len(column):
             return cls(np.empty(0, np.uint8), [])
-        if all((column[piece] == column[0]).all() for piece in pieces(len(column))):
+        if all((column[piece] == column[0]).all() for piece in chunks(len(column))):
             return cls(np.zeros(len(column), np.uint8), [int(column[0])])
         # Most columns have few values close together: for these one pass over them is enough.
         codes = np.empty(len(column), np.uint8)
         bounds = []
-        for piece in pieces(len(column)):
+        for piece in chunks(len(column)):
             mine = column[piece]
             bounds.append((mine.min(), mine.max()))
             codes[piece] = mine
@@ -79,9 +82,9 @@ class Codes:
     @classmethod
     def _of_far(cls, column: npt.NDArray[Any]) -> Codes:
         """Number values that lie far apart."""
-        values = np.array(distinct(column))
+        values = np.array(unique_values(column))
         codes = np.empty(len(column), short(len(values)))
-        for piece in pieces(len(column)):
+        for piece in chunks(len(column)):
             codes[piece] = np.searchsorted(values, column[piece])
         return cls(codes, values.tolist())
 
@@ -126,7 +129,7 @@ class Codes:
 def _values(codes: npt.NDArray[Any], count: int) -> list[int]:
     """Return which of the numbers below `count` occur, ascending."""
     known: list[int] = []
-    for piece in pieces(len(codes)):
+    for piece in chunks(len(codes)):
         mine = codes[piece]
         # As a rule the first piece has them all; comparing bytes is fast.
         few = len(known) <= _FEW
@@ -143,7 +146,7 @@ def _exchanged(codes: npt.NDArray[Any], table: npt.NDArray[Any]) -> npt.NDArray[
     found = np.empty(len(codes), table.dtype)
     bytewise = codes.dtype == table.dtype == np.uint8
     whole = table.tobytes().ljust(256, b"\0")
-    for piece in pieces(len(codes)):
+    for piece in chunks(len(codes)):
         if bytewise:
             # Twice as fast as NumPy, which makes eight bytes of each first.
             translated = codes[piece].tobytes().translate(whole)

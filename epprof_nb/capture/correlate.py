@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.ids import contains, find, selection
+from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
 from epprof_nb.capture.op_log import ops_table
 from epprof_nb.capture.service import Batch, Slice, column
 from epprof_nb.core.native_columns import names_of
@@ -54,7 +54,7 @@ def join(part: Slice) -> Joined:
     recorded = [r for batch in part.batches for r in batch.recorded]
     launches = _with_external(launches, recorded)
     activities = _activities_of(part, recorded, launches)
-    call = find(launches.correlation, activities["correlation_id"])
+    call = IdIndex(launches.correlation).rows(activities["correlation_id"])
     op, attribution, orphans = _attribute(launches, call, ops["op_id"])
     capture_op = np.full(len(activities), MISSING, np.int64)
     in_graph = activities["graph_node_id"] != MISSING
@@ -71,7 +71,7 @@ def join(part: Slice) -> Joined:
         thread_id=_take(launches.thread, call),
     )
     memory = concat([r.memory for r in recorded]) if recorded else Table(MEMORY)
-    memory_call = find(launches.correlation, memory["correlation_id"])
+    memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
     tables = {
         "ops": ops,
@@ -160,7 +160,7 @@ def _with_external(launches: _Launches, recorded: Sequence[Recorded]) -> _Launch
     correlation = np.concatenate([p[0] for p in pairs])
     pushed = np.concatenate([p[1] for p in pairs])
     # CUPTI gives each call one record a kind of id: the innermost that was pushed.
-    row = find(correlation, calls["correlation_id"])
+    row = IdIndex(correlation).rows(calls["correlation_id"])
     op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
     own = np.zeros(len(calls), np.bool_)
     name = calls.names("name")
@@ -210,7 +210,7 @@ def _activities_of(part: Slice, recorded: Sequence[Recorded], launches: _Launche
         return Table(ACTIVITIES)
     activities = tables[0] if len(tables) == 1 else concat(tables)
     correlation = activities["correlation_id"]
-    row = find(launches.correlation, correlation)
+    row = IdIndex(launches.correlation).rows(correlation)
     keep = row >= 0
     if len(launches.own):
         keep &= ~launches.own[row]
@@ -221,7 +221,7 @@ def _activities_of(part: Slice, recorded: Sequence[Recorded], launches: _Launche
             known_before = column(part.earlier, "launches", "correlation_id", np.uint64)
             late &= ~contains(known_before.astype(np.int64), correlation)
         keep |= unknown & late
-    return _by_time(activities if keep.all() else activities.take(selection(keep)))
+    return _by_time(activities if keep.all() else activities.take(mask_as_slice(keep)))
 
 
 def _by_time(table: Table) -> Table:
@@ -287,7 +287,7 @@ def _with_earlier_ops(part: Slice, ops: Table, capture_op: I64) -> tuple[Table, 
 
 
 def _api_calls(launches: _Launches, known_ops: I64) -> Table:
-    shown = launches.take(selection(~launches.own)) if launches.own.any() else launches
+    shown = launches.take(mask_as_slice(~launches.own)) if launches.own.any() else launches
     op, _, _ = _attribute(shown, np.arange(len(shown.op)), known_ops)
     table = Table(
         API_CALLS,

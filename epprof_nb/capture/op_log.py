@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb import _native
+from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.capture.service import Batch, column
 from epprof_nb.core.native_columns import names_of
 from epprof_nb.data.schema import MISSING, OPS
-from epprof_nb.data.table import Names, Table, distinct
+from epprof_nb.data.table import Names, Table
 from epprof_nb.instrument.statements import statements_table
 from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, with_details
 
@@ -113,7 +114,7 @@ def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> Names:
 
 
 def _nonzero(ids: npt.NDArray[np.int64]) -> Iterable[int]:
-    used: list[int] = distinct(ids)[0].tolist()
+    used: list[int] = unique_inverse(ids)[0].tolist()
     return [i for i in used if i > 0]
 
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis import clock_check
-from epprof_nb.arrays.ids import contains
-from epprof_nb.data.table import Table, distinct
+from epprof_nb.arrays.ids import contains, unique_inverse
 from epprof_nb.recorders.onnxruntime import info as ort_info
 
 if TYPE_CHECKING:
     from epprof_nb.capture.correlate import Joined
     from epprof_nb.capture.service import Slice
+    from epprof_nb.data.table import Table
 
 # Activity kind -> what the names of the driver calls that launch it contain.
 _LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
@@ -64,7 +64,7 @@ def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, A
 
 def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:
     """The GPUs there are, and the host device where it was used or nothing else is there."""
-    used = set(distinct(activities["device_id"])[0].tolist())
+    used = set(unique_inverse(activities["device_id"])[0].tolist())
     gpus = [d for d in devices if d["kind"] == "cuda"]
     return [d for d in devices if d["kind"] == "cuda" or d["device_id"] in used or not gpus]
 

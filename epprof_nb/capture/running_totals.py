@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.ids import find
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.intervals import union
 from epprof_nb.core.native_columns import ids, name_of, numbers
 from epprof_nb.data.schema import MISSING
@@ -210,6 +210,6 @@ def _look_up(recent: deque[tuple[I64, I64]], wanted: I64, rows: int = 1) -> I64:
         open_ = np.flatnonzero((result[0] == MISSING) & (wanted > 0))
         if not len(open_):
             break
-        row = find(keys, wanted[open_])
+        row = IdIndex(keys).rows(wanted[open_])
         result[:, open_[row >= 0]] = values[:, row[row >= 0]]
     return result

@@ -20,10 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from epprof_nb.arrays import types
+
 Kind = Literal["time", "int", "id", "name", "bool", "args"]
 
-MISSING = -1
-"""What a missing ``id`` is stored as."""
+MISSING = types.MISSING
+"""The stored value of a missing ``id``."""
 
 
 @dataclass(frozen=True, slots=True)

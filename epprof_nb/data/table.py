@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.data.schema import MISSING, Kind, TableSchema
 
 if TYPE_CHECKING:
@@ -26,20 +27,6 @@ STORAGE: dict[Kind, np.dtype[Any]] = {
 _FILL: dict[Kind, int | bool] = {
     "time": 0, "int": 0, "id": MISSING, "name": MISSING, "args": MISSING, "bool": False,
 }  # fmt: skip
-
-
-def distinct(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Return the distinct values, sorted, and the place of each element among them."""
-    if ids.size and ids.min() == ids.max():
-        return ids[:1], np.zeros(len(ids), np.intp)
-    if ids.size and ids.min() >= 0 and ids.max() <= max(65536, 2 * ids.size):
-        # Ids are small numbers: ticking them off is many times faster than sorting.
-        present = np.zeros(int(ids.max()) + 1, np.bool_)
-        present[ids] = True
-        if present.all():
-            return np.arange(len(present)), ids
-        return np.flatnonzero(present), (np.cumsum(present) - 1)[ids]
-    return np.unique(ids, return_inverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +59,7 @@ class Names:
         Ids that `table` does not hold become missing.
         """
         lookup = table if isinstance(table, Mapping) else dict(enumerate(table))
-        used, place = distinct(ids)
+        used, place = unique_inverse(ids)
         index: dict[str, int] = {}
         # Two ids may share one name: categories must stay unique.
         codes = np.array(

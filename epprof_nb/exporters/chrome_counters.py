@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.index import Shared
-from epprof_nb.arrays.groups import RowIndex, distinct
+from epprof_nb.arrays.ids import IdIndex, unique_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
 
 POINTS = 2_000
 """Equal stretches of the profile that a counter has a value for."""
@@ -46,15 +46,13 @@ def counters(profile: ProfileData, first_process: int) -> Iterator[str]:
         return
     begin, end = int(activities["start_ns"][work].min()), int(activities["end_ns"][work].max())
     calls = profile.tables["api_calls"]["start_ns"]
-    call = RowIndex(profile.tables["api_calls"]["correlation_id"]).rows(
-        activities["correlation_id"]
-    )
+    call = IdIndex(profile.tables["api_calls"]["correlation_id"]).rows(activities["correlation_id"])
     # Without its call, an activity counts while it runs; none ends before it was launched.
     given = activities["start_ns"].copy()
     given[call >= 0] = np.minimum(calls[call[call >= 0]], given[call >= 0])
     begin = min(begin, int(given[work].min()))
     edges = np.unique(np.linspace(begin, max(end, begin + 1), POINTS + 1).astype(np.int64))
-    for device in distinct(activities["device_id"][work]):
+    for device in unique_values(activities["device_id"][work]):
         mine = work & (activities["device_id"] == device)
         starts, ends = shared.busy(device)
         share = np.diff(_covered(starts, ends, edges)) / np.diff(edges)
@@ -65,7 +63,7 @@ def counters(profile: ProfileData, first_process: int) -> Iterator[str]:
         yield from _events(process, "outstanding", "activities", edges, waiting)
 
 
-def _covered(starts: _Int, ends: _Int, edges: _Int) -> npt.NDArray[np.float64]:
+def _covered(starts: IntArray, ends: IntArray, edges: IntArray) -> npt.NDArray[np.float64]:
     """Return how much of the disjoint intervals lies before each edge."""
     if not len(starts):
         return np.zeros(len(edges))
@@ -76,7 +74,7 @@ def _covered(starts: _Int, ends: _Int, edges: _Int) -> npt.NDArray[np.float64]:
 
 
 def _events(
-    process: int, name: str, unit: str, edges: _Int, values: npt.NDArray[np.generic]
+    process: int, name: str, unit: str, edges: IntArray, values: npt.NDArray[np.generic]
 ) -> Iterator[str]:
     """Yield a step at each edge where the value is another than before."""
     before = [None, *values.tolist()]

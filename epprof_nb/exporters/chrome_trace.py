@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import RowIndex, group
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 from epprof_nb.exporters.chrome_counters import counters
 from epprof_nb.formats.atomic_file import replacing
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Names, Table
 
@@ -32,7 +33,6 @@ _HOST = 1
 _DEVICES = 3
 """Process ids of the host's tracks and of device 0's; viewers give 0 a meaning of their own."""
 _BATCH = 50_000
-_Int = npt.NDArray[np.int64]
 
 
 def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
@@ -84,7 +84,7 @@ class _Tracks:
         # A wait lasts as long as the work that it waits for, which is on the stream's track.
         waits = activities.names("kind").equals("synchronization")
         line = np.where(waits, activities["thread_id"], activities["stream_id"])
-        groups, first = group(activities["device_id"], waits.astype(np.int8), line)
+        groups, first = group_codes(activities["device_id"], waits.astype(np.int8), line)
         order = np.lexsort((starts, groups))
         bounds = np.searchsorted(groups[order], np.arange(len(first) + 1))
         self.process = activities["device_id"] + _DEVICES
@@ -107,7 +107,7 @@ class _Tracks:
         self.labels = {(p, t + (t >= p)): label for (p, t), label in self.labels.items()}
 
 
-def _lanes(starts: _Int, ends: _Int) -> _Int:
+def _lanes(starts: IntArray, ends: IntArray) -> IntArray:
     """Spread intervals, ascending by start, over as few lanes as keep them from overlapping."""
     lanes = np.zeros(len(starts), np.int64)
     if (starts[1:] >= np.maximum.accumulate(ends)[:-1]).all():
@@ -240,7 +240,7 @@ def _activities(activities: Table, tracks: _Tracks) -> Iterator[str]:
 
 def _arrows(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
     activities, calls = profile.tables["activities"], profile.tables["api_calls"]
-    call = RowIndex(calls["correlation_id"]).rows(activities["correlation_id"])
+    call = IdIndex(calls["correlation_id"]).rows(activities["correlation_id"])
     launched = (call >= 0) & ~activities.names("kind").equals("synchronization")
     rows = np.flatnonzero(launched)
     for at in _batches(len(rows)):
@@ -291,11 +291,11 @@ def _batches(rows: int) -> Iterator[slice]:
     return (slice(i, i + _BATCH) for i in range(0, rows, _BATCH))
 
 
-def _us(times: _Int) -> list[float]:
+def _us(times: IntArray) -> list[float]:
     # Three decimals of it are exact to the nanosecond for more than a month.
     microseconds: list[float] = (times / 1000).tolist()
     return microseconds
 
 
-def _ids(ids: _Int) -> list[str]:
+def _ids(ids: IntArray) -> list[str]:
     return ["null" if i == MISSING else str(i) for i in ids.tolist()]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.arrays.ids import find
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.capture.correlate import join
 from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
@@ -89,7 +89,7 @@ def events_of(
     kind = activities.names("kind")
     device_work = np.logical_or.reduce([kind.equals(k) for k in _KINDS])
     capture = activities["capture_op_id"]
-    op = find(ops["op_id"], np.where(capture == MISSING, activities["op_id"], capture))
+    op = IdIndex(ops["op_id"]).rows(np.where(capture == MISSING, activities["op_id"], capture))
     mine = device_work & (op >= 0) & (np.append(ops["session"], MISSING)[op] == number)
     if run_op:
         run = ops["run_id"][ops["op_id"] == run_op]

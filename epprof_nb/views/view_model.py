@@ -12,11 +12,11 @@ from epprof_nb.analysis.idle import gaps
 from epprof_nb.analysis.index import Shared
 from epprof_nb.analysis.range_sums import Adding, Sums
 from epprof_nb.analysis.time_chunks import Moments
+from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.util.cached import Kept, once
 from epprof_nb.views.queries import tables
 from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.timeline import lanes
-from epprof_nb.views.timeline.rows import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     import numpy as np

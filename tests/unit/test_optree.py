@@ -10,8 +10,9 @@ from tiny import op, profile
 
 from epprof_nb.analysis import op_tree
 from epprof_nb.analysis.op_tree import OpTree
-from epprof_nb.arrays import groups
-from epprof_nb.arrays.groups import RowIndex
+from epprof_nb.arrays import groups, ids
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import IdIndex
 
 
 def naive_tree(parents):
@@ -68,8 +69,9 @@ def test_ops_in_the_order_of_their_starts_keep_it_in_the_tree(size, closed, firs
     ops = [op(i + first_id, "x", 0, 1, p + first_id if p >= 0 else -1)
            for i, p in enumerate(parents)]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(op_tree, "pieces", partial(groups.pieces, size=size))
-        patch.setattr(groups, "pieces", partial(groups.pieces, size=size))
+        patch.setattr(op_tree, "chunks", partial(chunks, size=size))
+        patch.setattr(groups, "chunks", partial(chunks, size=size))
+        patch.setattr(ids, "chunks", partial(chunks, size=size))
         tree = OpTree(profile(ops).tables["ops"])
     chains = naive_tree(parents)
     assert tree.depth.tolist() == [len(chain) - 1 for chain in chains]
@@ -94,5 +96,5 @@ def test_a_tree_as_deep_as_it_is_large_is_summed_at_once():
     st.lists(st.integers(-3, 20) | st.integers(-(2**63), 2**63 - 1), max_size=20),
 )
 def test_index_finds_the_first_row_of_an_id(ids, wanted):
-    found = RowIndex(np.array(ids, np.int64)).rows(np.array(wanted + ids, np.int64))
+    found = IdIndex(np.array(ids, np.int64)).rows(np.array(wanted + ids, np.int64))
     assert found.tolist() == [ids.index(i) if i in ids and i != -1 else -1 for i in wanted + ids]

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from epprof_nb.analysis import attribution, by_kernel, by_stream, idle, index, line_totals
-from epprof_nb.arrays import groups
+from epprof_nb.arrays import groups, ids
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view_model import Prepared
@@ -30,13 +31,13 @@ def test_tables_are_the_same_whatever_the_size_of_the_pieces(monkeypatch, size):
         made.sources,
     )
     whole = tables(profile)
-    for module in (attribution, idle, by_kernel, line_totals, groups, index, by_stream):
-        monkeypatch.setattr(module, "pieces", partial(groups.pieces, size=size))
+    for module in (attribution, idle, by_kernel, line_totals, groups, ids, index, by_stream):
+        monkeypatch.setattr(module, "chunks", partial(chunks, size=size))
     for found, expected in zip(tables(profile), whole, strict=True):
         pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
 def test_different_values_of_a_group_are_counted_whatever_their_range():
     of, values = np.array([0, 0, 1, 0, 1]), np.array([4, 4, -1, 7, 2**40])
-    assert groups.different(of, values, 3).tolist() == [2, 1, 0]
-    assert groups.different(of[:4], values[:4], 2).tolist() == [2, 0]
+    assert groups.count_distinct(of, values, 3).tolist() == [2, 1, 0]
+    assert groups.count_distinct(of[:4], values[:4], 2).tolist() == [2, 0]

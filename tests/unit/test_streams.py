@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, op, profile
 
-from epprof_nb.arrays.percentiles import Spread
+from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.testing import synthetic_profile
 
 
@@ -97,7 +97,7 @@ values = st.lists(
 @given(values, st.booleans(), st.sampled_from([0, 50, 95, 100]))
 def test_spread_is_that_of_the_repeated_values(rows, weighted, percent):
     groups, numbers, weights = (np.array([row[i] for row in rows], np.int64) for i in range(3))
-    spread = Spread(groups, numbers, 5, weights if weighted else None)
+    spread = GroupStatistics(groups, numbers, 5, weights if weighted else None)
     for group in range(5):
         own = sorted(
             value for g, value, w in rows if g == group for _ in range(w if weighted else 1)

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epprof_nb.analysis.device_work import Work
-from epprof_nb.arrays.row_packing import stack
+from epprof_nb.arrays.intervals import clip_times
+from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.views.timeline import lanes, lod
-from epprof_nb.views.timeline.rows import put_in_order, times
+from epprof_nb.views.timeline.rows import put_in_order
 
 
 def ordered(code, start, end, series=3):
-    start, end = times(np.array(start, np.int64), np.array(end, np.int64))
+    start, end = clip_times(np.array(start, np.int64), np.array(end, np.int64))
     numbers = np.arange(series)
     return put_in_order(np.array(code, np.uint8), numbers, np.zeros(series, int), start, end)
 
@@ -126,7 +127,7 @@ def test_rows_are_those_of_placing_one_event_after_another(found, rows):
             row += 1
         free[row] = max(free[row], end[i])
         expected[i] = row
-    assert stack(start, end, least, rows).tolist() == expected.tolist()
+    assert pack_rows(start, end, least, rows).tolist() == expected.tolist()
 
 
 @settings(max_examples=60, deadline=None)
@@ -174,7 +175,7 @@ def test_many_overlapping_clusters_are_placed_as_few_are():
     begin = np.repeat(np.arange(300) * 100, 3)
     start = begin + np.tile([0, 10, 30], 300)
     end = begin + np.tile([50, 20, 90], 300)
-    assert stack(start, end, np.zeros(900, int), 4).tolist() == [0, 1, 1] * 300
+    assert pack_rows(start, end, np.zeros(900, int), 4).tolist() == [0, 1, 1] * 300
 
 
 def test_a_long_event_stays_by_itself_among_short_ones():

@@ -12,7 +12,7 @@ from tiny import activity, kernel, op, profile
 from epprof_nb.analysis import time_chunks
 from epprof_nb.analysis.by_range import breakdown
 from epprof_nb.analysis.time_chunks import Moments
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view_model import Prepared
 
@@ -61,7 +61,7 @@ def small(request):
 @pytest.mark.parametrize("piece", [1, 8, 1_000])
 @pytest.mark.parametrize("span", [(0, 4_000), (500, 1_700), (1_000, 1_001), (2_000, 2_000)])
 def test_a_span_counts_what_lies_in_it_and_clips_its_time(small, span, piece, monkeypatch):
-    monkeypatch.setattr(time_chunks, "pieces", partial(pieces, size=piece))
+    monkeypatch.setattr(time_chunks, "chunks", partial(chunks, size=piece))
     told = breakdown(Prepared(small), *span, top=100)
     expected, names, launchers, busy = by_hand(small.activities, small.ops, *span)
     assert told["device_ns"] == expected["device_ns"]
@@ -113,7 +113,7 @@ def test_spans_side_by_side_add_up_to_the_whole():
 
 @pytest.mark.parametrize("piece", [1, 7, 1_000])
 def test_rows_of_a_span_are_those_with_a_part_in_it(small, piece, monkeypatch):
-    monkeypatch.setattr(time_chunks, "pieces", partial(pieces, size=piece))
+    monkeypatch.setattr(time_chunks, "chunks", partial(chunks, size=piece))
     table = small.tables["activities"]
     found = Moments(table)
     for low, high in ((0, 4_000), (700, 1_900), (1_000, 1_001), (5_000, 6_000)):

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb import _native
+from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.core.native_columns import ids, names_of, numbers
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
-from epprof_nb.data.table import Names, Table, distinct
+from epprof_nb.data.table import Names, Table
 from epprof_nb.recorders.cupti import layouts as abi
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _with_devices(
     `known` maps a context to its device; what the other records say is added to it.
     """
     untold = np.flatnonzero(device == MISSING)
-    for c in distinct(context[untold])[0].tolist():
+    for c in unique_inverse(context[untold])[0].tolist():
         if c not in known:
             told = np.flatnonzero((context == c) & (device != MISSING))
             if not len(told):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.ort_overhead import STRETCHED, by_session
-from epprof_nb.arrays.ids import find
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 from epprof_nb.util.format import duration, plural, three_digits
@@ -80,7 +80,8 @@ def _unseen_captures(ops: Table, activities: Table, info: dict[str, Any]) -> Ite
     if not len(replayed) or not info["onnxruntime_sessions"]:
         return
     launched, captured = (
-        find(ops["op_id"], activities[name][replayed]) for name in ("op_id", "capture_op_id")
+        IdIndex(ops["op_id"]).rows(activities[name][replayed])
+        for name in ("op_id", "capture_op_id")
     )
     session = np.append(ops["session"], MISSING)[launched]
     of_node = np.append(ops.names("category").equals("node"), [False])[captured]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.arrays.ids import find
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.core.native_columns import names_of, numbers
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import Names, Table
@@ -153,7 +153,7 @@ def _runs(op_id: I64, parent: I64, is_run: npt.NDArray[np.bool_]) -> I64:
     """For each op the number of the run it is in, counted in order of start; else missing."""
     number = np.full(len(op_id) + 1, MISSING, np.int64)
     number[:-1][is_run] = np.arange(int(is_run.sum()))
-    hop = find(op_id, parent)
+    hop = IdIndex(op_id).rows(parent)
     hop = np.append(np.where(is_run, np.arange(len(op_id)), hop), MISSING)
     for _ in range(64):
         further = hop[hop]  # a missing row, -1, leads to the last element: missing again

@@ -25,6 +25,7 @@ from epprof_nb.views.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
 _POINTS = 1000
@@ -99,7 +100,7 @@ def gaps(profile: ProfileData, ax: Axes | None, min_ns: int) -> Axes:
 
 
 def distribution(
-    ascending: npt.NDArray[np.int64],
+    ascending: IntArray,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return values and the share of values up to each, at most 1000 of them.
 
@@ -115,7 +116,7 @@ def distribution(
     return np.append(values[:1], values), np.append(0.0, ranks / count)
 
 
-def log_edges(values: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def log_edges(values: IntArray) -> npt.NDArray[np.float64]:
     """Return edges of bins, ten a decade, around positive `values`."""
     low = np.floor(np.log10(values.min()) * _BINS_A_DECADE)
     high = np.floor(np.log10(values.max()) * _BINS_A_DECADE) + 1

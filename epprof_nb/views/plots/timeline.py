@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ from epprof_nb.views.queries.window import Window, events
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.views.view_model import Prepared
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 _STEPS = 2000
 """Stretches of the window that are told apart: as fine as print."""
@@ -124,13 +124,13 @@ class _Rects:
     """Rectangles: their row's top, times (ns), kind, and how much of each events cover."""
 
     top: npt.NDArray[np.float64]
-    start: Ints
-    length: Ints
-    kind: Ints
-    cover: Ints
+    start: IntArray
+    length: IntArray
+    kind: IntArray
+    cover: IntArray
 
 
-def _places(slices: list[list[int]], count: int) -> tuple[Ints, Ints]:
+def _places(slices: list[list[int]], count: int) -> tuple[IntArray, IntArray]:
     """Return lane and row of each event; a slice is (lane, row, first, last + 1)."""
     lane, row = np.full((2, count), -1, np.int64)
     for number, level, first, end in slices:

@@ -81,7 +81,7 @@ def _table_of(frame: pd.DataFrame) -> str:
 
 
 def _op_rows(frame: pd.DataFrame, table: Table) -> Ints:
-    from epprof_nb.arrays.groups import RowIndex
+    from epprof_nb.arrays.ids import IdIndex
 
     if frame.index.name == "op_id":
         ids = _integers(frame.index)
@@ -89,7 +89,7 @@ def _op_rows(frame: pd.DataFrame, table: Table) -> Ints:
         ids = _integers(pd.Index(frame["op_id"]))
     else:
         raise ValueError(f"These ops have lost their op_id, which was their index. {_HOW}")
-    rows = RowIndex(table["op_id"]).rows(ids)
+    rows = IdIndex(table["op_id"]).rows(ids)
     if (rows == MISSING).any():
         missing = int((rows == MISSING).sum())
         raise ValueError(f"{missing:,} of these ops are not in this profile. {_HOW}")

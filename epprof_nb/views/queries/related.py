@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import FIRST_WAIT
 from epprof_nb.analysis.line_totals import source_line
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
@@ -171,7 +171,7 @@ def _launched(
     # Comparing integers with fractions would make fractions of them all.
     first, last = (0, 0) if window is None else (math.ceil(window[0]), math.floor(window[1]))
     some = Some(FLOWS)
-    for piece in pieces(len(activities)):
+    for piece in chunks(len(activities)):
         if prefix == "api":
             mine = activities["correlation_id"][piece] == correlation
         else:

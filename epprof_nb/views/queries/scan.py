@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.arrays.chunks import chunks
 
 if TYPE_CHECKING:
     from epprof_nb.views.timeline.lanes import Placement
@@ -118,7 +118,7 @@ def among(codes: npt.NDArray[Any], place: Placement, row: int) -> Among:
     start, series = place.series.start, place.series
     mine, drawn = start[row], len(series.order) == len(codes)
     before, after, number, total = None, None, 1, 0
-    for piece in pieces(len(codes)):
+    for piece in chunks(len(codes)):
         same = codes[piece] == codes[row]
         if not drawn:
             same &= place.code[piece] < len(series)

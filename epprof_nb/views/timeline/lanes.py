@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import FIRST_WAIT, KINDS, Work
-from epprof_nb.arrays.row_packing import stack
+from epprof_nb.analysis.devices import device_names
+from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.small_codes import Codes
 from epprof_nb.views.timeline.rows import Series, put_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
@@ -108,15 +107,6 @@ class Layout:
     def places(self) -> dict[str, Placement]:
         """Return where the events lie by the viewer's short names of the tables."""
         return {"op": self.ops, "api": self.api_calls, "act": self.activities}
-
-
-def device_names(info: Mapping[str, Any]) -> dict[int, str]:
-    """Device id to device name, from a profile's info; devices without an id are left out."""
-    return {
-        int(device["device_id"]): str(device.get("name") or f"device {device['device_id']}")
-        for device in info.get("devices") or ()
-        if isinstance(device, dict) and device.get("device_id") is not None
-    }
 
 
 def _thread_lanes(profile: ProfileData, calling: Codes, lanes: list[Lane]) -> tuple[Codes, Codes]:
@@ -235,7 +225,7 @@ def _place(table: Table, lane: Codes, row: Codes) -> Placement:
         parts = [series.order[series.first[s] : series.first[s + 1]] for s in mine.tolist()]
         which = np.concatenate(parts)
         begins = start[which]
-        rows[which] = stack(begins, np.maximum(end[which], begins), rows[which], MAX_ROWS)
+        rows[which] = pack_rows(begins, np.maximum(end[which], begins), rows[which], MAX_ROWS)
     return _in_series(lane, Codes.of(rows), start, end)
 
 

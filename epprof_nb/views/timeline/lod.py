@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces, ragged
+from epprof_nb.arrays.chunks import chunks, concat_ranges
 from epprof_nb.views.timeline.bins import Bins, Groups, binned
 from epprof_nb.views.timeline.mipmap import BLOCK
 
@@ -152,7 +152,7 @@ def window(
 def _each(series: Series, low: Ints, high: Ints) -> Rects:
     """Return every event of the stretches [low, high), one for each series."""
     size = np.maximum(high - low, 0)
-    at, which = ragged(low, size), np.repeat(np.arange(len(low)), size)
+    at, which = concat_ranges(low, size), np.repeat(np.arange(len(low)), size)
     start, latest = series.starts(at), series.ends(at)
     cover = latest - start
     lapping = np.flatnonzero(series.overlapping[which])
@@ -171,7 +171,7 @@ def positions(series: Series, marked: npt.NDArray[np.bool_]) -> Ints:
     """Positions of the events whose rows are marked, ascending."""
     found = [
         np.flatnonzero(marked[series.order[piece]]) + piece.start
-        for piece in pieces(len(series.order))
+        for piece in chunks(len(series.order))
     ]
     return np.concatenate(found) if found else _NONE
 

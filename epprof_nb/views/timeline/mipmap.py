@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import ragged
+from epprof_nb.arrays.chunks import concat_ranges
 
 if TYPE_CHECKING:
     from epprof_nb.views.timeline.rows import Series
@@ -57,7 +57,7 @@ class Blocks:
         size = np.diff(cut)
         first = at // BLOCK
         count = (at + size - 1) // BLOCK - first + 1
-        blocks = ragged(first, count)
+        blocks = concat_ranges(first, count)
         edges = blocks * BLOCK - np.repeat(at - cut[:-1], count)
         edges[np.cumsum(count) - count] = cut[:-1]
         length = np.subtract(end, start, out=start)

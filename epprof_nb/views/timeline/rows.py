@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces, ragged
+from epprof_nb.arrays.chunks import chunks, concat_ranges
+from epprof_nb.arrays.intervals import EARLIEST, LATEST, clip_times
 from epprof_nb.arrays.small_codes import occurrences
 from epprof_nb.views.timeline.mip_levels import Level, levels
 from epprof_nb.views.timeline.mipmap import BLOCK, Blocks
@@ -25,20 +26,6 @@ _UNKNOWN = 255
 _PIECE = 1 << 15
 _FEW = 12
 """So few series are found one by one faster than by a sort."""
-EARLIEST, LATEST = -(2**61), 2**61
-"""Times are kept between these, 73 years from the start: int64 holds their differences."""
-
-
-def times(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
-    """Return starts and ends whose differences int64 holds; the same arrays as a rule.
-
-    An overflown clock can be off by centuries: such times are moved to 73 years from the start.
-    """
-    if len(start_ns) and (
-        min(start_ns.min(), end_ns.min()) < EARLIEST or max(start_ns.max(), end_ns.max()) > LATEST
-    ):
-        return np.clip(start_ns, EARLIEST, LATEST), np.clip(end_ns, EARLIEST, LATEST)
-    return start_ns, end_ns
 
 
 @dataclass(slots=True)
@@ -157,14 +144,14 @@ def put_in_order(
     lane, row
         Lane and row of each series.
     start_ns, end_ns
-        Times; of a clock that has overflown they are moved as `times` says.
+        Times; of a clock that has overflown they are moved as `clip_times` says.
     """
     first = _firsts(code, len(lane))
     order = np.empty(first[-1], np.int32 if len(code) < 2**31 else np.int64)
     series = Series(start_ns, end_ns, lane, row, first, order)
     unsorted = _fill(series, code)
     if series.span[0] < EARLIEST or series.span[1] > LATEST:
-        return put_in_order(code, lane, row, *times(start_ns, end_ns))
+        return put_in_order(code, lane, row, *clip_times(start_ns, end_ns))
     for s in unsorted:
         mine = slice(first[s], first[s + 1])
         rows = order[mine]
@@ -178,7 +165,7 @@ def put_in_order(
 def _firsts(code: npt.NDArray[Any], count: int) -> Ints:
     """Return where each of `count` series begins, and where the last one ends."""
     sizes = np.zeros(count, np.int64)
-    for piece in pieces(len(code), _PIECE):
+    for piece in chunks(len(code), _PIECE):
         sizes += occurrences(code[piece], count)
     return np.concatenate(([0], np.cumsum(sizes)))
 
@@ -191,7 +178,7 @@ def _fill(series: Series, code: npt.NDArray[Any]) -> list[int]:
     blocks = Blocks(series)
     free = series.first.copy()
     starts, ends = np.empty((2, min(len(code), _PIECE)), np.int64)
-    for piece in pieces(len(code), _PIECE):
+    for piece in chunks(len(code), _PIECE):
         rows, which, cut = _grouped(code[piece], len(series))
         if not len(which):
             continue
@@ -206,7 +193,7 @@ def _fill(series: Series, code: npt.NDArray[Any]) -> list[int]:
             for to, low, high in zip(at.tolist(), cut[:-1].tolist(), cut[1:].tolist(), strict=True):
                 series.order[to : to + high - low] = rows[low:high]
         else:
-            series.order[ragged(at, size)] = rows
+            series.order[concat_ranges(at, size)] = rows
         blocks.add(which, at, cut, start, np.maximum(end, start, out=end))
     return blocks.finish()
 
@@ -236,7 +223,7 @@ def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
 def _refill(series: Series) -> None:
     """Find once more what is kept of the blocks, of events that are in order by now."""
     blocks = Blocks(series)
-    for piece in pieces(len(series.order), _PIECE):
+    for piece in chunks(len(series.order), _PIECE):
         begin, end = np.clip((series.first[:-1], series.first[1:]), piece.start, piece.stop)
         which = np.flatnonzero(begin < end)
         cut = np.append(begin[which], piece.stop) - piece.start
