@@ -55,7 +55,7 @@ def describe(part: Slice, joined: Joined, epoch: tuple[int, int]) -> dict[str, A
         "notes": [
             *dict.fromkeys(part.notes),
             *_losses(recorded, joined),
-            *clock_check.note(plausible),
+            *clock_check.notes(plausible),
             *ort_info.notes(joined.tables["ops"], activities, onnxruntime),
         ],
         "versions": {**_versions(), **part.versions},

@@ -27,6 +27,9 @@ Kind = Literal["time", "int", "id", "name", "bool", "args"]
 MISSING = types.MISSING
 """The stored value of a missing ``id``."""
 
+DEVICE_KINDS = ("kernel", "memcpy", "memset")
+"""Kinds of activities that a device executes; the other kinds are waits and graph launches."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

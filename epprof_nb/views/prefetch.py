@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 MANY = 100_000
 """Activities from which threads save time."""
 
 
 @contextmanager
-def ahead(prepared: Prepared, *parts: Callable[[], object]) -> Iterator[None]:
+def ahead(prepared: ViewModel, *parts: Callable[[], object]) -> Iterator[None]:
     """Compute parts of a large profile on threads, beside what is done meanwhile.
 
     Whatever is asked for before it is ready is waited for, and what fails fails for who asks.
@@ -41,7 +41,7 @@ def ahead(prepared: Prepared, *parts: Callable[[], object]) -> Iterator[None]:
         pool.shutdown(cancel_futures=True)
 
 
-def for_page(prepared: Prepared) -> AbstractContextManager[None]:
+def for_page(prepared: ViewModel) -> AbstractContextManager[None]:
     """Compute ahead what a page needs."""
     return ahead(
         prepared,
@@ -49,5 +49,5 @@ def for_page(prepared: Prepared) -> AbstractContextManager[None]:
         lambda: prepared.findings,
         lambda: prepared.counters,
         *(partial(prepared.breakdown, by) for by in ("kernel", "stream", "line")),
-        lambda: prepared.paths,
+        lambda: prepared.path_tree,
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.analysis.breakdowns import BREAKDOWNS
 from epprof_nb.analysis.by_op import by_line
 from epprof_nb.analysis.by_path import by_path
 from epprof_nb.util.progress_bar import steps
 from epprof_nb.views.prefetch import for_page
 from epprof_nb.views.queries.frame_rows import rows_of_frame
-from epprof_nb.views.queries.tables import BREAKDOWNS
 from epprof_nb.views.renderers.html import Tab, block, page
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class View:
         The view it opens on: ``"timeline"``, ``"breakdown"`` or ``"source"``.
     by
         Table that the breakdown opens on: a key of
-        `epprof_nb.views.queries.tables.BREAKDOWNS`, or ``"tree"``.
+        `epprof_nb.analysis.breakdowns.BREAKDOWNS`, or ``"tree"``.
     select
         Rows of the profile's tables to light in the timeline; see `Profile.timeline`.
 
@@ -65,7 +65,7 @@ class View:
         self._given = {} if select is None else dict([rows_of_frame(profile, select)])
 
     def mimebundle(
-        self, *, mark: str | None = None, prepared: Prepared | None = None
+        self, *, mark: str | None = None, prepared: ViewModel | None = None
     ) -> dict[str, Any]:
         """Return what a front end chooses from: HTML, a picture (base64) and text.
 
@@ -77,7 +77,7 @@ class View:
             Where given, what is computed of the profile already, its selection included.
         """
         if prepared is None:
-            prepared = Prepared(self.profile)
+            prepared = ViewModel(self.profile)
             prepared.selections.give(self._given)
         with for_page(prepared):
             png = as_png(prepared)
@@ -117,9 +117,9 @@ class View:
 
 def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
     """Write the profile as one HTML page that needs neither kernel nor network."""
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     with steps(f"Writing {Path(path).name}", 4, " steps") as bar, for_page(prepared):
-        for part in ("layout", "findings", "lines"):
+        for part in ("layout", "findings", "line_totals"):
             getattr(prepared, part)  # computed once, and kept
             bar.update()
         Path(path).write_text(page(prepared), encoding="utf-8")

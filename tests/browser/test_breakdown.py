@@ -204,11 +204,11 @@ def test_rows_are_walked_by_arrows_and_chosen_by_enter(page):
 @pytest.mark.parametrize("by", ["kernel", "tree"])
 def test_a_view_opens_on_the_table_asked_for(opened, tmp_path, by):
     from epprof_nb.views.renderers.html import page as document
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
     view = synthetic_profile(activities=300).breakdown(by)
     path = tmp_path / "page.html"
-    path.write_text(document(Prepared(view.profile), tab=view.opens))
+    path.write_text(document(ViewModel(view.profile), tab=view.opens))
     page = opened(path.as_uri())
     page.wait_for_selector(f"[data-by={by}][aria-pressed=true]")
     assert page.locator("[data-tab=breakdown][aria-selected=true]").count() == 1

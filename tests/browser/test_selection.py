@@ -288,9 +288,9 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     path = tmp_path / "selected.html"
     from epprof_nb.views.queries.frame_rows import rows_of_frame
     from epprof_nb.views.renderers.html import page as whole
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     prepared.selections.give(dict([rows_of_frame(profile, rows)]))
     path.write_text(whole(prepared))
     page = ready(opened(path.as_uri()))

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, nested, op, profile, rows
 
-from epprof_nb.analysis.attribution import device_work
 from epprof_nb.analysis.by_kernel import by_kernel
 from epprof_nb.analysis.by_op import NO_OP, by_line, by_op
+from epprof_nb.analysis.device_work import device_work
 from epprof_nb.testing import synthetic_profile
 
 

@@ -6,7 +6,7 @@ from time import sleep
 
 import pytest
 
-from epprof_nb.util.cached import Kept, once
+from epprof_nb.util.cached import KeyedCache, cached_property
 
 
 class Asked:
@@ -14,14 +14,14 @@ class Asked:
         self.times = 0
         self.together = Barrier(4)
 
-    @once
+    @cached_property
     def value(self):
         """What is asked for."""
         self.times += 1
         sleep(0.02)
         return [self.other]
 
-    @once
+    @cached_property
     def other(self):
         return self.times
 
@@ -45,7 +45,7 @@ def test_what_fails_is_computed_again():
     class Fails:
         tries = 0
 
-        @once
+        @cached_property
         def value(self):
             self.tries += 1
             if self.tries == 1:
@@ -66,7 +66,7 @@ def test_values_by_key_are_made_by_one_thread_each():
         sleep(0.02)
         return [key]
 
-    kept = Kept(make)
+    kept = KeyedCache(make)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(kept.__getitem__, [1, 1, 2, 1]))
     assert sorted(made) == [1, 2]

@@ -45,13 +45,13 @@ def test_tree_agrees_with_walking_up_the_parents(parents, data):
     assert tree.subtree_sum(np.array(values, np.int64)).tolist() == sums
     marked = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
     nearest = [next((j for j in chain if marked[j]), -1) for chain in chains]
-    assert tree.nearest(np.array(marked, bool)).tolist() == nearest
+    assert tree.nearest_ancestor(np.array(marked, bool)).tolist() == nearest
     groups = data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n))
     outer = [
         groups[i] >= 0 and all(groups[j] != groups[i] for j in chain[1:])
         for i, chain in enumerate(chains)
     ]
-    assert tree.outermost(np.array(groups, np.int64)).tolist() == outer
+    assert tree.is_outermost(np.array(groups, np.int64)).tolist() == outer
 
 
 @pytest.mark.parametrize("size", [3, 1000])
@@ -76,12 +76,12 @@ def test_ops_in_the_order_of_their_starts_keep_it_in_the_tree(size, closed, firs
     chains = naive_tree(parents)
     assert tree.depth.tolist() == [len(chain) - 1 for chain in chains]
     below = [sum(i in chain for chain in chains) for i in range(len(parents))]
-    assert (tree.leave - tree.enter).tolist() == below
+    assert (tree.preorder_end - tree.preorder_begin).tolist() == below
     for row, chain in enumerate(chains):
         for above in chain:
-            assert tree.enter[above] <= tree.enter[row] < tree.leave[above]
+            assert tree.preorder_begin[above] <= tree.preorder_begin[row] < tree.preorder_end[above]
     if wrong < 0:
-        assert tree.enter.tolist() == list(range(len(parents)))
+        assert tree.preorder_begin.tolist() == list(range(len(parents)))
 
 
 def test_a_tree_as_deep_as_it_is_large_is_summed_at_once():

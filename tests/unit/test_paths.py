@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 from tiny import activity, kernel, line, op, profile
 
-from epprof_nb.analysis.by_path import DEEPEST, by_path
+from epprof_nb.analysis.by_path import MAX_DEPTH, by_path
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.icicle import tree
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 
 
 def nested():
@@ -99,10 +99,10 @@ def test_every_activity_is_on_the_path_of_its_ops():
 
 
 def test_endless_recursion_ends_somewhere():
-    deep = DEEPEST * 3
+    deep = MAX_DEPTH * 3
     ops = [op(i + 1, "f", i, 1000 - i, i or -1) for i in range(deep)]
     frame = by_path(profile(ops, [kernel(0, 5, deep)]))
-    assert frame["depth"].max() == DEEPEST + 1
+    assert frame["depth"].max() == MAX_DEPTH + 1
     assert frame["device_ns"].iloc[0] == 5
 
 
@@ -114,7 +114,7 @@ def test_an_empty_profile_has_its_session_alone():
 
 @pytest.mark.parametrize("limit", [1, 5, 20, 1000])
 def test_what_is_left_out_is_put_together(limit):
-    data = tree(Prepared(synthetic_profile(activities=2000)), limit)
+    data = tree(ViewModel(synthetic_profile(activities=2000)), limit)
     kept = data["others"].count(0)
     assert kept == min(limit, data["paths"])
     assert all(above < at for at, above in enumerate(data["parent"]))

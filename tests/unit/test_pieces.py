@@ -6,17 +6,26 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epprof_nb.analysis import attribution, by_kernel, by_stream, idle, index, line_totals
+from epprof_nb.analysis import (
+    attribution,
+    by_kernel,
+    by_stream,
+    device_work,
+    idle,
+    index,
+    line_totals,
+    op_measures,
+)
 from epprof_nb.arrays import groups, ids
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 
 
 def tables(profile):
-    prepared = Prepared(profile)
-    of_lines = pd.DataFrame([(t.line, t.device_ns, t.kernels, t.top) for t in prepared.lines])
+    prepared = ViewModel(profile)
+    of_lines = pd.DataFrame([(t.line, t.device_ns, t.kernels, t.top) for t in prepared.line_totals])
     names = ("op", "kernel", "line", "stream")
     return [*map(prepared.breakdown, names), idle.gaps(profile, 1_000), of_lines]
 
@@ -31,7 +40,18 @@ def test_tables_are_the_same_whatever_the_size_of_the_pieces(monkeypatch, size):
         made.sources,
     )
     whole = tables(profile)
-    for module in (attribution, idle, by_kernel, line_totals, groups, ids, index, by_stream):
+    for module in (
+        attribution,
+        device_work,
+        op_measures,
+        idle,
+        by_kernel,
+        line_totals,
+        groups,
+        ids,
+        index,
+        by_stream,
+    ):
         monkeypatch.setattr(module, "chunks", partial(chunks, size=size))
     for found, expected in zip(tables(profile), whole, strict=True):
         pd.testing.assert_frame_equal(found, expected, check_exact=True)

@@ -31,7 +31,7 @@ def test_work_after_its_op_and_its_launch_is_plausible():
     )
     fine = {"compared": 2, "early": 0, "share": 0.0, "worst_ns": 0, "beyond": 0}
     assert found == {"before_op": fine, "before_launch": fine}
-    assert clock_check.note(found) == []
+    assert clock_check.notes(found) == []
 
 
 def test_early_work_is_counted_and_small_amounts_are_no_note():
@@ -46,7 +46,7 @@ def test_early_work_is_counted_and_small_amounts_are_no_note():
     assert found["before_launch"] == {
         "compared": 3, "early": 2, "share": 2 / 3, "worst_ns": 400, "beyond": 0,
     }  # fmt: skip
-    assert clock_check.note(found) == []
+    assert clock_check.notes(found) == []
 
 
 def test_beyond_epsilon_it_is_told():
@@ -56,8 +56,8 @@ def test_beyond_epsilon_it_is_told():
         [call(BASE, BASE + 120, correlation_id=10)],
     )
     assert found["before_op"]["beyond"] == found["before_launch"]["beyond"] == 1
-    by_op, by_launch = clock_check.note(found)
-    assert by_op.startswith("1 of 2 kernels, copies and sets seem to start before their op did")
+    by_op, by_launch = clock_check.notes(found)
+    assert by_op.startswith("1 of 2 kernels, copies and memsets seem to start before their op")
     assert "up to 1.0 µs" in by_op
     assert "before their launch" in by_launch
 

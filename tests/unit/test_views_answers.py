@@ -6,7 +6,7 @@ import pytest
 import tiny
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import answer, answers
 
 
@@ -15,7 +15,7 @@ def test_an_event_is_described_by_the_fields_of_its_row():
         ops=[tiny.op(1, "forward", 0, 100)],
         activities=[tiny.kernel(5, 9, 1, name="gemm", bytes=-1, correlation_id=2**60)],
     )
-    reply = answer(Prepared(profile), {"type": "describe", "prefix": "act", "row": 0})
+    reply = answer(ViewModel(profile), {"type": "describe", "prefix": "act", "row": 0})
     fields = reply.content["fields"]
     assert fields["name"] == "gemm"
     assert (fields["start_ns"], fields["end_ns"], fields["op_id"]) == (5, 9, 1)
@@ -34,13 +34,13 @@ def test_an_event_is_described_by_the_fields_of_its_row():
     ],
 )
 def test_what_cannot_be_answered_says_why(request_, why):
-    reply = answer(Prepared(synthetic_profile(activities=3)), request_)
+    reply = answer(ViewModel(synthetic_profile(activities=3)), request_)
     assert why in reply.content["error"]
     assert reply.data is None
 
 
 def test_tables_are_answered_one_at_a_time():
-    reply = answer(Prepared(synthetic_profile(activities=200)), {"type": "table", "by": "kernel"})
+    reply = answer(ViewModel(synthetic_profile(activities=200)), {"type": "table", "by": "kernel"})
     names = [column["name"] for column in reply.content["table"]["columns"]]
     assert "device_ns" in names
     assert reply.content["table"]["rows"] > 3

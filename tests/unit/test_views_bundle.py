@@ -19,7 +19,7 @@ from epprof_nb.views.queries.selection import select
 from epprof_nb.views.queries.window import Window, events
 from epprof_nb.views.renderers.html import block, page
 from epprof_nb.views.view import View, write_html
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import pack, pack_window
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
@@ -58,11 +58,11 @@ def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None)
 
 
 def unpack(profile: Profile, **options):
-    return decode(zlib.decompress(pack(Prepared(profile), **options)))
+    return decode(zlib.decompress(pack(ViewModel(profile), **options)))
 
 
 def whole(profile: Profile) -> Window:
-    return Window(*Prepared(profile).time_range)
+    return Window(*ViewModel(profile).time_range)
 
 
 class Tags(HTMLParser):
@@ -140,7 +140,7 @@ def test_of_a_large_profile_one_rectangle_stands_for_several_events():
 
 def test_every_op_that_is_not_sent_is_stood_for_by_one_above():
     profile = synthetic_profile(activities=5000)
-    _, columns = events(Prepared(profile), whole(profile), most=400)
+    _, columns = events(ViewModel(profile), whole(profile), most=400)
     sent = len(columns["op.start"])
     assert sent < len(profile.tables["ops"])
     assert columns["act.op"].max() < sent
@@ -151,7 +151,7 @@ def test_a_window_holds_what_reaches_into_it():
     profile = synthetic_profile(activities=3000)
     middle = profile.wall_ns * 3 // 4
     window = Window(middle, middle + 10**6)
-    header, columns = decode(pack_window(Prepared(profile), window))
+    header, columns = decode(pack_window(ViewModel(profile), window))
     activities = profile.tables["activities"]
     inside = (activities["end_ns"] >= middle) & (activities["start_ns"] <= middle + 10**6)
     assert header["shown"]["activities"] == [int(inside.sum())] * 2
@@ -160,7 +160,7 @@ def test_a_window_holds_what_reaches_into_it():
 
 def test_a_window_asked_for_with_a_selection_says_what_is_lit():
     profile = synthetic_profile(activities=20_000)
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     op = len(profile.tables["ops"]) // 2
     wanted = {"what": "event", "prefix": "op", "row": op}
     lit = select(prepared, wanted).lit["act"]
@@ -178,7 +178,7 @@ def test_a_window_asked_for_with_a_selection_says_what_is_lit():
 
 def test_lanes_do_not_depend_on_the_window():
     profile = synthetic_profile(activities=3000)
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     full, _ = events(prepared, whole(profile))
     part, _ = events(prepared, Window(10**7, 2 * 10**7))
     lanes = {(lane, row) for lane, row, *_ in full["slices"]["act"]}
@@ -222,17 +222,17 @@ def test_hostile_names_never_become_markup():
     harmless = tiny(name="k")
     harmless.sources["In[1]"] = "k"
     for hostile, plain in (
-        (page(Prepared(profile)), page(Prepared(harmless))),
-        (block(Prepared(profile), b""), block(Prepared(harmless), b"")),
+        (page(ViewModel(profile)), page(ViewModel(harmless))),
+        (block(ViewModel(profile), b""), block(ViewModel(harmless), b"")),
     ):
         assert parse(hostile).tags == parse(plain).tags
-    frame = parse(block(Prepared(profile), b"")).frame
-    assert parse(frame).tags == parse(page(Prepared(harmless))).tags
+    frame = parse(block(ViewModel(profile), b"")).frame
+    assert parse(frame).tags == parse(page(ViewModel(harmless))).tags
     assert "alert(1)</script>" not in frame
 
 
 def test_the_page_may_use_no_network():
-    html = page(Prepared(tiny()))
+    html = page(ViewModel(tiny()))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)
     assert policy
     assert "default-src 'none'" in policy[1]

@@ -11,7 +11,7 @@ from test_views_encode import decode
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.frame_rows import rows_of_frame
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.selection_state import Choice
 from epprof_nb.views.wire.payload import pack
 
@@ -23,7 +23,7 @@ def same(frame, expected):
 
 @pytest.fixture
 def prepared():
-    return Prepared(synthetic_profile(activities=600))
+    return ViewModel(synthetic_profile(activities=600))
 
 
 def test_nothing_chosen_is_everything(prepared):
@@ -96,7 +96,7 @@ def test_a_payload_keeps_the_rows_that_are_selected():
     profile = synthetic_profile(activities=120_000)
     frame = profile.activities
     shortest = frame[frame["kind"] == "kernel"].nsmallest(40, "duration_ns")
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     prepared.selections.give(dict([rows_of_frame(profile, shortest)]))
     header, columns = decode(zlib.decompress(pack(prepared)))
     assert (header["given"]["count"], header["given"]["sent"]) == (40, 40)

@@ -8,7 +8,7 @@ import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.device_work import Work
+from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.views.timeline import lanes, lod
@@ -235,7 +235,7 @@ def test_odd_times_are_drawn(start, end):
 def test_ten_thousand_streams_have_a_lane_each():
     rows = [tiny.kernel(i, i + 1, stream_id=i % 10_000) for i in range(20_000)]
     profile = tiny.profile(activities=rows)
-    laid = lanes.build(profile, Work(profile))
+    laid = lanes.build(profile, ProfileIndex(profile))
     assert len(laid.lanes) == 10_000
     assert laid.activities.lane.tolist() == [i % 10_000 for i in range(20_000)]
 
@@ -244,6 +244,6 @@ def test_what_runs_at_once_in_one_stream_has_rows_of_its_own():
     profile = tiny.profile(
         activities=[tiny.kernel(0, 10), tiny.kernel(5, 8), tiny.kernel(12, 14), tiny.kernel(0, 3)]
     )
-    laid = lanes.build(profile, Work(profile))
+    laid = lanes.build(profile, ProfileIndex(profile))
     assert laid.activities.row.tolist() == [0, 1, 0, 1]
     assert [lane.rows for lane in laid.lanes] == [2]

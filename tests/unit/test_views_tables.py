@@ -9,7 +9,7 @@ from tiny import activity, kernel, line, op, profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries import search
 from epprof_nb.views.queries.tables import as_columns, offered, query, table
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import answer
 
 
@@ -23,17 +23,17 @@ def values(data, name):
 
 
 def test_only_breakdowns_that_say_something_are_offered():
-    assert offered(Prepared(profile())) == ["op"]
-    assert offered(Prepared(profile([op(1, "a", 0, 1)], [kernel(0, 1, 1)]))) == ["op", "kernel"]
+    assert offered(ViewModel(profile())) == ["op"]
+    assert offered(ViewModel(profile([op(1, "a", 0, 1)], [kernel(0, 1, 1)]))) == ["op", "kernel"]
     node = op(1, "mm", 0, 1, category="node", op_type="MatMul")
-    assert offered(Prepared(profile([node]))) == ["op", "op_type", "node"]
-    assert offered(Prepared(profile([line(1, 1, 0, 5)]))) == ["op", "line"]
+    assert offered(ViewModel(profile([node]))) == ["op", "op_type", "node"]
+    assert offered(ViewModel(profile([line(1, 1, 0, 5)]))) == ["op", "line"]
     made = synthetic_profile(activities=200)
-    assert offered(Prepared(made)) == ["op", "kernel", "line", "stream"]
+    assert offered(ViewModel(made)) == ["op", "kernel", "line", "stream"]
 
 
 def test_tables_are_plain_json_and_say_how_long_they_are():
-    data = table(Prepared(many()), "op")
+    data = table(ViewModel(many()), "op")
     assert json.loads(json.dumps(data)) == data
     assert data["rows"] == 900
     assert len(values(data, "name")) == 400
@@ -77,7 +77,7 @@ def test_a_query_looks_at_every_text_and_not_at_what_is_missing():
 
 
 def test_python_answers_for_a_table():
-    prepared = Prepared(many())
+    prepared = ViewModel(many())
     asked = {"type": "table", "by": "op", "sort": "name", "descending": True, "pattern": "op 89"}
     reply = answer(prepared, asked).content["table"]
     assert (reply["found"], values(reply, "name")[0]) == (11, "op 899")
@@ -87,7 +87,7 @@ def test_python_answers_for_a_table():
 
 @pytest.mark.parametrize("by", ["op", "op_type", "node", "kernel", "line", "stream"])
 def test_every_table_of_an_empty_profile_is_empty(by):
-    data = table(Prepared(profile()), by)
+    data = table(ViewModel(profile()), by)
     assert data["rows"] == 0
     assert all(column["values"] == [] for column in data["columns"])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.ort_overhead import STRETCHED, by_session
+from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, by_session
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recorders.onnxruntime import sessions as ort_runs
@@ -110,7 +110,7 @@ def _refused(info: dict[str, Any]) -> Iterator[str]:
 
 def _stretched(info: dict[str, Any]) -> Iterator[str]:
     all_sessions = info["onnxruntime_stretch"]
-    told = [each for each in all_sessions if each.get("stretch", 1) >= STRETCHED]
+    told = [each for each in all_sessions if each.get("stretch", 1) >= NOTABLE_SLOWDOWN]
     told.sort(key=lambda each: -each["runs"] * (each["profiled_ns"] - each["unprofiled_ns"]))
     if told:
         worst, *others = told

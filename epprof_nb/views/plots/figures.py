@@ -71,9 +71,9 @@ class Figures:
             For a window that does not end after it starts.
         """
         from epprof_nb.views.plots.timeline import timeline
-        from epprof_nb.views.view_model import Prepared
+        from epprof_nb.views.view_model import ViewModel
 
-        return timeline(Prepared(self._profile), ax, start_ns, end_ns, rows)
+        return timeline(ViewModel(self._profile), ax, start_ns, end_ns, rows)
 
     def breakdown(self, ax: Axes | None = None, *, by: By = "op", top: int = 15) -> Axes:
         """Draw a breakdown as horizontal bars, the longest on top.
@@ -120,9 +120,9 @@ class Figures:
             One step patch a device, in percent.
         """
         from epprof_nb.views.plots.utilisation import utilisation
-        from epprof_nb.views.view_model import Prepared
+        from epprof_nb.views.view_model import ViewModel
 
-        return utilisation(Prepared(self._profile), ax, bins)
+        return utilisation(ViewModel(self._profile), ax, bins)
 
     def kernels(
         self,

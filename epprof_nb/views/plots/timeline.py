@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from epprof_nb.arrays.types import IntArray
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 
 _STEPS = 2000
@@ -44,7 +44,7 @@ _LEAST_LETTERS, _MOST_NAMES = 4, 120
 
 
 def timeline(
-    prepared: Prepared, ax: Axes | None, start_ns: int | None, end_ns: int | None, rows: int
+    prepared: ViewModel, ax: Axes | None, start_ns: int | None, end_ns: int | None, rows: int
 ) -> Axes:
     """Draw the timeline; see `epprof_nb.views.plots.figures.Figures.timeline`."""
     low, high = prepared.time_range
@@ -68,11 +68,11 @@ def timeline(
     return axes
 
 
-def _legend(axes: Axes, prepared: Prepared) -> None:
+def _legend(axes: Axes, prepared: ViewModel) -> None:
     """Name the kinds of activity above the axes, where there is more than one."""
     from matplotlib.patches import Patch
 
-    present = np.unique(prepared.work.kinds).tolist()
+    present = np.unique(prepared.index.kinds).tolist()
     kinds = [kind for kind in (1, 2, 3) if kind in present]
     if len(kinds) > 1:
         axes.legend(
@@ -83,7 +83,7 @@ def _legend(axes: Axes, prepared: Prepared) -> None:
 
 
 def draw_lanes(
-    axes: Axes, prepared: Prepared, lanes: list[tuple[int, int, str]], low: int, high: int
+    axes: Axes, prepared: ViewModel, lanes: list[tuple[int, int, str]], low: int, high: int
 ) -> None:
     """Draw `lanes`, (number, rows, label) from top to bottom, from `low` to `high` ns."""
     layout = prepared.layout

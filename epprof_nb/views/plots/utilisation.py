@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 
 def busy_shares(
@@ -45,7 +45,7 @@ def busy_shares(
     return shares
 
 
-def utilisation(prepared: Prepared, ax: Axes | None, bins: int) -> Axes:
+def utilisation(prepared: ViewModel, ax: Axes | None, bins: int) -> Axes:
     """Draw utilisation; see `epprof_nb.views.plots.figures.Figures.utilisation`."""
     axes = axes_of(ax, (6.4, 2.0))
     quiet(axes)

@@ -8,7 +8,7 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 PREFIXES = {"op": "ops", "api": "api_calls", "act": "activities"}
 """The viewer's short names of the tables that it draws."""
@@ -17,7 +17,7 @@ _CHARACTERS = 10_000
 _SAFE = 2**53
 
 
-def describe(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def describe(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     """Return the fields of a row that say anything: column to number or text.
 
     Integers that a double does not hold become text.

@@ -13,7 +13,7 @@ from epprof_nb.util.format import shorten
 if TYPE_CHECKING:
     import pandas as pd
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 NODES = 1500
 """Paths that are sent; below each of them one more may stand for those left out."""
@@ -21,7 +21,7 @@ _CHARACTERS = 600
 _SUMS = ("count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes")
 
 
-def tree(prepared: Prepared, limit: int = NODES) -> dict[str, Any]:
+def tree(prepared: ViewModel, limit: int = NODES) -> dict[str, Any]:
     """Return the paths of a profile (see `epprof_nb.analysis.by_path.by_path`) as JSON columns.
 
     Parameters
@@ -39,7 +39,7 @@ def tree(prepared: Prepared, limit: int = NODES) -> dict[str, Any]:
         sums, and ``others``: how many paths a node stands for, 0 for a path itself.
         ``paths`` is how many there are.
     """
-    frame = prepared.paths
+    frame = prepared.path_tree
     parent = frame["parent"].fillna(MISSING).to_numpy(np.int64)
     kept = _largest(frame, parent, limit)
     number = np.full(len(frame) + 1, MISSING, np.int64)

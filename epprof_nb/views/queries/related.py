@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import FIRST_WAIT
-from epprof_nb.analysis.line_totals import source_line
+from epprof_nb.analysis.source_lines import source_line
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
@@ -21,7 +21,7 @@ from epprof_nb.views.timeline.lanes import MAX_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ _CHAIN = 200
 
 
 def related(
-    prepared: Prepared, prefix: str, row: int, window: tuple[float, float] | None = None
+    prepared: ViewModel, prefix: str, row: int, window: tuple[float, float] | None = None
 ) -> dict[str, Any]:
     """Return the events that one event leads to.
 
@@ -77,13 +77,13 @@ def related(
         For an event that the profile does not have.
     """
     row = event_row(prepared, {"prefix": prefix, "row": row})
-    work = prepared.work
+    index = prepared.index
     if prefix == "op":
         owner = row
     else:
         op_id = prepared.profile.tables[PREFIXES[prefix]]["op_id"]
-        owner = int(work.tree.rows(op_id[[row]])[0])
-    chain = _chain(work.tree.parent, owner)
+        owner = int(index.tree.rows(op_id[[row]])[0])
+    chain = _chain(index.tree.parent, owner)
     call = _call_of(prepared, row) if prefix == "act" else None
     activities, total = _launched(prepared, prefix, row, window)
     return {
@@ -98,7 +98,7 @@ def related(
     }
 
 
-def event(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def event(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     """Return where and when one event is; see `related`."""
     table = prepared.profile.tables[PREFIXES[prefix]]
     names = table.names("name")
@@ -123,7 +123,7 @@ def _chain(parent: Ints, op: int) -> list[int]:
     return chain[::-1]
 
 
-def _line(prepared: Prepared, chain: Iterable[int]) -> dict[str, Any] | None:
+def _line(prepared: ViewModel, chain: Iterable[int]) -> dict[str, Any] | None:
     ops = prepared.profile.tables["ops"]
     for op in reversed(list(chain)):
         line, cell = int(ops["line"][op]), ops.names("cell").take(slice(op, op + 1)).to_list()[0]
@@ -133,17 +133,17 @@ def _line(prepared: Prepared, chain: Iterable[int]) -> dict[str, Any] | None:
     return None
 
 
-def _call_of(prepared: Prepared, row: int) -> int | None:
+def _call_of(prepared: ViewModel, row: int) -> int | None:
     tables = prepared.profile.tables
     correlation = int(tables["activities"]["correlation_id"][row])
     if correlation == MISSING:
         return None
     # Of calls that share an id, as a runtime call and the driver call within, the first counts.
-    call = int(prepared.shared.calls.rows(np.array([correlation]))[0])
+    call = int(prepared.index.calls.rows(np.array([correlation]))[0])
     return None if call < 0 else call
 
 
-def _delay(prepared: Prepared, row: int, call: int) -> int:
+def _delay(prepared: ViewModel, row: int, call: int) -> int:
     tables = prepared.profile.tables
     # Device times are interpolated: a kernel can seem to start slightly before its launch.
     return max(
@@ -152,21 +152,23 @@ def _delay(prepared: Prepared, row: int, call: int) -> int:
 
 
 def _launched(
-    prepared: Prepared, prefix: str, row: int, window: tuple[float, float] | None
+    prepared: ViewModel, prefix: str, row: int, window: tuple[float, float] | None
 ) -> tuple[Ints, int]:
     """Return the activities to draw lines to, the longest first, and how many there are."""
-    work, tables = prepared.work, prepared.profile.tables
+    index, tables = prepared.index, prepared.profile.tables
     activities = tables["activities"]
     if prefix == "act":
         return np.array([row]), 1
-    tree, inside = work.tree, np.empty(0, np.bool_)
+    tree, inside = index.tree, np.empty(0, np.bool_)
     correlation = MISSING
     if prefix == "api":
         correlation = int(tables["api_calls"]["correlation_id"][row])
         if correlation == MISSING:
             return np.empty(0, np.int64), 0
     else:
-        inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
+        inside = (tree.preorder_begin >= tree.preorder_begin[row]) & (
+            tree.preorder_begin < tree.preorder_end[row]
+        )
         inside = np.append(inside, np.False_)  # row -1, no op
     # Comparing integers with fractions would make fractions of them all.
     first, last = (0, 0) if window is None else (math.ceil(window[0]), math.floor(window[1]))
@@ -177,7 +179,7 @@ def _launched(
         else:
             # A wait is the host's: no work was launched.
             mine = inside[tree.rows(activities["op_id"][piece])]
-            mine &= work.kinds[piece] < FIRST_WAIT
+            mine &= index.kinds[piece] < FIRST_WAIT
         if not mine.any():
             continue
         start, end = activities["start_ns"][piece], activities["end_ns"][piece]
@@ -189,7 +191,7 @@ def _launched(
 
 
 def _flows(
-    prepared: Prepared, prefix: str, row: int, activities: Ints
+    prepared: ViewModel, prefix: str, row: int, activities: Ints
 ) -> list[list[dict[str, Any]]]:
     if not len(activities):
         return []
@@ -198,8 +200,8 @@ def _flows(
         source = event(prepared, "api", row)
         return [[source, event(prepared, "act", a)] for a in activities.tolist()]
     ids = tables["activities"]["correlation_id"][activities]
-    owners = prepared.work.tree.rows(tables["activities"]["op_id"][activities])
-    calls = prepared.shared.calls.rows(ids)
+    owners = prepared.index.tree.rows(tables["activities"]["op_id"][activities])
+    calls = prepared.index.calls.rows(ids)
     flows = []
     for activity, call, op in zip(
         activities.tolist(), calls.tolist(), owners.tolist(), strict=True
@@ -214,7 +216,7 @@ def _flows(
     return flows
 
 
-def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def _neighbours(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     before, after = prepared.layout.places()[prefix].beside(row)
     return {
         "before": None if before is None else event(prepared, prefix, before),
@@ -222,7 +224,7 @@ def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     }
 
 
-def _same_name(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def _same_name(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     table = prepared.profile.tables[PREFIXES[prefix]]
     found = among(table.names("name").codes, prepared.layout.places()[prefix], row)
     return {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from epprof_nb.data.table import Table
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -34,7 +34,7 @@ json.dump([i for i, name in enumerate(names) if found(name)], sys.stdout)
 """
 
 
-def matching(prepared: Prepared, pattern: str) -> dict[str, Ints]:
+def matching(prepared: ViewModel, pattern: str) -> dict[str, Ints]:
     """Return the rows of each table whose name matches, ascending.
 
     Events that have no place in the timeline are left out.

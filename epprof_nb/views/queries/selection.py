@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.data.table import Table
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -47,7 +47,7 @@ class Selected:
         return sum(len(rows) for rows in self.rows.values())
 
 
-def select(prepared: Prepared, wanted: Mapping[str, Any]) -> Selected:
+def select(prepared: ViewModel, wanted: Mapping[str, Any]) -> Selected:
     """Find the events that a selection means.
 
     Parameters
@@ -91,7 +91,7 @@ def select(prepared: Prepared, wanted: Mapping[str, Any]) -> Selected:
 
 
 def of_rows(
-    prepared: Prepared,
+    prepared: ViewModel,
     rows: Mapping[str, Ints],
     *,
     related: bool = True,
@@ -111,33 +111,33 @@ def of_rows(
     launches
         Light the API calls of activities too, and the activities of API calls.
     """
-    tables, work = prepared.profile.tables, prepared.work
+    tables, index = prepared.profile.tables, prepared.index
     lit = {prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in PREFIXES.items()}
     for prefix, mine in rows.items():
         lit[prefix][mine] = True
     if related and len(rows.get("op", ())):
-        tree = work.tree
+        tree = index.tree
         # In preorder a subtree is a range: it is inside wherever more ranges opened than closed.
         edges = np.zeros(len(tree) + 1, np.int64)
-        np.add.at(edges, tree.enter[rows["op"]], 1)
-        np.add.at(edges, tree.leave[rows["op"]], -1)
-        lit["op"] |= (np.cumsum(edges)[:-1] > 0)[tree.enter]
+        np.add.at(edges, tree.preorder_begin[rows["op"]], 1)
+        np.add.at(edges, tree.preorder_end[rows["op"]], -1)
+        lit["op"] |= (np.cumsum(edges)[:-1] > 0)[tree.preorder_begin]
         inside = np.append(lit["op"], np.False_)
-        lit["api"] |= inside[work.call_op]
-        lit["act"] |= inside[work.activity_op]
+        lit["api"] |= inside[index.call_op]
+        lit["act"] |= inside[index.activity_op]
     if launches:
         _light_launches(prepared, rows, lit)
     for prefix in ("api", "act") if related else ():
         if prefix in rows:
             op_ids = tables[PREFIXES[prefix]]["op_id"][rows[prefix]]
-            _light_above(work.tree.parent, work.tree.rows(op_ids), lit["op"])
+            _light_above(index.tree.parent, index.tree.rows(op_ids), lit["op"])
     return Selected(dict(rows), lit, _extent(prepared, rows))
 
 
 _NONE: Ints = np.empty(0, np.int64)
 
 
-def event_row(prepared: Prepared, wanted: Mapping[str, Any]) -> int:
+def event_row(prepared: ViewModel, wanted: Mapping[str, Any]) -> int:
     """Return the row of ``prefix`` and ``row``; ValueError where the profile has none such."""
     name = PREFIXES[_prefix(wanted)]
     row = int(wanted["row"])
@@ -170,7 +170,7 @@ def _where(table: Table, equals: dict[str, Any]) -> Ints:
     return np.flatnonzero(inside)
 
 
-def _light_launches(prepared: Prepared, rows: Mapping[str, Ints], lit: dict[str, Mask]) -> None:
+def _light_launches(prepared: ViewModel, rows: Mapping[str, Ints], lit: dict[str, Mask]) -> None:
     """Light what shares a correlation id with the API calls and activities of `rows`."""
     tables = prepared.profile.tables
     given = [
@@ -198,7 +198,7 @@ def _light_above(parent: Ints, ops: npt.NDArray[np.integer[Any]], lit: Mask) -> 
         fresh = fresh[~seen[fresh]]
 
 
-def _extent(prepared: Prepared, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
+def _extent(prepared: ViewModel, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
     found = []
     for prefix, mine in rows.items():
         table = prepared.profile.tables[PREFIXES[prefix]]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.views.queries.selection import Ints
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 _KEPT = 10_000
 """Selected events of a table that stay by themselves where one rectangle stands for several."""
@@ -26,7 +26,7 @@ _KEPT = 10_000
 class Standing:
     """A selection, and the way through its events."""
 
-    def __init__(self, prepared: Prepared, selected: Selected) -> None:
+    def __init__(self, prepared: ViewModel, selected: Selected) -> None:
         self._prepared = prepared
         self.selected = selected
 
@@ -70,7 +70,7 @@ class Selections:
         Rows that Python chose, ``{what: "rows"}`` to the viewer: table to rows, ascending.
     """
 
-    def __init__(self, prepared: Prepared, given: Mapping[str, Ints] | None = None) -> None:
+    def __init__(self, prepared: ViewModel, given: Mapping[str, Ints] | None = None) -> None:
         self._prepared = prepared
         self._given = dict(given or {})
         self._last: tuple[str, Standing] | None = None

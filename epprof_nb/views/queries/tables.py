@@ -8,35 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from epprof_nb.analysis.by_kernel import by_kernel
-from epprof_nb.analysis.by_node import by_node, by_op_type
-from epprof_nb.analysis.by_op import by_line, by_op
-from epprof_nb.analysis.by_stream import by_stream
+from epprof_nb.analysis.breakdowns import BREAKDOWNS
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.search import find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 ROWS = 400
 """Rows of a table that are embedded, or sent in one answer."""
 _CHARACTERS = 600
 _PATTERN_CHARACTERS = 200
 
-BREAKDOWNS: dict[str, Callable[..., pd.DataFrame]] = {
-    "op": by_op,
-    "op_type": by_op_type,
-    "node": by_node,
-    "kernel": by_kernel,
-    "line": by_line,
-    "stream": by_stream,
-}
-"""What a profile can be broken down by, in the order in which it is offered."""
 
-
-def offered(prepared: Prepared) -> list[str]:
+def offered(prepared: ViewModel) -> list[str]:
     """Return which breakdowns say something, without computing them.
 
     By op always; by stream where there are several.
@@ -55,7 +42,7 @@ def offered(prepared: Prepared) -> list[str]:
     return [by for by in BREAKDOWNS if says[by]]
 
 
-def table(prepared: Prepared, by: str, **asked: Any) -> dict[str, Any]:
+def table(prepared: ViewModel, by: str, **asked: Any) -> dict[str, Any]:
     """Return a breakdown, or what `query` finds in it where anything is asked.
 
     Raises

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.data.table import Table
     from epprof_nb.views.timeline.lod import Rects
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -98,7 +98,7 @@ def _fields(
 
 
 def rectangles(
-    prepared: Prepared, window: Window, most: int, keep: Mapping[str, Ints]
+    prepared: ViewModel, window: Window, most: int, keep: Mapping[str, Ints]
 ) -> dict[str, Rects]:
     """Rectangles of the window by table, together at most about `most`."""
     places = prepared.layout.places()
@@ -123,7 +123,7 @@ def rectangles(
 
 
 def events(
-    prepared: Prepared,
+    prepared: ViewModel,
     window: Window,
     *,
     most: int = MOST,
@@ -161,12 +161,12 @@ def events(
         rectangle stands for several events, ``members`` tells how many and ``cover`` the time
         they cover; its other fields are those of the longest.
     """
-    work, tables, layout = prepared.work, prepared.profile.tables, prepared.layout
+    index, tables, layout = prepared.index, prepared.profile.tables, prepared.layout
     strings = _Strings()
     columns: dict[str, Ints] = {}
     slices: dict[str, list[list[int]]] = {}
     shown: dict[str, list[int]] = {}
-    parent = work.tree.parent
+    parent = index.tree.parent
     found = rectangles(prepared, window, most, keep or {})
     places = layout.places()
     rows_of = {
@@ -188,13 +188,13 @@ def events(
             columns[f"{prefix}.kept"] = kept.astype(np.int64)
         if prefix == "op":
             owner = parent[rows]
-            columns["op.kind"] = work.main_kind(rows).astype(np.int64)
+            columns["op.kind"] = index.op_device_time.main_kind(rows).astype(np.int64)
         else:
             # Only the owners of what is sent: those of all would be a pass over the table.
-            owner = work.tree.rows(table["op_id"][rows])
+            owner = index.tree.rows(table["op_id"][rows])
         columns[f"{prefix}.op"] = _stand_in(owner, parent, sent)
         if prefix == "act":
-            columns["act.kind"] = work.kinds[rows].astype(np.int64)
+            columns["act.kind"] = index.kinds[rows].astype(np.int64)
         if light:
             columns[f"{prefix}.row"] = rows
             names = table.names("name")
@@ -206,8 +206,8 @@ def events(
             continue
         if prefix == "op":
             columns["op.id"] = tables["ops"]["op_id"][rows]
-            columns["op.device_ns"] = work.device_ns[rows]
-            columns["op.launches"] = work.launches[rows]
+            columns["op.device_ns"] = index.op_device_time.total[rows]
+            columns["op.launches"] = index.op_launches[rows]
         else:
             names = tables["ops"].names("name")
             columns[f"{prefix}.op_name"] = strings.codes(

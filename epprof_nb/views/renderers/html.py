@@ -25,7 +25,7 @@ from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.wire.payload import pack, to_base64
 
 if TYPE_CHECKING:
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Tab = Literal["timeline", "breakdown", "source"]
 
@@ -95,7 +95,7 @@ def _static(name: str) -> str:
     return files("epprof_nb.views").joinpath("static", name).read_text("utf-8")
 
 
-def _table(prepared: Prepared) -> str:
+def _table(prepared: ViewModel) -> str:
     """The ops that launched most, as a table that needs neither styles nor scripts."""
     frame = prepared.by_op
     device_ns = max(int(frame["self_device_ns"].sum()), 1)
@@ -112,7 +112,7 @@ def _table(prepared: Prepared) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
 
 
-def _plain(prepared: Prepared) -> str:
+def _plain(prepared: ViewModel) -> str:
     """Summary, findings and top ops as HTML that needs neither styles nor scripts."""
     sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in prepared.findings)
     line = escape(prepared.summary.line).replace("   ", "\N{EM SPACE}")
@@ -125,13 +125,13 @@ def _with_code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 
-def _told(prepared: Prepared) -> str:
+def _told(prepared: ViewModel) -> str:
     """What the picture says, for who cannot see it."""
     lines = [prepared.summary.line.replace("   ", ", "), *(f.text for f in prepared.findings)]
     return " ".join(line if line.endswith(".") else f"{line}." for line in lines)
 
 
-def page(prepared: Prepared, *, tab: str = "timeline") -> str:
+def page(prepared: ViewModel, *, tab: str = "timeline") -> str:
     """Make a whole HTML document that needs neither kernel nor network, and may use none.
 
     Parameters
@@ -158,7 +158,9 @@ def page(prepared: Prepared, *, tab: str = "timeline") -> str:
     )
 
 
-def block(prepared: Prepared, png: bytes, *, tab: str = "timeline", mark: str | None = None) -> str:
+def block(
+    prepared: ViewModel, png: bytes, *, tab: str = "timeline", mark: str | None = None
+) -> str:
     """Make the HTML that a notebook keeps; see the module's text for how it falls back.
 
     Parameters

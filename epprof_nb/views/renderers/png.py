@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.counters import busy
+from epprof_nb.analysis.counters import busy_ns
 from epprof_nb.util.format import duration, shorten
 from epprof_nb.views.plots.style import plain
 from epprof_nb.views.plots.timeline import draw_lanes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 _TEXT, _FAINT, _LINE = "#1b2430", "#5b6675", "#e3e7ec"
 _WIDTH, _DPI = 9.6, 192
@@ -27,7 +27,7 @@ _LANES, _ROWS, _BARS = 10, 8, 6
 _BOTTOM, _BETWEEN = 0.1, 0.34
 
 
-def as_png(prepared: Prepared) -> bytes:
+def as_png(prepared: ViewModel) -> bytes:
     """Draw utilisation, host ops, streams and the top ops; PNG, about 1840 pixels wide."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def _bare(axes: Axes) -> None:
         spine.set_visible(False)
 
 
-def _draw_busy(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
+def _draw_busy(axes: Axes, prepared: ViewModel, low: int, high: int) -> None:
     _bare(axes)
     edges = np.linspace(low, high, _BINS + 1)
     axes.set_xlim(low, high)
@@ -87,7 +87,7 @@ def _draw_busy(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
     summary = prepared.summary
     share = np.zeros(_BINS)
     for device in summary.busy:
-        curve = busy(prepared.counted(device.device_id))
+        curve = busy_ns(prepared.index, device.device_id)
         if len(curve.t):
             until = np.interp(edges, curve.t, curve.value)
             share += np.diff(until) / np.diff(edges) / len(summary.busy)
@@ -96,7 +96,7 @@ def _draw_busy(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
               va="center", fontsize=7.5, color=_TEXT)  # fmt: skip
 
 
-def _rows_of_lanes(prepared: Prepared) -> list[tuple[int, int, str]]:
+def _rows_of_lanes(prepared: ViewModel) -> list[tuple[int, int, str]]:
     """Lanes to draw as (number, rows, label): ops and streams, the first ten."""
     lanes = [
         (number, min(lane.rows, _ROWS), lane.label)
@@ -107,7 +107,7 @@ def _rows_of_lanes(prepared: Prepared) -> list[tuple[int, int, str]]:
 
 
 def _draw_lanes(
-    axes: Axes, prepared: Prepared, lanes: list[tuple[int, int, str]], low: int, high: int
+    axes: Axes, prepared: ViewModel, lanes: list[tuple[int, int, str]], low: int, high: int
 ) -> None:
     _bare(axes)
     draw_lanes(axes, prepared, lanes, low, high)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.device_work import FIRST_WAIT, KINDS, Work
+from epprof_nb.analysis.device_work import FIRST_WAIT, KINDS
 from epprof_nb.analysis.devices import device_names
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.small_codes import Codes
 from epprof_nb.views.timeline.rows import Series, put_in_order
 
 if TYPE_CHECKING:
+    from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
@@ -170,7 +171,7 @@ def _stream_lanes(profile: ProfileData, codes: Codes, lanes: list[Lane]) -> Code
     return codes.named(numbers.get)
 
 
-def build(profile: ProfileData, work: Work) -> Layout:
+def build(profile: ProfileData, index: ProfileIndex) -> Layout:
     """Lay out a whole profile, so that every window of it finds its events in the same place."""
     lanes: list[Lane] = []
     tables = profile.tables
@@ -182,9 +183,11 @@ def build(profile: ProfileData, work: Work) -> Layout:
         calling = Codes.of(tables["api_calls"]["thread_id"])
         op_lane, call_lane = _thread_lanes(profile, calling, lanes)
         stream_lane = _stream_lanes(profile, streams.result(), lanes)
-        activities = pool.submit(_place, tables["activities"], stream_lane, Codes(work.kinds, foot))
+        activities = pool.submit(
+            _place, tables["activities"], stream_lane, Codes(index.kinds, foot)
+        )
         calls = pool.submit(_place, tables["api_calls"], call_lane, _FLAT)
-        ops = _place(tables["ops"], op_lane, Codes.of(_levels(profile, work)))
+        ops = _place(tables["ops"], op_lane, Codes.of(_levels(profile, index)))
         layout = Layout((), ops, calls.result(), activities.result())
     for placed in (layout.ops, layout.api_calls, layout.activities):
         series = placed.series
@@ -195,14 +198,14 @@ def build(profile: ProfileData, work: Work) -> Layout:
     return replace(layout, lanes=tuple(lanes))
 
 
-def _levels(profile: ProfileData, work: Work) -> npt.NDArray[np.uint8]:
+def _levels(profile: ProfileData, index: ProfileIndex) -> npt.NDArray[np.uint8]:
     """Row that each op takes at least: how deep it is nested in its thread."""
-    threads, tree = profile.tables["ops"]["thread_id"], work.tree
+    threads, tree = profile.tables["ops"]["thread_id"], index.tree
     depth, parent = tree.depth, tree.parent
     # What a thread runs for an op of another thread starts at the top of its own lane.
     arrives = (parent >= 0) & (threads[parent] != threads) if len(parent) else parent >= 0
     if arrives.any():
-        depth = depth - depth[tree.nearest(arrives | (parent < 0))]
+        depth = depth - depth[tree.nearest_ancestor(arrives | (parent < 0))]
     levels: npt.NDArray[np.uint8] = np.minimum(depth, MAX_ROWS - 1).astype(np.uint8)
     return levels
 

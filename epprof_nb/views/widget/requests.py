@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from epprof_nb.analysis.by_range import breakdown
+from epprof_nb.analysis.by_range import by_range
 from epprof_nb.views.queries.event_fields import describe
 from epprof_nb.views.queries.icicle import tree
 from epprof_nb.views.queries.related import related
@@ -17,7 +17,7 @@ from epprof_nb.views.wire.payload import headline, pack_counters, pack_first, pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 
 class Reply(NamedTuple):
@@ -27,15 +27,15 @@ class Reply(NamedTuple):
     data: bytes | None = None
 
 
-def _first(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+def _first(prepared: ViewModel, _: Mapping[str, Any]) -> Reply:
     return Reply({}, pack_first(prepared))
 
 
-def _headline(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+def _headline(prepared: ViewModel, _: Mapping[str, Any]) -> Reply:
     return Reply({"headline": headline(prepared)})
 
 
-def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _window(prepared: ViewModel, request: Mapping[str, Any]) -> Reply:
     lanes = request.get("lanes")
     window = Window(
         math.floor(float(request["start"])),
@@ -48,31 +48,31 @@ def _window(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
     return Reply({}, pack_window(prepared, window, lit=lit))
 
 
-def _counters(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _counters(prepared: ViewModel, request: Mapping[str, Any]) -> Reply:
     if "start" not in request:
         return Reply({}, pack_counters(prepared))
     window = math.floor(float(request["start"])), math.ceil(float(request["end"]))
     return Reply({}, pack_counters(prepared, window))
 
 
-def _describe(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _describe(prepared: ViewModel, request: Mapping[str, Any]) -> Reply:
     return Reply({"fields": describe(prepared, str(request["prefix"]), int(request["row"]))})
 
 
-def _table(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _table(prepared: ViewModel, request: Mapping[str, Any]) -> Reply:
     asked = {name: request[name] for name in ("sort", "descending", "pattern") if name in request}
     return Reply({"table": table(prepared, str(request["by"]), **asked)})
 
 
-def _tree(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+def _tree(prepared: ViewModel, _: Mapping[str, Any]) -> Reply:
     return Reply({"tree": tree(prepared)})
 
 
-def _source(prepared: Prepared, _: Mapping[str, Any]) -> Reply:
+def _source(prepared: ViewModel, _: Mapping[str, Any]) -> Reply:
     return Reply({"source": source(prepared)})
 
 
-def _related(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _related(prepared: ViewModel, request: Mapping[str, Any]) -> Reply:
     window = request.get("window")
     return Reply(
         {
@@ -86,7 +86,7 @@ def _related(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
     )
 
 
-def _step(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def _step(prepared: ViewModel, request: Mapping[str, Any]) -> Reply:
     number, at = request.get("number"), request.get("at")
     return Reply(
         prepared.selections.step(
@@ -97,11 +97,11 @@ def _step(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
     )
 
 
-def _span(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
-    return Reply({"span": breakdown(prepared, int(request["start"]), int(request["end"]))})
+def _span(prepared: ViewModel, request: Mapping[str, Any]) -> Reply:
+    return Reply({"span": by_range(prepared.index, int(request["start"]), int(request["end"]))})
 
 
-_ANSWERS: dict[str, Callable[[Prepared, Mapping[str, Any]], Reply]] = {
+_ANSWERS: dict[str, Callable[[ViewModel, Mapping[str, Any]], Reply]] = {
     "first": _first,
     "headline": _headline,
     "window": _window,
@@ -121,7 +121,7 @@ def answers(kind: object) -> bool:
     return kind in _ANSWERS
 
 
-def answer(prepared: Prepared, request: Mapping[str, Any]) -> Reply:
+def answer(prepared: ViewModel, request: Mapping[str, Any]) -> Reply:
     """Answer a request by its ``type``.
 
     A request that cannot be answered gets an ``error`` to show: the front end must not wait for

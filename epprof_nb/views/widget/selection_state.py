@@ -12,7 +12,7 @@ from epprof_nb.views.queries.frame_rows import rows_of_frame
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 
 class Choice:
@@ -29,7 +29,7 @@ class Choice:
         Start and end of the marked span, ns; None without one.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: ViewModel) -> None:
         self._prepared = prepared
         self._wanted: dict[str, Any] | None = None
         self._given = 0
@@ -68,7 +68,7 @@ class Choice:
         if self._wanted is not None:
             inside &= self._prepared.selections.of(self._wanted).selected.lit["act"]
         if self.span is not None:
-            inside &= self._prepared.moments.marked(*self.span)
+            inside &= self._prepared.index.time_chunks.overlap_mask(*self.span)
         rows = np.flatnonzero(inside)
         # Only the chosen rows become a DataFrame: there may be millions of others.
         frame = activities.take(rows).to_frame()

@@ -21,7 +21,7 @@ import traitlets
 
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.util.transient_display import EmptiedDisplay
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.registry import Execution, OpenViews
 from epprof_nb.views.widget.requests import answer, answers
 from epprof_nb.views.widget.selection_state import Choice
@@ -63,7 +63,7 @@ class LiveView(anywidget.AnyWidget):
     def __init__(
         self, profile: ProfileData, *, tab: str, mark: str, select: pd.DataFrame | None = None
     ) -> None:
-        self.prepared = Prepared(profile)
+        self.prepared = ViewModel(profile)
         self._choice = Choice(self.prepared)
         if select is not None:
             self._choice.give(select)
@@ -116,7 +116,7 @@ class LiveView(anywidget.AnyWidget):
         # A widget's layout is a widget too: in the front end it would hold all of the view.
         self.layout.close()
         # The profile is the user's; everything that hangs on it is the view's.
-        self.prepared = Prepared(ProfileData())
+        self.prepared = ViewModel(ProfileData())
         self._choice = Choice(self.prepared)
         self._page = None
         _open.remove(self)

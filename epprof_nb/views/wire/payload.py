@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import Standing
     from epprof_nb.views.queries.window import Ints
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 _PAYLOAD_BYTES = 1_150_000
 """Base64 of this, the viewer and the picture stay under 2 MB together."""
@@ -31,7 +31,7 @@ _FIRST_WIDTH = 1200.0
 """Pixels of a live view's first picture, before its width is known."""
 
 
-def skeleton(prepared: Prepared) -> dict[str, Any]:
+def skeleton(prepared: ViewModel) -> dict[str, Any]:
     """What the first picture needs and costs little: range, lanes, which counters there are.
 
     The summary has only what is known without looking at every event.
@@ -58,10 +58,11 @@ def skeleton(prepared: Prepared) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def headline(prepared: Prepared) -> dict[str, Any]:
+def headline(prepared: ViewModel) -> dict[str, Any]:
     """Summary, findings and idle gaps, as the skeleton has room for them."""
-    with ahead(prepared, lambda: prepared.lines):
+    with ahead(prepared, lambda: prepared.line_totals):
         summary, found = prepared.summary, prepared.findings
+    stray = summary.unattributed_text
     return {
         "summary": {
             "wall": duration(summary.wall_ns),
@@ -72,9 +73,9 @@ def headline(prepared: Prepared) -> dict[str, Any]:
                 for b in summary.busy
             ],
             "counts": [{"what": what, "text": text} for what, text in summary.counted],
-            "quality": summary.trust,
-            "stray": {"what": "stray", "text": summary.stray} if summary.stray else None,
-            "incomplete": summary.lost > 0,
+            "quality": summary.recording_text,
+            "stray": {"what": "stray", "text": stray} if stray else None,
+            "incomplete": summary.dropped > 0,
             "empty": summary.empty,
             "error": summary.error,
             "device_word": summary.device_word,
@@ -91,7 +92,7 @@ def _notes(profile: ProfileData) -> list[str]:
     return [shorten(str(note), 500) for note in (profile.info.get("notes") or ())[:20]]
 
 
-def overview(prepared: Prepared) -> dict[str, Any]:
+def overview(prepared: ViewModel) -> dict[str, Any]:
     """All that is not an event: what a page embeds, since it has nobody to ask."""
     return {
         **skeleton(prepared),
@@ -102,7 +103,7 @@ def overview(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def pack(prepared: Prepared, *, most: int = _RECTANGLES) -> bytes:
+def pack(prepared: ViewModel, *, most: int = _RECTANGLES) -> bytes:
     """Return the payload of a page, compressed; see `epprof_nb.views.wire.columns` for its layout.
 
     Parameters
@@ -130,12 +131,12 @@ def pack(prepared: Prepared, *, most: int = _RECTANGLES) -> bytes:
         most = max(int(0.9 * most * _PAYLOAD_BYTES / len(data)), _FEWEST)
 
 
-def pack_first(prepared: Prepared, width: float = _FIRST_WIDTH) -> bytes:
+def pack_first(prepared: ViewModel, width: float = _FIRST_WIDTH) -> bytes:
     """Return what a live view shows first, plain: the skeleton and all of the time.
 
     The rest is asked for when the first picture stands.
     """
-    prepared.hurry()
+    prepared.warm_up_first_view()
     low, high = prepared.time_range
     given = prepared.selections.given
     header, columns = events(
@@ -148,22 +149,22 @@ def pack_first(prepared: Prepared, width: float = _FIRST_WIDTH) -> bytes:
     return bundle({**head, **header}, columns, plain=True)
 
 
-def _given(prepared: Prepared, given: Standing, columns: Mapping[str, Ints]) -> dict[str, Any]:
+def _given(prepared: ViewModel, given: Standing, columns: Mapping[str, Ints]) -> dict[str, Any]:
     sent = sum(int(columns[f"{prefix}.kept"].sum()) for prefix in given.kept)
     return {**prepared.selections.step({"what": "rows"}), "sent": sent}
 
 
 def pack_window(
-    prepared: Prepared, window: Window, *, lit: Mapping[str, Ints] | None = None
+    prepared: ViewModel, window: Window, *, lit: Mapping[str, Ints] | None = None
 ) -> bytes:
     """Return the rectangles of a window alone, plain."""
     header, columns = events(prepared, window, light=True, lit=lit)
     return bundle(header, columns, plain=True)
 
 
-def pack_counters(prepared: Prepared, window: tuple[int, int] | None = None) -> bytes:
+def pack_counters(prepared: ViewModel, window: tuple[int, int] | None = None) -> bytes:
     """Return the columns of the counters alone, of all or of a window, plain."""
-    found = prepared.counters if window is None else counters.columns(prepared, window)
+    found = prepared.counters if window is None else counters.columns(prepared.index, window)
     return bundle({}, found, plain=True)
 
 
