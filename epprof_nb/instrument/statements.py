@@ -14,6 +14,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import Names
+from epprof_nb.util.format import elide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,13 +106,5 @@ def text_of(
     part[0] = part[0][column:]
     if len(part) > _JOINED_LINES:
         part = [part[0], "…".encode(), part[-1]]
-    return shorten(" ".join(text.decode(errors="replace").strip() for text in part))
-
-
-def shorten(text: str) -> str:
-    """Cut the middle out of a text longer than `TEXT_LIMIT`."""
-    text = text.strip()
-    if len(text) <= TEXT_LIMIT:
-        return text
-    tail = TEXT_LIMIT // 3
-    return f"{text[: TEXT_LIMIT - tail - 1]}…{text[-tail:]}"
+    text = " ".join(text.decode(errors="replace").strip() for text in part)
+    return elide(text.strip(), TEXT_LIMIT, tail=TEXT_LIMIT // 3)

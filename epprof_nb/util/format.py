@@ -1,4 +1,4 @@
-"""Numbers and names as people read them: three significant digits, a unit, no noise."""
+"""Text for readers: numbers with three significant digits and a unit, elided names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def three_digits(value: float) -> str:
-    """Write `value` with three significant digits, and none lost before the point.
+    """Format `value` with three significant digits, and with all digits before the point.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def three_digits(value: float) -> str:
 
 
 def duration(ns: float) -> str:
-    """Write a time in the unit that fits, from nanoseconds.
+    """Format a time, given in nanoseconds, in the unit that fits.
 
     Examples
     --------
@@ -33,14 +33,14 @@ def duration(ns: float) -> str:
     if ns == 0:
         return "0 s"
     for scale, unit in _TIME_UNITS:
-        # 999.7 us rounds to 1000: it reads better as 1.00 ms.
+        # 999.7 µs would be rounded to 1,000 µs: prefer 1.00 ms.
         if abs(ns) >= scale * 0.9995:
             return f"{ns:.0f} ns" if unit == "ns" else f"{three_digits(ns / scale)} {unit}"
     return f"{ns:.0f} ns"
 
 
 def size(count: float) -> str:
-    """Write a number of bytes in decimal units.
+    """Format a number of bytes in decimal units.
 
     Examples
     --------
@@ -69,18 +69,26 @@ def percent(share: float) -> str:
 
 
 def plural(count: int, word: str, words: str | None = None) -> str:
-    """Write a count with its word, as ``1 copy`` and ``4,212 kernels``."""
+    """Format a count with its noun: ``1 copy``, ``4,212 kernels``."""
     return f"{count:,} {word if count == 1 else words or word + 's'}"
 
 
 def shorten(text: str, limit: int) -> str:
-    """Put `text` on one line of at most `limit` characters, cut in the middle.
+    """Put `text` on one line of at most `limit` characters, elided in the middle.
 
-    The end of a kernel's name tells as much as its beginning, so both stay.
+    The end of a kernel's name is as informative as its beginning, so both are kept.
+
+    Examples
+    --------
+    >>> shorten("void gemm_kernel<128, 64>()", 12)
+    'void g…64>()'
     """
     line = " ".join(text.split())
-    if len(line) <= limit:
-        return line
-    head = limit // 2
-    tail = limit - 1 - head
-    return f"{line[:head]}…{line[len(line) - tail :]}"
+    return elide(line, limit, tail=limit - 1 - limit // 2)
+
+
+def elide(text: str, limit: int, *, tail: int) -> str:
+    """Cut a text of more than `limit` characters; its last `tail` characters are kept."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"

@@ -13,9 +13,9 @@ from tiny import activity, kernel, line, op, profile
 
 from epprof_nb.analysis import idle
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.util.palette import COPY, KERNEL
 from epprof_nb.views.plots import figures
 from epprof_nb.views.plots.distributions import distribution, kernel_labels, log_edges
-from epprof_nb.views.plots.style import COPY, KERNEL
 
 BY = ["op", "op_type", "node", "kernel", "line", "stream"]
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.counters import busy_ns
+from epprof_nb.util import palette
 from epprof_nb.util.format import duration, shorten
-from epprof_nb.views.plots.style import plain
+from epprof_nb.views.plots.style import printable
 from epprof_nb.views.plots.timeline import draw_lanes
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.views.view_model import ViewModel
 
-_TEXT, _FAINT, _LINE = "#1b2430", "#5b6675", "#e3e7ec"
 _WIDTH, _DPI = 9.6, 192
 _BINS = 960
 _LANES, _ROWS, _BARS = 10, 8, 6
@@ -46,8 +46,8 @@ def as_png(prepared: ViewModel) -> bytes:
     for i, note in enumerate(notes):
         # A long line gets smaller letters rather than losing its end.
         points = min(7.5 if i else 8.5, 1000 / max(len(note), 1))
-        figure.text(0.015, 1 - (0.2 + 0.17 * i) / total, plain(note).replace("`", ""),
-                    color=_FAINT if i else _TEXT, fontsize=points, va="center",
+        figure.text(0.015, 1 - (0.2 + 0.17 * i) / total, printable(note).replace("`", ""),
+                    color=palette.FAINT if i else palette.TEXT, fontsize=points, va="center",
                     parse_math=False)  # fmt: skip
     bottoms = (
         _BOTTOM + heights[2] + _BETWEEN + heights[1] + 0.06,
@@ -72,7 +72,7 @@ def as_png(prepared: ViewModel) -> bytes:
 
 def _bare(axes: Axes) -> None:
     axes.set_yticks([])
-    axes.tick_params(axis="x", length=0, labelsize=7, labelcolor=_FAINT, pad=1)
+    axes.tick_params(axis="x", length=0, labelsize=7, labelcolor=palette.FAINT, pad=1)
     for spine in axes.spines.values():
         spine.set_visible(False)
 
@@ -83,7 +83,7 @@ def _draw_busy(axes: Axes, prepared: ViewModel, low: int, high: int) -> None:
     axes.set_xlim(low, high)
     axes.set_ylim(0, 1)
     axes.set_xticks([])
-    axes.axhline(0, color=_LINE, linewidth=1)
+    axes.axhline(0, color=palette.RULE, linewidth=1)
     summary = prepared.summary
     share = np.zeros(_BINS)
     for device in summary.busy:
@@ -91,9 +91,9 @@ def _draw_busy(axes: Axes, prepared: ViewModel, low: int, high: int) -> None:
         if len(curve.t):
             until = np.interp(edges, curve.t, curve.value)
             share += np.diff(until) / np.diff(edges) / len(summary.busy)
-    axes.fill_between(edges[:-1], share, step="post", color="#0072b2", alpha=0.75, linewidth=0)
+    axes.fill_between(edges[:-1], share, step="post", color=palette.KERNEL, alpha=0.75, linewidth=0)
     axes.text(-0.01, 0.4, f"{summary.device_word} busy", transform=axes.transAxes, ha="right",
-              va="center", fontsize=7.5, color=_TEXT)  # fmt: skip
+              va="center", fontsize=7.5, color=palette.TEXT)  # fmt: skip
 
 
 def _rows_of_lanes(prepared: ViewModel) -> list[tuple[int, int, str]]:
@@ -111,7 +111,7 @@ def _draw_lanes(
 ) -> None:
     _bare(axes)
     draw_lanes(axes, prepared, lanes, low, high)
-    axes.tick_params(axis="y", length=0, labelsize=7.5, labelcolor=_TEXT, pad=4)
+    axes.tick_params(axis="y", length=0, labelsize=7.5, labelcolor=palette.TEXT, pad=4)
     step = _round_step((high - low) / 6)
     ticks = np.arange(-(-low // step), high // step + 1) * step
     axes.set_xticks(ticks, [duration(tick) for tick in ticks.tolist()])
@@ -130,12 +130,12 @@ def _draw_bars(axes: Axes, rows: Sequence[Mapping[Any, Any]]) -> None:
     axes.set_xlim(0, 1.35)
     largest = max((row["self_device_ns"] for row in rows), default=1)
     for i, row in enumerate(rows):
-        axes.barh(i, row["self_device_ns"] / largest, height=0.62, color="#0072b2")
-        axes.text(-0.01, i, plain(shorten(str(row["name"]), 26)), ha="right", va="center",
-                  fontsize=7.5, color=_TEXT, transform=axes.get_yaxis_transform(),
+        axes.barh(i, row["self_device_ns"] / largest, height=0.62, color=palette.KERNEL)
+        axes.text(-0.01, i, printable(shorten(str(row["name"]), 26)), ha="right", va="center",
+                  fontsize=7.5, color=palette.TEXT, transform=axes.get_yaxis_transform(),
                   parse_math=False)  # fmt: skip
         text = f"{duration(row['self_device_ns'])}   {row['count']:,} \N{MULTIPLICATION SIGN}"
         axes.text(row["self_device_ns"] / largest + 0.008, i, text, va="center", fontsize=7,
-                  color=_FAINT, parse_math=False)  # fmt: skip
+                  color=palette.FAINT, parse_math=False)  # fmt: skip
     if not rows:
-        axes.text(0, 0, "No device time to show.", va="center", fontsize=7.5, color=_FAINT)
+        axes.text(0, 0, "No device time to show.", va="center", fontsize=7.5, color=palette.FAINT)
