@@ -14,7 +14,7 @@ import numpy.typing as npt
 from epprof_nb.analysis.device_work import FIRST_WAIT, KINDS
 from epprof_nb.analysis.devices import device_names
 from epprof_nb.arrays.row_packing import pack_rows
-from epprof_nb.arrays.small_codes import Codes
+from epprof_nb.arrays.small_codes import SmallCodes
 from epprof_nb.views.timeline.rows import Series, put_in_order
 
 if TYPE_CHECKING:
@@ -110,15 +110,17 @@ class Layout:
         return {"op": self.ops, "api": self.api_calls, "act": self.activities}
 
 
-def _thread_lanes(profile: ProfileData, calling: Codes, lanes: list[Lane]) -> tuple[Codes, Codes]:
+def _thread_lanes(
+    profile: ProfileData, calling: SmallCodes, lanes: list[Lane]
+) -> tuple[SmallCodes, SmallCodes]:
     """Append the host's lanes; give the lane of each op and of each API call."""
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
     # Ops kept from an earlier profile, for what they captured, have no place on this clock.
     shown = ~ops.names("status").equals("earlier")
     cells = np.flatnonzero(ops.names("category").equals("cell") & shown)
-    op_thread = Codes.of(ops["thread_id"])
+    op_thread = SmallCodes.of(ops["thread_id"])
     if not shown.all():
-        op_thread = Codes.combined(op_thread, Codes.of(shown.view(np.uint8))).named(
+        op_thread = SmallCodes.combined(op_thread, SmallCodes.of(shown.view(np.uint8))).map(
             lambda key: key[0] if key[1] else None
         )
     with_ops, with_calls = set(op_thread.values) - {None}, set(calling.values)
@@ -139,16 +141,16 @@ def _thread_lanes(profile: ProfileData, calling: Codes, lanes: list[Lane]) -> tu
             call_lanes[thread] = len(lanes)
             name = "API calls" if thread in with_ops else label
             lanes.append(Lane("api", name, f"CUDA API calls of thread {thread}", thread=thread))
-    return op_thread.named(op_lanes.get), calling.named(call_lanes.get)
+    return op_thread.map(op_lanes.get), calling.map(call_lanes.get)
 
 
-def _streams(activities: Table) -> Codes:
+def _streams(activities: Table) -> SmallCodes:
     """Device, context and stream of each activity."""
     names = ("device_id", "context_id", "stream_id")
-    return Codes.combined(*(Codes.of(activities[name]) for name in names))
+    return SmallCodes.combined(*(SmallCodes.of(activities[name]) for name in names))
 
 
-def _stream_lanes(profile: ProfileData, codes: Codes, lanes: list[Lane]) -> Codes:
+def _stream_lanes(profile: ProfileData, codes: SmallCodes, lanes: list[Lane]) -> SmallCodes:
     """Append a lane for each stream; give the lane of each activity."""
     # By device, then stream.
     keys = sorted(codes.values, key=lambda key: (key[0], key[2], key[1]))
@@ -168,7 +170,7 @@ def _stream_lanes(profile: ProfileData, codes: Codes, lanes: list[Lane]) -> Code
             title += f", context {within}"
         numbers[on, within, which] = len(lanes)
         lanes.append(Lane("stream", label, title, device=on))
-    return codes.named(numbers.get)
+    return codes.map(numbers.get)
 
 
 def build(profile: ProfileData, index: ProfileIndex) -> Layout:
@@ -180,14 +182,14 @@ def build(profile: ProfileData, index: ProfileIndex) -> Layout:
     # Most of the work is done in NumPy, which lets other threads run.
     with ThreadPoolExecutor(2) as pool:
         streams = pool.submit(_streams, tables["activities"])
-        calling = Codes.of(tables["api_calls"]["thread_id"])
+        calling = SmallCodes.of(tables["api_calls"]["thread_id"])
         op_lane, call_lane = _thread_lanes(profile, calling, lanes)
         stream_lane = _stream_lanes(profile, streams.result(), lanes)
         activities = pool.submit(
-            _place, tables["activities"], stream_lane, Codes(index.kinds, foot)
+            _place, tables["activities"], stream_lane, SmallCodes(index.kinds, foot)
         )
         calls = pool.submit(_place, tables["api_calls"], call_lane, _FLAT)
-        ops = _place(tables["ops"], op_lane, Codes.of(_levels(profile, index)))
+        ops = _place(tables["ops"], op_lane, SmallCodes.of(_levels(profile, index)))
         layout = Layout((), ops, calls.result(), activities.result())
     for placed in (layout.ops, layout.api_calls, layout.activities):
         series = placed.series
@@ -210,11 +212,11 @@ def _levels(profile: ProfileData, index: ProfileIndex) -> npt.NDArray[np.uint8]:
     return levels
 
 
-_FLAT = Codes(np.empty(0, np.uint8), [0])
+_FLAT = SmallCodes(np.empty(0, np.uint8), [0])
 """Every event in row 0."""
 
 
-def _place(table: Table, lane: Codes, row: Codes) -> Placement:
+def _place(table: Table, lane: SmallCodes, row: SmallCodes) -> Placement:
     """Put the events of a table into series; events of a row overlap in the last rows only."""
     placed = _in_series(lane, row, table["start_ns"], table["end_ns"])
     series = placed.series
@@ -229,13 +231,13 @@ def _place(table: Table, lane: Codes, row: Codes) -> Placement:
         which = np.concatenate(parts)
         begins = start[which]
         rows[which] = pack_rows(begins, np.maximum(end[which], begins), rows[which], MAX_ROWS)
-    return _in_series(lane, Codes.of(rows), start, end)
+    return _in_series(lane, SmallCodes.of(rows), start, end)
 
 
-def _in_series(lane: Codes, row: Codes, start: Ints, end: Ints) -> Placement:
-    codes = Codes.combined(lane, row)
+def _in_series(lane: SmallCodes, row: SmallCodes, start: Ints, end: Ints) -> Placement:
+    codes = SmallCodes.combined(lane, row)
     keys = sorted({key for key in codes.values if key[0] is not None})
     numbers = {key: number for number, key in enumerate(keys)}
-    code = codes.numbered(numbers, len(keys))
+    code = codes.recode(numbers, len(keys))
     lane_of, row_of = np.array(keys, np.int64).reshape(-1, 2).T
     return Placement(code, put_in_order(code, lane_of, row_of, start, end))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from epprof_nb.arrays.chunks import chunks, concat_ranges
 from epprof_nb.arrays.intervals import EARLIEST, LATEST, clip_times
-from epprof_nb.arrays.small_codes import occurrences
+from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.views.timeline.mip_levels import Level, levels
 from epprof_nb.views.timeline.mipmap import BLOCK, Blocks
 
@@ -166,7 +166,7 @@ def _firsts(code: npt.NDArray[Any], count: int) -> Ints:
     """Return where each of `count` series begins, and where the last one ends."""
     sizes = np.zeros(count, np.int64)
     for piece in chunks(len(code), _PIECE):
-        sizes += occurrences(code[piece], count)
+        sizes += count_codes(code[piece], count)
     return np.concatenate(([0], np.cumsum(sizes)))
 
 
@@ -214,7 +214,7 @@ def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
         found = [np.flatnonzero(code == number) for number in range(count)]
         rows, sizes = np.concatenate(found), np.array([len(rows) for rows in found])
     else:
-        rows, sizes = np.argsort(code, kind="stable"), occurrences(code, count)
+        rows, sizes = np.argsort(code, kind="stable"), count_codes(code, count)
     which = np.flatnonzero(sizes)
     cut = np.concatenate(([0], np.cumsum(sizes[which])))
     return rows[: cut[-1]], which, cut
