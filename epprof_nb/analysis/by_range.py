@@ -15,7 +15,7 @@ from epprof_nb.arrays.intervals import covered_before
 if TYPE_CHECKING:
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.analysis.range_sums import NameTotals
-    from epprof_nb.data.table import Names
+    from epprof_nb.data.names import CategoryColumn
 
 _NO_NAME = "(no name)"
 
@@ -100,7 +100,7 @@ def _busy(index: ProfileIndex, start_ns: int, end_ns: int) -> list[dict[str, Any
     return devices
 
 
-def _table(totals: NameTotals, names: Names, missing: str, top: int) -> dict[str, Any]:
+def _table(totals: NameTotals, names: CategoryColumn, missing: str, top: int) -> dict[str, Any]:
     """Return the names with the most time, and the number of names."""
     order = np.lexsort((-totals.counts, -totals.ns))
     rows = [

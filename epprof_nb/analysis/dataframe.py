@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.table import Names
+from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def categorical(values: Sequence[str | None]) -> pd.Categorical:
     """Return a column of names; None is missing. Categories are sorted, and all are used."""
-    names = Names.of(values).compact()
+    names = CategoryColumn.of(values).compact()
     # By default, pandas 2.3 and 3 give strings different dtypes.
     dtype = pd.CategoricalDtype(pd.Index(names.categories, dtype=object))
     return pd.Categorical.from_codes(names.codes, dtype=dtype)

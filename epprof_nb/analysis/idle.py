@@ -17,7 +17,7 @@ from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.intervals import complement
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.table import Names
+from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -209,5 +209,9 @@ def _values_at(values: IntArray, rows: IntArray) -> IntArray:
     return np.append(values, MISSING)[rows]
 
 
-def _names_at(names: Names, rows: IntArray) -> list[str | None]:
-    return Names(np.append(names.codes, np.int32(MISSING)), names.categories).take(rows).to_list()
+def _names_at(names: CategoryColumn, rows: IntArray) -> list[str | None]:
+    return (
+        CategoryColumn(np.append(names.codes, np.int32(MISSING)), names.categories)
+        .take(rows)
+        .to_list()
+    )

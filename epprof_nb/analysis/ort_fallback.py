@@ -18,8 +18,9 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Names, Table
+    from epprof_nb.data.table import Table
 
 CPU = "CPUExecutionProvider"
 TO_HOST, FROM_HOST = "MemcpyToHost", "MemcpyFromHost"
@@ -146,7 +147,7 @@ def _served_nodes(ops: Table, copies: IntArray, fell_back: BoolArray) -> IntArra
     return served
 
 
-def _shapes(names: Names, row: int) -> set[str]:
+def _shapes(names: CategoryColumn, row: int) -> set[str]:
     """Return a node's inputs or outputs, each as ``float[1,4]``."""
     code = names.codes[row]
     return set(names.categories[code].split(", ")) if code >= 0 else set()

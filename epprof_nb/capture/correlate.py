@@ -16,8 +16,9 @@ from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
 from epprof_nb.capture.op_log import ops_table
 from epprof_nb.capture.service import Batch, Slice, column
 from epprof_nb.core.native_columns import names_of
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, MISSING, OVERHEAD
-from epprof_nb.data.table import Names, Table, concat
+from epprof_nb.data.table import Table, concat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ def join(part: Slice) -> Joined:
     activities = activities.replace(
         op_id=op,
         capture_op_id=capture_op,
-        attribution=Names(attribution, ("stack", "cell", "none")),
+        attribution=CategoryColumn(attribution, ("stack", "cell", "none")),
         thread_id=_take(launches.thread, call),
     )
     memory = concat([r.memory for r in recorded]) if recorded else Table(MEMORY)
@@ -101,8 +102,8 @@ class _Launches:
     thread: I64
     result: I64
     flags: npt.NDArray[np.uint16]
-    names: Names
-    domains: Names
+    names: CategoryColumn
+    domains: CategoryColumn
 
     def take(self, rows: npt.NDArray[Any] | slice) -> _Launches:
         return _Launches(
@@ -136,8 +137,8 @@ def _launches(batches: list[Batch]) -> _Launches:
         get("thread_id", np.uint64).astype(np.int64),
         get("return_value", np.int32).astype(np.int64),
         get("flags", np.uint16),
-        Names.from_ids(name_ids, names_of(name_ids)),
-        Names.from_ids(get("domain", np.uint16), _DOMAINS),
+        CategoryColumn.from_ids(name_ids, names_of(name_ids)),
+        CategoryColumn.from_ids(get("domain", np.uint16), _DOMAINS),
     )
     waiting = (launches.flags & _STILL_IN_CALL) != 0
     if waiting.any():
@@ -192,8 +193,8 @@ def _with_external(launches: _Launches, recorded: Sequence[Recorded]) -> _Launch
     )
 
 
-def _append(a: Names, b: Names) -> Names:
-    return Names.of(a.to_list() + b.to_list())
+def _append(a: CategoryColumn, b: CategoryColumn) -> CategoryColumn:
+    return CategoryColumn.of(a.to_list() + b.to_list())
 
 
 def _take(values: I64, rows: I64) -> I64:
@@ -277,7 +278,7 @@ def _with_earlier_ops(part: Slice, ops: Table, capture_op: I64) -> tuple[Table, 
         fresh = earlier.take(~contains(ops["op_id"], earlier["op_id"]))
         # Runs are counted within a profile: the earlier one's numbers mean nothing here.
         fresh = fresh.replace(
-            status=Names.constant("earlier", len(fresh)),
+            status=CategoryColumn.constant("earlier", len(fresh)),
             run_id=np.full(len(fresh), MISSING, np.int64),
         )
         ops = concat([ops, fresh])

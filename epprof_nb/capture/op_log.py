@@ -12,8 +12,9 @@ from epprof_nb import _native
 from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.capture.service import Batch, column
 from epprof_nb.core.native_columns import names_of
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.instrument.statements import statements_table
 from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, with_details
 
@@ -78,20 +79,22 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
     n = len(raw["op_id"])
     category = raw["category"].astype(np.int64)
     parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
-    columns: dict[str, npt.NDArray[Any] | Names] = {
+    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
         "op_id": raw["op_id"],
         "parent_op_id": parent,
-        "name": Names.from_ids(raw["name_id"], names_of(raw["name_id"])),
-        "op_type": Names.from_ids(category, _TYPES),
-        "category": Names.from_ids(category, _CATEGORIES),
-        "source": Names.from_ids(category, _SOURCES),
+        "name": CategoryColumn.from_ids(raw["name_id"], names_of(raw["name_id"])),
+        "op_type": CategoryColumn.from_ids(category, _TYPES),
+        "category": CategoryColumn.from_ids(category, _CATEGORIES),
+        "source": CategoryColumn.from_ids(category, _SOURCES),
         "thread_id": np.where(raw["thread_id"] == 0, MISSING, raw["thread_id"]),
         "start_ns": raw["start_ns"],
         "end_ns": raw["end_ns"],
         "duration_ns": raw["duration_ns"],
         "suspended_ns": raw["suspended_ns"],
         "count": raw["count"].astype(np.int64),
-        "status": Names.from_ids((raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")),
+        "status": CategoryColumn.from_ids(
+            (raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")
+        ),
         "args": _args(raw["meta"], category),
     }
     statements = np.flatnonzero(category == STATEMENT)
@@ -99,7 +102,7 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
         found = statements_table(raw["meta"][statements])
         cell = np.full(n, MISSING, np.int32)
         cell[statements] = found.cell.codes
-        columns["cell"] = Names(cell, found.cell.categories)
+        columns["cell"] = CategoryColumn(cell, found.cell.categories)
         for name, values in (("line", found.line), ("end_line", found.end_line)):
             whole = np.full(n, MISSING, np.int64)
             whole[statements] = values
@@ -107,10 +110,10 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
     return with_details(Table(OPS, columns), category, raw["meta"])
 
 
-def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> Names:
+def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> CategoryColumn:
     ids = np.where(category == RANGE, meta, 0).astype(np.int64)
     texts = {int(i): _as_json(_native.args_of(int(i))) for i in _nonzero(ids)}
-    return Names.from_ids(ids, texts)
+    return CategoryColumn.from_ids(ids, texts)
 
 
 def _nonzero(ids: npt.NDArray[np.int64]) -> Iterable[int]:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Names, Table
+    from epprof_nb.data.table import Table
 
 _HOST = 1
 _DEVICES = 3
@@ -248,7 +249,7 @@ class _Quoted:
 
     missing = '"(unnamed)"'
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: CategoryColumn) -> None:
         self._codes = names.codes
         self._texts = [*map(self.text, names.categories), self.missing]
 

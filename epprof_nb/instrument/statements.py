@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import Names
 from epprof_nb.util.format import elide
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ class Statement(NamedTuple):
 class StatementColumns:
     """What `statements_table` returns: one entry a key, missing where the key is unknown."""
 
-    cell: Names
+    cell: CategoryColumn
     line: npt.NDArray[np.int64]
     end_line: npt.NDArray[np.int64]
-    text: Names
+    text: CategoryColumn
 
 
 _statements: dict[int, Statement] = {}
@@ -82,8 +82,8 @@ def statements_table(keys: npt.NDArray[Any]) -> StatementColumns:
     """Look up many keys at once, as columns in the shape that tables use."""
     used, inverse = np.unique(keys, return_inverse=True)
     found = [_statements.get(int(key)) for key in used]
-    cell = Names.of([None if s is None else s.cell.name for s in found])
-    text = Names.of([None if s is None else s.text for s in found])
+    cell = CategoryColumn.of([None if s is None else s.cell.name for s in found])
+    text = CategoryColumn.of([None if s is None else s.text for s in found])
     line = np.array([MISSING if s is None else s.line for s in found], np.int64)
     end_line = np.array([MISSING if s is None else s.end_line for s in found], np.int64)
     return StatementColumns(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 
 
@@ -16,22 +17,22 @@ def replayed() -> Profile:
         {
             "op_id": np.array([1, 2, 3]),
             "parent_op_id": np.array([-1, 1, -1]),
-            "name": Names.of(["model_run", "node", "model_run"]),
-            "op_type": Names.of(["run", "Relu", "run"]),
-            "category": Names.of(["session", "node", "session"]),
+            "name": CategoryColumn.of(["model_run", "node", "model_run"]),
+            "op_type": CategoryColumn.of(["run", "Relu", "run"]),
+            "category": CategoryColumn.of(["session", "node", "session"]),
             "run_id": np.array([-1, -1, 0]),
             "start_ns": np.array([-90, -80, 10]),
             "end_ns": np.array([-10, -20, 50]),
             "duration_ns": np.array([80, 60, 40]),
             "count": np.ones(3, np.int64),
-            "status": Names.of(["earlier", "earlier", "complete"]),
+            "status": CategoryColumn.of(["earlier", "earlier", "complete"]),
         },
     )
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.of(["kernel"]),
-            "name": Names.of(["relu"]),
+            "kind": CategoryColumn.of(["kernel"]),
+            "name": CategoryColumn.of(["relu"]),
             "start_ns": np.array([20]),
             "end_ns": np.array([27]),
             "duration_ns": np.array([7]),

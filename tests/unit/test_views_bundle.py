@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from test_views_encode import decode
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.selection import select
@@ -32,8 +33,8 @@ def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None)
         {
             "op_id": np.arange(1, ops + 1),
             "parent_op_id": np.full(ops, -1),
-            "name": Names.constant(name, ops),
-            "op_type": Names.constant("range", ops),
+            "name": CategoryColumn.constant(name, ops),
+            "op_type": CategoryColumn.constant("range", ops),
             "thread_id": np.full(ops, 5),
             "start_ns": np.full(ops, start),
             "end_ns": np.full(ops, end),
@@ -44,8 +45,8 @@ def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None)
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.of([kind]),
-            "name": Names.of([name]),
+            "kind": CategoryColumn.of([kind]),
+            "name": CategoryColumn.of([name]),
             "device_id": np.array([0]),
             "stream_id": np.array([7]),
             "start_ns": np.array([start]),

@@ -7,8 +7,9 @@ import pytest
 
 from epprof_nb.analysis.counters import busy_ns, bytes_copied, columns, queued, tracks
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 
@@ -18,7 +19,7 @@ def _profile(rows, calls=()) -> Profile:
     kinds, device, start, end, correlation, size = zip(*rows, strict=True) if rows else [()] * 6
     begin, ids = zip(*calls, strict=True) if calls else [(), ()]
     activities = {
-        "kind": Names.of(list(kinds)),
+        "kind": CategoryColumn.of(list(kinds)),
         "device_id": np.array(device, np.int64),
         "start_ns": np.array(start, np.int64),
         "end_ns": np.array(end, np.int64),

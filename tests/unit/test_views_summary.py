@@ -8,8 +8,9 @@ import pytest
 from epprof_nb.analysis.findings import findings
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.summary import summarise, summary_line
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
@@ -25,14 +26,14 @@ def profile(acts, *, devices=CUDA, wall=100 * MS, **info) -> Profile:
         OPS,
         {
             "op_id": np.array([1, 2, 3]),
-            "name": Names.of(["a = f()", "b = g()", "c = h()"]),
-            "op_type": Names.constant("line", 3),
+            "name": CategoryColumn.of(["a = f()", "b = g()", "c = h()"]),
+            "op_type": CategoryColumn.constant("line", 3),
             "thread_id": np.full(3, 9),
             "start_ns": np.array([0, 30, 60]) * MS,
             "end_ns": np.array([30, 60, 99]) * MS,
             "duration_ns": np.array([30, 30, 39]) * MS,
             "count": np.ones(3, np.int64),
-            "cell": Names.constant("In[1]", 3),
+            "cell": CategoryColumn.constant("In[1]", 3),
             "line": np.array([1, 2, 3]),
         },
     )
@@ -41,8 +42,8 @@ def profile(acts, *, devices=CUDA, wall=100 * MS, **info) -> Profile:
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.of(kinds),
-            "name": Names.constant("k", n),
+            "kind": CategoryColumn.of(kinds),
+            "name": CategoryColumn.constant("k", n),
             "device_id": np.zeros(n, np.int64),
             "stream_id": np.full(n, 7),
             "start_ns": (np.array(starts, float) * MS).astype(np.int64),
@@ -52,7 +53,7 @@ def profile(acts, *, devices=CUDA, wall=100 * MS, **info) -> Profile:
             ),
             "op_id": np.array(lines, np.int64),
             "bytes": np.array(sizes, np.int64),
-            "src_kind": Names.of(memory),
+            "src_kind": CategoryColumn.of(memory),
             "thread_id": np.full(n, 9),
         },
     )

@@ -10,13 +10,15 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.core.native_columns import names_of, numbers
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import Names, Table
 from epprof_nb.recorders.onnxruntime import sessions as ort_runs
 from epprof_nb.recorders.onnxruntime import unprofiled_runs as ort_pace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from epprof_nb.data.table import Table
 
     I64 = npt.NDArray[np.int64]
 
@@ -85,7 +87,7 @@ def shapes_text(text: str) -> str:
         return text  # a later release's way of writing: shown as it is
 
 
-def _with_lengths(ops: Table, runs: I64) -> Names:
+def _with_lengths(ops: Table, runs: I64) -> CategoryColumn:
     """The ops' args, those of runs being how long their calls took, profiled and not."""
     args = ops.names("args")
     call_ns, unprofiled_ns = ort_pace.lengths_of(ops["thread_id"][runs], ops["start_ns"][runs])
@@ -94,28 +96,28 @@ def _with_lengths(ops: Table, runs: I64) -> Names:
         json.dumps({"call_ns": call} | ({"unprofiled_ns": plain} if plain != MISSING else {}))
         for call, plain in zip(call_ns[known].tolist(), unprofiled_ns[known].tolist(), strict=True)
     ]
-    part = Names.of(texts)
+    part = CategoryColumn.of(texts)
     codes = args.codes.copy()
     codes[runs[known]] = part.codes + len(args.categories)
-    return Names(codes, (*args.categories, *part.categories))
+    return CategoryColumn(codes, (*args.categories, *part.categories))
 
 
-def _names(length: int, rows: I64, name_ids: I64, write: Any = str) -> Names:  # noqa: ANN401
+def _names(length: int, rows: I64, name_ids: I64, write: Any = str) -> CategoryColumn:  # noqa: ANN401
     texts = {i: write(text) for i, text in names_of(name_ids).items() if text}
-    part = Names.from_ids(name_ids, texts)
+    part = CategoryColumn.from_ids(name_ids, texts)
     codes = np.full(length, MISSING, np.int32)
     codes[rows] = part.codes
-    return Names(codes, part.categories)
+    return CategoryColumn(codes, part.categories)
 
 
-def _over(names: Names, rows: I64, name_ids: I64) -> Names:
+def _over(names: CategoryColumn, rows: I64, name_ids: I64) -> CategoryColumn:
     """`names`, with those at `rows` exchanged."""
     part = _names(len(names), rows, name_ids)
     index = {name: i for i, name in enumerate(names.categories)}
     place = np.array(
         [index.setdefault(name, len(index)) for name in part.categories] + [MISSING], np.int32
     )
-    return Names(
+    return CategoryColumn(
         np.where(part.codes >= 0, place[part.codes], names.codes).astype(np.int32), tuple(index)
     )
 

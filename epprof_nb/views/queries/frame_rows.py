@@ -12,8 +12,9 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.views.queries.event_fields import PREFIXES
 
 if TYPE_CHECKING:
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Names, Table
+    from epprof_nb.data.table import Table
 
 Ints = npt.NDArray[np.int64]
 
@@ -127,7 +128,7 @@ def _prove(frame: pd.DataFrame, table: Table, rows: Ints) -> None:
             )
     if "name" in frame.columns:
         given = frame["name"].astype(object).to_numpy()
-        names: Names = table.names("name")
+        names: CategoryColumn = table.names("name")
         own = np.array([*names.categories, None], object)[names.codes[rows]]
         if not np.array_equal(given[~pd.isna(given)], own[~pd.isna(given)]):
             raise ValueError(f"The names of these rows are those of another profile. {_HOW}")
