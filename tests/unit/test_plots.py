@@ -34,7 +34,7 @@ def widths(container):
     return [bar.get_width() for bar in container]
 
 
-def test_bars_are_as_wide_as_the_breakdown_says(ax, loop):
+def test_bars_have_the_widths_of_the_breakdown(ax, loop):
     assert loop.plot.breakdown(ax, top=5) is ax
     frame = loop.by_op().nlargest(5, "device_ns")
     total, own = ax.containers
@@ -170,7 +170,7 @@ def test_kernels_are_called_by_their_own_names_where_these_differ():
 
 @pytest.mark.parametrize("name", ["timeline", "breakdown", "utilisation", "kernels", "gaps"])
 @pytest.mark.filterwarnings("error")
-def test_figures_of_nothing_and_of_odd_names_say_so(ax, name):
+def test_empty_figures_and_odd_names(ax, name):
     getattr(profile().plot, name)(ax)
     assert ax.texts or name == "timeline"
     ax.figure.canvas.draw()
@@ -180,7 +180,7 @@ def test_figures_of_nothing_and_of_odd_names_say_so(ax, name):
     ax.figure.canvas.draw()
 
 
-def test_nothing_global_is_changed_and_a_new_figure_is_made_where_none_is_given(loop):
+def test_matplotlib_settings_are_unchanged_and_a_new_figure_is_made(loop):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
     before = dict(mpl.rcParams)

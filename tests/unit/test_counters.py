@@ -1,4 +1,4 @@
-"""Counters over time, against counting one by one."""
+"""Counters over time against counting one by one."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _intervals(profile: Profile, device: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("points", [16, 100, 10_000])
-def test_outstanding_launches_are_those_given_and_not_done(seed, points):
+def test_queued_launches_are_launched_and_not_done(seed, points):
     profile = _random(seed, 300)
     found = queued(ProfileIndex(profile), 0, points=points)
     assert len(found.t) <= max(points, 2)
@@ -131,7 +131,7 @@ def test_busy_time_counts_what_overlaps_once(points):
     assert found.value.tolist() == total[found.t].tolist()
 
 
-def test_negative_durations_and_huge_gaps_do_no_harm():
+def test_negative_durations_and_huge_gaps():
     rows = [("kernel", 0, 50, 20, 1, -1), ("memcpy", 0, 10**15, 10**15, 2, 8)]
     profile = _profile(rows, [(60, 1), (10**15 - 5, 2)])
     found = queued(ProfileIndex(profile), 0)
@@ -140,7 +140,7 @@ def test_negative_durations_and_huge_gaps_do_no_harm():
     assert bytes_copied(ProfileIndex(profile), 0).value.tolist() == [0, 8]
 
 
-def test_counters_are_small_and_only_where_there_is_something():
+def test_counters_are_small_and_skip_devices_without_data():
     prepared = ProfileIndex(synthetic_profile(20_000))
     found = columns(prepared, points=500)
     assert [(t["what"], t["device"]) for t in tracks(prepared)] == [
@@ -160,7 +160,7 @@ def test_counters_are_small_and_only_where_there_is_something():
 
 @pytest.mark.parametrize("points", [16, 10_000])
 @pytest.mark.parametrize("window", [(1_000, 1_400), (-50, 60), (4_990, 9_000)])
-def test_a_window_counts_as_the_whole_does(points, window):
+def test_window_agrees_with_the_whole_profile(points, window):
     index = ProfileIndex(_random(7, 400))
     low, high = window
     for sums in (busy_ns, bytes_copied):

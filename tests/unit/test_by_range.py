@@ -1,4 +1,4 @@
-"""The breakdown of a span against counting by hand, activity by activity."""
+"""by_range against summing up activity by activity."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def small(request):
 
 @pytest.mark.parametrize("piece", [1, 8, 1_000])
 @pytest.mark.parametrize("span", [(0, 4_000), (500, 1_700), (1_000, 1_001), (2_000, 2_000)])
-def test_a_span_counts_what_lies_in_it_and_clips_its_time(small, span, piece, monkeypatch):
+def test_range_counts_overlapping_activities_and_clips_their_time(small, span, piece, monkeypatch):
     monkeypatch.setattr(time_chunks, "chunks", partial(chunks, size=piece))
     told = by_range(ProfileIndex(small), *span, top=100)
     expected, names, launchers, busy = by_hand(small.activities, small.ops, *span)
@@ -73,7 +73,7 @@ def test_a_span_counts_what_lies_in_it_and_clips_its_time(small, span, piece, mo
     assert [d["busy"] for d in told["devices"]] == [busy]
 
 
-def test_tables_of_a_span_are_cut_and_say_how_many_there_are(small):
+def test_tables_have_the_top_rows_and_the_number_of_names(small):
     told = by_range(ProfileIndex(small), 0, 4_000, top=2)
     assert len(told["names"]["rows"]) == 2
     assert told["names"]["total"] > 2
@@ -94,14 +94,14 @@ def test_a_graph_launch_counts_where_its_nodes_were_not_recorded():
     assert told["devices"][0]["busy"] == told["device_ns"] == 30
 
 
-def test_a_span_of_a_profile_without_activities_is_empty():
+def test_range_of_a_profile_without_activities_is_empty():
     told = by_range(ProfileIndex(profile([op(1, "a", 0, 10)], [])), 0, 10)
     assert told["devices"] == []
     assert told["device_ns"] == 0
     assert told["names"] == {"rows": [], "total": 0}
 
 
-def test_spans_side_by_side_add_up_to_the_whole():
+def test_adjacent_ranges_add_up_to_the_whole():
     index = ProfileIndex(synthetic_profile(activities=3_000))
     end = index.profile.wall_ns + 1
     cuts = np.linspace(0, end, 8).astype(int)
@@ -112,7 +112,7 @@ def test_spans_side_by_side_add_up_to_the_whole():
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1_000])
-def test_rows_of_a_span_are_those_with_a_part_in_it(small, piece, monkeypatch):
+def test_overlap_mask_has_the_rows_that_overlap_the_range(small, piece, monkeypatch):
     monkeypatch.setattr(time_chunks, "chunks", partial(chunks, size=piece))
     table = small.tables["activities"]
     found = TimeChunks(table)
@@ -124,7 +124,7 @@ def test_rows_of_a_span_are_those_with_a_part_in_it(small, piece, monkeypatch):
         assert found.overlap_mask(low, high).tolist() == expected
 
 
-def test_moments_find_long_events_that_began_far_before():
+def test_time_chunks_find_long_events_that_began_earlier():
     rows = [kernel(0, 1_000), *(kernel(i, i + 1) for i in range(1, 900))]
     found = TimeChunks(profile([], rows).tables["activities"]).overlap_mask(950, 960)
     assert np.flatnonzero(found).tolist() == [0]

@@ -1,4 +1,4 @@
-"""The table of an ONNX Runtime profile's runs."""
+"""by_run: one row per run of an ONNX Runtime session."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def replayed() -> Profile:
     return Profile(tables, {"wall_ns": 100}, {})
 
 
-def test_a_run_of_an_earlier_profile_is_no_run_of_this_one():
+def test_runs_of_an_earlier_profile_are_left_out():
     runs = replayed().by_run()
     assert runs["run_id"].tolist() == [0]
     assert runs["device_ns"].tolist() == [7]
 
 
-def test_the_run_that_captured_is_counted_for_where_that_is_asked():
+def test_capture_attribution_counts_for_the_capturing_run():
     runs = replayed().by_run(attribution="capture")
     assert runs["device_ns"].tolist() == [7, 0]

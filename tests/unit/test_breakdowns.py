@@ -1,4 +1,4 @@
-"""Breakdowns: known answers on tiny profiles, and sums that always add up."""
+"""Breakdowns: known results of small profiles, and sums that always add up."""
 
 import pandas as pd
 import pytest
@@ -146,7 +146,7 @@ def test_a_replayed_node_counts_for_the_op_that_replayed():
     assert found["replay"]["device_ns"] == 15
 
 
-def test_a_replayed_node_counts_for_the_op_that_captured_it_where_asked():
+def test_capture_attribution_counts_for_the_capturing_op():
     found = rows(by_op(replayed(), attribution="capture"))
     assert found["warm-up"]["device_ns"] == 10
     assert found["replay"]["device_ns"] == 5

@@ -1,4 +1,4 @@
-"""The tree of ops: sums below an op, the nearest and outermost above it."""
+"""OpTree: subtree sums, and the nearest and outermost ops above an op."""
 
 from functools import partial
 

@@ -89,7 +89,7 @@ def test_ops_of_an_earlier_profile_are_left_out(events_of):
     assert {e["name"] for e in events_of(both) if e["ph"] in "Xb"} == {"now"}
 
 
-def test_counters_tell_how_busy_a_device_was_and_what_was_queued(events_of):
+def test_counters_are_busy_share_and_queued_launches(events_of):
     some = profile(
         activities=[
             kernel(500_000, 1_500_000, correlation_id=1),
@@ -112,7 +112,7 @@ def test_counters_tell_how_busy_a_device_was_and_what_was_queued(events_of):
     assert counted[4, "queued"] == [(0, 0), (1_000, 1), (2_000, 0)]
 
 
-def test_the_counters_busy_time_is_the_profile_s(events_of):
+def test_busy_counter_adds_up_to_the_busy_time(events_of):
     made_up = synthetic_profile(20_000, seed=4)
     events = [e for e in events_of(made_up) if e["ph"] == "C" and e["name"] == "busy"]
     lasts = [after["ts"] - before["ts"] for before, after in pairwise(events)]
@@ -182,7 +182,7 @@ def test_no_name_can_break_out(events_of, name):
     assert f"device 0: {name}" in tracks(events)[0].values()
 
 
-def test_arguments_without_a_word_in_json_become_text(events_of):
+def test_arguments_that_json_lacks_become_strings(events_of):
     events = events_of(profile([op(1, "f", 0, 10, args={"x": float("nan")})]))
     assert [e["args"]["args"] for e in events if e["ph"] == "X"] == [{"x": "NaN"}]
 

@@ -1,4 +1,4 @@
-"""What several threads ask for is computed by one of them."""
+"""Caches: several threads that need a value get the result of one computation."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -26,7 +26,7 @@ class Asked:
         return self.times
 
 
-def test_threads_that_ask_at_once_get_the_same_value():
+def test_concurrent_threads_get_the_same_value():
     asked = Asked()
 
     def ask():
@@ -41,7 +41,7 @@ def test_threads_that_ask_at_once_get_the_same_value():
     assert Asked.value.__doc__ == "What is asked for."
 
 
-def test_what_fails_is_computed_again():
+def test_failed_computation_is_repeated():
     class Fails:
         tries = 0
 
@@ -58,7 +58,7 @@ def test_what_fails_is_computed_again():
     assert fails.value == 2
 
 
-def test_values_by_key_are_made_by_one_thread_each():
+def test_each_key_is_computed_by_one_thread():
     made = []
 
     def make(key):

@@ -1,4 +1,4 @@
-"""The tree of paths: against paths walked one activity at a time."""
+"""by_path against paths walked one activity at a time."""
 
 import pandas as pd
 import pytest
@@ -98,7 +98,7 @@ def test_every_activity_is_on_the_path_of_its_ops():
     assert found == expected
 
 
-def test_endless_recursion_ends_somewhere():
+def test_deep_recursion_is_merged_at_max_depth():
     deep = MAX_DEPTH * 3
     ops = [op(i + 1, "f", i, 1000 - i, i or -1) for i in range(deep)]
     frame = by_path(profile(ops, [kernel(0, 5, deep)]))
@@ -106,14 +106,14 @@ def test_endless_recursion_ends_somewhere():
     assert frame["device_ns"].iloc[0] == 5
 
 
-def test_an_empty_profile_has_its_session_alone():
+def test_empty_profile_has_only_the_session():
     empty, some = by_path(profile()), by_path(nested())
     assert empty["name"].tolist() == ["session"]
     assert empty.dtypes.astype(str).tolist() == some.dtypes.astype(str).tolist()
 
 
 @pytest.mark.parametrize("limit", [1, 5, 20, 1000])
-def test_what_is_left_out_is_put_together(limit):
+def test_rows_beyond_the_limit_are_merged(limit):
     data = tree(ViewModel(synthetic_profile(activities=2000)), limit)
     kept = data["others"].count(0)
     assert kept == min(limit, data["paths"])

@@ -1,4 +1,4 @@
-"""The summary line, the findings and the words they use."""
+"""The summary line, the findings and the formats of numbers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def kernel(line, start, end):
     return ("kernel", line, start, end, -1, None)
 
 
-def test_the_line_counts_and_adds_up():
+def test_line_has_the_totals():
     line = summary_line(
         profile(
             [kernel(1, 0, 20), kernel(1, 10, 30), ("memcpy", 2, 40, 50, 1_200_000, "pinned")],
@@ -78,13 +78,13 @@ def test_the_line_counts_and_adds_up():
     assert "recorded 100 %, profiler overhead 4 %" in line
 
 
-def test_a_cost_beyond_a_quarter_of_the_wall_is_told_as_time():
+def test_large_overhead_is_stated_as_time():
     cost = {"share": 4.3, "ns": 97_000_000}
     line = summary_line(profile([kernel(1, 0, 20)], profiling_cost=cost))
     assert "profiler overhead 97.0 ms" in line
 
 
-def test_lost_records_are_told_where_they_matter():
+def test_dropped_records_are_stated():
     info = {"recorded": {"launched": {"kernel": 1000}, "lost": {"kernel": 8}},
             "attribution": {"none": 5}}  # fmt: skip
     line = summary_line(profile([kernel(1, 0, 20)], **info))
@@ -100,14 +100,14 @@ def test_the_host_device_is_no_gpu():
     assert "GPU" not in (summarise(ProfileIndex(profile([], devices=HOST))).empty or "")
 
 
-def test_nothing_launched_explains_itself():
+def test_profile_without_device_work_is_explained():
     assert "No GPU work was launched in this cell. (Host ops are shown.)" in summary_line(
         profile([])
     )
     assert findings(ProfileIndex(profile([]))) == []
 
 
-def test_the_hot_line_is_named_with_its_source():
+def test_hot_line_has_its_source():
     (finding,) = findings(
         ProfileIndex(profile([kernel(1, 0, 80), kernel(3, 80, 99.5)], wall=100 * MS))
     )
@@ -115,11 +115,11 @@ def test_the_hot_line_is_named_with_its_source():
     assert (finding.start_ns, finding.end_ns) == (0, 30 * MS)
 
 
-def test_the_only_line_with_work_is_no_news():
+def test_only_line_with_work_is_no_finding():
     assert findings(ProfileIndex(profile([kernel(1, 0, 99.5)]))) == []
 
 
-def test_idle_is_told_with_what_the_host_did():
+def test_idle_finding_names_the_host_op():
     found = findings(
         ProfileIndex(profile([kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)]))
     )
@@ -129,7 +129,7 @@ def test_idle_is_told_with_what_the_host_did():
     assert found == sorted(found, key=lambda finding: -finding.gain_ns)
 
 
-def test_idle_in_a_run_says_how_far_profiling_stretched_it():
+def test_idle_finding_states_the_slowdown_of_its_run():
     acts = [kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)]
     plain = profile(acts)
     session = np.array([4, 5, 4])
@@ -148,7 +148,7 @@ def test_idle_in_a_run_says_how_far_profiling_stretched_it():
     assert any(f.text == f"{doing}." for f in findings(ProfileIndex(strange), limit=9))
 
 
-def test_pageable_copies_are_told():
+def test_pageable_copies_are_a_finding():
     copies = [("memcpy", 1, i, i + 1, 10**6, "pageable") for i in range(60)]
     texts = [
         f.text for f in findings(ProfileIndex(profile([*copies, kernel(2, 60, 99.5)])), limit=9)
@@ -156,7 +156,7 @@ def test_pageable_copies_are_told():
     assert any(text.startswith("60 copies of pageable memory (60.0 MB)") for text in texts)
 
 
-def test_many_short_kernels_are_told():
+def test_many_short_kernels_are_launch_bound():
     kernels = [kernel(1 + i % 3, i * 0.1, i * 0.1 + 0.005) for i in range(990)]
     texts = [f.text for f in findings(ProfileIndex(profile(kernels)), limit=9)]
     assert any("launching takes longer than the kernels run" in text for text in texts)

@@ -1,4 +1,4 @@
-"""Nodes that fell back to the CPU beside an accelerator, and the copies they caused."""
+"""ONNX Runtime nodes that fell back to the CPU, and the copies they caused."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_session_that_could_use_an_accelerator_and_never_did_fell_back():
 
 
 @pytest.mark.parametrize("told", [7, {"1": 7}, {"x": ["A"]}, {"1": [7]}])
-def test_strange_files_are_read_all_the_same(told):
+def test_malformed_info_is_tolerated(told):
     ops = [run(1, 0, 100), node(2, "a", "Relu", 1, 50, 1, provider=CPU)]
     assert len(by_node(profile(ops, info={"onnxruntime_providers": told}))) == 1
 
@@ -148,7 +148,7 @@ def test_a_small_fallback_is_no_finding():
     )
 
 
-def test_time_stretched_by_profiling_is_not_to_be_won():
+def test_saving_excludes_the_slowdown_by_profiling():
     slow = two_runs(onnxruntime_stretch=[{"session": 1, "stretch": 2.0}])
     (finding,) = (f for f in findings(ProfileIndex(slow), limit=9) if "on the CPU" in f.text)
     assert finding.gain_ns == (16 * MS + 20) // 2

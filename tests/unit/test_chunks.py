@@ -1,4 +1,4 @@
-"""Tables are computed a piece at a time: where the pieces end must not show."""
+"""Results do not depend on the size of the chunks in which tables are read."""
 
 from functools import partial
 
@@ -24,14 +24,14 @@ from epprof_nb.views.view_model import ViewModel
 
 
 def tables(profile):
-    prepared = ViewModel(profile)
-    of_lines = pd.DataFrame([(t.line, t.device_ns, t.kernels, t.top) for t in prepared.line_totals])
+    model = ViewModel(profile)
+    of_lines = pd.DataFrame([(t.line, t.device_ns, t.kernels, t.top) for t in model.line_totals])
     names = ("op", "kernel", "line", "stream")
-    return [*map(prepared.breakdown, names), idle.gaps(profile, 1_000), of_lines]
+    return [*map(model.breakdown, names), idle.gaps(profile, 1_000), of_lines]
 
 
 @pytest.mark.parametrize("size", [1, 7, 500])
-def test_tables_are_the_same_whatever_the_size_of_the_pieces(monkeypatch, size):
+def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
     made = synthetic_profile(activities=1_000, streams=3)
     shuffled = np.random.default_rng(1).permutation(1_000)
     profile = Profile(
@@ -57,7 +57,7 @@ def test_tables_are_the_same_whatever_the_size_of_the_pieces(monkeypatch, size):
         pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
-def test_different_values_of_a_group_are_counted_whatever_their_range():
+def test_count_distinct_works_for_any_range_of_values():
     of, values = np.array([0, 0, 1, 0, 1]), np.array([4, 4, -1, 7, 2**40])
     assert groups.count_distinct(of, values, 3).tolist() == [2, 1, 0]
     assert groups.count_distinct(of[:4], values[:4], 2).tolist() == [2, 0]
