@@ -1,6 +1,6 @@
 """Kinds of activities: their codes, which of them are device work, and the time they take.
 
-Two sets of activities are told apart:
+The package distinguishes two sets of activities:
 
 * `DEVICE_KINDS`, kernels, memcpys and memsets: what a device executes.
 * *Device work*, see `device_work`: these, and the launches of CUDA graphs whose nodes were not

@@ -98,17 +98,17 @@ def draw_lanes(
         for number, count, _ in lanes:
             shown[number] = count
         # Waits have no row. As an index, lane -1 refers to the last element, 0 rows.
-        mine = np.flatnonzero((row >= 0) & (row < shown[lane]))
+        rows = np.flatnonzero((row >= 0) & (row < shown[lane]))
         start, length, kind = (
-            columns[f"{prefix}.{name}"][mine] for name in ("start", "dur", "kind")
+            columns[f"{prefix}.{name}"][rows] for name in ("start", "dur", "kind")
         )
-        tops_of = np.array([tops[number][0] for number in lane[mine].tolist()], np.float64)
-        cover = columns.get(f"{prefix}.cover", columns[f"{prefix}.dur"])[mine]
+        tops_of = np.array([tops[number][0] for number in lane[rows].tolist()], np.float64)
+        cover = columns.get(f"{prefix}.cover", columns[f"{prefix}.dur"])[rows]
         kind = np.where(kind > 3, 0, kind)  # a graph launch has no colour of its own
-        rects = _Rects(tops_of + row[mine], start, length, kind, cover)
+        rects = _Rects(tops_of + row[rows], start, length, kind, cover)
         _draw(axes, rects, colours=colours)
         if prefix == "op":
-            codes = columns.get("op.name", np.full(len(row), -1))[mine]
+            codes = columns.get("op.name", np.full(len(row), -1))[rows]
             _name(axes, rects, [names[code] if code >= 0 else "" for code in codes.tolist()])
 
 
@@ -139,26 +139,26 @@ def _draw(axes: Axes, rects: _Rects, *, colours: dict[int, str]) -> None:
     is_op = colours is palette.OPS
     low, high = axes.get_xlim()
     for code, colour in colours.items():
-        mine = np.flatnonzero(rects.kind == code)
-        if not len(mine):
+        rows = np.flatnonzero(rects.kind == code)
+        if not len(rows):
             continue
         height = 0.9 if is_op else _HEIGHTS[code]
-        x0, y0 = rects.start[mine], rects.top[mine] + (0.9 - height) / 2
-        x1 = x0 + np.maximum(rects.length[mine], (high - low) * _MIN_WIDTH)
+        x0, y0 = rects.start[rows], rects.top[rows] + (0.9 - height) / 2
+        x1 = x0 + np.maximum(rects.length[rows], (high - low) * _MIN_WIDTH)
         corners = np.stack(
             [np.stack([x, y0 + y], axis=1) for x, y in
              ((x0, 0.0), (x1, 0.0), (x1, height), (x0, height))], axis=1,
         )  # fmt: skip
         # A merged rectangle that is partly idle is fainter.
-        cover = rects.cover[mine] / np.maximum(rects.length[mine], 1)
-        fills = np.tile(to_rgba(colour), (len(mine), 1))
+        cover = rects.cover[rows] / np.maximum(rects.length[rows], 1)
+        fills = np.tile(to_rgba(colour), (len(rows), 1))
         fills[:, 3] = _MIN_ALPHA + (1 - _MIN_ALPHA) * np.clip(cover, 0, 1)
-        fills[rects.length[mine] <= 0, 3] = 1
+        fills[rects.length[rows] <= 0, 3] = 1
         edges = np.where(is_op & (x1 - x0 > (high - low) * _MIN_EDGED), 0.4, 0.0)
         axes.add_collection(
             PolyCollection(
                 list(corners), facecolors=fills, edgecolors="white",
-                linewidths=edges, rasterized=len(mine) > MANY,
+                linewidths=edges, rasterized=len(rows) > MANY,
             ),
             autolim=False,
         )  # fmt: skip
