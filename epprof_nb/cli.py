@@ -29,10 +29,10 @@ def demo(report: Path) -> None:
     """Profile a small training loop, print its ops and write an HTML report."""
     from epprof_nb.commands.demo import run
     from epprof_nb.views.renderers.text import as_text
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
     prof, where = run()
-    click.echo(as_text(Prepared(prof)))
+    click.echo(as_text(ViewModel(prof)))
     click.echo()
     click.echo(where)
     prof.to_html(report)

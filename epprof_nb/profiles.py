@@ -1,4 +1,4 @@
-"""Profile: what users work with, and `profile` and `load`, which make one."""
+"""Profile, and `profile` and `load`, which return one."""
 
 from __future__ import annotations
 
@@ -40,77 +40,78 @@ class Profile(ProfileData):
 
     @classmethod
     def from_data(cls, data: ProfileData) -> Self:
-        """Wrap `data`; the tables are shared, not copied."""
+        """Return a profile of `data`; the tables are shared, not copied."""
         return cls(data.tables, data.info, data.sources)
 
     def by_op(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """One row an op name: device time in total and self, counts, bytes, host time, delay.
+        """Device and host time of each op name; see `epprof_nb.analysis.by_op.by_op`.
 
         Parameters
         ----------
         attribution
-            ``"launch"`` counts an activity for the op that launched it (a graph's replay for the
-            op that replayed); ``"capture"`` counts a graph's nodes for the op that captured them.
+            ``"launch"`` attributes an activity to the op that launched it, so those of a CUDA
+            graph to the op that replayed it; ``"capture"`` attributes the activities of a graph
+            to the op that captured them.
         """
         from epprof_nb.analysis.by_op import by_op
 
         return by_op(self, attribution=attribution)
 
     def by_kernel(self) -> pd.DataFrame:
-        """One row a kernel name: launches and device time."""
+        """Launches and device time of each kernel name."""
         from epprof_nb.analysis.by_kernel import by_kernel
 
         return by_kernel(self)
 
     def by_stream(self) -> pd.DataFrame:
-        """One row a stream of a device: busy time, what ran on it, bytes, launch delay."""
+        """Busy time, activities, bytes and launch delay of each stream of a device."""
         from epprof_nb.analysis.by_stream import by_stream
 
         return by_stream(self)
 
     def by_line(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """One row a line of a profiled cell: device time, launches, copies, host time."""
+        """Device and host time of each line of the profiled cells; `attribution` as in `by_op`."""
         from epprof_nb.analysis.by_op import by_line
 
         return by_line(self, attribution=attribution)
 
     def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """A tree as a table: one row a path from the session through cells and ops to kernels."""
+        """Device and host time of each path from the session through cells and ops to kernels."""
         from epprof_nb.analysis.by_path import by_path
 
         return by_path(self, attribution=attribution)
 
     def by_node(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """One row a node of an ONNX Runtime session: host time, device time, copies."""
+        """Host time, device time and copies of each node of the ONNX Runtime sessions."""
         from epprof_nb.analysis.by_node import by_node
 
         return by_node(self, attribution=attribution)
 
     def by_op_type(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """One row an ONNX operator and execution provider."""
+        """Host and device time of each ONNX operator and execution provider."""
         from epprof_nb.analysis.by_node import by_op_type
 
         return by_op_type(self, attribution=attribution)
 
     def by_run(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """One row a run of an ONNX Runtime session."""
+        """Host and device time of each run of the ONNX Runtime sessions."""
         from epprof_nb.analysis.by_node import by_run
 
         return by_run(self, attribution=attribution)
 
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:
-        """The profile's view, opened on the timeline.
+        """Return a view of the profile that opens on the timeline.
 
         Parameters
         ----------
         select
-            Rows of `activities`, `ops` or `api_calls` of this profile, filtered or sorted as you
-            like: they are lit, and the timeline opens where they are. Their index must be kept.
+            Rows of `activities`, `ops` or `api_calls` of this profile, in any order and with
+            their original index. They are highlighted, and the timeline opens where they are.
 
         Raises
         ------
         TypeError, ValueError
-            For what holds no rows of this profile; the message says what to pass.
+            If `select` does not hold rows of this profile; the message says what to pass.
 
         Examples
         --------
@@ -125,47 +126,47 @@ class Profile(ProfileData):
         self,
         by: Literal["op", "op_type", "node", "kernel", "line", "stream", "tree"] = "op",
     ) -> View:
-        """The profile's view, opened on the breakdown.
+        """Return a view of the profile that opens on the breakdown.
 
         Parameters
         ----------
         by
-            The table it opens on, as in `by_op`, `by_kernel` and so on; ``"tree"`` is the icicle
-            of `by_path`.
+            The table shown first: ``"op"`` for that of `by_op` and so on; ``"tree"`` for the
+            icicle of `by_path`.
 
         Returns
         -------
         view
-            Its ``to_frame()`` is the DataFrame of that table.
+            The view; its ``to_frame()`` returns the DataFrame of the table.
 
         Raises
         ------
         ValueError
-            For another `by`.
+            If `by` is unknown.
         """
         from epprof_nb.views.view import View
 
         return View(self, tab="breakdown", by=by)
 
     def lines(self) -> View:
-        """The profile's view, opened on the source with device time at each line."""
+        """Return a view of the profile that opens on the source, with device time at each line."""
         from epprof_nb.views.view import View
 
         return View(self, tab="source")
 
     def redacted(self, redact: bool | str | Iterable[str] = True) -> Profile:  # noqa: FBT001, FBT002
-        """A copy to share, without source, paths, host names or shapes.
+        """Return a copy to share, without source, paths, host names or shapes.
 
         Parameters
         ----------
         redact
-            What to leave out: ``"source"``, ``"paths"``, ``"hosts"``, ``"shapes"``, several of
-            them, or True for all; see `epprof_nb.redaction.profile.redacted`.
+            What to remove: ``"source"``, ``"paths"``, ``"hosts"``, ``"shapes"``, several of
+            these, or True for all; see `epprof_nb.redaction.profile.redacted`.
 
         Raises
         ------
         ValueError
-            For a part that does not exist.
+            If a part is unknown.
         """
         from epprof_nb.redaction.profile import redacted
 
@@ -174,7 +175,7 @@ class Profile(ProfileData):
 
     @property
     def plot(self) -> Figures:
-        """Matplotlib figures for papers: timeline, breakdown, utilisation, kernels, gaps."""
+        """Matplotlib figures: timeline, breakdown, utilisation, kernels and gaps."""
         from epprof_nb.views.plots.figures import Figures
 
         return Figures(self)
@@ -182,9 +183,9 @@ class Profile(ProfileData):
     def save(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
     ) -> None:
-        """Write the profile to one ``.epprof`` file; see `epprof_nb.load`.
+        """Write the profile to an ``.epprof`` file, which `epprof_nb.load` reads.
 
-        `redact` names what is left out of the file; see `redacted`.
+        `redact` is what to remove from the file; see `redacted`.
         """
         from epprof_nb.formats.epprof import save
 
@@ -193,9 +194,9 @@ class Profile(ProfileData):
     def to_chrome(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
     ) -> None:
-        """Write a Chrome trace (JSON), which Perfetto opens.
+        """Write a Chrome trace (JSON), which Perfetto can open.
 
-        `redact` names what is left out of the file; see `redacted`.
+        `redact` is what to remove from the file; see `redacted`.
         """
         from epprof_nb.exporters.chrome_trace import to_chrome
 
@@ -204,9 +205,9 @@ class Profile(ProfileData):
     def to_html(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
     ) -> None:
-        """Write one self-contained HTML page that needs neither kernel nor network.
+        """Write a self-contained HTML page that needs neither kernel nor network.
 
-        `redact` names what is left out of the page; see `redacted`.
+        `redact` is what to remove from the page; see `redacted`.
         """
         from epprof_nb.views.view import write_html
 
@@ -234,7 +235,7 @@ class profile:  # noqa: N801 - used as a function, like contextlib's own
     Yields
     ------
     Profile
-        Empty until the body has ended; then it holds what the body did, also when it raised.
+        Empty until the body has ended, with or without an exception; then it has the tables.
 
     Examples
     --------
@@ -277,7 +278,7 @@ class profile:  # noqa: N801 - used as a function, like contextlib's own
         result.sources = finished.sources
 
     def __call__(self, *_: object) -> Self:
-        """Say that this is no decorator."""
+        """Raise TypeError: this is not a decorator."""
         raise TypeError(
             "profile() is a context manager: write `with epprof_nb.profile() as prof:`. To name "
             'a function as an op, decorate it with @epprof_nb.op("name").'
@@ -285,27 +286,27 @@ class profile:  # noqa: N801 - used as a function, like contextlib's own
 
 
 def load(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
-    """Read a profile from an ``.epprof`` file, which may come from an untrusted source.
+    """Read a profile from an ``.epprof`` file, which may be from an untrusted source.
 
     Parameters
     ----------
     path
         Path of the file.
     max_bytes
-        Most bytes of memory that its tables may take.
+        Maximum memory of its tables in bytes.
 
     Returns
     -------
     Profile
-        The profile. Tables and columns that a newer minor version of the format added are left
-        out, and ``profile.info["notes"]`` lists them.
+        The profile. Tables and columns of a newer minor version of the format are skipped and
+        listed in ``profile.info["notes"]``.
 
     Raises
     ------
     ProfileFileError
-        If the file is not an ``.epprof`` file, is damaged, is too large or needs a newer version.
+        If the file is no ``.epprof`` file, is damaged or too large, or needs a newer version.
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
     """
     from epprof_nb.formats import epprof
 

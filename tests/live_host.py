@@ -15,7 +15,7 @@ from epprof_nb.views.wire.payload import first_view_message
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 _PAGE = """<!doctype html><meta charset="utf-8"><body style="margin:8px"><div id="cell"></div>"""
 
@@ -87,7 +87,7 @@ class LiveHost:
         Every message of the front end, in order.
     """
 
-    def __init__(self, page: Page, prepared: Prepared) -> None:
+    def __init__(self, page: Page, prepared: ViewModel) -> None:
         self.page = page
         self.silent = False
         self.asked: list[dict[str, Any]] = []

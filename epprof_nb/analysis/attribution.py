@@ -1,51 +1,24 @@
-"""Which activities are work of the device, and which op each of them counts for."""
+"""Attribution of activities to ops, and the delay of each launch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import RowIndex, pieces
-from epprof_nb.data.schema import MISSING
+from epprof_nb.arrays.chunks import chunks
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.ids import IdIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
 Attribution: TypeAlias = Literal["launch", "capture"]
 
 
-def device_work(activities: Table) -> npt.NDArray[np.bool_]:
-    """Return which activities are work of the device: kernels, copies and sets.
-
-    Synchronizations are waits of the host. A graph launch is work where its nodes were not
-    recorded one by one; where they were, they are what counts.
-
-    Parameters
-    ----------
-    activities
-        A table of schema `epprof_nb.data.schema.ACTIVITIES`.
-
-    Returns
-    -------
-    work
-        bool array, one an activity.
-    """
-    kind = activities.names("kind")
-    work = kind.equals("kernel") | kind.equals("memcpy") | kind.equals("memset")
-    launches = np.flatnonzero(kind.equals("graph_launch"))
-    if len(launches):
-        # Nodes carry the correlation id of the call that launched their graph.
-        nodes = RowIndex(activities["correlation_id"][work])
-        alone = nodes.rows(activities["correlation_id"][launches]) == MISSING
-        work[launches[alone]] = True
-    return work
-
-
-def op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> npt.NDArray[np.int64]:
-    """Return the row of the op that each activity counts for; `MISSING` where there is none.
+def attributed_op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> IntArray:
+    """Return the row of the op that each activity is attributed to.
 
     Parameters
     ----------
@@ -54,18 +27,19 @@ def op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> npt.ND
     tree
         The tree of the profile's ops.
     attribution
-        ``"launch"``: the op that launched it. ``"capture"``: the op that captured it, for an
-        activity of a graph whose capture is known, else the op that launched it.
+        ``"launch"`` attributes an activity to the op that launched it, so an activity of a CUDA
+        graph to the op that replayed the graph. ``"capture"`` attributes an activity of a graph
+        to the op that captured it, if that is known.
 
     Returns
     -------
     rows
-        int64 array, one an activity.
+        int64 array, one value per activity; `MISSING` for an unattributed activity.
 
     Raises
     ------
     ValueError
-        For another `attribution`.
+        If `attribution` is neither.
     """
     if attribution not in ("launch", "capture"):
         raise ValueError(f"attribution must be 'launch' or 'capture', not {attribution!r}")
@@ -77,32 +51,32 @@ def op_rows(activities: Table, tree: OpTree, attribution: Attribution) -> npt.ND
 
 
 def launch_delays(
-    activities: Table, api_calls: Table, calls: RowIndex
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the time from the start of an activity's API call to its own start.
+    activities: Table, api_calls: Table, calls: IdIndex
+) -> tuple[IntArray, BoolArray]:
+    """Return the time from the start of each activity's API call to its own start.
 
     Parameters
     ----------
     activities, api_calls
         Tables of schemas `epprof_nb.data.schema.ACTIVITIES` and `epprof_nb.data.schema.API_CALLS`.
     calls
-        The API calls by correlation id.
+        Index of the API calls by correlation id.
 
     Returns
     -------
     delays
-        int64 array, nanoseconds, one an activity; never negative.
-    known
-        bool array: where the call was recorded.
+        int64 array, nanoseconds, one value per activity; never negative.
+    is_known
+        bool array: whether the API call was recorded.
     """
     correlation, starts = activities["correlation_id"], activities["start_ns"]
     delays = np.zeros(len(activities), np.int64)
-    known = np.zeros(len(activities), np.bool_)
-    for piece in pieces(len(activities)):
-        call = calls.rows(correlation[piece])
-        found = np.flatnonzero(call >= 0)
-        known[piece][found] = True
+    is_known = np.zeros(len(activities), np.bool_)
+    for chunk in chunks(len(activities)):
+        call = calls.rows(correlation[chunk])
+        rows = np.flatnonzero(call >= 0)
+        is_known[chunk][rows] = True
         # Device times are interpolated: a kernel can seem to start slightly before its launch.
-        delay = starts[piece][found] - api_calls["start_ns"][call[found]]
-        delays[piece][found] = np.maximum(delay, 0)
-    return delays, known
+        delay = starts[chunk][rows] - api_calls["start_ns"][call[rows]]
+        delays[chunk][rows] = np.maximum(delay, 0)
+    return delays, is_known

@@ -1,111 +1,119 @@
-"""Where the device's time went, by kernel name."""
+"""by_kernel: device time by kernel name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical
-from epprof_nb.analysis.index import Shared
+from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import mean_delay
 from epprof_nb.analysis.op_totals import share
-from epprof_nb.arrays.groups import add_up, different, group, pieces
-from epprof_nb.arrays.percentiles import Spread
-from epprof_nb.data.schema import MISSING
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
+from epprof_nb.arrays.percentiles import GroupStatistics
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
 
-
-def by_kernel(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataFrame:
+def by_kernel(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
     """Return the launches and device time of each kernel name.
 
     Parameters
     ----------
     profile
         The profile.
-    shared
-        What the profile's tables share; made anew where left out.
+    index
+        Index of the profile; a new one if None.
 
     Returns
     -------
     frame
-        One row a kernel name, the longest device time first.
+        One row per kernel name, by descending device time.
 
         ================  ========  ===========================================================
         name              category  the kernel's demangled name
         count             int64     launches
         device_ns         int64     device time of all launches
         share             float64   `device_ns` as a fraction of all device time
-        mean_ns, min_ns,  int64     device time of a launch; the 95th percentile is a duration
+        mean_ns, min_ns,  int64     device time per launch; the 95th percentile is a duration
         p95_ns, max_ns              that occurred
         launch_delay_ns   Int64     mean time from the API call to the kernel's start; missing
-                                    where no call was recorded
-        grid, block       object    ``(x, y, z)`` of the most frequent launch, None where not
+                                    if no call was recorded
+        grid, block       object    ``(x, y, z)`` of the most frequent launch; None if not
                                     recorded
         ops               int64     number of different ops that launched it
         ================  ========  ===========================================================
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> int(by_kernel(synthetic_profile(activities=100))["count"].sum())
+    97
     """
+    index = index or ProfileIndex(profile)
     activities = profile.tables["activities"]
-    shared = shared or Shared(profile)
-    everything = int(np.sum(activities["duration_ns"], where=shared.work))
+    all_device_ns = int(np.sum(activities["duration_ns"], where=index.is_device_work))
     kernels = np.flatnonzero(activities.names("kind").equals("kernel"))
-    op_ids = activities["op_id"][kernels]
     names = activities.names("name").take(kernels)
-    groups, first = group(names.codes)
+    groups, first = group_codes(names.codes)
     n = len(first)
-    spread = Spread(groups, activities["duration_ns"][kernels], n)
-    delays, known = shared.delays
-    delays, known = delays[kernels], known[kernels]
-    order = np.argsort(-spread.total, kind="stable")
-    shapes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
-    usual = kernels[_most_frequent(groups, n, kernels, shapes)[order]]
+    statistics = GroupStatistics(groups, activities["duration_ns"][kernels], n)
+    delays, is_known = index.delays
+    delays, is_known = delays[kernels], is_known[kernels]
+    order = np.argsort(-statistics.total, kind="stable")
+    axes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
+    typical = kernels[_most_frequent(groups, n, kernels, axes)[order]]
     return pd.DataFrame(
         {
             "name": categorical(names.take(first[order]).to_list()),
-            "count": spread.count[order],
-            "device_ns": spread.total[order],
-            "share": share(spread.total[order], everything),
-            "mean_ns": spread.mean[order],
-            "min_ns": spread.percentile(0)[order],
-            "p95_ns": spread.percentile(95)[order],
-            "max_ns": spread.percentile(100)[order],
+            "count": statistics.count[order],
+            "device_ns": statistics.total[order],
+            "share": share(statistics.total[order], all_device_ns),
+            "mean_ns": statistics.mean[order],
+            "min_ns": statistics.percentile(0)[order],
+            "p95_ns": statistics.percentile(95)[order],
+            "max_ns": statistics.percentile(100)[order],
             "launch_delay_ns": mean_delay(
-                add_up(groups[known], delays[known], n)[:-1][order],
-                np.bincount(groups[known], minlength=n)[order],
+                sum_by_group(groups[is_known], delays[is_known], n)[:-1][order],
+                np.bincount(groups[is_known], minlength=n)[order],
             ),
-            "grid": _triples(shapes[:3], usual),
-            "block": _triples(shapes[3:], usual),
-            "ops": different(groups, op_ids, n)[order],
+            "grid": _triples(axes[:3], typical),
+            "block": _triples(axes[3:], typical),
+            "ops": count_distinct(groups, activities["op_id"][kernels], n)[order],
         }
     )
 
 
-def _most_frequent(groups: _Int, n: int, rows: _Int, columns: Sequence[_Int]) -> _Int:
-    """Return, for each group, a place with its most frequent combination of values at `rows`."""
-    places, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for piece in pieces(len(rows)):
-        codes, first = group(groups[piece], *(column[rows[piece]] for column in columns))
-        places.append(first + piece.start)
-        times.append(np.bincount(codes))
-    place = np.concatenate(places)
-    combinations, first = group(groups[place], *(column[rows[place]] for column in columns))
-    frequency = add_up(combinations, np.concatenate(times), len(first))[:-1]
-    # Of several assignments to one group the last one stays: that of the highest frequency.
-    ascending = place[first[np.argsort(frequency, kind="stable")]]
-    chosen = np.zeros(n, np.int64)
-    chosen[groups[ascending]] = ascending
-    return chosen
+def _most_frequent(
+    groups: IntArray, n: int, rows: IntArray, columns: Sequence[IntArray]
+) -> IntArray:
+    """Return a position in `rows` with each group's most frequent combination of values."""
+    positions, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for chunk in chunks(len(rows)):
+        codes, first = group_codes(groups[chunk], *(column[rows[chunk]] for column in columns))
+        positions.append(first + chunk.start)
+        counts.append(np.bincount(codes))
+    position = np.concatenate(positions)
+    combinations, first = group_codes(
+        groups[position], *(column[rows[position]] for column in columns)
+    )
+    frequency = sum_by_group(combinations, np.concatenate(counts), len(first))[:-1]
+    # NumPy keeps the last of several assignments to one element: that of the highest frequency.
+    ascending = position[first[np.argsort(frequency, kind="stable")]]
+    result = np.zeros(n, np.int64)
+    result[groups[ascending]] = ascending
+    return result
 
 
-def _triples(axes: Sequence[_Int], rows: _Int) -> pd.Series[Any]:
-    """Return ``(x, y, z)`` of each of `rows`; None where one of them is missing."""
+def _triples(axes: Sequence[IntArray], rows: IntArray) -> pd.Series[Any]:
+    """Return ``(x, y, z)`` of each of `rows`; None if one of them is missing."""
     triples = zip(*(axis[rows].tolist() for axis in axes), strict=True)
     return pd.Series([None if MISSING in triple else triple for triple in triples], dtype=object)

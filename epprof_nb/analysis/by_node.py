@@ -1,118 +1,119 @@
-"""ONNX Runtime's nodes, operators and runs: how often, how long on the host, what on the device."""
+"""by_node, by_op_type and by_run: ONNX Runtime's nodes, operators and runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical, optional
-from epprof_nb.analysis.index import Shared
-from epprof_nb.analysis.measures import Columns
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
-from epprof_nb.analysis.ort_fallback import copies_caused, placement
-from epprof_nb.analysis.ort_overhead import lengths
-from epprof_nb.arrays.groups import group
-from epprof_nb.data.schema import MISSING
+from epprof_nb.analysis.ort_fallback import copies_caused, find_fallbacks
+from epprof_nb.analysis.ort_overhead import call_durations
+from epprof_nb.arrays.groups import count_distinct, group_codes
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
-
 NO_NODE = "(no node)"
-"""Name of the row of device work that belongs to no node."""
+"""Name of the row of device work without a node."""
 
 
 def by_node(
-    profile: ProfileData, *, attribution: Attribution = "launch", shared: Shared | None = None
+    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the host and device time of each node of the ONNX Runtime sessions.
 
     Parameters
     ----------
-    profile
-        The profile.
-    attribution
-        Which op an activity counts for; see `epprof_nb.analysis.attribution.op_rows`.
-    shared
-        What the profile's tables share; made anew where left out.
+    profile, attribution, index
+        See `epprof_nb.analysis.by_op.by_op`.
 
     Returns
     -------
     frame
-        One row a node of a session, the longest device time first, then the longest host time.
-        A node inside an If, Loop or Scan has a row of its own, and counts for that one too. Where
-        device work belongs to no node, a last row ``"(no node)"`` holds it: `self_device_ns`
-        always adds up to the device's time.
+        One row per node of a session, by descending device time, then host time. A node inside
+        an If, Loop or Scan has a row of its own and also counts for that one. A last row
+        ``"(no node)"`` holds device work without a node, if there is any, so `self_device_ns`
+        always adds up to the device time of the profile.
 
         ====================  ========  =======================================================
         name                  category  the node's name
         op_type, provider     category  its operator; the execution provider that runs it
         session               Int64     the session, as in ``prof.ops``
-        inside                category  name of the node whose subgraph it is in; else missing
+        inside                category  name of the node whose subgraph contains it, or missing
         node_index            Int64     its index in its graph
         count                 int64     executions
-        mean_ns, p50_ns,      int64     host time of an execution, of all below it included;
-        p95_ns                          the percentiles are durations that occurred
+        mean_ns, p50_ns,      int64     host time per execution, with all ops below; the
+        p95_ns                          percentiles are durations that occurred
         host_ns               int64     host time of all executions
-        device_ns             int64     device time of the node and all below it
-        self_device_ns        int64     device time that the node launched itself
+        device_ns             int64     device time of the node and all ops below it
+        self_device_ns        int64     device time of what the node launched itself
         share                 float64   `device_ns` as a fraction of all device time
-        kernels, memcpys,     int64     activities of the node and all below it
+        kernels, memcpys,     int64     activities of the node and all ops below it
         memsets
-        bytes                 int64     bytes copied and set by them
-        bandwidth             float64   bytes a second of the copies; NaN where there are none
+        bytes                 int64     bytes that these copied and set
+        bandwidth             float64   bytes per second of the copies; NaN if there are none
         launch_delay_ns       Int64     mean time from a kernel's API call to its start;
-                                        missing where no call was recorded
-        mean_device_ns,       int64     device time of an execution, of all below it included;
-        p95_device_ns                   the percentile is a time that occurred
+                                        missing if no call was recorded
+        mean_device_ns,       int64     device time per execution, with all ops below; the
+        p95_device_ns                   percentile is a time that occurred
         fell_back             bool      it ran on the CPU in a session with an accelerator
-        fallback_copies       int64     executions of the copy nodes that ONNX Runtime put around
-                                        it for that; see `epprof_nb.analysis.ort_fallback`
-        fallback_bytes,       int64     what these copied, and the device time of it; they count
-        fallback_copy_ns                for the copy nodes, in rows of their own, too
+        fallback_copies       int64     executions of the copy nodes that ONNX Runtime inserted
+                                        for that; see `epprof_nb.analysis.ort_fallback`
+        fallback_bytes,       int64     bytes that these copied, and their device time; both are
+        fallback_copy_ns                also in the rows of the copy nodes
         ====================  ========  =======================================================
 
     Raises
     ------
     ValueError
-        For an unknown `attribution`.
+        If `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> by_node(synthetic_profile(activities=100))["name"].tolist()  # runs no session
+    ['(no node)']
     """
-    ops = profile.tables["ops"]
-    shared = shared or Shared(profile)
-    tree = shared.tree
-    node = ops.names("category").equals("node")
-    above = _enclosing(tree, node)
-    groups, first = _same_node(profile, above, node)
-    sums = totals(profile, shared, groups, tree.nearest(node), attribution=attribution)
+    index = index or ProfileIndex(profile)
+    ops, tree = profile.tables["ops"], index.tree
+    is_node = ops.names("category").equals("node")
+    enclosing = _enclosing(tree, is_node)
+    groups, first = _node_groups(profile, enclosing, is_node)
+    sums = totals(index, groups, tree.nearest_ancestor(is_node), attribution=attribution)
     order = sums.longest_first()
-    rows, rest = first[order], int(sums.has_rest)
-    outer = above[rows]
-    inside = ops.names("name").take(outer)
-    inside_names = [n if at >= 0 else None for n, at in zip(inside.to_list(), outer, strict=True)]
+    rows, last = first[order], int(sums.has_unattributed)
+    outer = enclosing[rows]
+    outer_names = ops.names("name").take(outer).to_list()
+    inside = [name if row >= 0 else None for name, row in zip(outer_names, outer, strict=True)]
 
-    place = placement(profile, groups)
-    caused = copies_caused(profile, tree, place, groups)
-    copies, size, copy_ns = (np.append(each[order], [0] * rest) for each in caused)
+    report = find_fallbacks(profile, groups)
+    caused = copies_caused(profile, tree, report, groups)
+    copies, size, copy_ns = (np.append(values[order], [0] * last) for values in caused)
 
-    def names(column: str, of_rest: str | None = None) -> pd.Categorical:
-        return categorical([*ops.names(column).take(rows).to_list(), *[of_rest] * rest])
+    def names(column: str, of_last: str | None = None) -> pd.Categorical:
+        return categorical([*ops.names(column).take(rows).to_list(), *[of_last] * last])
 
     return pd.DataFrame(
         {
             "name": names("name", NO_NODE),
             "op_type": names("op_type"),
             "provider": names("provider"),
-            "session": optional([*ops["session"][rows], *[MISSING] * rest]),
-            "inside": categorical([*inside_names, *[None] * rest]),
-            "node_index": optional([*ops["node_index"][rows], *[MISSING] * rest]),
+            "session": optional([*ops["session"][rows], *[MISSING] * last]),
+            "inside": categorical([*inside, *[None] * last]),
+            "node_index": optional([*ops["node_index"][rows], *[MISSING] * last]),
             **_times(profile, groups, sums, order),
-            "fell_back": np.append(place.fell_back[rows], [False] * rest).astype(np.bool_),
+            "fell_back": np.append(report.fell_back[rows], [False] * last).astype(np.bool_),
             "fallback_copies": copies.astype(np.int64),
             "fallback_bytes": size.astype(np.int64),
             "fallback_copy_ns": copy_ns.astype(np.int64),
@@ -121,95 +122,109 @@ def by_node(
 
 
 def by_op_type(
-    profile: ProfileData, *, attribution: Attribution = "launch", shared: Shared | None = None
+    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
-    """Return the host and device time of each operator, by the provider that ran it.
+    """Return the host and device time of each ONNX operator and execution provider.
 
     Parameters
     ----------
-    profile
-        The profile.
-    attribution
-        Which op an activity counts for; see `epprof_nb.analysis.attribution.op_rows`.
-    shared
-        What the profile's tables share; made anew where left out.
+    profile, attribution, index
+        See `epprof_nb.analysis.by_op.by_op`.
 
     Returns
     -------
     frame
-        One row an operator and provider: `op_type`, `provider` (category), `nodes` (int64: the
-        different nodes) and the columns of `by_node` from `count` on.
+        One row per operator and provider: `op_type`, `provider` (category), `nodes` (int64:
+        number of different nodes) and the columns `count` to `p95_device_ns` of `by_node`.
 
     Raises
     ------
     ValueError
-        For an unknown `attribution`.
+        If `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> by_op_type(synthetic_profile(activities=100))["op_type"].tolist()  # runs no session
+    ['(no node)']
     """
-    ops = profile.tables["ops"]
-    shared = shared or Shared(profile)
-    tree = shared.tree
-    node = ops.names("category").equals("node")
-    nodes, _ = _same_node(profile, _enclosing(tree, node), node)
+    index = index or ProfileIndex(profile)
+    ops, tree = profile.tables["ops"], index.tree
+    is_node = ops.names("category").equals("node")
+    nodes, _ = _node_groups(profile, _enclosing(tree, is_node), is_node)
     codes = ops.names("op_type").codes, ops.names("provider").codes
-    groups, first = _numbered(node, *codes)
-    sums = totals(profile, shared, groups, tree.nearest(node), attribution=attribution)
+    groups, first = _masked_group_codes(is_node, *codes)
+    sums = totals(index, groups, tree.nearest_ancestor(is_node), attribution=attribution)
     order = sums.longest_first()
-    rows, rest = first[order], int(sums.has_rest)
-    of_node = group(groups[node], nodes[node])[1]
-    different = np.bincount(groups[node][of_node], minlength=len(first)).astype(np.int64)
+    rows, last = first[order], int(sums.has_unattributed)
+    node_counts = count_distinct(groups[is_node], nodes[is_node], len(first))
     types, providers = (ops.names(n).take(rows).to_list() for n in ("op_type", "provider"))
     return pd.DataFrame(
         {
-            "op_type": categorical([*types, *[NO_NODE] * rest]),
-            "provider": categorical([*providers, *[None] * rest]),
-            "nodes": np.append(different[order], np.zeros(rest, np.int64)),
+            "op_type": categorical([*types, *[NO_NODE] * last]),
+            "provider": categorical([*providers, *[None] * last]),
+            "nodes": np.append(node_counts[order], np.zeros(last, np.int64)),
             **_times(profile, groups, sums, order),
         }
     )
 
 
 def by_run(
-    profile: ProfileData, *, attribution: Attribution = "launch", shared: Shared | None = None
+    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the host and device time of each run of the ONNX Runtime sessions.
 
     Parameters
     ----------
-    profile
-        The profile.
-    attribution
-        Which op an activity counts for; see `epprof_nb.analysis.attribution.op_rows`.
-    shared
-        What the profile's tables share; made anew where left out.
+    profile, attribution, index
+        See `epprof_nb.analysis.by_op.by_op`.
 
     Returns
     -------
     frame
-        One row a run, in order of start: `run_id`, `session` (Int64), `thread_id`, `start_ns`,
-        `host_ns` (how long the run took on the host), `nodes` (executions of nodes), `device_ns`,
-        `kernels`, `memcpys`, `bytes` (int64), `call_ns` (Int64: how long the call took that made
-        it), `unprofiled_ns` (Int64: median of such calls outside of profiles: of the same session,
-        with inputs of the same shapes) and `stretch` (float64: their ratio). What was not measured
-        is missing. Device work outside of runs is left out.
+        One row per run, in order of start. Device work outside of runs is left out.
+
+        =============  =======  ==============================================================
+        run_id         Int64    the run, as in ``prof.ops``
+        session        Int64    its session
+        thread_id      int64    the thread that ran it
+        start_ns       int64    start, since the profile's start
+        host_ns        int64    host time of the run
+        nodes          int64    executions of nodes
+        device_ns      int64    device time
+        kernels,       int64    number of kernels and copies
+        memcpys
+        bytes          int64    bytes copied and set
+        call_ns        Int64    duration of the call that made the run; missing if not measured
+        unprofiled_ns  Int64    median duration of such calls outside of profiles, with the same
+                                session and inputs of the same shapes; missing if not measured
+        stretch        float64  `call_ns` / `unprofiled_ns`; NaN if not measured
+        =============  =======  ==============================================================
 
     Raises
     ------
     ValueError
-        For an unknown `attribution`.
+        If `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> len(by_run(synthetic_profile(activities=100)))  # runs no session
+    0
     """
-    ops = profile.tables["ops"]
-    shared = shared or Shared(profile)
-    tree = shared.tree
-    run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
-    if attribution == "launch":  # a run of an earlier profile only captured
-        run &= ~ops.names("status").equals("earlier")
-    rows = np.flatnonzero(run)
+    index = index or ProfileIndex(profile)
+    ops, tree = profile.tables["ops"], index.tree
+    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
+    if attribution == "launch":  # a run of an earlier profile has only captured a graph
+        is_run &= ~ops.names("status").equals("earlier")
+    rows = np.flatnonzero(is_run)
     groups = np.full(len(ops), MISSING, np.int64)
     groups[rows] = np.arange(len(rows))
-    sums = totals(profile, shared, groups, tree.nearest(run), attribution=attribution)
-    node = ops.names("category").equals("node").astype(np.int64)
-    call, plain = lengths(ops, rows)
-    known = (call != MISSING) & (plain != MISSING)
+    sums = totals(index, groups, tree.nearest_ancestor(is_run), attribution=attribution)
+    is_node = ops.names("category").equals("node").astype(np.int64)
+    measures = ("device_ns", "kernels", "memcpys", "bytes")
+    call, unprofiled = call_durations(ops, rows)
+    is_known = (call != MISSING) & (unprofiled != MISSING)
     return pd.DataFrame(
         {
             "run_id": optional(ops["run_id"][rows]),
@@ -217,57 +232,59 @@ def by_run(
             "thread_id": ops["thread_id"][rows],
             "start_ns": ops["start_ns"][rows],
             "host_ns": ops["duration_ns"][rows],
-            "nodes": tree.subtree_sum(node)[rows],
-            **{name: sums.work[name] for name in ("device_ns", "kernels", "memcpys", "bytes")},
+            "nodes": tree.subtree_sum(is_node)[rows],
+            **{name: sums.measures[name] for name in measures},
             "call_ns": optional(call),
-            "unprofiled_ns": optional(plain),
-            "stretch": np.where(known, call / np.where(known, plain, 1), np.nan),
+            "unprofiled_ns": optional(unprofiled),
+            "stretch": np.where(is_known, call / np.where(is_known, unprofiled, 1), np.nan),
         }
     )
 
 
-def _enclosing(tree: OpTree, node: npt.NDArray[np.bool_]) -> _Int:
-    """Return the row of the node around each op, itself not counted; `MISSING` for none."""
-    nearest = np.append(tree.nearest(node), MISSING)
+def _enclosing(tree: OpTree, is_node: BoolArray) -> IntArray:
+    """Return the row of the node that encloses each op; `MISSING` for none."""
+    nearest = np.append(tree.nearest_ancestor(is_node), MISSING)
     return nearest[tree.parent]
 
 
-def _same_node(profile: ProfileData, above: _Int, node: npt.NDArray[np.bool_]) -> tuple[_Int, _Int]:
-    """Give each node a number, shared by the executions of one node of one graph."""
+def _node_groups(
+    profile: ProfileData, enclosing: IntArray, is_node: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """Number the nodes of all graphs; executions of one node have the same number."""
     ops = profile.tables["ops"]
     path = np.full(len(ops) + 1, MISSING, np.int64)
     while True:
-        # An index restarts in each subgraph: nodes are the same where those around them are too.
-        groups, first = _numbered(
-            node, ops["session"], ops.names("name").codes, ops.names("op_type").codes,
-            ops["node_index"], path[above],
+        # Node indexes restart in each subgraph: equal nodes also have equal enclosing nodes.
+        groups, first = _masked_group_codes(
+            is_node, ops["session"], ops.names("name").codes, ops.names("op_type").codes,
+            ops["node_index"], path[enclosing],
         )  # fmt: skip
-        further = np.append(groups, MISSING)
-        if np.array_equal(further, path):
+        next_path = np.append(groups, MISSING)
+        if np.array_equal(next_path, path):
             return groups, first
-        path = further
+        path = next_path
 
 
-def _numbered(
-    which: npt.NDArray[np.bool_], *columns: npt.NDArray[np.integer[Any]]
-) -> tuple[_Int, _Int]:
-    """Give each combination of values over some rows a number; `MISSING` for other rows."""
-    rows = np.flatnonzero(which)
-    groups = np.full(len(which), MISSING, np.int64)
+def _masked_group_codes(
+    mask: BoolArray, *columns: npt.NDArray[np.integer[Any]]
+) -> tuple[IntArray, IntArray]:
+    """Return `group_codes` of the rows of a mask; other rows have the code `MISSING`."""
+    rows = np.flatnonzero(mask)
+    groups = np.full(len(mask), MISSING, np.int64)
     if not len(rows):
         return groups, rows
-    codes, first = group(*(column[rows] for column in columns))
+    codes, first = group_codes(*(column[rows] for column in columns))
     groups[rows] = codes
     return groups, rows[first]
 
 
-def _times(profile: ProfileData, groups: _Int, sums: Totals, order: _Int) -> dict[str, Any]:
-    """Return the columns of host and device time of the groups in `order`, then of the rest."""
-    columns = Columns(profile, groups, sums, order)
+def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray) -> dict[str, Any]:
+    """Return the columns of executions, host time and device time."""
+    columns = MeasureColumns(profile, groups, sums, order)
     return {
-        "count": columns.of(sums.count),
-        **columns.host_an_execution(50, 95),
-        "host_ns": columns.of(sums.host_ns),
+        "count": columns.column(sums.count),
+        **columns.host_per_execution(50, 95),
+        "host_ns": columns.column(sums.host_ns),
         **columns.device(),
-        **columns.device_an_execution(),
+        **columns.device_per_execution(),
     }

@@ -1,35 +1,33 @@
-"""Where the device's time went: by op, and by line of the cell."""
+"""by_op and by_line: device and host time by op, and by line of the profiled cells."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical, optional
-from epprof_nb.analysis.index import Shared
-from epprof_nb.analysis.measures import Columns
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
-from epprof_nb.arrays.groups import group
-from epprof_nb.data.schema import MISSING
+from epprof_nb.analysis.source_lines import line_text, split_lines
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.attribution import Attribution
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
-
 NO_OP = "(no op)"
-"""Name of the row of activities that belong to no op."""
+"""Name of the row of activities without an op."""
 NO_LINE = "(no line)"
-"""Source of the row of activities that belong to no statement of a cell."""
+"""Source of the row of activities without a statement."""
 
 
 def by_op(
-    profile: ProfileData, *, attribution: Attribution = "launch", shared: Shared | None = None
+    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the device and host time of each op name.
 
@@ -38,147 +36,161 @@ def by_op(
     profile
         The profile.
     attribution
-        Which op an activity counts for; see `epprof_nb.analysis.attribution.op_rows`.
-    shared
-        What the profile's tables share; made anew where left out.
+        Op to which an activity is attributed: ``"launch"`` is the op that launched it,
+        ``"capture"`` the op that captured it in a CUDA graph, if there is one.
+    index
+        Index of the profile; a new one if None.
 
     Returns
     -------
     frame
-        One row a name, op type and, for statements, cell and line; the longest device time first.
-        Where activities have no op, a last row named ``"(no op)"`` holds them: `self_device_ns`
-        always adds up to the device's time.
+        One row per name, op type and, for statements, cell and line, by descending device time.
+        A last row ``"(no op)"`` holds activities without an op, if there are any, so
+        `self_device_ns` always adds up to the device time of the profile.
 
         =================  ========  ==========================================================
         name               category  the op's name
         op_type            category  cell, line, range, or an ONNX operator
-        cell, line         category, where the statement stands; missing for other ops
+        cell, line         category, place of the statement; missing for other ops
                            Int64
         count              int64     executions
-        device_ns          int64     device time of the op and all below it
-        self_device_ns     int64     device time that the op launched itself
+        device_ns          int64     device time of the op and all ops below it
+        self_device_ns     int64     device time of what the op launched itself
         share              float64   `device_ns` as a fraction of all device time
-        kernels, memcpys,  int64     activities of the op and all below it
+        kernels, memcpys,  int64     activities of the op and all ops below it
         memsets
-        bytes              int64     bytes copied and set by them
-        bandwidth          float64   bytes a second of the copies; NaN where there are none
+        bytes              int64     bytes that these copied and set
+        bandwidth          float64   bytes per second of the copies; NaN if there are none
         launch_delay_ns    Int64     mean time from a kernel's API call to its start; missing
-                                     where no call was recorded
-        mean_device_ns,    int64     device time of an execution, of all below it included;
-        p95_device_ns                the percentile is a time that occurred
-        host_ns            int64     host time of the op and all below it
-        self_host_ns       int64     host time outside the ops below it on its thread
-        mean_ns, p95_ns    int64     host time of an execution
+                                     if no call was recorded
+        mean_device_ns,    int64     device time per execution, with all ops below; the
+        p95_device_ns                percentile is a time that occurred
+        host_ns            int64     host time of the op and all ops below it
+        self_host_ns       int64     host time without the ops below it on its thread
+        mean_ns, p95_ns    int64     host time per execution
         =================  ========  ==========================================================
 
-        Device times are sums over activities, so they exceed the wall time where activities
-        overlap. An op below one of the same row is not counted twice. Where one row of
-        ``prof.ops`` stands for many executions, each counts as their mean.
+        Device times are sums over activities: they exceed the wall time where activities
+        overlap. An op below one of the same row is not counted twice. If one row of ``prof.ops``
+        stands for several executions, each counts as their mean.
 
     Raises
     ------
     ValueError
-        For an unknown `attribution`.
+        If `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> frame = by_op(synthetic_profile(activities=100))
+    >>> frame[["name", "kernels"]].head(2)
+                       name  kernels
+    0                 In[3]       97
+    1  for x, y in batches:       97
     """
+    index = index or ProfileIndex(profile)
     ops = profile.tables["ops"]
-    shared = shared or Shared(profile)
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
-    groups, first = group(names.codes, types.codes, cells.codes, ops["line"])
-    sums = totals(profile, shared, groups, np.arange(len(ops)), attribution=attribution)
+    groups, first = group_codes(names.codes, types.codes, cells.codes, ops["line"])
+    sums = totals(index, groups, np.arange(len(ops)), attribution=attribution)
     order = sums.longest_first()
-    rows, rest = first[order], int(sums.has_rest)
+    rows, last = first[order], int(sums.has_unattributed)
     return pd.DataFrame(
         {
-            "name": categorical([*names.take(rows).to_list(), *[NO_OP] * rest]),
-            "op_type": categorical([*types.take(rows).to_list(), *[None] * rest]),
-            "cell": categorical([*cells.take(rows).to_list(), *[None] * rest]),
-            "line": optional([*ops["line"][rows], *[MISSING] * rest]),
+            "name": categorical([*names.take(rows).to_list(), *[NO_OP] * last]),
+            "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
+            "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
+            "line": optional([*ops["line"][rows], *[MISSING] * last]),
             **_columns(profile, groups, sums, order),
         }
     )
 
 
 def by_line(
-    profile: ProfileData, *, attribution: Attribution = "launch", shared: Shared | None = None
+    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the device and host time of each statement of the profiled cells.
 
     Parameters
     ----------
-    profile
-        The profile.
-    attribution
-        Which op an activity counts for; see `epprof_nb.analysis.attribution.op_rows`.
-    shared
-        What the profile's tables share; made anew where left out.
+    profile, attribution, index
+        See `by_op`.
 
     Returns
     -------
     frame
-        One row a cell and line that ran, in the order of the source; columns as in `by_op`, less
-        `memsets`, and with the `source` (object) of the line in place of the name. `device_ns`
-        and `host_ns` are those of the statement and all below it; `self_device_ns` and
-        `self_host_ns` leave out the statements nested in it, which have lines of their own, but
-        include the ranges and library ops it runs. Where activities belong to no statement, a
-        last row ``"(no line)"`` holds them: `self_device_ns` adds up to the device's time.
+        One row per cell and line that ran, in the order of the source. The columns are those of
+        `by_op` without `memsets`; in place of the name is the `source` (object) of the line.
+        `device_ns` and `host_ns` include all that the statement ran; `self_device_ns` and
+        `self_host_ns` exclude nested statements, which have rows of their own, but include the
+        ranges and library ops that the statement ran. A last row ``"(no line)"`` holds
+        activities without a statement, if there are any, so `self_device_ns` always adds up to
+        the device time of the profile.
 
     Raises
     ------
     ValueError
-        For an unknown `attribution`.
+        If `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> by_line(synthetic_profile(activities=100))[["line", "source"]].head(2)
+       line                                          source
+    0     1  model, optimizer = build(layers=4, width=1024)
+    1     2          batches = load("train", batch_size=64)
     """
-    ops = profile.tables["ops"]
-    shared = shared or Shared(profile)
-    tree = shared.tree
+    index = index or ProfileIndex(profile)
+    ops, tree = profile.tables["ops"], index.tree
     cells, lines = ops.names("cell"), ops["line"]
-    statement = (cells.codes >= 0) & (lines >= 0) & ~ops.names("op_type").equals("cell")
-    groups, first = group(np.where(statement, cells.codes, -1), np.where(statement, lines, -1))
-    # Only statements have a group: number theirs without a hole.
-    kept = statement[first]
-    first = first[kept]
-    groups = np.where(kept, np.cumsum(kept) - 1, MISSING)[groups]
-    sums = totals(profile, shared, groups, tree.nearest(statement), attribution=attribution)
-    by_source = np.lexsort((lines[first], group(cells.codes[first])[0]))
+    is_line = (cells.codes >= 0) & (lines >= 0) & ~ops.names("op_type").equals("cell")
+    groups, first = group_codes(
+        np.where(is_line, cells.codes, MISSING), np.where(is_line, lines, MISSING)
+    )
+    # Other ops form a group too: drop it and renumber those of the statements.
+    keep = is_line[first]
+    first = first[keep]
+    groups = np.where(keep, np.cumsum(keep) - 1, MISSING)[groups]
+    sums = totals(index, groups, tree.nearest_ancestor(is_line), attribution=attribution)
+    by_source = np.lexsort((lines[first], group_codes(cells.codes[first])[0]))
     order = by_source[sums.shown[by_source]]
-    rows, rest = first[order], int(sums.has_rest)
+    rows, last = first[order], int(sums.has_unattributed)
     columns = _columns(profile, groups, sums, order)
     del columns["memsets"]
     return pd.DataFrame(
         {
-            "cell": categorical([*cells.take(rows).to_list(), *[None] * rest]),
-            "line": optional([*lines[rows], *[MISSING] * rest]),
-            "source": pd.Series([*_texts(profile, rows), *[NO_LINE] * rest], dtype=object),
+            "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
+            "line": optional([*lines[rows], *[MISSING] * last]),
+            "source": pd.Series([*_sources(profile, rows), *[NO_LINE] * last], dtype=object),
             **columns,
         }
     )
 
 
-def _columns(profile: ProfileData, groups: _Int, sums: Totals, order: _Int) -> dict[str, Any]:
-    columns = Columns(profile, groups, sums, order)
+def _columns(
+    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
+) -> dict[str, Any]:
+    columns = MeasureColumns(profile, groups, sums, order)
     return {
-        "count": columns.of(sums.count),
+        "count": columns.column(sums.count),
         **columns.device(),
-        **columns.device_an_execution(),
-        "host_ns": columns.of(sums.host_ns),
-        "self_host_ns": columns.of(sums.own_host_ns),
-        **columns.host_an_execution(95),
+        **columns.device_per_execution(),
+        "host_ns": columns.column(sums.host_ns),
+        "self_host_ns": columns.column(sums.own_host_ns),
+        **columns.host_per_execution(95),
     }
 
 
-def _texts(profile: ProfileData, rows: _Int) -> list[str]:
-    """Return the source text of the statements at `rows`; where there is none, their names."""
+def _sources(profile: ProfileData, rows: IntArray) -> list[str]:
+    """Return the source text of the statements at `rows`, or their names if it is unknown."""
     ops = profile.tables["ops"]
-    # The lines of Python's grammar: str.splitlines would also break at form feeds.
-    sources = {cell: re.split(r"\r\n|\r|\n", source) for cell, source in profile.sources.items()}
-    texts = []
-    for row, cell, name in zip(
-        rows,
-        ops.names("cell").take(rows).to_list(),
-        ops.names("name").take(rows).to_list(),
-        strict=True,
-    ):
-        line = int(ops["line"][row])
-        source = sources.get(cell or "", [])
-        text = source[line - 1].strip() if 1 <= line <= len(source) else ""
-        texts.append(text or name or "")
-    return texts
+    sources = {cell: split_lines(source) for cell, source in profile.sources.items()}
+    return [
+        line_text(sources.get(cell or "", []), line) or name or ""
+        for line, cell, name in zip(
+            ops["line"][rows].tolist(),
+            ops.names("cell").take(rows).to_list(),
+            ops.names("name").take(rows).to_list(),
+            strict=True,
+        )
+    ]

@@ -1,97 +1,98 @@
-"""Where time went along each path from the session down to the kernels: a tree, as a table."""
+"""by_path: device and host time along each path from the session down to the kernels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from epprof_nb.analysis.attribution import Attribution, op_rows
+from epprof_nb.analysis.attribution import Attribution, attributed_op_rows
 from epprof_nb.analysis.by_op import NO_OP
 from epprof_nb.analysis.dataframe import categorical, optional
-from epprof_nb.analysis.index import Shared
-from epprof_nb.arrays.groups import add_up, group
-from epprof_nb.data.schema import MISSING
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
-_Int = npt.NDArray[np.int64]
 
-DEEPEST = 48
-"""Ops below this many others are put together with the last of these."""
+MAX_DEPTH = 48
+"""Ops below this depth are merged into their ancestor at this depth."""
 _SESSION = 0
 
 
 def by_path(
-    profile: ProfileData, *, attribution: Attribution = "launch", shared: Shared | None = None
+    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the device and host time along each path of ops, down to the kernels.
 
     Parameters
     ----------
-    profile
-        The profile.
-    attribution
-        Which op an activity counts for; see `epprof_nb.analysis.attribution.op_rows`.
-    shared
-        What the profile's tables share; made anew where left out.
+    profile, attribution, index
+        See `epprof_nb.analysis.by_op.by_op`.
 
     Returns
     -------
     frame
-        A tree: one row a path of names, parents before their children. Executions of one path
-        are one row; the same op below another one is another row. The last step of a path may
-        be a kernel's, copy's or set's name. Index ``node`` (int64).
+        A tree with one row per path of names, parents before their children. Executions of one
+        path share a row; the same op below another op has another row. The last step of a path
+        may be the name of an activity. The index is ``node`` (int64).
 
         ==============  ========  =============================================================
         parent          Int64     the row above; missing for the session, which is row 0
         depth           int64     steps from the session
-        level           category  session, cell, line, range, run, node, ...; for what the device
-                                  did: kernel, memcpy, memset, graph_launch
-        name            category  the op's or activity's name; ``"(no op)"`` holds activities
-                                  without one
-        op_type         category  the ONNX operator of a node; for other ops as the level
-        cell, line      category, where a statement stands; missing for others
+        level           category  session, cell, line, range, run, node, ...; for an activity
+                                  its kind: kernel, memcpy, memset, graph_launch
+        name            category  name of the op or activity; ``"(no op)"`` holds activities
+                                  without an op
+        op_type         category  the ONNX operator of a node; for other ops the same as `level`
+        cell, line      category, place of a statement; missing for others
                         Int64
-        count           int64     executions of an op; how many activities
-        device_ns       int64     device time of all below it
-        self_device_ns  int64     device time that it launched itself; of an activity, all of it
+        count           int64     executions of an op; number of activities
+        device_ns       int64     device time of the row and all rows below it
+        self_device_ns  int64     device time of what the op launched itself; of an activity, all
         host_ns         int64     host time of an op; of the session, of the outermost ops
-        kernels         int64     kernels of all below it
-        bytes           int64     bytes copied and set by all below it
+        kernels         int64     kernels of the row and all rows below it
+        bytes           int64     bytes that these rows copied and set
         ==============  ========  =============================================================
 
     Raises
     ------
     ValueError
-        For an unknown `attribution`.
+        If `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> by_path(synthetic_profile(activities=100))["level"].head(3).tolist()
+    ['session', 'cell', 'line']
     """
     ops, activities = profile.tables["ops"], profile.tables["activities"]
-    shared = shared or Shared(profile)
-    tree = shared.tree
+    index = index or ProfileIndex(profile)
+    tree = index.tree
     paths = _Paths(ops, tree)
-    work = np.flatnonzero(shared.work)
-    rows = op_rows(activities, tree, attribution)[work]
+    work = np.flatnonzero(index.is_device_work)
+    rows = attributed_op_rows(activities, tree, attribution)[work]
     owner = np.append(paths.of_op, paths.no_op)[rows]
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
-    leaf, example = group(owner, kinds.codes, names.codes)
+    leaf, example = group_codes(owner, kinds.codes, names.codes)
     inner, leaves = len(paths.parent), len(example)
     parent = np.append(paths.parent, owner[example])
     depth = np.append(paths.depth, paths.depth[owner[example]] + 1)
 
-    def of_leaves(values: _Int) -> _Int:
-        return np.append(np.zeros(inner, np.int64), add_up(leaf, values, leaves)[:-1])
+    def of_leaves(values: IntArray) -> IntArray:
+        return np.append(np.zeros(inner, np.int64), sum_by_group(leaf, values, leaves)[:-1])
 
-    def of_ops(values: _Int) -> _Int:
-        # An op of an earlier profile is here for the graph that it captured: it did not run.
-        counts = (tree.depth < DEEPEST) & ~ops.names("status").equals("earlier")
+    def of_ops(values: IntArray) -> IntArray:
+        # An op of an earlier profile is in the table because it captured a graph; it did not run.
+        counts = (tree.depth < MAX_DEPTH) & ~ops.names("status").equals("earlier")
         ran = np.where(counts, values, 0)
-        return np.append(add_up(paths.of_op, ran, inner)[:-1], np.zeros(leaves, np.int64))
+        return np.append(sum_by_group(paths.of_op, ran, inner)[:-1], np.zeros(leaves, np.int64))
 
     durations = activities["duration_ns"][work]
     one = np.ones(len(work), np.int64)
@@ -99,19 +100,19 @@ def by_path(
     host = of_ops(ops["duration_ns"])
     host[_SESSION] = host[parent == _SESSION].sum()
     count[_SESSION] = 1
-    launched = add_up(owner, durations, inner)[:-1]
+    launched = sum_by_group(owner, durations, inner)[:-1]
     example_op = np.where(paths.row >= 0, paths.row, 0)
     columns = {
         "depth": depth,
         "count": count,
-        "device_ns": _sum_up(of_leaves(durations), parent, depth),
+        "device_ns": _subtree_sum(of_leaves(durations), parent, depth),
         "self_device_ns": np.append(launched, of_leaves(durations)[inner:]),
         "host_ns": host,
-        "kernels": _sum_up(of_leaves(kinds.equals("kernel").astype(np.int64)), parent, depth),
-        "bytes": _sum_up(of_leaves(np.maximum(activities["bytes"][work], 0)), parent, depth),
+        "kernels": _subtree_sum(of_leaves(kinds.equals("kernel").astype(np.int64)), parent, depth),
+        "bytes": _subtree_sum(of_leaves(np.maximum(activities["bytes"][work], 0)), parent, depth),
     }
-    # What neither ran nor launched anything is no path: ops of earlier profiles, mostly.
-    kept = np.flatnonzero(_sum_up(count, parent, depth) > 0)
+    # Drop paths that neither ran nor launched anything: mostly ops of earlier profiles.
+    kept = np.flatnonzero(_subtree_sum(count, parent, depth) > 0)
     number = np.full(len(parent) + 1, MISSING, np.int64)
     number[kept] = np.arange(len(kept))
 
@@ -149,15 +150,15 @@ def by_path(
 
 
 class _Paths:
-    """The paths of the ops: nodes in order of depth, the first of them the session.
+    """The paths of the ops: nodes in order of depth, starting with the session.
 
     Attributes
     ----------
     of_op
-        int64 array, one an op: its node.
+        int64 array, one value per op: its node.
     parent, depth, row
-        int64 arrays, one a node: the node above (`MISSING` for the session), steps from the
-        session, and the first op of the path (`MISSING` for nodes that are no op's).
+        int64 arrays, one value per node: the node above (`MISSING` for the session), the steps
+        from the session, and the first op of the path (`MISSING` for nodes without an op).
     no_op
         The node of activities without an op, the last one.
     """
@@ -166,14 +167,14 @@ class _Paths:
         columns = [ops.names(name).codes for name in ("name", "op_type", "cell")]
         columns.append(ops["line"])
         depth = tree.depth
-        # The last place is that of the op above a root: none, so the session.
+        # The last element is the parent of a root: the session.
         of_op = np.full(len(ops) + 1, _SESSION, np.int64)
         parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))
         known = 1
-        for level in range(min(int(depth.max(initial=-1)) + 1, DEEPEST)):
+        for level in range(min(int(depth.max(initial=-1)) + 1, MAX_DEPTH)):
             here = np.flatnonzero(depth == level)
             above = of_op[tree.parent[here]]
-            groups, first = group(above, *(column[here] for column in columns))
+            groups, first = group_codes(above, *(column[here] for column in columns))
             of_op[here] = known + groups
             parents.append(above[first])
             rows.append(here[first])
@@ -182,16 +183,16 @@ class _Paths:
         parents.append(np.array([_SESSION]))
         rows.append(np.array([MISSING]))
         depths.append(np.array([1]))
-        deeper = np.flatnonzero(depth >= DEEPEST)
-        of_op[deeper] = of_op[tree.nearest(depth < DEEPEST)[deeper]]
+        deeper = np.flatnonzero(depth >= MAX_DEPTH)
+        of_op[deeper] = of_op[tree.nearest_ancestor(depth < MAX_DEPTH)[deeper]]
         self.of_op = of_op[:-1]
         self.parent, self.row = np.concatenate(parents), np.concatenate(rows)
         self.depth = np.concatenate(depths)
         self.no_op = known
 
 
-def _sum_up(values: _Int, parent: _Int, depth: _Int) -> _Int:
-    """Return the sums of `values` over each node and all below it."""
+def _subtree_sum(values: IntArray, parent: IntArray, depth: IntArray) -> IntArray:
+    """Sum `values` over each node and all nodes below it."""
     sums = values.copy()
     for level in range(int(depth.max(initial=0)), 0, -1):
         here = np.flatnonzero(depth == level)

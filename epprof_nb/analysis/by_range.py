@@ -1,4 +1,4 @@
-"""What happened in one span of time: the device's time clipped to it, and what took it."""
+"""by_range: device time of a time range, by op and by activity name."""
 
 from __future__ import annotations
 
@@ -7,85 +7,104 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.by_op import NO_OP
-from epprof_nb.analysis.range_sums import Adding, ByName, joined
-from epprof_nb.views.timeline.lanes import device_names
+from epprof_nb.analysis.device_activity import busy_total
+from epprof_nb.analysis.devices import device_name
+from epprof_nb.analysis.range_sums import RangeAggregator, chunk_sums, merge_totals
+from epprof_nb.arrays.intervals import covered_before
 
 if TYPE_CHECKING:
-    from epprof_nb.data.table import Names
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.analysis.range_sums import NameTotals
+    from epprof_nb.data.names import CategoryColumn
 
 _NO_NAME = "(no name)"
 
 
-def breakdown(prepared: Prepared, start_ns: int, end_ns: int, top: int = 12) -> dict[str, Any]:
-    """Break down the device's time in a span.
+def by_range(index: ProfileIndex, start_ns: int, end_ns: int, top: int = 12) -> dict[str, Any]:
+    """Break down the device time of a time range.
 
     Parameters
     ----------
-    prepared
-        The profile.
+    index
+        Index of the profile.
     start_ns, end_ns
-        The span, nanoseconds since the profile's start.
+        The time range, nanoseconds since the profile's start.
     top
-        Rows of each table at most.
+        Maximum number of rows of each table.
 
     Returns
     -------
-    told
-        JSON-serialisable. Activities with a part in the span count whole, their time and what is
-        shared by it only as far as it lies within.
+    breakdown
+        JSON-serialisable. Each activity that overlaps the range counts as one; its time is
+        clipped to the range.
 
         ``start``, ``end``
-            The span, ns.
+            The range, ns.
         ``devices``
-            ``device``, ``name`` and ``busy`` (ns in which it did any work) of each device of the
-            profile.
+            ``device``, ``name`` and ``busy`` (ns) of each device of the profile.
         ``device_ns``
-            Time of all kernels, copies and sets added up.
+            Total time of the device work.
         ``kernels``, ``copies``, ``sets``, ``bytes``
-            How many, and the bytes of the copies.
+            Numbers of kernels, copies and memsets, and the bytes of the copies.
         ``ops``, ``names``
-            ``rows``, each ``[name, count, ns]``, the most time first, and ``total``, how many
-            there are: by the op that launched, and by the name of the kernel, copy or set. Each
-            adds up to ``device_ns``.
+            Device work by the op that launched it, and by the activity's name: ``rows``, each
+            ``[name, count, ns]``, by descending time, and ``total``, the number of names. Both
+            add up to ``device_ns``.
+
+    Examples
+    --------
+    >>> from epprof_nb.analysis.index import ProfileIndex
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> profile = synthetic_profile(activities=100)
+    >>> by_range(ProfileIndex(profile), 0, profile.wall_ns)["kernels"]
+    97
     """
-    profile, moments = prepared.profile, prepared.moments
-    pieces = [prepared.sums[n] for n in np.flatnonzero(moments.whole(start_ns, end_ns)).tolist()]
-    adding = Adding(prepared)
-    parts = [adding.of(rows, start_ns, end_ns) for rows in moments.parts(start_ns, end_ns)]
-    counts, ops, names = zip(adding.of(slice(0, 0)), *pieces, *parts, strict=True)
-    kernels, copies, sets, moved, spent = np.sum(counts, axis=0).tolist()
+    profile, time_chunks = index.profile, index.time_chunks
+    of_chunks = index.cached(chunk_sums)
+    whole = np.flatnonzero(time_chunks.fully_inside(start_ns, end_ns)).tolist()
+    aggregator = RangeAggregator(index)
+    counts, ops, names = zip(
+        aggregator.sums(slice(0, 0)),
+        *(of_chunks[number] for number in whole),
+        *(
+            aggregator.sums(rows, start_ns, end_ns)
+            for rows in time_chunks.partial_rows(start_ns, end_ns)
+        ),
+        strict=True,
+    )
+    kernels, copies, memsets, size, device_ns = np.sum(counts, axis=0).tolist()
+    op_names, activity_names = (profile.tables[t].names("name") for t in ("ops", "activities"))
     return {
         "start": start_ns,
         "end": end_ns,
-        "devices": _busy(prepared, start_ns, end_ns),
-        "device_ns": spent,
+        "devices": _busy(index, start_ns, end_ns),
+        "device_ns": device_ns,
         "kernels": kernels,
         "copies": copies,
-        "sets": sets,
-        "bytes": moved,
-        "ops": _table(joined(ops), profile.tables["ops"].names("name"), NO_OP, top),
-        "names": _table(joined(names), profile.tables["activities"].names("name"), _NO_NAME, top),
+        "sets": memsets,
+        "bytes": size,
+        "ops": _table(merge_totals(ops), op_names, NO_OP, top),
+        "names": _table(merge_totals(names), activity_names, _NO_NAME, top),
     }
 
 
-def _busy(prepared: Prepared, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
-    names = device_names(prepared.profile.info)
-    told = []
-    for device in sorted({lane.device for lane in prepared.layout.lanes if lane.device >= 0}):
-        starts, ends = prepared.shared.busy(device)
-        inside = slice(np.searchsorted(ends, start_ns, "right"), np.searchsorted(starts, end_ns))
-        begin, stop = np.maximum(starts[inside], start_ns), np.minimum(ends[inside], end_ns)
-        name = names.get(device, f"device {device}")
-        told.append({"device": device, "name": name, "busy": int((stop - begin).sum())})
-    return told
+def _busy(index: ProfileIndex, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
+    edges = np.array([start_ns, max(start_ns, end_ns)])
+    devices = []
+    for device in index.device_ids:
+        if device >= 0:
+            total = index.cached(busy_total, device)
+            before, until = covered_before(*index.busy(device), edges, total).tolist()
+            name = device_name(index.profile.info, device)
+            devices.append({"device": device, "name": name, "busy": until - before})
+    return devices
 
 
-def _table(sums: ByName, names: Names, missing: str, top: int) -> dict[str, Any]:
-    """Return the names that took the most time, and how many there are."""
-    order = np.lexsort((-sums.number, -sums.spent))
+def _table(totals: NameTotals, names: CategoryColumn, missing: str, top: int) -> dict[str, Any]:
+    """Return the names with the most time, and the number of names."""
+    order = np.lexsort((-totals.counts, -totals.ns))
     rows = [
-        [names.categories[code] if code >= 0 else missing, int(number), int(spent)]
-        for code, number, spent in zip(*(column[order[:top]] for column in sums), strict=True)
+        [names.categories[code] if code >= 0 else missing, int(count), int(time)]
+        for code, count, time in zip(*(column[order[:top]] for column in totals), strict=True)
     ]
     return {"rows": rows, "total": len(order)}

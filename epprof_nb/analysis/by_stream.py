@@ -1,87 +1,91 @@
-"""Where the device's time went, by stream."""
+"""by_stream: device time by stream."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical, optional
-from epprof_nb.analysis.index import Shared
+from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import bandwidth, mean_delay
 from epprof_nb.analysis.op_totals import share
-from epprof_nb.arrays.groups import add_up, group, pieces
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import union
-from epprof_nb.arrays.percentiles import Spread
-from epprof_nb.data.schema import MISSING
+from epprof_nb.arrays.percentiles import GroupStatistics
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
 
-
-def by_stream(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataFrame:
-    """Return the work of each stream of each device.
+def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return the device work of each stream of each device.
 
     Parameters
     ----------
     profile
         The profile.
-    shared
-        What the profile's tables share; made anew where left out.
+    index
+        Index of the profile; a new one if None.
 
     Returns
     -------
     frame
-        One row a device, context and stream with kernels, copies or sets on it, in this order;
-        `device_ns` adds up to the device's time.
+        One row per device, context and stream with device work, in this order. `device_ns` adds
+        up to the device time of the profile.
 
         ====================  ========  =======================================================
-        stream                category  ``stream 7``; with the device and context where that is
-                                        needed to tell streams apart
+        stream                category  ``stream 7``, with the device and context if streams
+                                        cannot be told apart otherwise
         device_id,            Int64     as in ``prof.activities``
         context_id, stream_id
-        count                 int64     kernels, copies and sets
-        device_ns             int64     their time; overlapping ones each count
+        count                 int64     activities
+        device_ns             int64     their total time; each counts where they overlap
         busy_ns               int64     time during which at least one of them ran
         share                 float64   `device_ns` as a fraction of all device time
-        mean_ns, p95_ns       int64     time of one; the percentile is a duration that occurred
-        kernels, memcpys,     int64     how many of each
+        mean_ns, p95_ns       int64     time per activity; the percentile is a duration that
+                                        occurred
+        kernels, memcpys,     int64     number of each kind
         memsets
         bytes                 int64     bytes copied and set
-        bandwidth             float64   bytes a second of the copies; NaN where there are none
+        bandwidth             float64   bytes per second of the copies; NaN if there are none
         launch_delay_ns       Int64     mean time from a kernel's API call to its start; missing
-                                        where no call was recorded
+                                        if no call was recorded
         ====================  ========  =======================================================
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> by_stream(synthetic_profile(activities=100, streams=2))["stream"].tolist()
+    ['stream 7', 'stream 13']
     """
+    index = index or ProfileIndex(profile)
     activities = profile.tables["activities"]
-    shared = shared or Shared(profile)
-    rows = np.flatnonzero(shared.work)
+    rows = np.flatnonzero(index.is_device_work)
     keys = [activities[name][rows] for name in ("device_id", "context_id", "stream_id")]
-    groups, first = group(*keys)
+    groups, first = group_codes(*keys)
     n = len(first)
-    durations = activities["duration_ns"][rows]
-    spread = Spread(groups, durations, n)
+    statistics = GroupStatistics(groups, activities["duration_ns"][rows], n)
     order = np.lexsort([key[first] for key in reversed(keys)])
-    sums = {name: values[order] for name, values in _sums(profile, shared, rows, groups, n).items()}
+    sums = {name: values[order] for name, values in _sums(index, rows, groups, n).items()}
     device, context, stream = (key[first[order]] for key in keys)
+    busy = _busy(groups, activities["start_ns"], activities["duration_ns"], rows, n)
     return pd.DataFrame(
         {
             "stream": categorical(_labels(device, context, stream)),
             "device_id": optional(device),
             "context_id": optional(context),
             "stream_id": optional(stream),
-            "count": spread.count[order],
-            "device_ns": spread.total[order],
-            "busy_ns": _busy(groups, activities["start_ns"], activities["duration_ns"], rows, n)[
-                order
-            ],
-            "share": share(spread.total[order], int(spread.total.sum())),
-            "mean_ns": spread.mean[order],
-            "p95_ns": spread.percentile(95)[order],
+            "count": statistics.count[order],
+            "device_ns": statistics.total[order],
+            "busy_ns": busy[order],
+            "share": share(statistics.total[order], int(statistics.total.sum())),
+            "mean_ns": statistics.mean[order],
+            "p95_ns": statistics.percentile(95)[order],
             **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
             "bandwidth": bandwidth(sums["copied_bytes"], sums["copy_ns"]),
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
@@ -89,21 +93,19 @@ def by_stream(profile: ProfileData, *, shared: Shared | None = None) -> pd.DataF
     )
 
 
-def _sums(
-    profile: ProfileData, shared: Shared, rows: _Int, groups: _Int, n: int
-) -> dict[str, _Int]:
-    """Add up the activities at `rows` by group; int64 arrays, one value a group."""
-    activities = profile.tables["activities"]
-    kind, (delays, known) = activities.names("kind"), shared.delays
-    sums: dict[str, _Int] = {}
-    # An empty piece gives a profile without work its columns.
-    for piece in [slice(0, 0), *pieces(len(rows))]:
-        at, group_of = rows[piece], groups[piece]
+def _sums(index: ProfileIndex, rows: IntArray, groups: IntArray, n: int) -> dict[str, IntArray]:
+    """Sum up the activities at `rows` by group; int64 arrays, one value per group."""
+    activities = index.profile.tables["activities"]
+    kind, (delays, is_known) = activities.names("kind"), index.delays
+    sums: dict[str, IntArray] = {}
+    # With an empty chunk, a profile without device work has all columns.
+    for chunk in [slice(0, 0), *chunks(len(rows))]:
+        at, group = rows[chunk], groups[chunk]
         kinds = kind.take(at)
         kernel, memcpy = kinds.equals("kernel"), kinds.equals("memcpy")
         size, one = np.maximum(activities["bytes"][at], 0), np.ones(len(at), np.int64)
-        timed = kernel & known[at]
-        for name, which, values in (
+        timed = kernel & is_known[at]
+        for name, mask, values in (
             ("kernels", kernel, one),
             ("memcpys", memcpy, one),
             ("memsets", kinds.equals("memset"), one),
@@ -113,33 +115,36 @@ def _sums(
             ("delay_ns", timed, delays[at]),
             ("delays", timed, one),
         ):
-            part = add_up(group_of[which], values[which], n)[:-1]
+            part = sum_by_group(group[mask], values[mask], n)[:-1]
             sums[name] = sums[name] + part if name in sums else part
     return sums
 
 
-def _labels(device: _Int, context: _Int, stream: _Int) -> list[str]:
-    several = len(np.unique(device)) > 1
+def _labels(device: IntArray, context: IntArray, stream: IntArray) -> list[str]:
+    several_devices = len(np.unique(device)) > 1
     pairs = np.stack([device, stream], axis=1)
-    _, place, times = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
-    shared = times[place.reshape(-1)] > 1
+    _, position, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    several_contexts = counts[position.reshape(-1)] > 1
     labels = []
-    for on, within, which, more in zip(device, context, stream, shared, strict=True):
-        label = "no stream" if which == MISSING else f"stream {which}"
-        if several:
-            label += f", device {on}"
-        labels.append(f"{label}, context {within}" if more else label)
+    for device_id, context_id, stream_id, needs_context in zip(
+        device, context, stream, several_contexts, strict=True
+    ):
+        label = "no stream" if stream_id == MISSING else f"stream {stream_id}"
+        if several_devices:
+            label += f", device {device_id}"
+        labels.append(f"{label}, context {context_id}" if needs_context else label)
     return labels
 
 
-def _busy(groups: _Int, starts: _Int, durations: _Int, rows: _Int, n: int) -> _Int:
+def _busy(
+    groups: IntArray, starts: IntArray, durations: IntArray, rows: IntArray, n: int
+) -> IntArray:
     """Return the time covered by each group's activities, those at `rows`, ns."""
-    # Few numbers in few bits sort fastest.
-    small = groups.astype(np.uint16) if n < 2**16 else groups
+    # Small dtypes sort fastest.
+    codes = groups.astype(np.uint16) if n < 2**16 else groups
     bounds = np.cumsum(np.bincount(groups, minlength=n))[:-1]
     busy = np.zeros(n, np.int64)
-    # One round a stream, not a row.
-    for number, part in enumerate(np.split(np.argsort(small, kind="stable"), bounds)[:n]):
+    for number, part in enumerate(np.split(np.argsort(codes, kind="stable"), bounds)[:n]):
         start = starts[rows[part]]
         begin, end = union(start, start + durations[rows[part]])
         busy[number] = (end - begin).sum()

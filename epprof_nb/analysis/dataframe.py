@@ -1,24 +1,25 @@
-"""Columns of result frames: dtypes that are the same on pandas 2.3 and 3, empty or not."""
+"""Columns of result frames: the same dtypes on pandas 2.3 and 3, empty or not."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import Names
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
 
 def categorical(values: Sequence[str | None]) -> pd.Categorical:
-    """Return a column of names; None becomes missing. The categories are sorted, and used."""
-    names = Names.of(values).compact()
-    # Left to themselves, pandas 2.3 and 3 give strings different dtypes.
+    """Return a column of names; None is missing. Categories are sorted, and all are used."""
+    names = CategoryColumn.of(values).compact()
+    # By default, pandas 2.3 and 3 give strings different dtypes.
     dtype = pd.CategoricalDtype(pd.Index(names.categories, dtype=object))
     return pd.Categorical.from_codes(names.codes, dtype=dtype)
 

@@ -1,124 +1,161 @@
-"""What several tables of one profile are made from, each part computed once."""
+"""ProfileIndex: arrays derived from a profile's tables, each computed once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.analysis.attribution import Attribution, device_work, launch_delays, op_rows
+from epprof_nb.analysis.attribution import Attribution, attributed_op_rows, launch_delays
+from epprof_nb.analysis.device_work import OpDeviceTime, count_launches, device_work, kind_codes
+from epprof_nb.analysis.op_measures import sum_by_op
 from epprof_nb.analysis.op_tree import OpTree
-from epprof_nb.arrays.groups import RowIndex, distinct, pieces
-from epprof_nb.arrays.intervals import Times, union
-from epprof_nb.util.cached import Kept, once
+from epprof_nb.analysis.time_chunks import TimeChunks
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import IdIndex, unique_values
+from epprof_nb.arrays.intervals import union
+from epprof_nb.util.cached import KeyedCache, cached_property
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
-
-MEASURES = (
-    "activities", "device_ns", "bytes", "kernels", "memcpys", "memsets", "copied_bytes", "copy_ns",
-    "delay_ns", "delays",
-)  # fmt: skip
-"""What is added up of activities; see `epprof_nb.analysis.op_totals.Totals`."""
+_T = TypeVar("_T")
 
 
-class Shared:
-    """Parts of a profile's analysis, found when first asked for and kept as long as this is.
+class ProfileIndex:
+    """Derived arrays of a profile, and a cache of the results computed from them.
+
+    Everything is computed on first access and kept as long as the index. All methods are
+    thread-safe.
 
     Parameters
     ----------
     profile
-        The profile; it must not change while this is in use.
+        The profile; it must not change while the index is in use.
+
+    Examples
+    --------
+    >>> from epprof_nb.analysis.summary import summarise
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> index = ProfileIndex(synthetic_profile(activities=100))
+    >>> index.cached(summarise) is index.cached(summarise)
+    True
     """
 
     def __init__(self, profile: ProfileData) -> None:
-        self._profile = profile
-        self._sums: Kept[Attribution, dict[str, _Int]] = Kept(self._add_up)
-        self._busy = Kept(self._union)
+        self.profile = profile
+        self._results: KeyedCache[tuple[Any, ...], Any] = KeyedCache(
+            lambda key: key[0](self, *key[1:])
+        )
+        self._op_sums = KeyedCache(self._compute_op_sums)
+        self._busy = KeyedCache(self._compute_busy)
 
-    @once
+    def cached(self, compute: Callable[..., _T], *args: Any) -> _T:
+        """Return ``compute(index, *args)``, computed once for each function and arguments."""
+        result: _T = self._results[compute, *args]
+        return result
+
+    @cached_property
     def tree(self) -> OpTree:
         """The tree of the ops."""
-        return OpTree(self._profile.tables["ops"])
+        return OpTree(self.profile.tables["ops"])
 
-    @once
-    def work(self) -> npt.NDArray[np.bool_]:
-        """Which activities are work of the device; bool, one an activity."""
-        return device_work(self._profile.tables["activities"])
+    @cached_property
+    def kinds(self) -> npt.NDArray[np.uint8]:
+        """Code of each activity's kind; see `kind_codes`."""
+        return kind_codes(self.profile.tables["activities"])
 
-    @once
-    def calls(self) -> RowIndex:
-        """The first API call of each correlation id."""
-        return RowIndex(self._profile.tables["api_calls"]["correlation_id"])
+    @cached_property
+    def is_device_work(self) -> BoolArray:
+        """Mask of the activities that are device work; see `device_work`."""
+        return device_work(self.profile.tables["activities"])
 
-    @once
-    def delays(self) -> tuple[_Int, npt.NDArray[np.bool_]]:
-        """Launch delays, and where they are known; see `launch_delays`."""
-        return launch_delays(
-            self._profile.tables["activities"], self._profile.tables["api_calls"], self.calls
-        )
+    @cached_property
+    def device_ids(self) -> list[int]:
+        """Devices of the activities, ascending; starts with `MISSING` if some have none."""
+        return unique_values(self.profile.tables["activities"]["device_id"])
 
-    def busy(self, device_id: int | None = None) -> tuple[Times, Times]:
-        """Return when a device worked; see `epprof_nb.analysis.idle.busy_intervals`."""
+    @cached_property
+    def activity_op(self) -> npt.NDArray[np.int32]:
+        """Row of the op that launched each activity; `MISSING` if unattributed."""
+        return self._op_rows("activities")
+
+    @cached_property
+    def call_op(self) -> npt.NDArray[np.int32]:
+        """Row of the op that made each API call; `MISSING` if unattributed."""
+        return self._op_rows("api_calls")
+
+    def _op_rows(self, table: str) -> npt.NDArray[np.int32]:
+        ids = self.profile.tables[table]["op_id"]
+        rows = np.empty(len(ids), np.int32)
+        for chunk in chunks(len(ids)):
+            rows[chunk] = self.tree.rows(ids[chunk])
+        return rows
+
+    @cached_property
+    def calls(self) -> IdIndex:
+        """Index from correlation ids to rows of the API calls."""
+        return IdIndex(self.profile.tables["api_calls"]["correlation_id"])
+
+    @cached_property
+    def delays(self) -> tuple[IntArray, BoolArray]:
+        """Launch delays of the activities, and where they are known; see `launch_delays`."""
+        tables = self.profile.tables
+        return launch_delays(tables["activities"], tables["api_calls"], self.calls)
+
+    @cached_property
+    def op_device_time(self) -> OpDeviceTime:
+        """Device time of each op and all ops below it, by kind of activity."""
+        return OpDeviceTime(self.profile.tables["activities"], self.tree, self.kinds)
+
+    @cached_property
+    def op_launches(self) -> IntArray:
+        """Number of kernels, memcpys and memsets of each op and all ops below it."""
+        return count_launches(self.tree, self.activity_op, self.kinds)
+
+    @cached_property
+    def time_chunks(self) -> TimeChunks:
+        """Chunks of the activities with their time bounds."""
+        return TimeChunks(self.profile.tables["activities"])
+
+    def busy(self, device_id: int | None = None) -> tuple[IntArray, IntArray]:
+        """Return when a device was busy; see `epprof_nb.analysis.idle.busy_intervals`."""
         return self._busy[device_id]
 
-    def _union(self, device_id: int | None) -> tuple[Times, Times]:
-        activities = self._profile.tables["activities"]
-        on = activities["device_id"]
+    def _compute_busy(self, device_id: int | None) -> tuple[IntArray, IntArray]:
+        activities = self.profile.tables["activities"]
         if device_id is None:
-            each = [self.busy(device) for device in distinct(on)]
-            if len(each) == 1:
-                return each[0]
-            starts = [np.empty(0, np.int64), *(begin for begin, _ in each)]
-            ends = [np.empty(0, np.int64), *(end for _, end in each)]
+            of_devices = [self.busy(device) for device in self.device_ids]
+            if len(of_devices) == 1:
+                return of_devices[0]
+            starts = [np.empty(0, np.int64), *(start for start, _ in of_devices)]
+            ends = [np.empty(0, np.int64), *(end for _, end in of_devices)]
             return union(np.concatenate(starts), np.concatenate(ends))
-        work = self.work & (on == device_id)
+        work = self.is_device_work & (activities["device_id"] == device_id)
         return union(activities["start_ns"][work], activities["end_ns"][work])
 
-    def op_sums(self, attribution: Attribution) -> dict[str, _Int]:
-        """Add up the activities that count for each op itself.
+    def op_sums(self, attribution: Attribution) -> dict[str, IntArray]:
+        """Return the sums of the activities attributed to each op itself.
 
         Parameters
         ----------
         attribution
-            See `epprof_nb.analysis.attribution.op_rows`.
+            See `epprof_nb.analysis.attribution.attributed_op_rows`.
 
         Returns
         -------
         sums
-            Name of a measure (`MEASURES`) to int64 array, shape ``(ops + 1,)``; the last value is
-            that of the activities without an op.
+            Name of a measure to int64 array, shape ``(ops + 1,)``; the last element is the sum
+            over the activities without an op. See `epprof_nb.analysis.op_measures.MEASURES`.
         """
-        return self._sums[attribution]
+        return self._op_sums[attribution]
 
-    def _add_up(self, attribution: Attribution) -> dict[str, _Int]:
-        activities = self._profile.tables["activities"]
-        owners = op_rows(activities, self.tree, attribution)
-        kind = activities.names("kind")
-        of_kind = {name: kind.equals(name) for name in ("kernel", "memcpy", "memset")}
-        delays, known = self.delays
-        sums = {name: np.zeros(len(self.tree) + 1, np.int64) for name in MEASURES}
-        for piece in pieces(len(activities)):
-            owner, time = owners[piece], activities["duration_ns"][piece]
-            size = np.maximum(activities["bytes"][piece], 0)
-            kernel, memcpy, memset = (which[piece] for which in of_kind.values())
-            timed = kernel & known[piece]
-            for name, which, values in (
-                ("activities", self.work[piece], 1),
-                ("device_ns", self.work[piece], time),
-                ("bytes", self.work[piece] & (size > 0), size),
-                ("kernels", kernel, 1),
-                ("memcpys", memcpy, 1),
-                ("memsets", memset, 1),
-                ("copied_bytes", memcpy, size),
-                ("copy_ns", memcpy, time),
-                ("delay_ns", timed, delays[piece]),
-                ("delays", timed, 1),
-            ):
-                rows = np.flatnonzero(which)
-                of = values[rows] if isinstance(values, np.ndarray) else values
-                np.add.at(sums[name], owner[rows], of)
-        return sums
+    def _compute_op_sums(self, attribution: Attribution) -> dict[str, IntArray]:
+        activities = self.profile.tables["activities"]
+        op_rows = attributed_op_rows(activities, self.tree, attribution)
+        return sum_by_op(activities, op_rows, len(self.tree), self.is_device_work, self.delays)

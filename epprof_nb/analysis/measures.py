@@ -1,101 +1,104 @@
-"""The columns that every breakdown by ops shares: device work, host time, executions."""
+"""MeasureColumns: the columns that all breakdowns by op share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.analysis.dataframe import optional
 from epprof_nb.analysis.op_totals import share
-from epprof_nb.arrays.percentiles import Spread
-from epprof_nb.data.schema import MISSING
+from epprof_nb.arrays.percentiles import GroupStatistics
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
     from epprof_nb.analysis.op_totals import Totals
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
 
-
-class Columns:
-    """Columns of chosen groups, followed by the rest where work belongs to no group.
+class MeasureColumns:
+    """Columns of selected groups, followed by the unattributed device work if there is any.
 
     Parameters
     ----------
     profile
         The profile.
     groups
-        int64 array, one an op: its group; `epprof_nb.data.schema.MISSING` for none.
-    sums
-        What `epprof_nb.analysis.op_totals.totals` gives for these groups.
+        int64 array: the group of each op; `MISSING` for none.
+    totals
+        Result of `epprof_nb.analysis.op_totals.totals` for these groups.
     order
         int64 array: the groups to show, in order.
     """
 
-    def __init__(self, profile: ProfileData, groups: _Int, sums: Totals, order: _Int) -> None:
+    def __init__(
+        self, profile: ProfileData, groups: IntArray, totals: Totals, order: IntArray
+    ) -> None:
         self._profile = profile
         self._groups = groups
-        self._sums = sums
+        self._totals = totals
         self._order = order
 
-    def of(self, values: _Int, rest: int = 0) -> _Int:
-        """Return `values` (int64, one a group) in order, then `rest`."""
-        more = np.full(int(self._sums.has_rest), rest, np.int64)
-        return np.append(values[self._order], more)
+    def column(self, values: IntArray, unattributed: int = 0) -> IntArray:
+        """Return `values` (int64, one per group) in order, then that of the last row."""
+        last = np.full(int(self._totals.has_unattributed), unattributed, np.int64)
+        return np.append(values[self._order], last)
 
-    def work(self, name: str) -> _Int:
-        """Return a measure of `Totals.work`."""
-        return self.of(self._sums.work[name], self._sums.rest[name])
+    def measure(self, name: str) -> IntArray:
+        """Return a measure of `Totals.measures`."""
+        return self.column(self._totals.measures[name], self._totals.unattributed[name])
 
     def device(self) -> dict[str, npt.NDArray[np.generic] | pd.api.extensions.ExtensionArray]:
-        """``device_ns``, ``self_device_ns``, ``share``, what was launched, bytes, bandwidth."""
-        sums = self._sums
+        """Return ``device_ns`` to ``launch_delay_ns``: device time, numbers, bytes, bandwidth."""
+        totals = self._totals
         return {
-            "device_ns": self.work("device_ns"),
-            "self_device_ns": self.of(sums.own_device_ns, sums.rest["device_ns"]),
-            "share": share(self.work("device_ns"), sums.device_ns),
-            **{name: self.work(name) for name in ("kernels", "memcpys", "memsets", "bytes")},
-            "bandwidth": bandwidth(self.work("copied_bytes"), self.work("copy_ns")),
-            "launch_delay_ns": mean_delay(self.work("delay_ns"), self.work("delays")),
+            "device_ns": self.measure("device_ns"),
+            "self_device_ns": self.column(totals.own_device_ns, totals.unattributed["device_ns"]),
+            "share": share(self.measure("device_ns"), totals.device_ns),
+            **{name: self.measure(name) for name in ("kernels", "memcpys", "memsets", "bytes")},
+            "bandwidth": bandwidth(self.measure("copied_bytes"), self.measure("copy_ns")),
+            "launch_delay_ns": mean_delay(self.measure("delay_ns"), self.measure("delays")),
         }
 
-    def device_an_execution(self) -> dict[str, _Int]:
-        """``mean_device_ns`` and ``p95_device_ns``: of an op and all below it, an execution."""
-        spread = self._spread(self._sums.device_ns_of_op)
+    def device_per_execution(self) -> dict[str, IntArray]:
+        """Return ``mean_device_ns`` and ``p95_device_ns`` of an op and all ops below it."""
+        statistics = self._statistics(self._totals.device_ns_of_op)
         return {
-            "mean_device_ns": self.of(spread.mean),
-            "p95_device_ns": self.of(spread.percentile(95)),
+            "mean_device_ns": self.column(statistics.mean),
+            "p95_device_ns": self.column(statistics.percentile(95)),
         }
 
-    def host_an_execution(self, *percents: int) -> dict[str, _Int]:
-        """``mean_ns`` and, for each of `percents`, ``p.._ns``: host time of an execution."""
-        spread = self._spread(self._profile.tables["ops"]["duration_ns"])
-        columns = {"mean_ns": self.of(spread.mean)}
+    def host_per_execution(self, *percents: int) -> dict[str, IntArray]:
+        """Return ``mean_ns`` and one ``p.._ns`` for each of `percents`: host time."""
+        statistics = self._statistics(self._profile.tables["ops"]["duration_ns"])
+        columns = {"mean_ns": self.column(statistics.mean)}
         for percent in percents:
-            columns[f"p{percent}_ns"] = self.of(spread.percentile(percent))
+            columns[f"p{percent}_ns"] = self.column(statistics.percentile(percent))
         return columns
 
-    def _spread(self, values: _Int) -> Spread:
+    def _statistics(self, values: IntArray) -> GroupStatistics:
         ops = self._profile.tables["ops"]
-        # An op of an earlier profile is here for the graph that it captured: it did not run.
+        # An op of an earlier profile is in the table because it captured a graph; it did not run.
         rows = np.flatnonzero((self._groups >= 0) & ~ops.names("status").equals("earlier"))
-        times = np.maximum(ops["count"][rows], 1)
-        # A row that stands for many executions has their sum: each counts as their mean.
-        each = np.rint(values[rows] / times).astype(np.int64) if (times > 1).any() else values[rows]
-        return Spread(self._groups[rows], each, len(self._sums.count), times)
+        counts = np.maximum(ops["count"][rows], 1)
+        # A row that stands for several executions holds their sum: each counts as their mean.
+        per_execution = values[rows]
+        if (counts > 1).any():
+            per_execution = np.rint(per_execution / counts).astype(np.int64)
+        return GroupStatistics(self._groups[rows], per_execution, len(self._totals.count), counts)
 
 
-def bandwidth(size: _Int, duration: _Int) -> npt.NDArray[np.float64]:
-    """Return bytes a second from bytes and nanoseconds; NaN where no time was spent."""
-    some = (size > 0) & (duration > 0)
-    return np.where(some, size * 1e9 / np.maximum(duration, 1), np.nan)
+def bandwidth(size: IntArray, duration: IntArray) -> npt.NDArray[np.float64]:
+    """Return bytes per second from bytes and nanoseconds; NaN without bytes or time."""
+    is_known = (size > 0) & (duration > 0)
+    return np.where(is_known, size * 1e9 / np.maximum(duration, 1), np.nan)
 
 
-def mean_delay(total: _Int, count: _Int) -> pd.api.extensions.ExtensionArray:
-    """Return the mean of delays (ns), rounded, dtype Int64; ``<NA>`` where there is none."""
+def mean_delay(total: IntArray, count: IntArray) -> pd.api.extensions.ExtensionArray:
+    """Return rounded means of delays (ns), dtype Int64; ``<NA>`` if there is no delay."""
     mean = np.rint(total / np.maximum(count, 1)).astype(np.int64)
     return optional(np.where(count > 0, mean, MISSING))

@@ -1,4 +1,4 @@
-"""Sums of device work and host time over groups of ops; what belongs to none is kept apart."""
+"""Totals: sums of device work and host time over groups of ops."""
 
 from __future__ import annotations
 
@@ -6,135 +6,129 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import add_up
-from epprof_nb.data.schema import MISSING
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from epprof_nb.analysis.attribution import Attribution
-    from epprof_nb.analysis.index import Shared
-    from epprof_nb.data.profile_data import ProfileData
+    import numpy.typing as npt
 
-_Int = npt.NDArray[np.int64]
+    from epprof_nb.analysis.attribution import Attribution
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What each group of ops adds up to.
+    """Sums over groups of ops.
 
     Attributes
     ----------
     shown
-        bool array, one a group: it ran, or activities count for it.
+        bool array, one value per group: whether it ran or has activities.
     count
-        int64 array, one a group: executions.
-    work
-        Measure to int64 array, one a group, over the group's ops and all below them:
+        int64 array, one value per group: executions.
+    measures
+        Name to int64 array, one value per group, over the group's ops and all ops below them:
         ``activities``, ``device_ns``, ``bytes``, ``kernels``, ``memcpys``, ``memsets``,
-        ``copied_bytes`` and ``copy_ns`` (of copies alone), ``delay_ns`` (of launches, summed)
-        and ``delays`` (how many).
+        ``copied_bytes`` and ``copy_ns`` (of copies alone), ``delay_ns`` (sum of the launch
+        delays) and ``delays`` (their number).
     device_ns_of_op
-        int64 array, one an op: device time that counts for it and all below it.
+        int64 array, one value per op: device time of the op and all ops below it.
     own_device_ns
-        int64 array, one a group: device time that counts for the group itself.
+        int64 array, one value per group: device time of the group itself.
     host_ns, own_host_ns
-        int64 arrays, one a group: host time in all, and outside the ops below.
-    rest
-        Measure to what belongs to no group.
+        int64 arrays, one value per group: host time in total, and without the ops below.
+    unattributed
+        Name of a measure to its sum over activities that belong to no group.
     """
 
-    shown: npt.NDArray[np.bool_]
-    count: _Int
-    work: dict[str, _Int]
-    device_ns_of_op: _Int
-    own_device_ns: _Int
-    host_ns: _Int
-    own_host_ns: _Int
-    rest: dict[str, int]
+    shown: BoolArray
+    count: IntArray
+    measures: dict[str, IntArray]
+    device_ns_of_op: IntArray
+    own_device_ns: IntArray
+    host_ns: IntArray
+    own_host_ns: IntArray
+    unattributed: dict[str, int]
 
     @property
-    def has_rest(self) -> bool:
-        """Whether device work belongs to no group."""
-        return self.rest["activities"] > 0
+    def has_unattributed(self) -> bool:
+        """Whether some device work belongs to no group."""
+        return self.unattributed["activities"] > 0
 
     @property
     def device_ns(self) -> int:
-        """The device time of all activities."""
-        return int(self.own_device_ns.sum()) + self.rest["device_ns"]
+        """Device time of all activities."""
+        return int(self.own_device_ns.sum()) + self.unattributed["device_ns"]
 
-    def longest_first(self) -> _Int:
-        """Return the shown groups by device time, then host time, the longest first."""
-        order: _Int = np.lexsort((-self.host_ns, -self.work["device_ns"]))
+    def longest_first(self) -> IntArray:
+        """Return the shown groups by descending device time, then host time."""
+        order: IntArray = np.lexsort((-self.host_ns, -self.measures["device_ns"]))
         return order[self.shown[order]]
 
 
 def totals(
-    profile: ProfileData,
-    shared: Shared,
-    groups: _Int,
-    owner: _Int,
-    *,
-    attribution: Attribution,
+    index: ProfileIndex, groups: IntArray, owner: IntArray, *, attribution: Attribution
 ) -> Totals:
-    """Add up the activities and the host time of groups of ops.
+    """Sum up the activities and the host time of groups of ops.
 
     Parameters
     ----------
-    profile
-        The profile.
-    shared
-        What the profile's tables share.
+    index
+        Index of the profile.
     groups
-        int64 array: the group of each op, numbered from 0 without a hole; `MISSING` for ops
-        without one.
+        int64 array: the group of each op, numbered from 0 without gaps; `MISSING` for ops without
+        a group.
     owner
-        int64 array: for each op the row of the op, itself or one above it, for which its work
-        counts as own; `MISSING` where there is none. Owners have a group and own themselves.
+        int64 array: for each op, the row of the op (itself or an ancestor) whose own work its
+        activities are; `MISSING` for none. Owners have a group and own themselves.
     attribution
-        See `epprof_nb.analysis.attribution.op_rows`.
+        See `epprof_nb.analysis.attribution.attributed_op_rows`.
 
     Returns
     -------
     totals
         The sums. An op below one of its own group is not counted twice.
     """
-    ops, tree = profile.tables["ops"], shared.tree
+    ops, tree = index.profile.tables["ops"], index.tree
     n = int(groups.max(initial=-1)) + 1
-    # Where a row is missing, its index, -1, leads to the last element: missing again.
+    # As an index, `MISSING` refers to the last element: missing again.
     owner = np.append(owner, MISSING)
-    of_owner = shared.op_sums(attribution)
+    of_owner = index.op_sums(attribution)
     if not np.array_equal(owner[:-1], np.arange(len(ops))):
-        of_owner = {name: add_up(owner, values, len(ops)) for name, values in of_owner.items()}
-    outer = np.flatnonzero(tree.outermost(groups))
-    group_of = groups[outer]
-    work = {}
+        of_owner = {
+            name: sum_by_group(owner, values, len(ops)) for name, values in of_owner.items()
+        }
+    outermost = np.flatnonzero(tree.is_outermost(groups))
+    group_of_outermost = groups[outermost]
+    measures = {}
     for name, values in of_owner.items():
         of_op = tree.subtree_sum(values[:-1])
-        work[name] = add_up(group_of, of_op[outer], n)[:-1]
+        measures[name] = sum_by_group(group_of_outermost, of_op[outermost], n)[:-1]
         if name == "device_ns":
             device_ns_of_op = of_op
-    # An op of an earlier profile is here for the graph that it captured: it did not run.
+    # An op of an earlier profile is in the table because it captured a graph; it did not run.
     ran = ~ops.names("status").equals("earlier")
-    host = np.where(ran, ops["duration_ns"], 0)
-    own_host = host.copy()
+    host_ns = np.where(ran, ops["duration_ns"], 0)
+    own_host_ns = host_ns.copy()
     above = owner[tree.parent]
     inner = np.flatnonzero((groups >= 0) & (above >= 0))
     inner = inner[ops["thread_id"][inner] == ops["thread_id"][above[inner]]]
-    np.subtract.at(own_host, above[inner], host[inner])
-    count = add_up(groups, np.where(ran, ops["count"], 0), n)[:-1]
+    np.subtract.at(own_host_ns, above[inner], host_ns[inner])
+    count = sum_by_group(groups, np.where(ran, ops["count"], 0), n)[:-1]
     return Totals(
-        shown=(count > 0) | (work["activities"] > 0),
+        shown=(count > 0) | (measures["activities"] > 0),
         count=count,
-        work=work,
+        measures=measures,
         device_ns_of_op=device_ns_of_op,
-        own_device_ns=add_up(groups, of_owner["device_ns"][:-1], n)[:-1],
-        host_ns=add_up(group_of, host[outer], n)[:-1],
-        own_host_ns=add_up(groups, np.maximum(own_host, 0), n)[:-1],
-        rest={name: int(values[-1]) for name, values in of_owner.items()},
+        own_device_ns=sum_by_group(groups, of_owner["device_ns"][:-1], n)[:-1],
+        host_ns=sum_by_group(group_of_outermost, host_ns[outermost], n)[:-1],
+        own_host_ns=sum_by_group(groups, np.maximum(own_host_ns, 0), n)[:-1],
+        unattributed={name: int(values[-1]) for name, values in of_owner.items()},
     )
 
 
-def share(part: _Int, whole: int) -> npt.NDArray[np.float64]:
-    """Return `part` as fractions of `whole`; 0 where there is no whole."""
+def share(part: IntArray, whole: int) -> npt.NDArray[np.float64]:
+    """Return `part` as fractions of `whole`; 0 if `whole` is 0."""
     return part / whole if whole else np.zeros(len(part))

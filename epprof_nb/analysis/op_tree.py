@@ -1,30 +1,32 @@
-"""The tree that the ops of a profile form, as arrays: whole subtrees at the cost of a sum."""
+"""OpTree: the tree of a profile's ops, stored as arrays."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import RowIndex, add_up, pieces
-from epprof_nb.data.schema import MISSING
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
-_Rows = npt.NDArray[np.int64]
-
-_LEVELS = 64
-"""Ops nested deeper than this are put in order by a method whose cost does not grow with depth."""
+_MAX_LEVELS = 64
+"""Deeper trees are ordered by a method whose cost does not depend on the depth."""
 
 
 class OpTree:
-    """Parents, children and subtrees of the ops, by row of the ops table.
+    """Parents and subtrees of the ops, by row of the ops table.
 
-    The rows are numbered in preorder, so that a subtree is a range of numbers: sums over it are
-    differences of a running sum, whatever the depth. An op whose parent is not in the table is a
-    root; so is each op of a cycle, which only a damaged file can hold.
+    Ops are numbered in preorder, so a subtree is a range of numbers: the sum over a subtree is
+    the difference of two running sums, whatever its depth. An op whose parent is not in the table
+    is a root, and so is each op of a cycle, which only a damaged file can contain.
 
     Parameters
     ----------
@@ -35,81 +37,77 @@ class OpTree:
     ----------
     parent
         int64 array, shape ``(n,)``: row of each op's parent; `MISSING` for a root.
-    enter, leave
-        int64 arrays, shape ``(n,)``: the op's subtree is the preorder numbers
-        ``enter <= number < leave``.
+    preorder_begin, preorder_end
+        int64 arrays, shape ``(n,)``: an op's subtree has the preorder numbers
+        ``preorder_begin <= number < preorder_end``.
     depth
-        int64 array, shape ``(n,)``: ops above each op.
+        int64 array, shape ``(n,)``: number of ancestors.
     """
 
-    __slots__ = ("_in_order", "_index", "_ops", "depth", "enter", "leave", "parent")
+    __slots__ = ("_in_order", "_index", "_ops", "depth", "parent", "preorder_begin", "preorder_end")
 
     def __init__(self, ops: Table) -> None:
         self._ops = ops
-        self._index = RowIndex(ops["op_id"])
+        self._index = IdIndex(ops["op_id"])
         parent = self._index.rows(ops["parent_op_id"])
-        found = _as_they_are(parent)
-        self._in_order = found is not None
-        if found is None:
+        numbering = _number_in_row_order(parent)
+        self._in_order = numbering is not None
+        if numbering is None:
             parent = _without_cycles(parent)
-            found = _preorder(parent)
+            numbering = _preorder(parent)
         self.parent = parent
-        self.enter, self.leave, self.depth = found
+        self.preorder_begin, self.preorder_end, self.depth = numbering
 
     def __len__(self) -> int:
         return len(self.parent)
 
-    def rows(self, op_ids: npt.NDArray[np.int64]) -> _Rows:
+    def rows(self, op_ids: IntArray) -> IntArray:
         """Return the row of each op id; `MISSING` for ids that are not in the table."""
         return self._index.rows(op_ids)
 
-    def children(self, row: int) -> _Rows:
-        """Return the rows of the ops directly under `row`."""
-        return np.flatnonzero(self.parent == row)
-
-    def subtree_sum(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return, for each op, the sum of `values` (int64, one an op) over it and all below it."""
+    def subtree_sum(self, values: IntArray) -> IntArray:
+        """Sum `values` (int64, one value per op) over each op and all ops below it."""
         running = np.zeros(len(values) + 1, np.int64)
         if self._in_order:
             np.cumsum(values, out=running[1:])
-            totals = running[self.leave]
+            totals = running[self.preorder_end]
             totals -= running[:-1]
             return totals
-        running[self.enter + 1] = values
+        running[self.preorder_begin + 1] = values
         np.cumsum(running, out=running)
-        totals = running[self.leave]
-        totals -= running[self.enter]
+        totals = running[self.preorder_end]
+        totals -= running[self.preorder_begin]
         return totals
 
-    def outermost(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which ops have no op of their own group above them.
+    def is_outermost(self, groups: IntArray) -> BoolArray:
+        """Return which ops have no ancestor of their own group.
 
         Parameters
         ----------
         groups
-            int64 array, shape ``(n,)``: group of each op, from 0. Ops of group `MISSING` belong
-            to none, and are never outermost.
+            int64 array, shape ``(n,)``: group of each op, from 0. Ops of group `MISSING` have no
+            group and are never outermost.
         """
-        order = np.lexsort((self.enter, groups))
-        # One running maximum serves all groups: each group's numbers lie above the one before.
+        order = np.lexsort((self.preorder_begin, groups))
+        # With the groups shifted apart, one running maximum serves all of them.
         shift = groups[order] * (len(self) + 1)
-        reach = np.maximum.accumulate(self.leave[order] + shift)
-        outer = groups >= 0
-        nested = reach[:-1] > self.enter[order[1:]] + shift[1:]
-        outer[order[1:][nested]] = False
-        return outer
+        running_end = np.maximum.accumulate(self.preorder_end[order] + shift)
+        outermost = groups >= 0
+        is_nested = running_end[:-1] > self.preorder_begin[order[1:]] + shift[1:]
+        outermost[order[1:][is_nested]] = False
+        return outermost
 
-    def nearest(self, marked: npt.NDArray[np.bool_]) -> _Rows:
-        """Return the row of the nearest marked op, an op itself or above it; else `MISSING`."""
+    def nearest_ancestor(self, mask: BoolArray) -> IntArray:
+        """Return the row of the nearest op in `mask`, an op itself or above it, else `MISSING`."""
         rows = np.arange(len(self))
-        hop = np.append(np.where(marked, rows, self.parent), MISSING)
+        jump = np.append(np.where(mask, rows, self.parent), MISSING)
         while True:
-            further = hop[hop]
-            if np.array_equal(further, hop):
-                return hop[:-1]
-            hop = further
+            next_jump = jump[jump]
+            if np.array_equal(next_jump, jump):
+                return jump[:-1]
+            jump = next_jump
 
-    def deepest_at(self, thread_ids: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> _Rows:
+    def open_op_at(self, thread_ids: IntArray, times: IntArray) -> IntArray:
         """Return the row of the deepest op open on a thread at a time; `MISSING` for none.
 
         Parameters
@@ -120,104 +118,110 @@ class OpTree:
             int64 array, shape ``(k,)``: nanoseconds since the profile's start.
         """
         starts, ends = self._ops["start_ns"], self._ops["end_ns"]
-        found = np.full(len(times), MISSING, np.int64)
+        result = np.full(len(times), MISSING, np.int64)
         for thread_id in np.unique(thread_ids):
             rows = np.flatnonzero(self._ops["thread_id"] == thread_id)
-            rows = rows[np.lexsort((self.enter[rows], starts[rows]))]
-            asked = np.flatnonzero(thread_ids == thread_id)
-            before = np.searchsorted(starts[rows], times[asked], side="right")
-            asked, before = asked[before > 0], before[before > 0]
-            found[asked] = rows[before - 1]
-        # The op that started last may have ended: what is open then is the nearest op above it.
-        over = np.flatnonzero(found >= 0)
-        while len(over):
-            over = over[ends[found[over]] <= times[over]]
-            found[over] = self.parent[found[over]]
-            over = over[found[over] >= 0]
-        return found
+            rows = rows[np.lexsort((self.preorder_begin[rows], starts[rows]))]
+            queries = np.flatnonzero(thread_ids == thread_id)
+            before = np.searchsorted(starts[rows], times[queries], side="right")
+            queries, before = queries[before > 0], before[before > 0]
+            result[queries] = rows[before - 1]
+        # If the op that started last has ended, the open op is its nearest open ancestor.
+        left = np.flatnonzero(result >= 0)
+        while len(left):
+            left = left[ends[result[left]] <= times[left]]
+            result[left] = self.parent[result[left]]
+            left = left[result[left] >= 0]
+        return result
 
 
-def _without_cycles(parent: _Rows) -> _Rows:
+def _without_cycles(parent: IntArray) -> IntArray:
+    """Make each op of a cycle a root."""
     jump = np.append(parent, MISSING)
     steps = 1
     while steps <= len(parent) and (jump >= 0).any():
         jump = jump[jump]
         steps *= 2
-    # After as many steps as there are ops, only ops on a cycle are reached.
+    # After as many steps as there are ops, only ops of cycles are reached.
     parent = parent.copy()
     parent[jump[jump >= 0]] = MISSING
     return parent
 
 
-def _as_they_are(parent: _Rows) -> tuple[_Rows, _Rows, _Rows] | None:
-    """Number the rows in their own order where that is a preorder, as one thread records them."""
+def _number_in_row_order(parent: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
+    """Number the rows in their own order; None if that is not a preorder.
+
+    The ops that one thread records are in preorder.
+    """
     rows = np.arange(len(parent))
     depth = _depths(parent) if (parent < rows).all() else None
     if depth is None:
         return None
-    leave = np.full(len(parent) + 1, len(parent))  # the last is for row -1, no parent
+    end = np.full(len(parent) + 1, len(parent))  # the last element is for row -1, no parent
     order = np.argsort(depth, kind="stable")
     cuts = np.cumsum(np.bincount(depth))[:-1]
     for level in np.split(order, cuts):
-        # An op ends where the next one begins that is no deeper: one as deep, or one above it.
-        until = leave[parent[level]]
-        if (until <= level).any():
+        # A subtree ends at the next op of the same depth, or where its parent's subtree ends.
+        parent_end = end[parent[level]]
+        if (parent_end <= level).any():
             return None
-        leave[level[:-1]] = np.minimum(level[1:], until[:-1])
-        leave[level[-1:]] = until[-1:]
-    return rows, leave[:-1], depth.astype(np.int64)
+        end[level[:-1]] = np.minimum(level[1:], parent_end[:-1])
+        end[level[-1:]] = parent_end[-1:]
+    return rows, end[:-1], depth.astype(np.int64)
 
 
-def _depths(parent: _Rows) -> npt.NDArray[np.uint8] | None:
-    """Return how many rows are above each, where each stands below its parent.
+def _depths(parent: IntArray) -> npt.NDArray[np.uint8] | None:
+    """Return the number of ancestors of each row, for parents that precede their children.
 
-    None where there are too many to find out so.
+    None if the tree is too deep for this method.
     """
     depth = np.zeros(len(parent) + 1, np.uint8)
-    depth[-1] = 255  # one more is 0: the depth of what has no parent
-    for piece in pieces(len(parent)):
-        above, own = parent[piece], depth[piece]
+    depth[-1] = 255  # plus 1 is 0, the depth of a root
+    for chunk in chunks(len(parent)):
+        above, own = parent[chunk], depth[chunk]
         np.add(depth[above], 1, out=own)
-        # Where the parent is in this piece too, its depth comes first.
-        waiting = np.flatnonzero(above >= piece.start)
+        # Parents within this chunk come first.
+        waiting = np.flatnonzero(above >= chunk.start)
         known = np.ones(len(above), np.bool_)
         known[waiting] = False
         rounds = 0
         while len(waiting):
-            if (rounds := rounds + 1) > _LEVELS:
+            if (rounds := rounds + 1) > _MAX_LEVELS:
                 return None
-            over = above[waiting] - piece.start
-            ready = known[over]
-            now = waiting[ready]
-            own[now] = own[over[ready]] + 1
-            known[now] = True
-            waiting = waiting[~ready]
-        if own.max() > _LEVELS:
+            above_waiting = above[waiting] - chunk.start
+            is_ready = known[above_waiting]
+            ready = waiting[is_ready]
+            own[ready] = own[above_waiting[is_ready]] + 1
+            known[ready] = True
+            waiting = waiting[~is_ready]
+        if own.max() > _MAX_LEVELS:
             return None
     return depth[:-1]
 
 
-def _preorder(parent: _Rows) -> tuple[_Rows, _Rows, _Rows]:
-    # Pointer jumping: after k rounds, jump leads 2**k generations up, size covers the
-    # descendants nearer than that, and enter the ancestors nearer than that.
+def _preorder(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return begin and end in preorder, and the depth, of ops in any order."""
+    # Pointer jumping: after k rounds `jump` leads 2**k generations up, `size` covers the
+    # descendants nearer than that, and `begin` the ancestors nearer than that.
     size = np.ones(len(parent), np.int64)
     jump = np.append(parent, MISSING)
     jumps = []
     while (jump >= 0).any():
         jumps.append(jump)
-        size += add_up(jump[:-1], size, len(parent))[:-1]
+        size += sum_by_group(jump[:-1], size, len(parent))[:-1]
         jump = jump[jump]
     order = np.argsort(parent, kind="stable")
     before = np.cumsum(size[order]) - size[order]
-    eldest = np.ones(len(parent), np.bool_)
-    eldest[1:] = parent[order[1:]] != parent[order[:-1]]
-    before -= before[np.maximum.accumulate(np.where(eldest, np.arange(len(parent)), 0))]
-    enter = np.zeros(len(parent) + 1, np.int64)
-    enter[order] = before + (parent[order] >= 0)
+    is_first_child = np.ones(len(parent), np.bool_)
+    is_first_child[1:] = parent[order[1:]] != parent[order[:-1]]
+    first_child = np.maximum.accumulate(np.where(is_first_child, np.arange(len(parent)), 0))
+    before -= before[first_child]
+    begin = np.zeros(len(parent) + 1, np.int64)
+    begin[order] = before + (parent[order] >= 0)
     for jump in jumps:
-        enter += enter[jump]
-    enter = enter[:-1]
-    leave = enter + size
-    # In preorder, the ops around number k are those before it that have not been left yet.
-    left = np.cumsum(np.bincount(leave, minlength=len(parent) + 1))[: len(parent)]
-    return enter, leave, (np.arange(len(parent)) - left)[enter]
+        begin += begin[jump]
+    begin = begin[:-1]
+    end = begin + size
+    # In preorder, the ancestors of number k are the ops before it whose subtrees have not ended.
+    ended = np.cumsum(np.bincount(end, minlength=len(parent) + 1))[: len(parent)]
+    return begin, end, (np.arange(len(parent)) - ended)[begin]

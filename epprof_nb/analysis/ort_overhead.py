@@ -1,4 +1,4 @@
-"""How much longer ONNX Runtime's runs took because they were profiled."""
+"""Slowdown of ONNX Runtime's runs by profiling: their duration relative to unprofiled runs."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.data.schema import MISSING
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
-STRETCHED = 1.1
-"""From this ratio on a stretch is worth a word."""
-
-_Int = npt.NDArray[np.int64]
+NOTABLE_SLOWDOWN = 1.1
+"""Smallest ratio that is worth mentioning."""
 
 
-def lengths(ops: Table, runs: _Int) -> tuple[_Int, _Int]:
-    """Return how long the calls of some runs took, and would have taken unprofiled.
+def call_durations(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
+    """Return how long the calls of some runs took, and how long they take unprofiled.
 
     Parameters
     ----------
@@ -33,25 +31,27 @@ def lengths(ops: Table, runs: _Int) -> tuple[_Int, _Int]:
     Returns
     -------
     call_ns, unprofiled_ns
-        int64 arrays, one value a run. The second is the median of unprofiled runs of the same
-        session with inputs of the same shapes. `MISSING` where a time was not measured.
+        int64 arrays, one value per run. The second is the median of unprofiled runs of the same
+        session with inputs of the same shapes. `MISSING` if a time was not measured.
     """
     args = ops.names("args")
-    said = [json.loads(args.categories[code]) if code >= 0 else {} for code in args.codes[runs]]
-    call, plain = (
-        np.array([_number(each.get(key)) for each in said], np.int64)
+    args_of_runs = [
+        json.loads(args.categories[code]) if code >= 0 else {} for code in args.codes[runs]
+    ]
+    call, unprofiled = (
+        np.array([_duration(of_run.get(key)) for of_run in args_of_runs], np.int64)
         for key in ("call_ns", "unprofiled_ns")
     )
-    return call, plain
+    return call, unprofiled
 
 
-def _number(value: object) -> int:
-    # A file may say anything.
+def _duration(value: object) -> int:
+    # A file may contain anything.
     return value if isinstance(value, int) and 0 < value < 2**62 else MISSING
 
 
 def by_session(ops: Table) -> list[dict[str, Any]]:
-    """Return, for each session that ran, how much profiling stretched its runs.
+    """Return the slowdown of each session that ran.
 
     Parameters
     ----------
@@ -61,40 +61,40 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
     Returns
     -------
     sessions
-        JSON-serialisable, one entry a session: ``session`` (its number), ``runs`` (all in the
-        profile), ``compared`` (those for which an unprofiled run was seen), and where there are
-        such, ``profiled_ns`` and ``unprofiled_ns`` (medians over them) and ``stretch``, the ratio.
+        JSON-serialisable, one entry per session: ``session`` (its number), ``runs`` (in the
+        profile), ``compared`` (runs for which an unprofiled run is known), and if there are such,
+        ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the ratio.
     """
-    run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
-    rows = np.flatnonzero(run & ~ops.names("status").equals("earlier"))
-    call, plain = lengths(ops, rows)
+    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
+    rows = np.flatnonzero(is_run & ~ops.names("status").equals("earlier"))
+    call, unprofiled = call_durations(ops, rows)
     session = ops["session"][rows]
-    found = []
+    sessions = []
     for number in np.unique(session[session != MISSING]).tolist():
-        mine = session == number
-        both = mine & (call != MISSING) & (plain != MISSING)
-        entry = {"session": number, "runs": int(mine.sum()), "compared": int(both.sum())}
+        of_session = session == number
+        both = of_session & (call != MISSING) & (unprofiled != MISSING)
+        entry = {"session": number, "runs": int(of_session.sum()), "compared": int(both.sum())}
         if both.any():
-            profiled, unprofiled = int(np.median(call[both])), int(np.median(plain[both]))
-            entry |= {"profiled_ns": profiled, "unprofiled_ns": unprofiled}
-            entry["stretch"] = round(profiled / unprofiled, 3)
-        found.append(entry)
-    return found
+            profiled_ns, unprofiled_ns = (int(np.median(ns[both])) for ns in (call, unprofiled))
+            entry |= {"profiled_ns": profiled_ns, "unprofiled_ns": unprofiled_ns}
+            entry["stretch"] = round(profiled_ns / unprofiled_ns, 3)
+        sessions.append(entry)
+    return sessions
 
 
-def stretch_of(info: dict[str, Any], session: int) -> float:
-    """Return a session's stretch as `Profile.info` tells it; 1 where it was not measured."""
+def slowdown_of(info: dict[str, Any], session: int) -> float:
+    """Return a session's slowdown from a profile's info, at least 1; 1 if it was not measured."""
     for entry in info.get("onnxruntime_stretch") or ():
         if isinstance(entry, dict) and entry.get("session") == session:
-            stretch = entry.get("stretch")
-            return max(1.0, float(stretch)) if isinstance(stretch, int | float) else 1.0
+            slowdown = entry.get("stretch")
+            return max(1.0, float(slowdown)) if isinstance(slowdown, int | float) else 1.0
     return 1.0
 
 
-def stretch_at(profile: ProfileData, op_id: int) -> float:
-    """Return the stretch of the session whose event an op is; 1 for another op."""
+def slowdown_at(profile: ProfileData, op_id: int) -> float:
+    """Return the slowdown of an op's session; 1 for an op without a session."""
     if not profile.info.get("onnxruntime_stretch"):
-        return 1.0  # no session was measured, and ops may be millions
+        return 1.0  # avoids a search among millions of ops
     ops = profile.tables["ops"]
     row = np.flatnonzero(ops["op_id"] == op_id)
-    return stretch_of(profile.info, int(ops["session"][row[0]])) if len(row) else 1.0
+    return slowdown_of(profile.info, int(ops["session"][row[0]])) if len(row) else 1.0

@@ -1,4 +1,4 @@
-"""Device work added up by op and by name, for a few rows or for whole pieces of the table."""
+"""Sums of device work by op name and activity name, for some rows or for each time chunk."""
 
 from __future__ import annotations
 
@@ -6,102 +6,107 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.data.schema import MISSING
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from epprof_nb.views.view_model import Prepared
+    import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 
-class ByName(NamedTuple):
-    """How often each name occurs, and how long it took in all; only names that occur.
+class NameTotals(NamedTuple):
+    """Number and total time of each name that occurs.
 
-    ``codes`` are those of the column of names, -1 for what has none; ``number`` and ``spent``
-    (ns) are one a code, int64.
+    ``codes`` are those of the column of names, -1 for a missing name; ``counts`` and ``ns``
+    are int64, one value per code.
     """
 
-    codes: Ints
-    number: Ints
-    spent: Ints
+    codes: IntArray
+    counts: IntArray
+    ns: IntArray
 
 
-class Sums(NamedTuple):
-    """What some activities add up to.
+class RangeSums(NamedTuple):
+    """Sums over some activities.
 
-    ``counts`` are kernels, copies, sets, bytes of the copies, and the time of all device work in
-    ns; ``ops`` and ``names`` are that work by the name of the op that launched it, and by its own.
+    ``counts`` are the numbers of kernels, copies and memsets, the bytes of the copies, and the
+    time of all device work in ns. ``ops`` and ``names`` are this work by the name of the op that
+    launched it, and by its own name.
     """
 
-    counts: Ints
-    ops: ByName
-    names: ByName
+    counts: IntArray
+    ops: NameTotals
+    names: NameTotals
 
 
-class Adding:
-    """The activities of a profile, added up.
+class RangeAggregator:
+    """Sums of any rows of a profile's activities.
 
     Parameters
     ----------
-    prepared
-        The profile.
+    index
+        Index of the profile.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
-        self._work, self._device_work = prepared.work, prepared.device_work
-        self._activities = prepared.profile.tables["activities"]
+    def __init__(self, index: ProfileIndex) -> None:
+        self._index = index
+        self._activities = index.profile.tables["activities"]
         self._names = self._activities.names("name").codes
-        # Row -1, no op, is the last one.
-        codes = prepared.profile.tables["ops"].names("name").codes
+        # Row -1, no op, is the last element.
+        codes = index.profile.tables["ops"].names("name").codes
         self._op_names = np.append(codes, np.int32(MISSING))
 
-    def of(self, rows: Ints | slice, low: int | None = None, high: int | None = None) -> Sums:
-        """Add up rows, their time only as far as it lies between `low` and `high` where given."""
+    def sums(
+        self, rows: IntArray | slice, low: int | None = None, high: int | None = None
+    ) -> RangeSums:
+        """Sum up rows, with their time clipped to `low` and `high` (ns) if given."""
         start, end = self._activities["start_ns"][rows], self._activities["end_ns"][rows]
         if low is not None:
             start = np.maximum(start, low)
         if high is not None:
             end = np.minimum(end, high)
-        spent = np.maximum(end - start, 0)
-        kinds, work = self._work.kinds[rows], self._device_work[rows]
-        bytes_ = self._activities["bytes"][rows][kinds == MEMCPY]
-        ops = self._op_names[self._work.tree.rows(self._activities["op_id"][rows])]
+        time = np.maximum(end - start, 0)
+        kinds, is_work = self._index.kinds[rows], self._index.is_device_work[rows]
+        sizes = self._activities["bytes"][rows][kinds == MEMCPY]
+        ops = self._op_names[self._index.tree.rows(self._activities["op_id"][rows])]
         counts = [np.count_nonzero(kinds == kind) for kind in (KERNEL, MEMCPY, MEMSET)]
-        counts += [np.maximum(bytes_, 0).sum(), spent.sum(where=work)]
-        return Sums(
+        counts += [np.maximum(sizes, 0).sum(), time.sum(where=is_work)]
+        return RangeSums(
             np.array(counts, np.int64),
-            _by_code(ops, work, spent),
-            _by_code(self._names[rows], work, spent),
+            _total_by_code(ops, is_work, time),
+            _total_by_code(self._names[rows], is_work, time),
         )
 
-    def of_each(self, pieces: Sequence[slice]) -> list[Sums]:
-        """Add up each of several pieces, on two threads."""
-        with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(self.of, pieces))
+
+def chunk_sums(index: ProfileIndex) -> list[RangeSums]:
+    """Return the sums of each of the profile's time chunks."""
+    aggregator = RangeAggregator(index)
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(aggregator.sums, index.time_chunks.chunks))
 
 
-def _by_code(codes: npt.NDArray[Any], work: npt.NDArray[np.bool_], spent: Ints) -> ByName:
-    # What has no name comes first, and what is no work last.
-    most = int(codes.max(initial=MISSING)) + 2
-    key = np.where(work, codes + 1, most).astype(np.int64)
-    number = np.bincount(key, minlength=most + 1)[:most]
-    time = np.zeros(most + 1, np.int64)
-    np.add.at(time, key, spent)
-    found = np.flatnonzero(number)
-    return ByName(found - 1, number[found], time[found])
+def _total_by_code(codes: npt.NDArray[Any], is_work: BoolArray, time: IntArray) -> NameTotals:
+    # Missing names come first, activities that are no device work last.
+    other = int(codes.max(initial=MISSING)) + 2
+    key = np.where(is_work, codes + 1, other).astype(np.int64)
+    count = np.bincount(key, minlength=other + 1)[:other]
+    total = np.zeros(other + 1, np.int64)
+    np.add.at(total, key, time)
+    occurring = np.flatnonzero(count)
+    return NameTotals(occurring - 1, count[occurring], total[occurring])
 
 
-def joined(sums: Iterable[ByName]) -> ByName:
-    """Add sums up to one."""
-    codes, number, spent = (np.concatenate(column) for column in zip(*sums, strict=True))
-    most = int(codes.max(initial=MISSING)) + 2
-    numbers, times = np.zeros((2, most), np.int64)
-    np.add.at(numbers, codes + 1, number)
-    np.add.at(times, codes + 1, spent)
-    found = np.flatnonzero(numbers)
-    return ByName(found - 1, numbers[found], times[found])
+def merge_totals(totals: Iterable[NameTotals]) -> NameTotals:
+    """Add up several totals by name."""
+    codes, counts, times = (np.concatenate(column) for column in zip(*totals, strict=True))
+    size = int(codes.max(initial=MISSING)) + 2
+    count, time = np.zeros((2, size), np.int64)
+    np.add.at(count, codes + 1, counts)
+    np.add.at(time, codes + 1, times)
+    occurring = np.flatnonzero(count)
+    return NameTotals(occurring - 1, count[occurring], time[occurring])

@@ -1,24 +1,24 @@
-"""Which rows of a table lie in a stretch of time, without looking at all of them."""
+"""TimeChunks: the rows of a table within a time range, without a scan of the whole table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.arrays.chunks import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
 
-Ints = npt.NDArray[np.int64]
 
+class TimeChunks:
+    """Row chunks of a table with their time bounds.
 
-class Moments:
-    """The pieces of a table by time; as tables are recorded, each holds a short stretch of it.
+    Rows are recorded roughly in the order of time, so a chunk covers a short interval.
 
     Parameters
     ----------
@@ -27,48 +27,52 @@ class Moments:
 
     Attributes
     ----------
-    pieces
-        The rows of each piece.
+    chunks
+        The rows of each chunk, a list of slices.
     """
 
     def __init__(self, table: Table) -> None:
         self._start, self._end = table["start_ns"], table["end_ns"]
-        self.pieces = list(pieces(len(table)))
-        bounds = [self._bounds(piece) for piece in self.pieces]
-        self._first, self._last, self._latest = np.array(bounds, np.int64).reshape(-1, 3).T
+        self.chunks = list(chunks(len(table)))
+        bounds = [self._bounds(chunk) for chunk in self.chunks]
+        bounds_array = np.array(bounds, np.int64).reshape(-1, 3)
+        self._first_start, self._last_start, self._last_end = bounds_array.T
 
-    def _bounds(self, piece: slice) -> tuple[int, int, int]:
-        start = self._start[piece]
+    def _bounds(self, chunk: slice) -> tuple[int, int, int]:
+        start = self._start[chunk]
         last = int(start.max())
-        return int(start.min()), last, max(last, int(self._end[piece].max()))
+        return int(start.min()), last, max(last, int(self._end[chunk].max()))
 
-    def whole(self, start_ns: int, end_ns: int) -> npt.NDArray[np.bool_]:
-        """Return the pieces all of whose events lie in [start_ns, end_ns) with all of their time.
+    def fully_inside(self, start_ns: int, end_ns: int) -> BoolArray:
+        """Return which chunks lie in [start_ns, end_ns) with all of their events' time.
 
-        Bool, shape ``(pieces,)``.
+        The result is a bool array, one value per chunk.
         """
-        found: npt.NDArray[np.bool_] = (
-            (self._first >= start_ns) & (self._last < end_ns) & (self._latest <= end_ns)
+        inside: BoolArray = (
+            (self._first_start >= start_ns)
+            & (self._last_start < end_ns)
+            & (self._last_end <= end_ns)
         )
-        return found
+        return inside
 
-    def parts(self, start_ns: int, end_ns: int) -> Iterator[Ints]:
-        """Yield the rows that lie in [start_ns, end_ns), of each piece that is not `whole`."""
-        touched = (self._first < end_ns) & (self._latest >= start_ns)
-        for number in np.flatnonzero(touched & ~self.whole(start_ns, end_ns)).tolist():
-            piece = self.pieces[number]
-            start, end = self._start[piece], self._end[piece]
+    def partial_rows(self, start_ns: int, end_ns: int) -> Iterator[IntArray]:
+        """Yield the rows that overlap [start_ns, end_ns), for each chunk not `fully_inside`."""
+        overlaps = (self._first_start < end_ns) & (self._last_end >= start_ns)
+        overlaps &= ~self.fully_inside(start_ns, end_ns)
+        for number in np.flatnonzero(overlaps).tolist():
+            chunk = self.chunks[number]
+            start, end = self._start[chunk], self._end[chunk]
             inside = (start < end_ns) & ((end > start_ns) | (start >= start_ns))
-            yield np.flatnonzero(inside) + piece.start
+            yield np.flatnonzero(inside) + chunk.start
 
-    def marked(self, start_ns: int, end_ns: int) -> npt.NDArray[np.bool_]:
-        """Return which rows have a part in [start_ns, end_ns).
+    def overlap_mask(self, start_ns: int, end_ns: int) -> BoolArray:
+        """Return which rows overlap [start_ns, end_ns).
 
-        An event without length counts where it stands.
+        An event without a duration counts if its start lies in the range.
         """
-        found = np.zeros(len(self._start), np.bool_)
-        for number in np.flatnonzero(self.whole(start_ns, end_ns)).tolist():
-            found[self.pieces[number]] = True
-        for rows in self.parts(start_ns, end_ns):
-            found[rows] = True
-        return found
+        mask = np.zeros(len(self._start), np.bool_)
+        for number in np.flatnonzero(self.fully_inside(start_ns, end_ns)).tolist():
+            mask[self.chunks[number]] = True
+        for rows in self.partial_rows(start_ns, end_ns):
+            mask[rows] = True
+        return mask

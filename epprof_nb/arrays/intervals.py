@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-Times: TypeAlias = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.arrays.types import IntArray
+
+EARLIEST, LATEST = -(2**61), 2**61
+"""Bounds of times: 73 years around the start, so that int64 holds all differences."""
 
 
-def union(starts: Times, ends: Times) -> tuple[Times, Times]:
+def clip_times(start_ns: IntArray, end_ns: IntArray) -> tuple[IntArray, IntArray]:
+    """Clip times to `EARLIEST` and `LATEST`, so that int64 holds their differences.
+
+    Times of an overflown clock can be off by centuries. The arrays are returned as they are if
+    there are none.
+    """
+    if len(start_ns) and (
+        min(start_ns.min(), end_ns.min()) < EARLIEST or max(start_ns.max(), end_ns.max()) > LATEST
+    ):
+        return np.clip(start_ns, EARLIEST, LATEST), np.clip(end_ns, EARLIEST, LATEST)
+    return start_ns, end_ns
+
+
+def union(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     """Merge intervals that overlap or touch.
 
     Parameters
@@ -23,32 +41,39 @@ def union(starts: Times, ends: Times) -> tuple[Times, Times]:
     -------
     starts, ends
         int64 arrays: disjoint intervals in ascending order.
+
+    Examples
+    --------
+    >>> starts, ends = union(np.array([0, 5, 20]), np.array([6, 10, 30]))
+    >>> starts.tolist(), ends.tolist()
+    ([0, 20], [10, 30])
     """
     real = ends > starts
     if not real.all():
         starts, ends = starts[real], ends[real]
     if not len(starts):
         return starts, ends
-    # As many have ended as have started where nothing is open: which end is whose does not matter.
+    # Nothing is open where as many intervals have ended as have started. So starts and ends can
+    # be sorted independently of each other.
     starts, ends = _ascending(starts), _ascending(ends)
     opens = np.flatnonzero(starts[1:] > ends[:-1]) + 1
     return starts[np.append(0, opens)], ends[np.append(opens, len(ends)) - 1]
 
 
-def _ascending(times: Times) -> Times:
-    """Return the times in order, as they are as a rule."""
+def _ascending(times: IntArray) -> IntArray:
+    """Return the times in ascending order; usually they already are."""
     return np.sort(times) if (times[1:] < times[:-1]).any() else times
 
 
-def complement(starts: Times, ends: Times, begin: int, end: int) -> tuple[Times, Times]:
-    """Return what the disjoint, ascending intervals leave free between `begin` and `end`.
+def complement(starts: IntArray, ends: IntArray, begin: int, end: int) -> tuple[IntArray, IntArray]:
+    """Return what disjoint, ascending intervals leave free between `begin` and `end`.
 
     Parameters
     ----------
     starts, ends
         int64 arrays as `union` returns them, nanoseconds.
     begin, end
-        The window, nanoseconds.
+        The time range, nanoseconds.
 
     Returns
     -------
@@ -59,3 +84,36 @@ def complement(starts: Times, ends: Times, begin: int, end: int) -> tuple[Times,
     free_until = np.minimum(np.concatenate((starts, [end])), end)
     free = free_until > free_from
     return free_from[free], free_until[free]
+
+
+def covered_before(
+    starts: IntArray, ends: IntArray, times: npt.NDArray[Any], total: IntArray | None = None
+) -> npt.NDArray[Any]:
+    """Return how much of disjoint, ascending intervals lies before each of `times`.
+
+    Parameters
+    ----------
+    starts, ends
+        int64 arrays as `union` returns them, nanoseconds.
+    times
+        Array of any shape, nanoseconds.
+    total
+        Running sum of the intervals' lengths, shape ``(intervals + 1,)``; computed if None.
+
+    Returns
+    -------
+    covered
+        Array of the shape of `times`, nanoseconds; exact for integer times.
+
+    Examples
+    --------
+    >>> covered_before(np.array([0, 20]), np.array([10, 30]), np.array([5, 15, 25])).tolist()
+    [5, 10, 15]
+    """
+    if not len(starts):
+        return np.zeros_like(times)
+    if total is None:
+        total = np.concatenate(([0], np.cumsum(ends - starts)))
+    at = np.maximum(np.searchsorted(starts, times, "right") - 1, 0)
+    covered: npt.NDArray[Any] = total[at] + np.clip(times, starts[at], ends[at]) - starts[at]
+    return covered

@@ -1,17 +1,19 @@
-"""Mean, extremes and percentiles of values within groups, by one sort and no loop."""
+"""Mean, extremes and percentiles of the values of groups, by one sort and without a loop."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import add_up
+from epprof_nb.arrays.groups import sum_by_group
 
-_Int = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
 
 
-class Spread:
-    """How the values of each group are spread.
+class GroupStatistics:
+    """Mean and percentiles of the values of each group.
 
     Parameters
     ----------
@@ -20,69 +22,77 @@ class Spread:
     values
         int64 array of the same length.
     n
-        Number of groups; those without a value are 0 in every answer.
+        Number of groups; all statistics of a group without values are 0.
     weights
-        int64 array, at least 1: how often each value counts; once where left out.
+        int64 array, at least 1: how often each value counts; once if None.
 
     Attributes
     ----------
     count, total
-        int64 arrays, shape ``(n,)``: values of each group, and their sum.
+        int64 arrays, shape ``(n,)``: number of values of each group, and their sum.
+
+    Examples
+    --------
+    >>> statistics = GroupStatistics(np.array([0, 0, 1]), np.array([10, 20, 5]), 2)
+    >>> statistics.mean.tolist(), statistics.percentile(100).tolist()
+    ([15, 5], [20, 5])
     """
 
-    __slots__ = ("_ascending", "_begin", "_low", "_passed", "_span", "count", "total")
+    __slots__ = ("_begin", "_cumulative", "_low", "_sorted", "_span", "count", "total")
 
-    def __init__(self, groups: _Int, values: _Int, n: int, weights: _Int | None = None) -> None:
+    def __init__(
+        self, groups: IntArray, values: IntArray, n: int, weights: IntArray | None = None
+    ) -> None:
         if weights is not None and (weights == 1).all():
             weights = None
-        # Values may be kept as one integer with their group; see `_sorted_within`.
+        # Each value may be stored with its group in one integer; see `_sorted_by_group`.
         self._low, self._span = 0, 0
         if weights is None:
             self.count = np.bincount(groups, minlength=n).astype(np.int64)
-            self.total = add_up(groups, values, n)[:-1]
-            self._ascending, self._low, self._span = _sorted_within(groups, values, n)
-            self._passed = None
+            self.total = sum_by_group(groups, values, n)[:-1]
+            self._sorted, self._low, self._span = _sorted_by_group(groups, values, n)
+            self._cumulative = None
         else:
-            self.count = add_up(groups, weights, n)[:-1]
-            self.total = add_up(groups, values * weights, n)[:-1]
+            self.count = sum_by_group(groups, weights, n)[:-1]
+            self.total = sum_by_group(groups, values * weights, n)[:-1]
             order = np.lexsort((values, groups))
-            self._ascending = values[order]
-            self._passed = np.cumsum(weights[order])
+            self._sorted = values[order]
+            self._cumulative = np.cumsum(weights[order])
         self._begin = np.cumsum(self.count) - self.count
 
     @property
-    def mean(self) -> _Int:
-        """Mean of each group, rounded; int64."""
+    def mean(self) -> IntArray:
+        """Rounded mean of each group, int64."""
         return np.rint(self.total / np.maximum(self.count, 1)).astype(np.int64)
 
-    def percentile(self, percent: int) -> _Int:
-        """Return the least value that `percent` of each group's values do not exceed; int64.
+    def percentile(self, percent: int) -> IntArray:
+        """Return the smallest value that at least `percent` of a group's values do not exceed.
 
-        It is one of the values. 0 gives the smallest, 100 the largest.
+        The result (int64) is one of the values: 0 gives the smallest, 100 the largest.
         """
-        if not len(self._ascending):
+        if not len(self._sorted):
             return np.zeros(len(self.count), np.int64)
-        wanted = self._begin + np.maximum((self.count * percent + 99) // 100, 1)
-        at = wanted - 1
-        if self._passed is not None:
-            at = np.searchsorted(self._passed, wanted)
-        at = np.minimum(at, len(self._ascending) - 1)
-        found = self._ascending[at]
+        rank = self._begin + np.maximum((self.count * percent + 99) // 100, 1)
+        at = rank - 1
+        if self._cumulative is not None:
+            at = np.searchsorted(self._cumulative, rank)
+        at = np.minimum(at, len(self._sorted) - 1)
+        values = self._sorted[at]
         if self._span:
-            found = found % self._span + self._low
-        return np.where(self.count > 0, found, 0)
+            values = values % self._span + self._low
+        return np.where(self.count > 0, values, 0)
 
 
-def _sorted_within(groups: _Int, values: _Int, n: int) -> tuple[_Int, int, int]:
-    """Return the values in order of group, then value; or integers that hold both.
+def _sorted_by_group(groups: IntArray, values: IntArray, n: int) -> tuple[IntArray, int, int]:
+    """Return the values in order of group and value, or integers that hold both.
 
-    Of the latter the value is ``integer % span + low``; ``low`` and ``span`` come second and
-    third, a span of 0 standing for values as they are.
+    For the latter, the value is ``integer % span + low``; `low` and `span` are returned second
+    and third. A `span` of 0 stands for plain values.
     """
     low = int(values.min(initial=0))
     span = int(values.max(initial=0)) - low + 1
     if n * span < 2**62:
-        # One integer of both sorts many times faster than an index of two columns.
+        # Sorting one integer is many times faster than sorting an index by two columns.
         keys = groups * span
         keys += values
         keys -= low

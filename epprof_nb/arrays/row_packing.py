@@ -1,64 +1,78 @@
-"""Rows for events that overlap: each in the first row where it meets none that began before."""
+"""Interval packing: rows for events that overlap, in as few rows as needed."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 _FEW = 64
-"""So few clusters are gone through one by one: an array operation costs as much."""
+"""Up to this many clusters are scanned one by one; an array operation costs as much."""
+_MANY_ROWS = 64
+"""Rows filled one at a time; the events left then are packed one by one."""
 
 
-def stack(start: Ints, end: Ints, least: Ints, rows: int) -> Ints:
-    """Return the row of each event.
+def pack_rows(
+    start: IntArray, end: IntArray, first_row: IntArray | None = None, rows: int | None = None
+) -> IntArray:
+    """Assign each event the first row in which it does not overlap an earlier event.
 
     Parameters
     ----------
     start, end
         int64 ns; no event ends before it starts.
-    least
-        The first row that each event may take.
+    first_row
+        The lowest row that each event may take; 0 if None.
     rows
-        How many rows there are. What finds no room shares the last one.
+        Number of rows; events that fit nowhere share the last row. As many as needed if None.
 
     Returns
     -------
     numbers
-        int64, from 0. Events of one row, the last one apart, do not overlap.
+        int64, from 0. Events of one row do not overlap, except in the last of `rows`.
+
+    Examples
+    --------
+    >>> pack_rows(np.array([0, 2, 4]), np.array([3, 5, 6])).tolist()
+    [0, 1, 0]
     """
-    numbers = np.full(len(start), rows - 1, np.int64)
+    numbers = np.full(len(start), 0 if rows is None else rows - 1, np.int64)
     left = np.lexsort((-end, start))
-    for row in range(rows - 1):
-        able = least[left] <= row
+    # Without a limit every event is placed: the last row needs no special case.
+    for row in range(_MANY_ROWS if rows is None else rows - 1):
+        if not len(left):
+            return numbers
+        able = np.ones(len(left), np.bool_) if first_row is None else first_row[left] <= row
         candidates = left[able]
-        taken = first_fit(start[candidates], end[candidates])
+        taken = greedy_non_overlapping(start[candidates], end[candidates])
         numbers[candidates[taken]] = row
         keep = np.ones(len(left), np.bool_)
         keep[np.flatnonzero(able)[taken]] = False
         left = left[keep]
-        if not len(left):
-            break
+    if rows is None:
+        numbers[left] = _MANY_ROWS + _one_by_one(start[left].tolist(), end[left].tolist())
     return numbers
 
 
-def first_fit(start: Ints, end: Ints) -> npt.NDArray[np.bool_]:
-    """Return which events are taken where each is that begins after the last taken one ended.
+def greedy_non_overlapping(start: IntArray, end: IntArray) -> BoolArray:
+    """Return which events are taken if each one is that starts after the last taken one ended.
 
     Parameters
     ----------
     start, end
-        int64, in order of the starts.
+        int64, ascending by start.
     """
     taken = np.zeros(len(start), np.bool_)
     if not len(start):
         return taken
-    reach = np.maximum.accumulate(end)
-    # What meets none before it is taken in any case, and opens a cluster.
-    opens = np.flatnonzero(np.concatenate(([True], start[1:] >= reach[:-1])))
+    latest_end = np.maximum.accumulate(end)
+    # An event that overlaps none before it is always taken, and opens a cluster.
+    opens = np.flatnonzero(np.concatenate(([True], start[1:] >= latest_end[:-1])))
     close = np.append(opens[1:], len(start))
     taken[opens] = True
     at, until = opens[close - opens > 1], close[close - opens > 1]
@@ -67,13 +81,25 @@ def first_fit(start: Ints, end: Ints) -> npt.NDArray[np.bool_]:
         at, until = at[at < until], until[at < until]
         taken[at] = True
     for first, stop in zip(at.tolist(), until.tolist(), strict=True):
-        _follow(start[first:stop], end[first:stop], taken[first:stop])
+        _take_cluster(start[first:stop], end[first:stop], taken[first:stop])
     return taken
 
 
-def _follow(start: Ints, end: Ints, taken: npt.NDArray[np.bool_]) -> None:
+def _take_cluster(start: IntArray, end: IntArray, taken: BoolArray) -> None:
     starts, ends = start.tolist(), end.tolist()
     at = 0
     while at < len(starts):
         taken[at] = True
         at = max(bisect_left(starts, ends[at], at), at + 1)
+
+
+def _one_by_one(starts: list[int], ends: list[int]) -> IntArray:
+    """Pack events, ascending by start, into rows with a heap: fast however many rows there are."""
+    rows: list[int] = []
+    open_until: list[tuple[int, int]] = []
+    for start, end in zip(starts, ends, strict=True):
+        is_free = open_until and open_until[0][0] <= start
+        row = heappop(open_until)[1] if is_free else len(open_until)
+        heappush(open_until, (end, row))
+        rows.append(row)
+    return np.array(rows, np.int64)

@@ -1,4 +1,4 @@
-"""Short numbers for the few distinct values of a long column: a byte or two an event."""
+"""SmallCodes: dictionary codes of a column in the smallest unsigned dtype."""
 
 from __future__ import annotations
 
@@ -6,40 +6,56 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import distinct, pieces
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import unique_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy.typing as npt
+
+    from epprof_nb.arrays.types import IntArray
+
 _FEW = 24
-"""So few numbers are counted one by one: comparing bytes is fast."""
+"""Up to this many codes are counted one by one; comparing bytes is fast."""
 _RANGE = 1 << 16
-"""Values that lie this close together are numbered by what they are above the lowest."""
+"""Values within this range are coded by their difference from the lowest one."""
 
 
-def short(count: int) -> np.dtype[Any]:
-    """Return the shortest dtype that holds the numbers up to `count`."""
-    return np.min_scalar_type(max(count, 1))
+def smallest_uint(largest: int) -> np.dtype[Any]:
+    """Return the smallest unsigned dtype that holds numbers up to `largest`."""
+    return np.min_scalar_type(max(largest, 1))
 
 
-def occurrences(codes: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
-    """Return how often each of the numbers below `count` occurs; int64."""
+def count_codes(codes: npt.NDArray[Any], count: int) -> IntArray:
+    """Return how often each of the codes below `count` occurs; int64.
+
+    Examples
+    --------
+    >>> count_codes(np.array([0, 2, 2], np.uint8), 3).tolist()
+    [1, 0, 2]
+    """
     if count > _FEW:
         return np.bincount(codes, minlength=count)[:count]
-    return np.array([np.count_nonzero(codes == number) for number in range(count)], np.int64)
+    return np.array([np.count_nonzero(codes == code) for code in range(count)], np.int64)
 
 
-class Codes:
-    """A column as numbers of its values.
+class SmallCodes:
+    """A dictionary-encoded column.
 
     Parameters
     ----------
     codes
-        Number of each row's value, unsigned.
+        Code of each row's value, unsigned.
     values
-        What the numbers mean: any Python values; two numbers may mean the same.
+        Value of each code: any Python objects, not necessarily different.
+
+    Examples
+    --------
+    >>> column = SmallCodes.of(np.array([700, 500, 700]))
+    >>> column.codes.tolist(), list(column.values)
+    ([1, 0, 1], [500, 700])
     """
 
     __slots__ = ("codes", "values")
@@ -49,45 +65,44 @@ class Codes:
         self.values = values
 
     @classmethod
-    def of(cls, column: npt.NDArray[Any]) -> Codes:
-        """Number the values of an integer column that occur, in ascending order."""
+    def of(cls, column: npt.NDArray[Any]) -> SmallCodes:
+        """Encode an integer column; the values are those that occur, in ascending order."""
         if not len(column):
             return cls(np.empty(0, np.uint8), [])
-        if all((column[piece] == column[0]).all() for piece in pieces(len(column))):
+        if all((column[chunk] == column[0]).all() for chunk in chunks(len(column))):
             return cls(np.zeros(len(column), np.uint8), [int(column[0])])
-        # Most columns have few values close together: for these one pass over them is enough.
+        # Most columns have few values close together: one pass is enough for these.
         codes = np.empty(len(column), np.uint8)
         bounds = []
-        for piece in pieces(len(column)):
-            mine = column[piece]
-            bounds.append((mine.min(), mine.max()))
-            codes[piece] = mine
-        low, high = int(min(bounds)[0]), int(max(most for _, most in bounds))
+        for chunk in chunks(len(column)):
+            part = column[chunk]
+            bounds.append((part.min(), part.max()))
+            codes[chunk] = part
+        low, high = int(min(bounds)[0]), int(max(highest for _, highest in bounds))
         if high - low >= _RANGE:
-            return cls._of_far(column)
+            return cls._of_wide_range(column)
         if high - low >= 256:
             codes = column.astype(np.uint16)
-        # What was cut off of the numbers changes nothing about their differences.
+        # Unsigned arithmetic wraps around, so the truncated values still give the difference.
         codes -= np.array(low).astype(codes.dtype)
-        values = _values(codes, high - low + 1)
-        if len(values) == high - low + 1:
+        used = _used_codes(codes, high - low + 1)
+        if len(used) == high - low + 1:
             return cls(codes, range(low, high + 1))
-        number = np.zeros(high - low + 1, short(len(values)))
-        number[values] = np.arange(len(values))
-        return cls(_exchanged(codes, number), [low + value for value in values])
+        table = np.zeros(high - low + 1, smallest_uint(len(used)))
+        table[used] = np.arange(len(used))
+        return cls(_lookup(codes, table), [low + code for code in used])
 
     @classmethod
-    def _of_far(cls, column: npt.NDArray[Any]) -> Codes:
-        """Number values that lie far apart."""
-        values = np.array(distinct(column))
-        codes = np.empty(len(column), short(len(values)))
-        for piece in pieces(len(column)):
-            codes[piece] = np.searchsorted(values, column[piece])
+    def _of_wide_range(cls, column: npt.NDArray[Any]) -> SmallCodes:
+        values = np.array(unique_values(column))
+        codes = np.empty(len(column), smallest_uint(len(values)))
+        for chunk in chunks(len(column)):
+            codes[chunk] = np.searchsorted(values, column[chunk])
         return cls(codes, values.tolist())
 
     @classmethod
-    def combined(cls, *columns: Codes) -> Codes:
-        """Number the combinations that occur of the values of columns; they become tuples."""
+    def combined(cls, *columns: SmallCodes) -> SmallCodes:
+        """Encode the combinations of the columns' values that occur; the values are tuples."""
         varied = [column for column in columns if len(column.values) != 1]
         if len(varied) <= 1:
             codes = varied[0].codes if varied else columns[0].codes
@@ -95,60 +110,59 @@ class Codes:
         size = 1
         for column in varied:
             size *= max(len(column.values), 1)
-        total = np.zeros(len(columns[0].codes), short(size))
+        total = np.zeros(len(columns[0].codes), smallest_uint(size))
         for column in varied:
             total *= total.dtype.type(len(column.values))
             total += column.codes.astype(total.dtype, copy=False)
-        found = cls.of(total)
-        every = [cls._digits(number, columns) for number in found.values]
-        return cls(found.codes, every)
+        encoded = cls.of(total)
+        return cls(encoded.codes, [cls._digits(number, columns) for number in encoded.values])
 
     @staticmethod
-    def _digits(number: int, columns: Sequence[Codes]) -> tuple[Any, ...]:
+    def _digits(number: int, columns: Sequence[SmallCodes]) -> tuple[Any, ...]:
         values = []
         for column in reversed(columns):
             number, digit = divmod(number, len(column.values))
             values.append(column.values[digit])
         return tuple(reversed(values))
 
-    def named(self, name: Callable[[Any], Any]) -> Codes:
-        """Return the same numbers with other values."""
-        return Codes(self.codes, [name(value) for value in self.values])
+    def map(self, function: Callable[[Any], Any]) -> SmallCodes:
+        """Return the column with ``function(value)`` in place of each value."""
+        return SmallCodes(self.codes, [function(value) for value in self.values])
 
-    def numbered(self, number: dict[Any, int], none: int) -> npt.NDArray[Any]:
-        """Return the number of each row's value; `none`, the greatest, where it has none."""
-        table = np.array([number.get(value, none) for value in self.values], short(none))
+    def recode(self, new_codes: dict[Any, int], none: int) -> npt.NDArray[Any]:
+        """Return the new code of each row's value; `none`, the largest, if it has none."""
+        table = np.array([new_codes.get(value, none) for value in self.values], smallest_uint(none))
         if np.array_equal(table, np.arange(len(table))) and self.codes.dtype == table.dtype:
             return self.codes
-        return _exchanged(self.codes, table)
+        return _lookup(self.codes, table)
 
 
-def _values(codes: npt.NDArray[Any], count: int) -> list[int]:
-    """Return which of the numbers below `count` occur, ascending."""
+def _used_codes(codes: npt.NDArray[Any], count: int) -> list[int]:
+    """Return which of the codes below `count` occur, ascending."""
     known: list[int] = []
-    for piece in pieces(len(codes)):
-        mine = codes[piece]
-        # As a rule the first piece has them all; comparing bytes is fast.
+    for chunk in chunks(len(codes)):
+        part = codes[chunk]
+        # Usually the first chunk has them all; comparing bytes is fast.
         few = len(known) <= _FEW
-        if few and sum(np.count_nonzero(mine == value) for value in known) == len(mine):
+        if few and sum(np.count_nonzero(part == code) for code in known) == len(part):
             continue
-        known = sorted({*known, *np.flatnonzero(np.bincount(mine)).tolist()})
+        known = sorted({*known, *np.flatnonzero(np.bincount(part)).tolist()})
         if len(known) == count:
             break
     return known
 
 
-def _exchanged(codes: npt.NDArray[Any], table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return what `table` holds at each of the codes."""
-    found = np.empty(len(codes), table.dtype)
-    bytewise = codes.dtype == table.dtype == np.uint8
-    whole = table.tobytes().ljust(256, b"\0")
-    for piece in pieces(len(codes)):
-        if bytewise:
-            # Twice as fast as NumPy, which makes eight bytes of each first.
-            translated = codes[piece].tobytes().translate(whole)
-            found[piece] = np.frombuffer(translated, np.uint8)
+def _lookup(codes: npt.NDArray[Any], table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return ``table[codes]``."""
+    result = np.empty(len(codes), table.dtype)
+    is_bytes = codes.dtype == table.dtype == np.uint8
+    translation = table.tobytes().ljust(256, b"\0")
+    for chunk in chunks(len(codes)):
+        if is_bytes:
+            # Twice as fast as NumPy, which converts the codes to int64 first.
+            translated = codes[chunk].tobytes().translate(translation)
+            result[chunk] = np.frombuffer(translated, np.uint8)
         else:
-            # All are in range: what says so saves NumPy a copy.
-            np.take(table, codes[piece], out=found[piece], mode="clip")
-    return found
+            # All codes are in range; with mode="clip" NumPy needs no copy.
+            np.take(table, codes[chunk], out=result[chunk], mode="clip")
+    return result

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.ids import contains, find, selection
+from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
 from epprof_nb.capture.launch_log import NO_OP, LaunchLog
 from epprof_nb.capture.op_log import ops_table
 from epprof_nb.capture.service import Recording, column
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, MISSING, OVERHEAD
-from epprof_nb.data.table import Names, Table, concat
+from epprof_nb.data.table import Table, concat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     outputs = [output for batch in recording.batches for output in batch.outputs]
     launches = LaunchLog.of(recording.batches, outputs)
     activities = _activities_of(recording, outputs, launches)
-    call = find(launches.correlation, activities["correlation_id"])
+    call = IdIndex(launches.correlation).rows(activities["correlation_id"])
     op, attribution, unresolved_ops = _attribute(launches, call, ops["op_id"])
     capture_op = np.full(len(activities), MISSING, np.int64)
     in_graph = activities["graph_node_id"] != MISSING
@@ -60,11 +61,11 @@ def correlate(recording: Recording) -> CorrelatedTables:
     activities = activities.replace(
         op_id=op,
         capture_op_id=capture_op,
-        attribution=Names(attribution, ("stack", "cell", "none")),
+        attribution=CategoryColumn(attribution, ("stack", "cell", "none")),
         thread_id=_take(launches.thread, call),
     )
     memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
-    memory_call = find(launches.correlation, memory["correlation_id"])
+    memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
     tables = {
         "ops": ops,
@@ -99,7 +100,7 @@ def _activities_of(
         return Table(ACTIVITIES)
     activities = tables[0] if len(tables) == 1 else concat(tables)
     correlation = activities["correlation_id"]
-    row = find(launches.correlation, correlation)
+    row = IdIndex(launches.correlation).rows(correlation)
     keep = row >= 0
     if len(launches):
         keep &= ~launches.is_internal[row]
@@ -112,7 +113,7 @@ def _activities_of(
             )
             in_recording &= ~contains(launched_before.astype(np.int64), correlation)
         keep |= unknown & in_recording
-    return _by_time(activities if keep.all() else activities.take(selection(keep)))
+    return _by_time(activities if keep.all() else activities.take(mask_as_slice(keep)))
 
 
 def _by_time(table: Table) -> Table:
@@ -153,7 +154,7 @@ def _with_earlier_ops(recording: Recording, ops: Table, capture_op: I64) -> tupl
         added = earlier.take(~contains(ops["op_id"], earlier["op_id"]))
         # Run ids are unique within a profile only.
         added = added.replace(
-            status=Names.constant("earlier", len(added)),
+            status=CategoryColumn.constant("earlier", len(added)),
             run_id=np.full(len(added), MISSING, np.int64),
         )
         ops = concat([ops, added])
@@ -164,7 +165,7 @@ def _with_earlier_ops(recording: Recording, ops: Table, capture_op: I64) -> tupl
 
 def _api_calls(launches: LaunchLog, known_ops: I64) -> Table:
     internal = launches.is_internal
-    shown = launches.take(selection(~internal)) if internal.any() else launches
+    shown = launches.take(mask_as_slice(~internal)) if internal.any() else launches
     op, _, _ = _attribute(shown, np.arange(len(shown)), known_ops)
     table = Table(
         API_CALLS,

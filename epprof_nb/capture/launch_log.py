@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.ids import contains, find
+from epprof_nb.arrays.ids import IdIndex, contains
 from epprof_nb.capture.service import Batch, column
 from epprof_nb.core.native_columns import names_of
-from epprof_nb.data.table import Names, concat
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.table import concat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +47,8 @@ class LaunchLog:
     thread: I64
     result: I64
     flags: npt.NDArray[np.uint16]
-    names: Names
-    domains: Names
+    names: CategoryColumn
+    domains: CategoryColumn
 
     @classmethod
     def of(cls, batches: list[Batch], outputs: Sequence[RecorderOutput]) -> LaunchLog:
@@ -123,8 +124,8 @@ def _from_batches(batches: list[Batch]) -> LaunchLog:
         get("thread_id", np.uint64).astype(np.int64),
         get("return_value", np.int32).astype(np.int64),
         get("flags", np.uint16),
-        Names.from_ids(name_ids, names_of(name_ids)),
-        Names.from_ids(get("domain", np.uint16), _DOMAINS),
+        CategoryColumn.from_ids(name_ids, names_of(name_ids)),
+        CategoryColumn.from_ids(get("domain", np.uint16), _DOMAINS),
     )
     in_call = (launches.flags & _STILL_IN_CALL) != 0
     if in_call.any():
@@ -147,7 +148,7 @@ def _with_external_correlation(launches: LaunchLog, outputs: Sequence[RecorderOu
     correlation = np.concatenate([pair[0] for pair in pairs])
     pushed = np.concatenate([pair[1] for pair in pairs])
     # CUPTI writes one record per call and kind of id, with the innermost id that was pushed.
-    row = find(correlation, calls["correlation_id"])
+    row = IdIndex(correlation).rows(calls["correlation_id"])
     op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
     internal = np.zeros(len(calls), np.bool_)
     names = calls.names("name")
@@ -173,5 +174,5 @@ def _with_external_correlation(launches: LaunchLog, outputs: Sequence[RecorderOu
     )
 
 
-def _append(a: Names, b: Names) -> Names:
-    return Names.of(a.to_list() + b.to_list())
+def _append(a: CategoryColumn, b: CategoryColumn) -> CategoryColumn:
+    return CategoryColumn.of(a.to_list() + b.to_list())

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb import _native
+from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.capture.service import Batch, column
 from epprof_nb.core.native_columns import names_of
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
-from epprof_nb.data.table import Names, Table, distinct
+from epprof_nb.data.table import Table
 from epprof_nb.instrument.statements import statements_table
 from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, add_ort_columns
 
@@ -76,20 +78,22 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
     n = len(raw["op_id"])
     category = raw["category"].astype(np.int64)
     parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
-    columns: dict[str, npt.NDArray[Any] | Names] = {
+    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
         "op_id": raw["op_id"],
         "parent_op_id": parent,
-        "name": Names.from_ids(raw["name_id"], names_of(raw["name_id"])),
-        "op_type": Names.from_ids(category, _TYPES),
-        "category": Names.from_ids(category, _CATEGORIES),
-        "source": Names.from_ids(category, _SOURCES),
+        "name": CategoryColumn.from_ids(raw["name_id"], names_of(raw["name_id"])),
+        "op_type": CategoryColumn.from_ids(category, _TYPES),
+        "category": CategoryColumn.from_ids(category, _CATEGORIES),
+        "source": CategoryColumn.from_ids(category, _SOURCES),
         "thread_id": np.where(raw["thread_id"] == 0, MISSING, raw["thread_id"]),
         "start_ns": raw["start_ns"],
         "end_ns": raw["end_ns"],
         "duration_ns": raw["duration_ns"],
         "suspended_ns": raw["suspended_ns"],
         "count": raw["count"].astype(np.int64),
-        "status": Names.from_ids((raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")),
+        "status": CategoryColumn.from_ids(
+            (raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")
+        ),
         "args": _args(raw["payload_id"], category),
     }
     statements = np.flatnonzero(category == STATEMENT)
@@ -97,7 +101,7 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
         details = statements_table(raw["payload_id"][statements])
         cell = np.full(n, MISSING, np.int32)
         cell[statements] = details.cell.codes
-        columns["cell"] = Names(cell, details.cell.categories)
+        columns["cell"] = CategoryColumn(cell, details.cell.categories)
         for name, values in (("line", details.line), ("end_line", details.end_line)):
             column_values = np.full(n, MISSING, np.int64)
             column_values[statements] = values
@@ -105,10 +109,10 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
     return add_ort_columns(Table(OPS, columns), category, raw["payload_id"])
 
 
-def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> Names:
+def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> CategoryColumn:
     ids = np.where(category == RANGE, meta, 0).astype(np.int64)
-    used: list[int] = distinct(ids)[0].tolist()
-    return Names.from_ids(ids, {i: _as_json(_native.args_of(i)) for i in used if i > 0})
+    used: list[int] = unique_inverse(ids)[0].tolist()
+    return CategoryColumn.from_ids(ids, {i: _as_json(_native.args_of(i)) for i in used if i > 0})
 
 
 def _as_json(args: dict[str, object] | None) -> str:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis import clock_check
-from epprof_nb.arrays.ids import contains
-from epprof_nb.data.table import Table, distinct
+from epprof_nb.arrays.ids import contains, unique_inverse
 from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
 
 if TYPE_CHECKING:
     from epprof_nb.capture.correlate import CorrelatedTables
     from epprof_nb.capture.service import Recording
+    from epprof_nb.data.table import Table
 
 _LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
 """Activity kind to a part of the names of the driver calls that launch it."""
@@ -57,7 +57,7 @@ def build_info(
         "notes": [
             *dict.fromkeys(recording.notes),
             *_notes_on_dropped(recorded, correlated),
-            *clock_check.note(plausible),
+            *clock_check.notes(plausible),
             *session_notes(correlated.tables["ops"], activities, onnxruntime),
         ],
         "versions": {**_versions(), **recording.versions},
@@ -66,7 +66,7 @@ def build_info(
 
 def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict[str, Any]]:
     """All GPUs, and the host device if it was used or there is no GPU."""
-    used = set(distinct(activities["device_id"])[0].tolist())
+    used = set(unique_inverse(activities["device_id"])[0].tolist())
     gpus = [d for d in devices if d["kind"] == "cuda"]
     return [d for d in devices if d["kind"] == "cuda" or d["device_id"] in used or not gpus]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.ids import find
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.intervals import union
 from epprof_nb.capture.launch_log import CELL_WAITED, NO_OP
 from epprof_nb.capture.op_log import CELL, STATEMENT
@@ -210,6 +210,6 @@ def _look_up(recent: deque[tuple[I64, I64]], keys: I64, width: int = 1) -> I64:
         missing = np.flatnonzero((result[0] == MISSING) & (keys > 0))
         if not len(missing):
             break
-        row = find(known_keys, keys[missing])
+        row = IdIndex(known_keys).rows(keys[missing])
         result[:, missing[row >= 0]] = values[:, row[row >= 0]]
     return result

@@ -16,21 +16,21 @@ _SCHEMAS = {s.name: s for s in (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVER
 
 
 class ProfileData:
-    """One profiled stretch of work.
+    """Tables, info and sources of one profiling session.
 
     Parameters
     ----------
     tables
         Table name to `Table`; tables left out are empty.
     info
-        What was recorded, on what, and what was lost; JSON-serialisable. See `Profile.info`.
+        What was recorded, on which devices, and what was dropped; JSON-serialisable.
     sources
         Cell name (as ``In[3]``) to the cell's source text.
 
     Notes
     -----
-    The tables are columns (NumPy arrays); a DataFrame is built when it is asked for, anew each
-    time, so changing it does not change the profile.
+    The tables are columns (NumPy arrays). Each access builds a new DataFrame, so changing it does
+    not change the profile.
     """
 
     def __init__(
@@ -52,32 +52,32 @@ class ProfileData:
 
     @property
     def ops(self) -> pd.DataFrame:
-        """One row an op; see `epprof_nb.data.schema.OPS`."""
+        """One row per op; see `epprof_nb.data.schema.OPS`."""
         return self.tables["ops"].to_frame()
 
     @property
     def activities(self) -> pd.DataFrame:
-        """One row an activity of a device; see `epprof_nb.data.schema.ACTIVITIES`."""
+        """One row per activity of a device; see `epprof_nb.data.schema.ACTIVITIES`."""
         return self.tables["activities"].to_frame()
 
     @property
     def api_calls(self) -> pd.DataFrame:
-        """One row an API call; see `epprof_nb.data.schema.API_CALLS`."""
+        """One row per API call; see `epprof_nb.data.schema.API_CALLS`."""
         return self.tables["api_calls"].to_frame()
 
     @property
     def graphs(self) -> pd.DataFrame:
-        """One row a CUDA graph launched; see `epprof_nb.data.schema.GRAPHS`."""
+        """One row per CUDA graph that was launched; see `epprof_nb.data.schema.GRAPHS`."""
         return self.tables["graphs"].to_frame()
 
     @property
     def memory(self) -> pd.DataFrame:
-        """One row an allocation or release, where recorded; see `epprof_nb.data.schema.MEMORY`."""
+        """One row per allocation or release, if recorded; see `epprof_nb.data.schema.MEMORY`."""
         return self.tables["memory"].to_frame()
 
     @property
     def overhead(self) -> pd.DataFrame:
-        """One row a stretch of CUPTI's own overhead, where recorded."""
+        """One row per interval of CUPTI's overhead, if recorded."""
         return self.tables["overhead"].to_frame()
 
     @property

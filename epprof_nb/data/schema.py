@@ -1,18 +1,18 @@
-"""The tables of a profile: every column, its kind and its meaning, in one place.
+"""Schema of a profile's tables: every column with its kind and meaning.
 
-A column's *kind* fixes how it is stored (a NumPy array, the truth) and how it is shown
-(a pandas dtype, the same on pandas 2.3 and 3):
+The *kind* of a column determines how it is stored (a NumPy array) and its pandas dtype, which is
+the same on pandas 2.3 and 3:
 
-========  ==========================  ================  ======================================
+========  ==========================  ================  ==================================
 kind      stored as                   pandas dtype      missing value
-========  ==========================  ================  ======================================
-time      int64, nanoseconds          int64             never missing
-int       int64                       int64             never missing
-id        int64                       Int64             stored as -1, shown as ``<NA>``
-name      int32 codes + categories    category          stored as code -1, shown as ``NaN``
-bool      bool                        bool              never missing
-args      int32 codes + JSON strings  object (dict)     stored as code -1, shown as ``None``
-========  ==========================  ================  ======================================
+========  ==========================  ================  ==================================
+time      int64, nanoseconds          int64             none
+int       int64                       int64             none
+id        int64                       Int64             -1, in pandas ``<NA>``
+name      int32 codes + categories    category          code -1, in pandas ``NaN``
+bool      bool                        bool              none
+args      int32 codes + JSON strings  object (dict)     code -1, in pandas ``None``
+========  ==========================  ================  ==================================
 """
 
 from __future__ import annotations
@@ -20,10 +20,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from epprof_nb.arrays import types
+
 Kind = Literal["time", "int", "id", "name", "bool", "args"]
 
-MISSING = -1
-"""What a missing ``id`` is stored as."""
+MISSING = types.MISSING
+"""The stored value of a missing ``id``."""
+
+DEVICE_KINDS = ("kernel", "memcpy", "memset")
+"""Kinds of activities that a device executes; the other kinds are waits and graph launches."""
 
 ACTIVITY_KINDS = ("other", "kernel", "memcpy", "memset", "synchronization", "graph_launch")
 """Kinds of activity. The position of a kind is its code in NumPy columns and in the viewer, whose
@@ -32,7 +37,7 @@ payload carries this list in its header; "other" stands for a missing or unknown
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table: its name, kind (see the module's table) and meaning."""
+    """One column of a table: its name, kind (see the module) and description."""
 
     name: str
     kind: Kind
@@ -41,14 +46,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The columns of one table, in order; ``index`` names the column that is the row label."""
+    """The columns of one table, in order; ``index`` is the column of row labels, if any."""
 
     name: str
     index: str | None
     columns: tuple[Column, ...]
 
     def column(self, name: str) -> Column:
-        """Return the column called `name`; KeyError where there is none."""
+        """Return the column with this name; KeyError if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -69,32 +74,32 @@ OPS = TableSchema(
         Column("name", "name", "a range's name, or a statement's source text, shortened"),
         Column("op_type", "name", "cell, line, range; for ONNX Runtime nodes the operator"),
         Column("category", "name", "cell, user, session, node"),
-        Column("source", "name", "the recorder or door it came from: cell, range, onnxruntime"),
+        Column("source", "name", "where it was recorded: cell, range, onnxruntime"),
         Column("provider", "name", "ONNX Runtime execution provider of a node"),
         Column("thread_id", "int", "operating-system thread id"),
         Column("node_index", "id", "ONNX Runtime's index of a node in its graph or subgraph"),
         Column("input_shapes", "name", "element types and shapes of a node's inputs"),
         Column("output_shapes", "name", "element types and shapes of a node's outputs"),
         Column("session", "id", "number of the ONNX Runtime session, unique in its process"),
-        Column("run_id", "id", "the run it belongs to: a repeat of the cell, an ORT run"),
-        Column("start_ns", "time", "start, since the profile's start; negative if it began before"),
-        Column("end_ns", "time", "end; the profile's end for an op that was still open"),
-        Column("duration_ns", "time", "time open and not suspended; summed where count > 1"),
+        Column("run_id", "id", "the run it belongs to: a repeat of the cell or an ORT run"),
+        Column("start_ns", "time", "start, since the profile's start; negative if earlier"),
+        Column("end_ns", "time", "end; for an op still open, the profile's end"),
+        Column("duration_ns", "time", "time open and not suspended; the sum if count > 1"),
         Column("suspended_ns", "time", "time between an await or yield and its resumption"),
-        Column("count", "int", "executions this row stands for; over 1 for coalesced statements"),
-        Column("cell", "name", "name of the cell whose source it is a statement of, as In[3]"),
+        Column("count", "int", "executions of this row; over 1 for coalesced statements"),
+        Column("cell", "name", "the cell that contains the statement, as In[3]"),
         Column("line", "id", "first line of the statement in its cell, from 1"),
         Column("end_line", "id", "last line of the statement"),
         Column(
             "status",
             "name",
             "complete; open: not ended in the profile; earlier: of an earlier "
-            "profile, here because a graph's node was captured by it",
+            "profile, listed because it captured nodes of a graph",
         ),
         Column(
             "args",
             "args",
-            "the keyword arguments the op was given; of an ORT run call_ns and unprofiled_ns",
+            "keyword arguments of the op; call_ns and unprofiled_ns of an ORT run",
         ),
     ),
 )
@@ -104,7 +109,7 @@ ACTIVITIES = TableSchema(
     None,
     (
         Column("kind", "name", "kernel, memcpy, memset, synchronization, graph_launch"),
-        Column("name", "name", "demangled kernel name, or the copy's, set's or wait's type"),
+        Column("name", "name", "demangled kernel name, or the type of copy, memset or wait"),
         Column("device_id", "id", "CUDA device ordinal, or the host device's"),
         Column("context_id", "id", "CUPTI context id"),
         Column("stream_id", "id", "CUPTI stream id"),
@@ -113,7 +118,7 @@ ACTIVITIES = TableSchema(
         Column("duration_ns", "time", "end_ns - start_ns"),
         Column("correlation_id", "id", "ties the activity to its API call; host device: 2**32 up"),
         Column("op_id", "id", "the op on top of the launching thread's stack at the launch"),
-        Column("capture_op_id", "id", "the op that captured the graph node, for a graph's replay"),
+        Column("capture_op_id", "id", "the op that captured the graph node, for a graph replay"),
         Column("attribution", "name", "how op_id was found: stack, cell, none"),
         Column("thread_id", "id", "operating-system thread that launched it"),
         Column("bytes", "id", "bytes copied or set"),
@@ -128,9 +133,9 @@ ACTIVITIES = TableSchema(
         Column("block_x", "id", "block dimension x, in threads"),
         Column("block_y", "id", "block dimension y, in threads"),
         Column("block_z", "id", "block dimension z, in threads"),
-        Column("registers_per_thread", "id", "registers a thread of the kernel uses"),
-        Column("static_shared_bytes", "id", "static shared memory a block"),
-        Column("dynamic_shared_bytes", "id", "dynamic shared memory a block"),
+        Column("registers_per_thread", "id", "registers per thread of the kernel"),
+        Column("static_shared_bytes", "id", "static shared memory per block"),
+        Column("dynamic_shared_bytes", "id", "dynamic shared memory per block"),
         Column("graph_id", "id", "CUPTI id of the executable CUDA graph that launched it"),
         Column("graph_node_id", "id", "CUPTI id of the node in that graph"),
     ),
@@ -149,7 +154,7 @@ API_CALLS = TableSchema(
         Column("correlation_id", "id", "ties the call to its activities"),
         Column("op_id", "id", "the op on top of the calling thread's stack"),
         Column("return_value", "int", "the API's result code; 0 is success"),
-        Column("captured", "bool", "the call added a node to a graph instead of doing the work"),
+        Column("captured", "bool", "the call added a node to a graph instead of executing it"),
     ),
 )
 
@@ -174,7 +179,7 @@ MEMORY = TableSchema(
         Column("memory_kind", "name", "device, pinned, managed, host, ..."),
         Column("address", "id", "address of the block"),
         Column("bytes", "int", "size of the block"),
-        Column("time_ns", "time", "when, since the profile's start"),
+        Column("time_ns", "time", "time, since the profile's start"),
         Column("device_id", "id", "device"),
         Column("context_id", "id", "context"),
         Column("stream_id", "id", "stream, for stream-ordered operations"),
@@ -188,7 +193,7 @@ OVERHEAD = TableSchema(
     None,
     (
         Column("kind", "name", "CUPTI's overhead kind: instrumentation, buffer flush, ..."),
-        Column("thread_id", "id", "thread it happened on, where CUPTI knows it"),
+        Column("thread_id", "id", "thread on which it occurred, if CUPTI knows it"),
         Column("start_ns", "time", "start, since the profile's start"),
         Column("end_ns", "time", "end"),
         Column("duration_ns", "time", "end_ns - start_ns"),
@@ -196,4 +201,4 @@ OVERHEAD = TableSchema(
 )
 
 TABLES: tuple[TableSchema, ...] = (OPS, ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OVERHEAD)
-"""Every table of a profile, in the order in which they are saved."""
+"""All tables of a profile, in the order in which they are saved."""

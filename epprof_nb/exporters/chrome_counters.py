@@ -1,4 +1,4 @@
-"""Counters of a Chrome trace: how busy each device was, and how much work was outstanding."""
+"""Counters of a Chrome trace: how busy each device was, and how many launches were queued."""
 
 from __future__ import annotations
 
@@ -7,78 +7,65 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.analysis.index import Shared
-from epprof_nb.arrays.groups import RowIndex, distinct
+from epprof_nb.analysis.counters import busy_shares
+from epprof_nb.analysis.device_activity import queued_launches
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.arrays.ids import unique_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
+
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
-_Int = npt.NDArray[np.int64]
-
 POINTS = 2_000
-"""Equal stretches of the profile that a counter has a value for."""
+"""Number of equal intervals for which a counter has a value."""
 
 
 def counters(profile: ProfileData, first_process: int) -> Iterator[str]:
-    """Yield the counter events of each device that worked.
+    """Yield the counter events of each device with work.
+
+    The counters are those of `epprof_nb.analysis.counters`, sampled at equidistant times.
 
     Parameters
     ----------
     profile
         The profile.
     first_process
-        Process id of device 0's tracks.
+        Process id of the tracks of device 0.
 
     Yields
     ------
     event
-        JSON. ``busy`` is the percentage of a stretch in which the device worked, ``outstanding``
-        the number of activities launched and not finished as the stretch begins.
+        JSON. ``busy`` is the percentage of an interval in which the device was busy, ``queued``
+        the number of queued launches at the start of the interval.
     """
-    shared = Shared(profile)
-    activities = profile.tables["activities"]
-    work = shared.work
+    index = ProfileIndex(profile)
+    work = index.is_device_work
     if not work.any():
         return
-    begin, end = int(activities["start_ns"][work].min()), int(activities["end_ns"][work].max())
-    calls = profile.tables["api_calls"]["start_ns"]
-    call = RowIndex(profile.tables["api_calls"]["correlation_id"]).rows(
-        activities["correlation_id"]
-    )
-    # Without its call, an activity counts while it runs; none ends before it was launched.
-    given = activities["start_ns"].copy()
-    given[call >= 0] = np.minimum(calls[call[call >= 0]], given[call >= 0])
-    begin = min(begin, int(given[work].min()))
+    activities = profile.tables["activities"]
+    devices = unique_values(activities["device_id"][work])
+    launches = {device: index.cached(queued_launches, device) for device in devices}
+    begin = min(int(queued.t[0]) for queued in launches.values())
+    end = int(activities["end_ns"][work].max())
     edges = np.unique(np.linspace(begin, max(end, begin + 1), POINTS + 1).astype(np.int64))
-    for device in distinct(activities["device_id"][work]):
-        mine = work & (activities["device_id"] == device)
-        starts, ends = shared.busy(device)
-        share = np.diff(_covered(starts, ends, edges)) / np.diff(edges)
-        waiting = np.searchsorted(np.sort(given[mine]), edges, "right")
-        waiting -= np.searchsorted(np.sort(activities["end_ns"][mine]), edges, "right")
+    for device, queued in launches.items():
+        percent = busy_shares(index, device, edges) * 100
+        level = queued.level[np.searchsorted(queued.t, edges, "right") - 1]
+        level = np.where(edges >= queued.t[0], level, 0)
         process = device + first_process
-        yield from _events(process, "busy", "%", edges, np.append(share * 100, 0).round(1))
-        yield from _events(process, "outstanding", "activities", edges, waiting)
-
-
-def _covered(starts: _Int, ends: _Int, edges: _Int) -> npt.NDArray[np.float64]:
-    """Return how much of the disjoint intervals lies before each edge."""
-    if not len(starts):
-        return np.zeros(len(edges))
-    times = np.stack([starts, ends], axis=1).reshape(-1)
-    total = np.cumsum(np.stack([np.zeros_like(starts), ends - starts], axis=1).reshape(-1))
-    covered: npt.NDArray[np.float64] = np.interp(edges, times, total)
-    return covered
+        yield from _events(process, "busy", "%", edges, np.append(percent, 0).round(1))
+        yield from _events(process, "queued", "launches", edges, level)
 
 
 def _events(
-    process: int, name: str, unit: str, edges: _Int, values: npt.NDArray[np.generic]
+    process: int, name: str, unit: str, edges: IntArray, values: npt.NDArray[np.generic]
 ) -> Iterator[str]:
-    """Yield a step at each edge where the value is another than before."""
+    """Yield an event at each edge where the value changes."""
     before = [None, *values.tolist()]
     for time, (old, value) in zip(edges.tolist(), pairwise(before), strict=True):
         if value != old:

@@ -1,22 +1,23 @@
 """Chrome trace JSON, which Perfetto and ``chrome://tracing`` open.
 
-Threads of the host are tracks with the ops and, in them, the API calls; streams are tracks of a
-device's own process, with its counters; an arrow leads from an API call to each of its activities.
+A thread of the host is a track with its ops and API calls. Each device is a process with its
+counters and one track per stream. An arrow leads from an API call to each of its activities.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from epprof_nb.arrays.groups import RowIndex, group
-from epprof_nb.data.schema import MISSING
+from epprof_nb.analysis.devices import device_names
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.row_packing import pack_rows
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.exporters.chrome_counters import counters
 from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
@@ -25,44 +26,45 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Names, Table
+    from epprof_nb.data.table import Table
 
 _HOST = 1
 _DEVICES = 3
-"""Process ids of the host's tracks and of device 0's; viewers give 0 a meaning of their own."""
+"""Process ids of the host and of device 0; 0 has a special meaning in viewers."""
 _BATCH = 50_000
-_Int = npt.NDArray[np.int64]
 
 
 def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
-    """Write a profile as Chrome trace JSON, all or nothing, without building it in memory.
+    """Write a profile as Chrome trace JSON, atomically and without building it in memory.
 
     Parameters
     ----------
     profile
-        The profile. Statements that share one row (``count`` over 1) and ops that were suspended
-        are not nested as slices must be: they become asynchronous slices.
+        The profile. Ops with a ``count`` over 1 and suspended ops do not nest as slices must, so
+        they are written as asynchronous slices.
     path
-        The file; one that exists is replaced. Times in it are microseconds, to the nanosecond,
-        since the profile's start.
+        The file; an existing file is replaced. Times are microseconds since the profile's start,
+        with three decimals.
 
     Raises
     ------
     OSError
-        Where it cannot be written.
+        If the file cannot be written.
     """
     tracks = _Tracks(profile)
     events = _events(profile, tracks)
     tables = profile.tables
-    # An activity comes with the two ends of its arrow.
+    # Each activity has an arrow with two ends.
     lines = len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
     with (
         replacing(path) as file,
         progress_bar(f"Writing {Path(path).name}", lines, " events") as bar,
     ):
         file.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
-        # At least the name of the host's process.
+        # The head is never empty: it has the name of the host's process.
         file.write(",\n".join(_head(profile, tracks)).encode())
         while batch := list(islice(events, _BATCH)):
             file.write((",\n" + ",\n".join(batch)).encode())
@@ -71,56 +73,44 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
 
 
 class _Tracks:
-    """The track of each activity: slices of one track must not overlap.
+    """Tracks of the activities, on which slices do not overlap.
 
     Attributes
     ----------
     process, thread
-        int64 arrays, one an activity: ids of the track.
+        int64 arrays, one value per activity: process and thread id of its track.
     labels
-        ``(process, thread)`` to the track's name.
+        ``(process, thread)`` to name of the track.
     """
 
     def __init__(self, profile: ProfileData) -> None:
         activities = profile.tables["activities"]
-        starts, ends = activities["start_ns"], activities["end_ns"]
-        # A wait lasts as long as the work that it waits for, which is on the stream's track.
-        waits = activities.names("kind").equals("synchronization")
-        line = np.where(waits, activities["thread_id"], activities["stream_id"])
-        groups, first = group(activities["device_id"], waits.astype(np.int8), line)
-        order = np.lexsort((starts, groups))
+        starts = activities["start_ns"]
+        ends = np.maximum(activities["end_ns"], starts)
+        # A wait lasts as long as the work it waits for, which is on the track of the stream.
+        is_wait = activities.names("kind").equals("synchronization")
+        owner = np.where(is_wait, activities["thread_id"], activities["stream_id"])
+        groups, first = group_codes(activities["device_id"], is_wait.astype(np.int8), owner)
+        order = np.argsort(groups, kind="stable")
         bounds = np.searchsorted(groups[order], np.arange(len(first) + 1))
         self.process = activities["device_id"] + _DEVICES
         self.thread = np.zeros(len(activities), np.int64)
         self.labels: dict[tuple[int, int], str] = {}
-        by_name = np.lexsort((line[first], waits[first], self.process[first]))
         thread = 1
-        for one in by_name.tolist():
-            rows = order[bounds[one] : bounds[one + 1]]
-            lanes = _lanes(starts[rows], ends[rows])
-            self.thread[rows] = thread + lanes
-            owner = int(line[first[one]])
-            name = f"waits of thread {owner}" if waits[first[one]] else f"stream {owner}"
-            for lane in range(int(lanes.max()) + 1):
-                label = name if lane == 0 else f"{name}, overlapping ({lane + 1})"
-                self.labels[int(self.process[first[one]]), thread + lane] = label
-            thread += int(lanes.max()) + 1
-        # To viewers, the thread with its process's id is the main one, which comes first.
+        for group in np.lexsort((owner[first], is_wait[first], self.process[first])).tolist():
+            rows = order[bounds[group] : bounds[group + 1]]
+            track = pack_rows(starts[rows], ends[rows])
+            self.thread[rows] = thread + track
+            number = int(owner[first[group]])
+            name = f"waits of thread {number}" if is_wait[first[group]] else f"stream {number}"
+            for i in range(int(track.max()) + 1):
+                label = name if i == 0 else f"{name}, overlapping ({i + 1})"
+                self.labels[int(self.process[first[group]]), thread + i] = label
+            thread += int(track.max()) + 1
+        # Viewers take the thread with the id of its process for the main thread, and sort it
+        # first: skip this id.
         self.thread += self.thread >= self.process
         self.labels = {(p, t + (t >= p)): label for (p, t), label in self.labels.items()}
-
-
-def _lanes(starts: _Int, ends: _Int) -> _Int:
-    """Spread intervals, ascending by start, over as few lanes as keep them from overlapping."""
-    lanes = np.zeros(len(starts), np.int64)
-    if (starts[1:] >= np.maximum.accumulate(ends)[:-1]).all():
-        return lanes
-    busy: list[tuple[int, int]] = []
-    for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        lane = heapq.heappop(busy)[1] if busy and busy[0][0] <= start else len(busy)
-        heapq.heappush(busy, (end, lane))
-        lanes[i] = lane
-    return lanes
 
 
 def _head(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
@@ -140,14 +130,10 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
         return json.dumps({"ph": "M", "pid": process, "tid": thread, "name": what, "args": args})
 
     yield event("process_name", _HOST, 0, name="host")
-    devices = {
-        device.get("device_id"): str(device.get("name"))
-        for device in profile.info.get("devices", [])
-        if isinstance(device, dict)
-    }
+    names = device_names(profile.info)
     for process in sorted({process for process, _ in tracks.labels}):
         device_id = process - _DEVICES
-        name = f"device {device_id}: {devices.get(device_id, 'unknown')}"
+        name = f"device {device_id}: {names.get(device_id, 'unknown')}"
         yield event("process_name", process, 0, name=name)
     for (process, thread), label in tracks.labels.items():
         yield event("thread_name", process, thread, name=label)
@@ -165,7 +151,7 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
 
 
 def _ops(ops: Table) -> Iterator[str]:
-    # Ops of an earlier profile, here for what they captured, have no place on this clock.
+    # Ops of an earlier profile, which captured graphs, have no time on this clock.
     ops = ops.take(np.flatnonzero(~ops.names("status").equals("earlier")))
     name, kind = _Quoted(ops.names("name")), _Quoted(ops.names("op_type"))
     args = _Arguments(ops.names("args"))
@@ -243,7 +229,7 @@ def _activities(activities: Table, tracks: _Tracks) -> Iterator[str]:
 
 def _arrows(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
     activities, calls = profile.tables["activities"], profile.tables["api_calls"]
-    call = RowIndex(calls["correlation_id"]).rows(activities["correlation_id"])
+    call = IdIndex(calls["correlation_id"]).rows(activities["correlation_id"])
     launched = (call >= 0) & ~activities.names("kind").equals("synchronization")
     rows = np.flatnonzero(launched)
     for at in _batches(len(rows)):
@@ -262,11 +248,11 @@ def _arrows(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
 
 
 class _Quoted:
-    """Names as JSON strings, each category escaped only once; indexed by a slice of rows."""
+    """Names as JSON strings, by slices of rows; each category is escaped once."""
 
     missing = '"(unnamed)"'
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: CategoryColumn) -> None:
         self._codes = names.codes
         self._texts = [*map(self.text, names.categories), self.missing]
 
@@ -280,7 +266,7 @@ class _Quoted:
 
 
 class _Arguments(_Quoted):
-    """The ops' arguments as JSON; what JSON has no word for, such as NaN, as text."""
+    """Arguments of the ops as JSON; values that JSON lacks, such as NaN, become strings."""
 
     missing = "null"
 
@@ -294,11 +280,11 @@ def _batches(rows: int) -> Iterator[slice]:
     return (slice(i, i + _BATCH) for i in range(0, rows, _BATCH))
 
 
-def _us(times: _Int) -> list[float]:
-    # Three decimals of it are exact to the nanosecond for more than a month.
+def _us(times: IntArray) -> list[float]:
+    # As floats, three decimals are exact for more than a month.
     microseconds: list[float] = (times / 1000).tolist()
     return microseconds
 
 
-def _ids(ids: _Int) -> list[str]:
+def _ids(ids: IntArray) -> list[str]:
     return ["null" if i == MISSING else str(i) for i in ids.tolist()]

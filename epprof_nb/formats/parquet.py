@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, Column, Kind, TableSchema
-from epprof_nb.data.table import STORAGE, Names, Table
+from epprof_nb.data.table import STORAGE, Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -123,7 +124,7 @@ def _to_arrow(table: Table, column: Column) -> pa.Array:
     return pa.array(values, mask=values == MISSING if column.kind == "id" else None)
 
 
-def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | Names:
+def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | CategoryColumn:
     if column.kind == "name":
         return _names(data)
     if column.kind == "args":
@@ -138,7 +139,7 @@ def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | Nam
     return np.asarray(data.to_numpy(), STORAGE[column.kind])
 
 
-def _names(data: pa.ChunkedArray) -> Names:
+def _names(data: pa.ChunkedArray) -> CategoryColumn:
     """Unify the dictionaries of the chunks to one set of categories."""
     index: dict[str, int] = {}
     parts = [np.empty(0, np.int32)]
@@ -150,4 +151,4 @@ def _names(data: pa.ChunkedArray) -> Names:
         lookup = [MISSING if t is None else index.setdefault(t, len(index)) for t in texts]
         # The code MISSING (-1) selects the last element, which is MISSING again.
         parts.append(np.array([*lookup, MISSING], np.int32)[codes])
-    return Names(np.concatenate(parts), tuple(index))
+    return CategoryColumn(np.concatenate(parts), tuple(index))

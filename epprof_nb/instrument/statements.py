@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import Names
+from epprof_nb.util.format import elide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ class Statement(NamedTuple):
 class StatementColumns:
     """Result of `statements_table`: one entry per key, missing for unknown keys."""
 
-    cell: Names
+    cell: CategoryColumn
     line: npt.NDArray[np.int64]
     end_line: npt.NDArray[np.int64]
 
@@ -75,7 +76,7 @@ def statements_table(keys: npt.NDArray[Any]) -> StatementColumns:
     """Look up an array of keys, as columns of a table."""
     used, inverse = np.unique(keys, return_inverse=True)
     statements = [_statements.get(int(key)) for key in used]
-    cell = Names.of([None if s is None else s.cell.name for s in statements])
+    cell = CategoryColumn.of([None if s is None else s.cell.name for s in statements])
     line = np.array([MISSING if s is None else s.line for s in statements], np.int64)
     end_line = np.array([MISSING if s is None else s.end_line for s in statements], np.int64)
     return StatementColumns(cell.take(inverse), line[inverse], end_line[inverse])
@@ -96,13 +97,5 @@ def statement_text(
     part[0] = part[0][column:]
     if len(part) > _JOINED_LINES:
         part = [part[0], "…".encode(), part[-1]]
-    return shorten(" ".join(text.decode(errors="replace").strip() for text in part))
-
-
-def shorten(text: str) -> str:
-    """Elide the middle of a text longer than `TEXT_LIMIT`."""
-    text = text.strip()
-    if len(text) <= TEXT_LIMIT:
-        return text
-    tail = TEXT_LIMIT // 3
-    return f"{text[: TEXT_LIMIT - tail - 1]}…{text[-tail:]}"
+    text = " ".join(text.decode(errors="replace").strip() for text in part)
+    return elide(text.strip(), TEXT_LIMIT, tail=TEXT_LIMIT // 3)

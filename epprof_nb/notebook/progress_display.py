@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from epprof_nb.util import palette
 from epprof_nb.util.format import percent, plural, shorten, size, three_digits
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ _NAME_WIDTH = 56
 
 # Theme colours of JupyterLab and VS Code, with system colours as fallback.
 _FAINT = "var(--jp-ui-font-color2,var(--vscode-descriptionForeground,GrayText))"
-_BAR = "#0072b2"
+_BAR = palette.KERNEL
 _TRACK = "rgba(128,128,128,.22)"
 _WARN = "var(--jp-warn-color0,var(--vscode-editorWarning-foreground,#b35900))"
 

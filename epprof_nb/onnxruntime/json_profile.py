@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.arrays.ids import find
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.capture.correlate import correlate
 from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
@@ -91,7 +91,7 @@ def device_events(
     kind = activities.names("kind")
     device_work = np.logical_or.reduce([kind.equals(k) for k in _KINDS])
     capture = activities["capture_op_id"]
-    op = find(ops["op_id"], np.where(capture == MISSING, activities["op_id"], capture))
+    op = IdIndex(ops["op_id"]).rows(np.where(capture == MISSING, activities["op_id"], capture))
     selected = device_work & (op >= 0) & (np.append(ops["session"], MISSING)[op] == number)
     if run_op:
         run = ops["run_id"][ops["op_id"] == run_op]

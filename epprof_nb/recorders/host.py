@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.host._log import LOG
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
@@ -59,14 +60,14 @@ class HostRecorder:
 
 
 def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Table:
-    columns: dict[str, npt.NDArray[Any] | Names] = {
+    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
         "device_id": np.full(len(rows), HOST_DEVICE_ID),
         "context_id": np.full(len(rows), CONTEXT_ID),
     }
     for column in rows.dtype.names or ():
         values = rows[column]
         is_name = schema.column(column).kind == "name"
-        columns[column] = Names.from_ids(values, names) if is_name else values
+        columns[column] = CategoryColumn.from_ids(values, names) if is_name else values
     if "start_ns" in columns:
         columns["duration_ns"] = rows["end_ns"] - rows["start_ns"]
     return Table(schema, columns)

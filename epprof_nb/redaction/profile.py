@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import Names, Table
 from epprof_nb.redaction.text import PATH, SHAPE, Filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
+
+    from epprof_nb.data.table import Table
 
 Part = Literal["source", "paths", "hosts", "shapes"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -153,7 +155,7 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
     return table.replace(**changed)
 
 
-def _op_names(ops: Table, filters: Filter, *, numbered: bool) -> Names:
+def _op_names(ops: Table, filters: Filter, *, numbered: bool) -> CategoryColumn:
     """Redacted names of the ops. If `numbered`, statements are named by their line number."""
     names = ops.names("name")
     nodes = ops.names("category").equals("node")
@@ -170,18 +172,18 @@ def _op_names(ops: Table, filters: Filter, *, numbered: bool) -> Names:
         for line in lines.tolist()
     ]
     codes[statements] = np.array([*place, MISSING], np.int32)[of_row]
-    return Names(codes, tuple(index))
+    return CategoryColumn(codes, tuple(index))
 
 
-def _missing(length: int) -> Names:
-    return Names(np.full(length, MISSING, np.int32), ())
+def _missing(length: int) -> CategoryColumn:
+    return CategoryColumn(np.full(length, MISSING, np.int32), ())
 
 
-def _map_names(names: Names, change: Callable[[str], str]) -> Names:
+def _map_names(names: CategoryColumn, change: Callable[[str], str]) -> CategoryColumn:
     """Apply `change` to each name; names that become equal share a category."""
     index: dict[str, int] = {}
     place = [index.setdefault(change(text), len(index)) for text in names.categories]
-    return Names(np.array([*place, MISSING], np.int32)[names.codes], tuple(index))
+    return CategoryColumn(np.array([*place, MISSING], np.int32)[names.codes], tuple(index))
 
 
 def _args(text: str, filters: Filter) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
-from epprof_nb.data.table import Names, Table, concat
+from epprof_nb.data.table import Table, concat
 from epprof_nb.profiles import Profile
 from epprof_nb.testing.training_loop import SOURCE, Step
 
@@ -133,9 +134,9 @@ class _Rows:
         """Repeat an array with one value per launch for every step."""
         return np.tile(values, self.steps)[: self.count]
 
-    def names(self, names: Names) -> Names:
+    def names(self, names: CategoryColumn) -> CategoryColumn:
         """Repeat names, one per launch, for every step."""
-        return Names(self.tile(names.codes), names.categories)
+        return CategoryColumn(self.tile(names.codes), names.categories)
 
     def cut(self, values: _Int) -> _Int:
         """Flatten an array of shape ``(steps, launches)`` to one value per activity."""
@@ -149,7 +150,9 @@ def _activities(step: Step, clock: _Clock, rows: _Rows) -> Table:
     # CUPTI's stream ids, where 7 is the default stream.
     stream_id = np.select([stream == MISSING, stream == 0], [MISSING, 7], stream + 12)
     names = [launch["name"] for launch in step.launches]
-    copies = Names.of([name.removeprefix("memcpy ") if name in _READ else None for name in names])
+    copies = CategoryColumn.of(
+        [name.removeprefix("memcpy ") if name in _READ else None for name in names]
+    )
     one = np.ones(len(names), np.int64)
     of_kernel = {
         name: rows.tile(np.where(kernel, values, MISSING))
@@ -169,7 +172,7 @@ def _activities(step: Step, clock: _Clock, rows: _Rows) -> Table:
         ACTIVITIES,
         {
             "kind": rows.names(kind),
-            "name": rows.names(Names.of(names)),
+            "name": rows.names(CategoryColumn.of(names)),
             "device_id": np.zeros(rows.count, np.int64),
             "context_id": np.ones(rows.count, np.int64),
             "stream_id": rows.tile(stream_id),
@@ -178,12 +181,12 @@ def _activities(step: Step, clock: _Clock, rows: _Rows) -> Table:
             "duration_ns": rows.cut(clock.duration),
             "correlation_id": rows.correlation_id,
             "op_id": rows.op_id,
-            "attribution": Names(rows.attribution, ("stack", "cell", "none")),
+            "attribution": CategoryColumn(rows.attribution, ("stack", "cell", "none")),
             "thread_id": rows.thread_id,
             "bytes": rows.tile(step.column("size", MISSING)),
             "copy_kind": rows.names(copies),
-            "src_kind": rows.names(Names.of([_READ.get(name) for name in names])),
-            "dst_kind": rows.names(Names.of([_WRITTEN.get(name) for name in names])),
+            "src_kind": rows.names(CategoryColumn.of([_READ.get(name) for name in names])),
+            "dst_kind": rows.names(CategoryColumn.of([_WRITTEN.get(name) for name in names])),
             **of_kernel,
         },
     )
@@ -191,11 +194,13 @@ def _activities(step: Step, clock: _Clock, rows: _Rows) -> Table:
 
 def _api_calls(step: Step, clock: _Clock, rows: _Rows) -> Table:
     start, end = rows.cut(clock.call_start), rows.cut(clock.call_end)
-    calls = Names.of([_CALLS.get(launch["name"], "cuLaunchKernel") for launch in step.launches])
+    calls = CategoryColumn.of(
+        [_CALLS.get(launch["name"], "cuLaunchKernel") for launch in step.launches]
+    )
     return Table(
         API_CALLS,
         {
-            "domain": Names.constant("driver", rows.count),
+            "domain": CategoryColumn.constant("driver", rows.count),
             "name": rows.names(calls),
             "thread_id": rows.thread_id,
             "start_ns": start,
@@ -219,7 +224,7 @@ def _ops(step: Step, clock: _Clock) -> Table:
         np.array([cell, 2, 3, 4, loop, last]),
         np.array([MISSING, cell, cell, cell, cell, cell]),
         np.array([MISSING, 1, 2, 3, 4, len(text)]),
-        texts=(Names.of([_CELL, *text[:4], text[-1]]), Names.of([None] * 6)),
+        texts=(CategoryColumn.of([_CELL, *text[:4], text[-1]]), CategoryColumn.of([None] * 6)),
         times=(np.array(times), np.array(until)),
     )
     ids = _FIRST_STEP_OP + np.arange(steps)[:, None] * width + np.arange(width)
@@ -243,7 +248,12 @@ def _ops(step: Step, clock: _Clock) -> Table:
 
 
 def _op_table(
-    op_id: _Int, parent: _Int, line: _Int, *, texts: tuple[Names, Names], times: tuple[_Int, _Int]
+    op_id: _Int,
+    parent: _Int,
+    line: _Int,
+    *,
+    texts: tuple[CategoryColumn, CategoryColumn],
+    times: tuple[_Int, _Int],
 ) -> Table:
     """Build a table of ops from ``texts`` (names and arguments) and ``times`` (starts and ends)."""
     statement = line != MISSING
@@ -256,26 +266,28 @@ def _op_table(
             "op_id": op_id,
             "parent_op_id": parent,
             "name": texts[0],
-            "op_type": Names(role, ("cell", "line", "range")),
-            "category": Names(np.where(role == 2, 1, 0).astype(np.int32), ("cell", "user")),
-            "source": Names(np.where(role == 2, 1, 0).astype(np.int32), ("cell", "range")),
+            "op_type": CategoryColumn(role, ("cell", "line", "range")),
+            "category": CategoryColumn(
+                np.where(role == 2, 1, 0).astype(np.int32), ("cell", "user")
+            ),
+            "source": CategoryColumn(np.where(role == 2, 1, 0).astype(np.int32), ("cell", "range")),
             "thread_id": np.full(count, _MAIN_THREAD),
             "start_ns": times[0],
             "end_ns": times[1],
             "duration_ns": times[1] - times[0],
             "count": np.ones(count, np.int64),
-            "cell": Names(np.where(statement, 0, MISSING).astype(np.int32), (_CELL,)),
+            "cell": CategoryColumn(np.where(statement, 0, MISSING).astype(np.int32), (_CELL,)),
             "line": line,
             "end_line": np.select([line == 4, line == 7], [12, 9], line),
-            "status": Names.constant("complete", count),
+            "status": CategoryColumn.constant("complete", count),
             "args": texts[1],
         },
     )
 
 
-def _tile_names(names: list[str | None], times: int) -> Names:
-    encoded = Names.of(names)
-    return Names(np.tile(encoded.codes, times), encoded.categories)
+def _tile_names(names: list[str | None], times: int) -> CategoryColumn:
+    encoded = CategoryColumn.of(names)
+    return CategoryColumn(np.tile(encoded.codes, times), encoded.categories)
 
 
 def _info(wall_ns: int, activities: Table) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,6 +148,6 @@ class Step:
         """Return a numeric property of the launches, of shape ``(launches,)``."""
         return np.array([launch.get(key, default) for launch in self.launches], np.int64)
 
-    def names(self, key: str) -> Names:
+    def names(self, key: str) -> CategoryColumn:
         """Return a text property of the launches."""
-        return Names.of([launch.get(key) for launch in self.launches])
+        return CategoryColumn.of([launch.get(key) for launch in self.launches])

@@ -1,4 +1,4 @@
-"""What is computed once, however many threads ask for it at the same time."""
+"""Thread-safe caches: each value is computed once, however many threads need it."""
 
 from __future__ import annotations
 
@@ -12,33 +12,40 @@ _T = TypeVar("_T")
 _K = TypeVar("_K", bound="Hashable")
 
 
-class Kept(Generic[_K, _T]):
-    """Values by key, each made when it is first asked for.
+class KeyedCache(Generic[_K, _T]):
+    """Cache of values by key, each computed on first access.
 
-    Threads that ask for a value while it is made wait for it; for others they do not.
+    A thread that needs a value that is being computed waits for it; accesses to other keys do
+    not wait.
 
     Parameters
     ----------
-    make
-        Makes the value of a key. What it raises reaches who asks, and nothing is kept.
+    compute
+        Returns the value of a key. Exceptions propagate to the caller and are not cached.
+
+    Examples
+    --------
+    >>> squares = KeyedCache(lambda number: number**2)
+    >>> squares[3]
+    9
     """
 
-    def __init__(self, make: Callable[[_K], _T]) -> None:
-        self._make = make
+    def __init__(self, compute: Callable[[_K], _T]) -> None:
+        self._compute = compute
         self._values: dict[_K, _T] = {}
-        self._making: dict[_K, RLock] = {}
+        self._locks: dict[_K, RLock] = {}
 
     def __getitem__(self, key: _K) -> _T:
-        with self._making.setdefault(key, RLock()):
+        with self._locks.setdefault(key, RLock()):
             if key not in self._values:
-                self._values[key] = self._make(key)
+                self._values[key] = self._compute(key)
         return self._values[key]
 
 
-class once(Generic[_T]):  # noqa: N801 - used as a decorator, as `property` is
-    """As `functools.cached_property`, and threads that ask meanwhile wait for the value.
+class cached_property(Generic[_T]):  # noqa: N801 - used as a decorator, like `property`
+    """Thread-safe `functools.cached_property`.
 
-    `functools` computes it in each of them since Python 3.12.
+    Since Python 3.12, that of `functools` computes the value in every thread that needs it.
     """
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:
@@ -49,16 +56,16 @@ class once(Generic[_T]):  # noqa: N801 - used as a decorator, as `property` is
         self._name = name
 
     @overload
-    def __get__(self, instance: None, _: type) -> once[_T]: ...
+    def __get__(self, instance: None, _: type) -> cached_property[_T]: ...
     @overload
     def __get__(self, instance: object, _: type) -> _T: ...
-    def __get__(self, instance: object | None, _: type) -> once[_T] | _T:
-        """Compute the value and keep it where it is found before this next time."""
+    def __get__(self, instance: object | None, _: type) -> cached_property[_T] | _T:
+        """Compute the value and store it in the instance, where the next access finds it."""
         if instance is None:
             return self
         values = instance.__dict__
-        with values.setdefault(f"_making_{self._name}", RLock()):
+        with values.setdefault(f"_lock_{self._name}", RLock()):
             if self._name not in values:
                 values[self._name] = self._compute(instance)
-        found: _T = values[self._name]
-        return found
+        value: _T = values[self._name]
+        return value

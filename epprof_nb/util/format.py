@@ -91,8 +91,11 @@ def shorten(text: str, limit: int) -> str:
     Names of kernels often differ only at their ends, so both ends stay.
     """
     line = " ".join(text.split())
-    if len(line) <= limit:
-        return line
-    head = limit // 2
-    tail = limit - 1 - head
-    return f"{line[:head]}…{line[len(line) - tail :]}"
+    return elide(line, limit, tail=limit - 1 - limit // 2)
+
+
+def elide(text: str, limit: int, *, tail: int) -> str:
+    """Cut a text of more than `limit` characters; its last `tail` characters are kept."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 MIN_ACTIVITIES = 100_000
 """In smaller profiles, threads cost more than they save."""
 
 
 @contextmanager
-def prefetch(prepared: Prepared, *parts: Callable[[], object]) -> Iterator[None]:
+def prefetch(prepared: ViewModel, *parts: Callable[[], object]) -> Iterator[None]:
     """Compute parts of a large profile on threads while the body of the context runs.
 
     Reading a part that is still being computed blocks until it is ready; errors are raised in the
@@ -42,7 +42,7 @@ def prefetch(prepared: Prepared, *parts: Callable[[], object]) -> Iterator[None]
         pool.shutdown(cancel_futures=True)
 
 
-def prefetch_for_page(prepared: Prepared) -> AbstractContextManager[None]:
+def prefetch_for_page(prepared: ViewModel) -> AbstractContextManager[None]:
     """Prefetch the parts of a page."""
     return prefetch(
         prepared,
@@ -50,5 +50,5 @@ def prefetch_for_page(prepared: Prepared) -> AbstractContextManager[None]:
         lambda: prepared.findings,
         lambda: prepared.counters,
         *(partial(prepared.breakdown, by) for by in ("kernel", "stream", "line")),
-        lambda: prepared.paths,
+        lambda: prepared.path_tree,
     )

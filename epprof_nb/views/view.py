@@ -6,17 +6,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.analysis.breakdowns import BREAKDOWNS
 from epprof_nb.analysis.by_op import by_line
 from epprof_nb.analysis.by_path import by_path
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.frame_rows import rows_of_frame
 from epprof_nb.views.queries.selections import Selections
-from epprof_nb.views.queries.tables import BREAKDOWNS
 from epprof_nb.views.renderers.html import Tab, notebook_html, page_html
 from epprof_nb.views.renderers.png import as_png
 from epprof_nb.views.renderers.text import as_text
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import to_base64
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class View:
     tab
         Tab to open: ``"timeline"``, ``"breakdown"`` or ``"source"``.
     by
-        Table to open in the breakdown: a key of `epprof_nb.views.queries.tables.BREAKDOWNS`, or
+        Table to open in the breakdown: a key of `epprof_nb.analysis.breakdowns.BREAKDOWNS`, or
         ``"tree"``.
     select
         Rows of the profile's tables to highlight in the timeline; see `Profile.timeline`.
@@ -84,7 +84,7 @@ class View:
             Selections of a live view, whose view model and initial selection are reused.
         """
         if selections is None:
-            selections = Selections(Prepared(self.profile))
+            selections = Selections(ViewModel(self.profile))
             selections.set_rows(self._selected_rows)
         prepared = selections.prepared
         with prefetch_for_page(prepared):
@@ -129,12 +129,12 @@ class View:
 
 def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
     """Write the profile as one HTML page that needs neither kernel nor network."""
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     with (
         progress_bar(f"Writing {Path(path).name}", 4, " steps") as bar,
         prefetch_for_page(prepared),
     ):
-        for part in ("layout", "findings", "lines"):
+        for part in ("layout", "findings", "line_totals"):
             getattr(prepared, part)  # computed and cached
             bar.update()
         Path(path).write_text(page_html(prepared), encoding="utf-8")

@@ -1,21 +1,17 @@
-"""What the views of one profile share, each computed once and only when asked for."""
+"""ViewModel: the state that the views of one profile share, each part computed once."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis import counters, device_work, findings, line_totals, summary
+from epprof_nb.analysis import breakdowns, counters, findings, summary
 from epprof_nb.analysis.by_path import by_path
-from epprof_nb.analysis.device_activity import Counted
-from epprof_nb.analysis.idle import gaps
-from epprof_nb.analysis.index import Shared
-from epprof_nb.analysis.range_sums import Adding, Sums
-from epprof_nb.analysis.time_chunks import Moments
-from epprof_nb.util.cached import Kept, once
-from epprof_nb.views.queries import tables
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
+from epprof_nb.arrays.intervals import EARLIEST, LATEST
+from epprof_nb.util.cached import cached_property
 from epprof_nb.views.timeline import lanes
-from epprof_nb.views.timeline.rows import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,123 +21,85 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
-class Prepared:
-    """A profile with its summary, findings, op tree, layout and breakdowns.
+class ViewModel:
+    """A profile as the views show it: its lanes, time range and analyses.
 
     Parameters
     ----------
     profile
-        The profile; it must not change while this is in use.
+        The profile; it must not change while the view model is in use.
+
+    Attributes
+    ----------
+    profile, index
+        The profile, and its index with the results of all analyses.
     """
 
     def __init__(self, profile: ProfileData) -> None:
-        self.profile: ProfileData = profile
-        self._breakdowns = Kept(self._break_down)
-        self._counted: Kept[int, Counted] = Kept(
-            lambda device: Counted(profile, device, self.shared)
-        )
+        self.profile = profile
+        self.index = ProfileIndex(profile)
 
-    @once
-    def shared(self) -> Shared:
-        """What the breakdowns and the summary are made from."""
-        return Shared(self.profile)
-
-    @once
-    def work(self) -> device_work.Work:
-        """Device work under each op."""
-        return device_work.Work(self.profile, self.shared)
-
-    @once
+    @cached_property
     def layout(self) -> lanes.TimelineLayout:
-        """Lanes, and each event's place in them."""
-        return lanes.build_layout(self.profile, self.work)
+        """Lanes, and the place of each event in them."""
+        return lanes.build_layout(self.profile, self.index)
 
-    @once
+    @cached_property
     def time_range(self) -> list[int]:
-        """First and last nanosecond to show: the profile's length, and what sticks out of it."""
+        """First and last nanosecond shown: the profile's length, and events outside of it."""
         spans = [place.event_rows.time_bounds for place in self.layout.by_prefix().values()]
         low = max(min(0, *(start for start, _ in spans)), EARLIEST)
         high = min(max(self.profile.wall_ns, *(end for _, end in spans)), LATEST)
         return [low, max(high, low + 1)]
 
-    def hurry(self) -> None:
-        """Compute what the first picture needs, on several threads."""
-        device_work = self.work
+    def warm_up_first_view(self) -> None:
+        """Compute the parts that the first view needs, on several threads."""
         with ThreadPoolExecutor(2) as pool:
-            kinds, time = (
-                pool.submit(getattr, device_work, name) for name in ("kinds", "time_until")
-            )
+            parts = [pool.submit(getattr, self.index, name) for name in ("kinds", "op_device_time")]
             _ = self.layout
-            kinds.result()
-            time.result()
+            for part in parts:
+                part.result()
 
-    @once
-    def gaps(self) -> pd.DataFrame:
-        """The idle stretches worth a word; see `epprof_nb.analysis.idle.gaps`."""
-        return gaps(self.profile, summary.IDLE_GAP_NS, shared=self.shared)
-
-    @once
+    @property
     def summary(self) -> summary.Summary:
         """The numbers of the summary line."""
-        return summary.summarise(self.profile, shared=self.shared, gaps=self.gaps)
+        return self.index.cached(summary.summarise)
 
-    @once
+    @property
     def findings(self) -> list[findings.Finding]:
-        """What to change first."""
-        return findings.findings(self)
-
-    @once
-    def functions(self) -> list[line_totals.LineTotals]:
-        """Device work of ops whose function stands in a file."""
-        return line_totals.function_totals(self.profile, self.work)
-
-    def counted(self, device: int) -> Counted:
-        """What is counted of a device, in order of time."""
-        return self._counted[device]
-
-    @once
-    def tracks(self) -> list[dict[str, Any]]:
-        """Which counters there are; see `epprof_nb.analysis.counters.tracks`."""
-        return counters.tracks(self)
-
-    @once
-    def counters(self) -> dict[str, npt.NDArray[np.int64]]:
-        """The columns of the counters."""
-        return counters.columns(self)
-
-    @once
-    def lines(self) -> list[line_totals.LineTotals]:
-        """Device work at each line of the cells."""
-        return line_totals.line_totals(self.profile, self.work)
+        """The findings, ranked by possible saving."""
+        return self.index.cached(findings.findings)
 
     def breakdown(self, by: str) -> pd.DataFrame:
-        """Return one of the `BREAKDOWNS` of `views.queries.tables`, computed once."""
-        return self._breakdowns[by]
-
-    def _break_down(self, by: str) -> pd.DataFrame:
-        return tables.BREAKDOWNS[by](self.profile, shared=self.shared)
-
-    @once
-    def paths(self) -> pd.DataFrame:
-        """The tree of the breakdowns."""
-        return by_path(self.profile, shared=self.shared)
+        """Return one of `epprof_nb.analysis.breakdowns.BREAKDOWNS`."""
+        return self.index.cached(breakdowns.breakdown, by)
 
     @property
     def by_op(self) -> pd.DataFrame:
         """The breakdown by op."""
         return self.breakdown("op")
 
-    @once
-    def moments(self) -> Moments:
-        """The activities by time."""
-        return Moments(self.profile.tables["activities"])
+    @cached_property
+    def path_tree(self) -> pd.DataFrame:
+        """The breakdown by path."""
+        return by_path(self.profile, index=self.index)
 
-    @once
-    def sums(self) -> list[Sums]:
-        """What each of the pieces of `moments` adds up to."""
-        return Adding(self).of_each(self.moments.pieces)
+    @property
+    def line_totals(self) -> list[LineTotals]:
+        """Device work of each line of the cells."""
+        return self.index.cached(line_totals)
 
-    @once
-    def device_work(self) -> npt.NDArray[np.bool_]:
-        """Which activities keep a device busy."""
-        return self.shared.work
+    @property
+    def function_totals(self) -> list[LineTotals]:
+        """Device work of each op whose function is defined in a file."""
+        return self.index.cached(function_totals)
+
+    @property
+    def tracks(self) -> list[dict[str, Any]]:
+        """The counters of the profile; see `epprof_nb.analysis.counters.tracks`."""
+        return self.index.cached(counters.tracks)
+
+    @property
+    def counters(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The columns of the counters."""
+        return self.index.cached(counters.columns)

@@ -10,9 +10,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.line_totals import line_totals
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.icicle import icicle
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.queries.icicle import tree
+from epprof_nb.views.view_model import ViewModel
 from tests.benchmarks.harness import header
 
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ def main() -> None:
     made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     for name in ("op", "kernel", "line", "stream", "path", "node", "op_type"):
         print(f"  by_{name:8} {least(getattr(profile, f'by_{name}')):6.2f} s")
-    prepared = Prepared(profile)
-    _ = prepared.work.activity_op
-    print(f"  {'lines':11} {least(lambda: Prepared.lines.func(prepared)):6.2f} s")
-    print(f"  {'tree':11} {least(lambda: icicle(prepared)):6.2f} s")
+    prepared = ViewModel(profile)
+    _ = prepared.index.activity_op, prepared.index.kinds
+    print(f"  {'lines':11} {least(lambda: line_totals(prepared.index)):6.2f} s")
+    print(f"  {'tree':11} {least(lambda: tree(prepared)):6.2f} s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"\n  peak memory {peak:.1f} GB, of which the profile took {made:.1f} GB to make")
 

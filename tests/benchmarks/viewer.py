@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis.by_range import breakdown
+from epprof_nb.analysis.by_range import by_range
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.related import related
 from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.view import View
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import (
     counters_message,
     first_view_message,
@@ -71,7 +71,7 @@ def tour(low: int, high: int) -> list[tuple[int, int]]:
     return windows
 
 
-def in_python(prepared: Prepared) -> None:
+def in_python(prepared: ViewModel) -> None:
     """Print what answers take in Python alone, and how large they are."""
     took, used, strips, sizes, rectangles = [], [], [], [], []
     counters_message(prepared)
@@ -95,7 +95,7 @@ def in_python(prepared: Prepared) -> None:
     spread("rectangles", rectangles, "  ")
 
 
-def of_everything(prepared: Prepared) -> None:
+def of_everything(prepared: ViewModel) -> None:
     """Print what it takes to ask about all of the profile at once."""
     selections = Selections(prepared)
     low, high = prepared.time_range
@@ -104,7 +104,7 @@ def of_everything(prepared: Prepared) -> None:
     questions: dict[str, Callable[[], object]] = {
         "an op's relations": lambda: related(prepared, "op", widest, (low, high)),
         "a kernel's relations": lambda: related(prepared, "act", 0),
-        "a span over everything": lambda: breakdown(prepared, low, high),
+        "a span over everything": lambda: by_range(prepared.index, low, high),
         "an op that holds everything, lit": lambda: (
             selections.of({"what": "event", "prefix": "op", "row": widest}).highlighted
         ),
@@ -151,7 +151,7 @@ def looked_at(stamp: dict[str, Any]) -> bool:
     return start <= low + 1 and end >= high - 1 and end - start < 3 * (high - low)
 
 
-def in_browser(prepared: Prepared, seconds: float) -> None:
+def in_browser(prepared: ViewModel, seconds: float) -> None:
     """Print what the reader waits for: request to painted; and frames while dragging."""
     from playwright.sync_api import sync_playwright
 
@@ -200,7 +200,7 @@ def main() -> None:
     tables = sum(table.nbytes for table in profile.tables.values())
     before = memory()
     for attempt in ("first picture, in Python", "  once more, afresh"):
-        prepared = Prepared(profile)
+        prepared = ViewModel(profile)
         began, cpu = time.perf_counter(), time.process_time()
         data = first_view_message(prepared)
         took, used = time.perf_counter() - began, time.process_time() - cpu

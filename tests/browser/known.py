@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 
@@ -22,24 +23,28 @@ def known_profile() -> Profile:
         {
             "op_id": np.array([1, 2, 3, 4, 5]),
             "parent_op_id": np.array([-1, 1, 1, 3, 1]),
-            "name": Names.of(["In[3]", "x = load()", "y = step(x)", HOSTILE, "z = y.get()"]),
-            "op_type": Names.of(["cell", "line", "line", "range", "line"]),
-            "category": Names.of(["cell", "user", "user", "user", "user"]),
+            "name": CategoryColumn.of(
+                ["In[3]", "x = load()", "y = step(x)", HOSTILE, "z = y.get()"]
+            ),
+            "op_type": CategoryColumn.of(["cell", "line", "line", "range", "line"]),
+            "category": CategoryColumn.of(["cell", "user", "user", "user", "user"]),
             "thread_id": np.full(5, 77),
             "start_ns": np.array([0, 1, 12, 13, 52]) * MS,
             "end_ns": np.array([100, 10, 50, 40, 99]) * MS,
             "duration_ns": np.array([100, 9, 38, 27, 47]) * MS,
             "count": np.ones(5, np.int64),
-            "cell": Names.of([None, "In[3]", "In[3]", None, "In[3]"]),
+            "cell": CategoryColumn.of([None, "In[3]", "In[3]", None, "In[3]"]),
             "line": np.array([-1, 1, 2, -1, 3]),
-            "status": Names.constant("complete", 5),
+            "status": CategoryColumn.constant("complete", 5),
         },
     )
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.of(["memcpy", "kernel", "kernel", "memset", "memcpy", "synchronization"]),
-            "name": Names.of(
+            "kind": CategoryColumn.of(
+                ["memcpy", "kernel", "kernel", "memset", "memcpy", "synchronization"]
+            ),
+            "name": CategoryColumn.of(
                 ["HtoD", HOSTILE, "void at::gemm<float>(int)", "memset", "DtoH", "wait"]
             ),
             "device_id": np.zeros(6, np.int64),
@@ -50,14 +55,14 @@ def known_profile() -> Profile:
             "correlation_id": np.array([11, 12, 13, 14, 15, 16]),
             "op_id": np.array([2, 4, 4, 3, 5, 5]),
             "bytes": np.array([4_000_000, -1, -1, 256, 1000, -1]),
-            "attribution": Names.constant("stack", 6),
+            "attribution": CategoryColumn.constant("stack", 6),
             "thread_id": np.full(6, 77),
         },
     )
     calls = Table(
         API_CALLS,
         {
-            "name": Names.of(["cuMemcpyHtoDAsync", "cuLaunchKernel", "cuLaunchKernel"]),
+            "name": CategoryColumn.of(["cuMemcpyHtoDAsync", "cuLaunchKernel", "cuLaunchKernel"]),
             "thread_id": np.full(3, 77),
             "start_ns": np.array([4, 14, 16]) * MS,
             "end_ns": np.array([5, 15, 18]) * MS,

@@ -204,11 +204,11 @@ def test_rows_are_walked_by_arrows_and_chosen_by_enter(page):
 @pytest.mark.parametrize("by", ["kernel", "tree"])
 def test_a_view_opens_on_the_table_asked_for(opened, tmp_path, by):
     from epprof_nb.views.renderers.html import page_html
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
     view = synthetic_profile(activities=300).breakdown(by)
     path = tmp_path / "page.html"
-    path.write_text(page_html(Prepared(view.profile), tab=view.tab_to_open))
+    path.write_text(page_html(ViewModel(view.profile), tab=view.tab_to_open))
     page = opened(path.as_uri())
     page.wait_for_selector(f"[data-by={by}][aria-pressed=true]")
     assert page.locator("[data-tab=breakdown][aria-selected=true]").count() == 1
@@ -217,20 +217,21 @@ def test_a_view_opens_on_the_table_asked_for(opened, tmp_path, by):
 
 
 def test_a_name_of_nothing_is_said_to_be_none(opened, tmp_path):
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.schema import OPS
-    from epprof_nb.data.table import Names, Table
+    from epprof_nb.data.table import Table
     from epprof_nb.profiles import Profile
 
     columns = {
         "op_id": np.array([1]),
         "parent_op_id": np.array([-1]),
-        "name": Names.of([""]),
-        "op_type": Names.of(["range"]),
+        "name": CategoryColumn.of([""]),
+        "op_type": CategoryColumn.of(["range"]),
         "start_ns": np.array([0]),
         "end_ns": np.array([50]),
         "duration_ns": np.array([50]),
         "count": np.array([1]),
-        "status": Names.of(["complete"]),
+        "status": CategoryColumn.of(["complete"]),
     }
     path = tmp_path / "page.html"
     write_html(Profile({"ops": Table(OPS, columns)}, {"wall_ns": 50}), path)

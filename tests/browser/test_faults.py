@@ -7,8 +7,9 @@ import io
 import numpy as np
 import pytest
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.views.view import write_html
 from tests.browser.settling import settled
@@ -26,8 +27,8 @@ def _profile(start, end, *, stream=7, name="k", wall=0) -> Profile:
             "activities": Table(
                 ACTIVITIES,
                 {
-                    "kind": Names.constant("kernel", count),
-                    "name": Names.constant(name, count),
+                    "kind": CategoryColumn.constant("kernel", count),
+                    "name": CategoryColumn.constant(name, count),
                     "device_id": np.zeros(count, np.int64),
                     "stream_id": np.broadcast_to(stream, count).astype(np.int64),
                     "start_ns": np.array(start, np.int64),

@@ -80,7 +80,7 @@ def test_progress_moves_while_the_cell_runs_and_is_gone_after_it(opened, lab):
     expect(progress).not_to_have_text(first)  # the clock, at least
     second = progress.text_content()
     assert "kernels/s" in second
-    assert "no records lost" in second
+    assert "no records dropped" in second
     # The display is made anew with each update: the picture is of its place.
     picture = pixels(page.screenshot(clip=place))
     assert ((picture == (0, 114, 178)).all(axis=2)).sum() > 100  # the bars

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from tests.browser.pixels import lane_y, pixel, width
 from tests.browser.settling import settled
 from tests.live_host import LiveHost
@@ -18,7 +18,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 @pytest.fixture
 def host(opened):
     page = opened("about:blank")
-    return LiveHost(page, Prepared(synthetic_profile(activities=60_000)))
+    return LiveHost(page, ViewModel(synthetic_profile(activities=60_000)))
 
 
 def _shown(page) -> None:

@@ -13,16 +13,18 @@ MANY = """
 import numpy as np
 from epprof_nb.profiles import Profile
 from epprof_nb.data.schema import OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.table import Table
 from epprof_nb.views.view import View
 
 n, one = 900, np.ones(900, np.int64)
 start, length = np.arange(n) * 1000, 990 - np.arange(n)
 ops = Table(OPS, {
     "op_id": np.arange(1, n + 1), "parent_op_id": -one,
-    "name": Names.of([f"op {i:03}" for i in range(n)]), "op_type": Names.constant("range", n),
+    "name": CategoryColumn.of([f"op {i:03}" for i in range(n)]),
+    "op_type": CategoryColumn.constant("range", n),
     "thread_id": one, "start_ns": start, "end_ns": start + length,
-    "duration_ns": length, "count": one, "status": Names.constant("complete", n),
+    "duration_ns": length, "count": one, "status": CategoryColumn.constant("complete", n),
 })
 live = View(Profile({"ops": ops}, {"wall_ns": n * 1000}), tab="breakdown").widget()
 """

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from tests.browser.pixels import lane_y, pixel, x_at
 
@@ -27,15 +28,15 @@ def statements(start, duration) -> Profile:
             "op_id": np.arange(1, count + 1),
             "parent_op_id": np.append(-1, np.ones(count - 1, np.int64)),
             # Without names: a font's letters may lie where colours are read.
-            "name": Names.of(["In[1]", *[""] * (count - 1)]),
-            "op_type": Names.of(["cell", *["line"] * (count - 1)]),
-            "category": Names.of(["cell", *["line"] * (count - 1)]),
+            "name": CategoryColumn.of(["In[1]", *[""] * (count - 1)]),
+            "op_type": CategoryColumn.of(["cell", *["line"] * (count - 1)]),
+            "category": CategoryColumn.of(["cell", *["line"] * (count - 1)]),
             "thread_id": np.full(count, 77),
             "start_ns": start,
             "end_ns": start + duration,
             "duration_ns": duration,
             "count": np.ones(count, np.int64),
-            "status": Names.constant("complete", count),
+            "status": CategoryColumn.constant("complete", count),
         },
     )
     return Profile({"ops": ops}, {"wall_ns": 100 * MS, "cell": "In[1]", "devices": []}, {})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from tests.browser.pixels import (
     COPY,
@@ -36,22 +37,22 @@ def kernels(start, duration, length: int, kind: str = "kernel") -> Profile:
         {
             "op_id": np.array([1]),
             "parent_op_id": np.array([-1]),
-            "name": Names.of(["In[1]"]),
-            "op_type": Names.of(["cell"]),
-            "category": Names.of(["cell"]),
+            "name": CategoryColumn.of(["In[1]"]),
+            "op_type": CategoryColumn.of(["cell"]),
+            "category": CategoryColumn.of(["cell"]),
             "thread_id": np.array([77]),
             "start_ns": np.array([0]),
             "end_ns": np.array([length]),
             "duration_ns": np.array([length]),
             "count": np.ones(1, np.int64),
-            "status": Names.constant("complete", 1),
+            "status": CategoryColumn.constant("complete", 1),
         },
     )
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.constant(kind, count),
-            "name": Names.constant("k", count),
+            "kind": CategoryColumn.constant(kind, count),
+            "name": CategoryColumn.constant("k", count),
             "device_id": np.zeros(count, np.int64),
             "stream_id": np.full(count, 7),
             "start_ns": start,
@@ -59,7 +60,7 @@ def kernels(start, duration, length: int, kind: str = "kernel") -> Profile:
             "duration_ns": duration,
             "correlation_id": np.arange(count),
             "op_id": np.ones(count, np.int64),
-            "attribution": Names.constant("stack", count),
+            "attribution": CategoryColumn.constant("stack", count),
             "thread_id": np.full(count, 77),
         },
     )

@@ -295,9 +295,9 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     from epprof_nb.views.queries.frame_rows import rows_of_frame
     from epprof_nb.views.queries.selections import Selections
     from epprof_nb.views.renderers.html import page_html
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     selections = Selections(prepared)
     selections.set_rows(dict([rows_of_frame(profile, rows)]))
     path.write_text(page_html(prepared, selections.initial))

@@ -10,8 +10,9 @@ import pytest
 
 import epprof_nb
 from epprof_nb import _native
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.onnxruntime import json_profile
 from epprof_nb.recorders.onnxruntime import sessions
 from tests.ort import models
@@ -85,16 +86,16 @@ def test_only_work_of_the_sessions_nodes_is_taken():
         OPS,
         {
             "op_id": np.array([1, 2, 3]),
-            "name": Names.of(["mine", "matmul_0", "matmul_0"]),
-            "op_type": Names.of(["range", "MatMul", "MatMul"]),
+            "name": CategoryColumn.of(["mine", "matmul_0", "matmul_0"]),
+            "op_type": CategoryColumn.of(["range", "MatMul", "MatMul"]),
             "session": np.array([-1, 5, 6]),
         },
     )
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.of(["kernel", "kernel", "memcpy", "synchronization", "kernel"]),
-            "name": Names.of(["k1", "k2", "HtoD", "sync", "k3"]),
+            "kind": CategoryColumn.of(["kernel", "kernel", "memcpy", "synchronization", "kernel"]),
+            "name": CategoryColumn.of(["k1", "k2", "HtoD", "sync", "k3"]),
             "op_id": np.array([1, 2, 2, 2, 3]),
             "stream_id": np.array([7, 7, 7, 7, 7]),
             "start_ns": np.array([10, 20, 30, 40, 50]),

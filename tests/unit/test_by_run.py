@@ -1,11 +1,12 @@
-"""The table of an ONNX Runtime profile's runs."""
+"""by_run: one row per run of an ONNX Runtime session."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 
 
@@ -16,22 +17,22 @@ def replayed() -> Profile:
         {
             "op_id": np.array([1, 2, 3]),
             "parent_op_id": np.array([-1, 1, -1]),
-            "name": Names.of(["model_run", "node", "model_run"]),
-            "op_type": Names.of(["run", "Relu", "run"]),
-            "category": Names.of(["session", "node", "session"]),
+            "name": CategoryColumn.of(["model_run", "node", "model_run"]),
+            "op_type": CategoryColumn.of(["run", "Relu", "run"]),
+            "category": CategoryColumn.of(["session", "node", "session"]),
             "run_id": np.array([-1, -1, 0]),
             "start_ns": np.array([-90, -80, 10]),
             "end_ns": np.array([-10, -20, 50]),
             "duration_ns": np.array([80, 60, 40]),
             "count": np.ones(3, np.int64),
-            "status": Names.of(["earlier", "earlier", "complete"]),
+            "status": CategoryColumn.of(["earlier", "earlier", "complete"]),
         },
     )
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.of(["kernel"]),
-            "name": Names.of(["relu"]),
+            "kind": CategoryColumn.of(["kernel"]),
+            "name": CategoryColumn.of(["relu"]),
             "start_ns": np.array([20]),
             "end_ns": np.array([27]),
             "duration_ns": np.array([7]),
@@ -43,12 +44,12 @@ def replayed() -> Profile:
     return Profile(tables, {"wall_ns": 100}, {})
 
 
-def test_a_run_of_an_earlier_profile_is_no_run_of_this_one():
+def test_runs_of_an_earlier_profile_are_left_out():
     runs = replayed().by_run()
     assert runs["run_id"].tolist() == [0]
     assert runs["device_ns"].tolist() == [7]
 
 
-def test_the_run_that_captured_is_counted_for_where_that_is_asked():
+def test_capture_attribution_counts_for_the_capturing_run():
     runs = replayed().by_run(attribution="capture")
     assert runs["device_ns"].tolist() == [7, 0]

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from saved_profiles import assert_same, some
 
 from epprof_nb.core.errors import EpprofError, ProfileFileError
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.formats import epprof
 from epprof_nb.formats.epprof import save
 from epprof_nb.profiles import Profile, load
@@ -55,8 +56,8 @@ def test_any_table_survives_the_round_trip(path, texts, data):
             "op_id": np.arange(n),
             "parent_op_id": ids,
             "start_ns": ids,
-            "name": Names.of(texts),
-            "args": Names.of([None if a is None else json.dumps(a) for a in args]),
+            "name": CategoryColumn.of(texts),
+            "args": CategoryColumn.of([None if a is None else json.dumps(a) for a in args]),
         },
     )
     save(Profile({"ops": table}), path)
@@ -67,7 +68,7 @@ def test_any_table_survives_the_round_trip(path, texts, data):
 
 
 def test_names_that_are_no_unicode_are_saved_escaped(path):
-    table = Table(ACTIVITIES, {"name": Names.of(["a\udc80", "a\\udc80", None])})
+    table = Table(ACTIVITIES, {"name": CategoryColumn.of(["a\udc80", "a\\udc80", None])})
     save(Profile({"activities": table}), path)
     loaded = load(path).tables["activities"].names("name")
     assert loaded.to_list() == ["a\\udc80", "a\\udc80", None]

@@ -1,4 +1,4 @@
-"""When the device waited, and what the host did meanwhile."""
+"""Idle gaps of devices, and the op that the host ran in each."""
 
 from itertools import pairwise
 
@@ -99,7 +99,7 @@ def host(**more):
     )
 
 
-def test_a_gap_is_laid_to_the_deepest_op_open_in_its_middle():
+def test_host_op_is_the_deepest_one_open_in_the_middle_of_the_gap():
     found = gaps(host(thread_id=1), min_ns=500)
     assert found["op_id"].tolist() == [3]
     assert found["name"].tolist() == ["load"]
@@ -107,19 +107,19 @@ def test_a_gap_is_laid_to_the_deepest_op_open_in_its_middle():
     assert found["cell"].tolist() == ["In[1]"]
 
 
-def test_the_thread_that_launches_next_is_the_one_asked():
+def test_host_op_is_that_of_the_thread_that_launches_next():
     assert gaps(host(thread_id=2), min_ns=500)["name"].tolist() == ["elsewhere"]
 
 
-def test_without_a_launching_thread_the_thread_of_the_op_is_asked():
+def test_host_op_is_that_of_the_ops_thread_without_a_launching_thread():
     assert gaps(host(), min_ns=500)["name"].tolist() == ["load"]
 
 
-def test_a_worker_without_ops_leads_to_the_thread_that_waited_for_it():
+def test_host_op_of_a_worker_is_that_of_the_waiting_thread():
     assert gaps(host(thread_id=77), min_ns=500)["name"].tolist() == ["load"]
 
 
-def test_the_gap_after_the_last_activity_is_laid_to_the_thread_that_launched_it():
+def test_host_op_after_the_last_activity_is_that_of_its_thread():
     found = gaps(host(thread_id=1), min_ns=50)
     assert found["position"].tolist() == ["before", "between", "after"]
     assert found["name"].tolist() == ["line 1", "load", "line 3"]

@@ -8,15 +8,15 @@ import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epprof_nb.analysis.device_work import Work
-from epprof_nb.arrays.row_packing import stack
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.arrays.intervals import clip_times
+from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.views.timeline import lanes, lod
 from epprof_nb.views.timeline.row_builder import build_rows
-from epprof_nb.views.timeline.rows import times
 
 
 def ordered(code, start, end, event_rows=3):
-    start, end = times(np.array(start, np.int64), np.array(end, np.int64))
+    start, end = clip_times(np.array(start, np.int64), np.array(end, np.int64))
     numbers = np.arange(event_rows)
     return build_rows(np.array(code, np.uint8), numbers, np.zeros(event_rows, int), start, end)
 
@@ -127,7 +127,7 @@ def test_rows_are_those_of_placing_one_event_after_another(found, rows):
             row += 1
         free[row] = max(free[row], end[i])
         expected[i] = row
-    assert stack(start, end, least, rows).tolist() == expected.tolist()
+    assert pack_rows(start, end, least, rows).tolist() == expected.tolist()
 
 
 @settings(max_examples=60, deadline=None)
@@ -175,7 +175,7 @@ def test_many_overlapping_clusters_are_placed_as_few_are():
     begin = np.repeat(np.arange(300) * 100, 3)
     start = begin + np.tile([0, 10, 30], 300)
     end = begin + np.tile([50, 20, 90], 300)
-    assert stack(start, end, np.zeros(900, int), 4).tolist() == [0, 1, 1] * 300
+    assert pack_rows(start, end, np.zeros(900, int), 4).tolist() == [0, 1, 1] * 300
 
 
 def test_a_long_event_stays_by_itself_among_short_ones():
@@ -235,7 +235,7 @@ def test_odd_times_are_drawn(start, end):
 def test_ten_thousand_streams_have_a_lane_each():
     rows = [tiny.kernel(i, i + 1, stream_id=i % 10_000) for i in range(20_000)]
     profile = tiny.profile(activities=rows)
-    laid = lanes.build_layout(profile, Work(profile))
+    laid = lanes.build_layout(profile, ProfileIndex(profile))
     assert len(laid.lanes) == 10_000
     assert laid.activities.event_rows.lane[laid.activities.row_index].tolist() == [
         i % 10_000 for i in range(20_000)
@@ -246,6 +246,6 @@ def test_what_runs_at_once_in_one_stream_has_rows_of_its_own():
     profile = tiny.profile(
         activities=[tiny.kernel(0, 10), tiny.kernel(5, 8), tiny.kernel(12, 14), tiny.kernel(0, 3)]
     )
-    laid = lanes.build_layout(profile, Work(profile))
+    laid = lanes.build_layout(profile, ProfileIndex(profile))
     assert laid.activities.event_rows.row[laid.activities.row_index].tolist() == [0, 1, 0, 1]
     assert [lane.rows for lane in laid.lanes] == [2]

@@ -14,9 +14,9 @@ from tiny import activity, kernel, line, op, profile
 
 from epprof_nb.analysis import idle
 from epprof_nb.testing import synthetic_profile
+from epprof_nb.util.palette import COPY, KERNEL
 from epprof_nb.views.plots import figures
 from epprof_nb.views.plots.distributions import distribution, kernel_labels, log_edges
-from epprof_nb.views.plots.style import COPY, KERNEL
 
 BY = ["op", "op_type", "node", "kernel", "line", "stream"]
 
@@ -35,7 +35,7 @@ def widths(container):
     return [bar.get_width() for bar in container]
 
 
-def test_bars_are_as_wide_as_the_breakdown_says(ax, loop):
+def test_bars_have_the_widths_of_the_breakdown(ax, loop):
     assert loop.plot.breakdown(ax, top=5) is ax
     frame = loop.by_op().nlargest(5, "device_ns")
     total, own = ax.containers
@@ -171,7 +171,7 @@ def test_kernels_are_called_by_their_own_names_where_these_differ():
 
 @pytest.mark.parametrize("name", ["timeline", "breakdown", "utilisation", "kernels", "gaps"])
 @pytest.mark.filterwarnings("error")
-def test_figures_of_nothing_and_of_odd_names_say_so(ax, name):
+def test_empty_figures_and_odd_names(ax, name):
     getattr(profile().plot, name)(ax)
     assert ax.texts or name == "timeline"
     ax.figure.canvas.draw()
@@ -181,7 +181,7 @@ def test_figures_of_nothing_and_of_odd_names_say_so(ax, name):
     ax.figure.canvas.draw()
 
 
-def test_nothing_global_is_changed_and_a_new_figure_is_made_where_none_is_given(loop):
+def test_matplotlib_settings_are_unchanged_and_a_new_figure_is_made(loop):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
     before = dict(mpl.rcParams)

@@ -2,10 +2,10 @@
 
 import pytest
 
+from epprof_nb.analysis import breakdowns
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views import prefetch
 from epprof_nb.views.view import View
-from epprof_nb.views.view_model import Prepared
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +23,9 @@ def test_a_page_is_the_same_with_and_without_threads(made, monkeypatch):
 def test_what_fails_ahead_fails_where_it_is_asked_for(made, monkeypatch):
     monkeypatch.setattr(prefetch, "MIN_ACTIVITIES", 0)
 
-    def broken(*_):
+    def broken(*_, **__):
         raise ValueError("no table")
 
-    monkeypatch.setattr(Prepared, "_break_down", broken)
+    monkeypatch.setitem(breakdowns.BREAKDOWNS, "op", broken)
     with pytest.raises(ValueError, match="no table"):
         View(made).mimebundle()

@@ -15,7 +15,7 @@ from pathlib import Path
 from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.views.queries.selections import Selections
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle
 from epprof_nb.views.wire.payload import page_payload
 
@@ -46,7 +46,7 @@ REQUESTS = [
 ]  # fmt: skip
 
 
-def prepared() -> Prepared:
+def prepared() -> ViewModel:
     """A line with ranges that launch kernels and a copy, and work without an op on another stream.
 
     The rows of each table are in the order of the payload, which numbers events by lane.
@@ -68,7 +68,7 @@ def prepared() -> Prepared:
         activity("memset", 700, 750, name="memset", stream_id=13, bytes=64),
         activity("memcpy", 745, 800, name="DtoH", stream_id=13, bytes=1_024),
     ]
-    return Prepared(profile(ops, activities, calls, sources={"In[1]": "a\nb\n  c = step(x)"}))
+    return ViewModel(profile(ops, activities, calls, sources={"In[1]": "a\nb\n  c = step(x)"}))
 
 
 def fixture() -> dict[str, object]:

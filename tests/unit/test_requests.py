@@ -7,7 +7,7 @@ import tiny
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.selections import Selections
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle, is_request
 
 
@@ -17,7 +17,7 @@ def test_an_event_is_described_by_the_fields_of_its_row():
         activities=[tiny.kernel(5, 9, 1, name="gemm", bytes=-1, correlation_id=2**60)],
     )
     response = handle(
-        Selections(Prepared(profile)), {"type": "describe", "prefix": "act", "row": 0}
+        Selections(ViewModel(profile)), {"type": "describe", "prefix": "act", "row": 0}
     )
     fields = response.content["fields"]
     assert fields["name"] == "gemm"
@@ -37,14 +37,14 @@ def test_an_event_is_described_by_the_fields_of_its_row():
     ],
 )
 def test_what_cannot_be_answered_says_why(request_, why):
-    response = handle(Selections(Prepared(synthetic_profile(activities=3))), request_)
+    response = handle(Selections(ViewModel(synthetic_profile(activities=3))), request_)
     assert why in response.content["error"]
     assert response.data is None
 
 
 def test_tables_are_answered_one_at_a_time():
     response = handle(
-        Selections(Prepared(synthetic_profile(activities=200))), {"type": "table", "by": "kernel"}
+        Selections(ViewModel(synthetic_profile(activities=200))), {"type": "table", "by": "kernel"}
     )
     names = [column["name"] for column in response.content["table"]["columns"]]
     assert "device_ns" in names

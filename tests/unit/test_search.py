@@ -12,7 +12,7 @@ from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries import search
 from epprof_nb.views.queries.event_order import EventOrder
 from epprof_nb.views.queries.search import match_names, matching_rows
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def prepared():
     ops = [op(1, "forward", 0, 100), op(2, "Backward", 100, 200)]
     calls = [call(10, 12, name="cuLaunchKernel"), call(110, 112, name="cuMemcpyHtoDAsync")]
     kernels = [kernel(20, 30, 1, name="gemm_forward"), kernel(100, 130, 2, name="gemm_back")]
-    return Prepared(profile(ops, kernels, calls))
+    return ViewModel(profile(ops, kernels, calls))
 
 
 def found(prepared, pattern):
@@ -119,7 +119,7 @@ def test_patterns_and_plain_words_find_the_same():
 
 
 def test_every_match_is_found_by_number():
-    prepared = Prepared(synthetic_profile(activities=4_000))
+    prepared = ViewModel(synthetic_profile(activities=4_000))
     matches = found(prepared, "gemm|memcpy|conv|backward")
     steps = walk(matches)
     frames = {"op": prepared.profile.ops, "api": prepared.profile.api_calls,

@@ -8,7 +8,7 @@ from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.views.queries.related import MAX_FLOWS, related
 from epprof_nb.views.queries.selection import select_events
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def prepared():
         kernel(400, 500, 3, correlation_id=8, name="gemm"),
         activity("memcpy", 700, 800, name="HtoD", stream_id=13),
     ]
-    return Prepared(profile(ops, activities, calls, sources={"In[1]": "a\nb\n  c = step(x)"}))
+    return ViewModel(profile(ops, activities, calls, sources={"In[1]": "a\nb\n  c = step(x)"}))
 
 
 def lit(selected):
@@ -124,7 +124,7 @@ def test_neighbours_are_those_of_the_same_row(prepared):
 def launching():
     """An op that launched 1,000 kernels, 100 ns apart; the 778th is the longest."""
     rows = [kernel(i * 100, i * 100 + 10 + 5 * (i == 777), 1) for i in range(1000)]
-    return Prepared(profile([op(1, "all", 0, 120_000)], rows))
+    return ViewModel(profile([op(1, "all", 0, 120_000)], rows))
 
 
 def test_of_many_launches_lines_lead_to_some_all_along(launching):

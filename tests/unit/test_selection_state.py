@@ -12,7 +12,7 @@ from test_wire_columns import decode
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.frame_rows import rows_of_frame
 from epprof_nb.views.queries.selections import Selections
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.selection_state import SelectionState
 from epprof_nb.views.wire.payload import page_payload
 
@@ -24,7 +24,7 @@ def same(frame, expected):
 
 @pytest.fixture
 def selections():
-    return Selections(Prepared(synthetic_profile(activities=600)))
+    return Selections(ViewModel(synthetic_profile(activities=600)))
 
 
 def test_nothing_chosen_is_everything(selections):
@@ -99,7 +99,7 @@ def test_a_payload_keeps_the_rows_that_are_selected():
     profile = synthetic_profile(activities=120_000)
     frame = profile.activities
     shortest = frame[frame["kind"] == "kernel"].nsmallest(40, "duration_ns")
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     selections = Selections(prepared)
     selections.set_rows(dict([rows_of_frame(profile, shortest)]))
     header, columns = decode(zlib.decompress(page_payload(prepared, selections.initial)))

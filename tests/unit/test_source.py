@@ -12,7 +12,7 @@ from epprof_nb.instrument import range_sources
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.source import source_listing
 from epprof_nb.views.queries.syntax import syntax_spans
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 
 MODULE = """import epprof_nb
 
@@ -57,7 +57,7 @@ def test_totals_of_lines_are_those_of_their_own_work():
         ],
         sources={"In[1]": "for x in y:\n    f(x)\n", "In[2]": "z"},
     )
-    first, second, third = Prepared(made).lines
+    first, second, third = ViewModel(made).line_totals
     assert (first.line, first.device_ns, first.kernels, first.host_ns) == (1, 5, 0, 900)
     assert (second.line, second.device_ns, second.kernels) == (2, 85, 3)
     assert (second.copies, second.bytes, second.count, second.host_ns) == (1, 1024, 5, 200)
@@ -68,7 +68,7 @@ def test_totals_of_lines_are_those_of_their_own_work():
 
 def test_totals_of_lines_add_up_to_the_work_of_the_cell():
     made = synthetic_profile(activities=3000)
-    lines = Prepared(made).lines
+    lines = ViewModel(made).line_totals
     frame = made.by_line()
     assert sum(t.device_ns for t in lines) == frame["self_device_ns"].iloc[:-1].sum()
     busiest = max(lines, key=lambda t: t.device_ns)
@@ -112,7 +112,7 @@ def test_columns_count_as_javascript_does():
 
 def test_source_begins_and_ends_where_the_text_does():
     made = profile([line(1, 2, 0, 5)], sources={"In[1]": "a\fb\nc\n"})
-    (cell,) = source_listing(Prepared(made))
+    (cell,) = source_listing(ViewModel(made))
     assert (cell["first"], cell["lines"]) == (1, ["a\fb", "c"])
     assert [t["line"] for t in cell["totals"]] == [2]
     assert json.loads(json.dumps(cell))["file"] is False
@@ -143,7 +143,7 @@ def test_functions_of_ops_are_shown_with_their_file(module):
         "attention": {"file": file, "line": 4},
         "mlp": {"file": file, "line": 16},
     }
-    first, second = source_listing(Prepared(prof))
+    first, second = source_listing(ViewModel(prof))
     assert (first["cell"], first["file"], first["first"]) == (file, True, 4)
     assert first["lines"] == MODULE.split("\n")[3:9]
     assert [(t["line"], t["count"]) for t in first["totals"]] == [(4, 2)]
@@ -164,7 +164,7 @@ def test_files_are_not_read_when_a_profile_is_shown(tmp_path):
     secret = tmp_path / "secret.py"
     secret.write_text("password = 'x'\n")
     made = profile([op(1, "f", 0, 5)], info={"op_places": {"f": {"file": str(secret), "line": 1}}})
-    assert source_listing(Prepared(made)) == []
+    assert source_listing(ViewModel(made)) == []
 
 
 @pytest.mark.parametrize(
@@ -172,13 +172,13 @@ def test_files_are_not_read_when_a_profile_is_shown(tmp_path):
 )
 def test_places_that_make_no_sense_are_passed_over(places):
     made = profile([op(1, "f", 0, 5)], info={"op_places": places}, sources={"x.py": "\n\na"})
-    assert Prepared(made).functions == []
-    source_listing(Prepared(made))
+    assert ViewModel(made).function_totals == []
+    source_listing(ViewModel(made))
 
 
 def test_redacting_the_source_leaves_no_text_of_a_function(module):
     shared = run(module).redacted(["source", "paths"])
-    text = json.dumps([shared.sources, shared.info["op_places"], source_listing(Prepared(shared))])
+    text = json.dumps([shared.sources, shared.info["op_places"], source_listing(ViewModel(shared))])
     assert "inner" not in text
     assert "a_model" not in text
 
@@ -193,4 +193,4 @@ def test_totals_do_not_depend_on_the_order_of_the_ops():
     made = synthetic_profile(activities=500)
     shuffled = made.tables["ops"].take(np.random.default_rng(0).permutation(len(made.ops)))
     other = epprof_nb.profiles.Profile({**made.tables, "ops": shuffled}, made.info, made.sources)
-    assert Prepared(other).lines == Prepared(made).lines
+    assert ViewModel(other).line_totals == ViewModel(made).line_totals

@@ -9,7 +9,13 @@ import pytest
 
 from epprof_nb import _native
 from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.statements import TEXT_LIMIT, Cell, _statements, shorten, statements_table
+from epprof_nb.instrument.statements import (
+    TEXT_LIMIT,
+    Cell,
+    _statements,
+    statement_text,
+    statements_table,
+)
 
 
 def test_table_and_texts():
@@ -56,12 +62,14 @@ def test_text_of_a_statement(source, text):
         assert texts == text
 
 
-def test_shorten_cuts_the_middle():
-    assert shorten("short") == "short"
-    long = "a" * 70 + "b" * 70
-    assert len(shorten(long)) == TEXT_LIMIT
-    assert shorten(long)[0] == "a"
-    assert shorten(long)[-1] == "b"
+def test_long_texts_are_elided_in_the_middle():
+    def text(source):
+        return statement_text([source], line=1, column=0, end_line=1, end_column=None)
+
+    assert text("short") == "short"
+    long = text("a" * 70 + "b" * 70)
+    assert len(long) == TEXT_LIMIT
+    assert (long[0], long[-1]) == ("a", "b")
 
 
 def test_first_line_shifts_lines():

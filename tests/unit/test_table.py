@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS, TABLES
-from epprof_nb.data.table import Names, Table, concat
+from epprof_nb.data.table import Table, concat
 
 NAMES = st.lists(st.none() | st.text(max_size=3), max_size=12)
 
@@ -25,7 +26,7 @@ def shown_dtypes(frame):
 @pytest.mark.parametrize("rows", [0, 2])
 def test_frame_has_the_schemas_columns_and_dtypes_empty_or_not(schema, rows):
     first = schema.columns[0]
-    values = Names.of(["a"] * rows) if first.kind == "name" else np.zeros(rows, np.int64)
+    values = CategoryColumn.of(["a"] * rows) if first.kind == "name" else np.zeros(rows, np.int64)
     frame = Table(schema, {first.name: values}).to_frame()
     by_kind = {
         "time": "int64",
@@ -48,8 +49,8 @@ def test_missing_values_are_shown_as_missing():
         {
             "op_id": np.array([1, 2]),
             "parent_op_id": np.array([MISSING, 1]),
-            "name": Names.of([None, "b"]),
-            "args": Names.of([None, '{"layer": 3}']),
+            "name": CategoryColumn.of([None, "b"]),
+            "args": CategoryColumn.of([None, '{"layer": 3}']),
         },
     )
     frame = table.to_frame()
@@ -77,7 +78,7 @@ def test_frame_is_a_copy_of_the_table():
 
 
 def test_rows_do_not_share_their_arguments():
-    args = Names.of(['{"a": 1}', '{"a": 1}'])
+    args = CategoryColumn.of(['{"a": 1}', '{"a": 1}'])
     shown = Table(OPS, {"op_id": np.arange(2), "args": args}).to_frame()["args"].tolist()
     shown[0]["a"] = 2
     assert shown[1] == {"a": 1}
@@ -90,8 +91,8 @@ def test_rows_do_not_share_their_arguments():
         ({"op_id": np.zeros(1, np.int64), "line": np.zeros(2, np.int64)}, "differ in length"),
         ({"op_id": np.array([1.5])}, "int64"),
         ({"op_id": np.zeros((2, 2), np.int64)}, "one-dimensional"),
-        ({"op_id": Names.of(["a"])}, "int64"),
-        ({"name": np.zeros(1, np.int64)}, "must be Names"),
+        ({"op_id": CategoryColumn.of(["a"])}, "int64"),
+        ({"name": np.zeros(1, np.int64)}, "must be CategoryColumn"),
     ],
 )
 def test_columns_that_break_the_schema_are_refused(columns, message):
@@ -109,7 +110,7 @@ def test_names_and_numbers_have_doors_of_their_own():
 
 @given(NAMES)
 def test_names_come_back_as_they_went_in(values):
-    names = Names.of(values)
+    names = CategoryColumn.of(values)
     assert names.to_list() == values
     assert names.compact().to_list() == values
     assert list(names.compact().categories) == sorted({v for v in values if v is not None})
@@ -117,21 +118,21 @@ def test_names_come_back_as_they_went_in(values):
 
 @given(NAMES, st.text(max_size=3))
 def test_equals_marks_exactly_the_name(values, wanted):
-    assert Names.of(values).equals(wanted).tolist() == [v == wanted for v in values]
+    assert CategoryColumn.of(values).equals(wanted).tolist() == [v == wanted for v in values]
 
 
 def test_ids_of_one_name_share_a_category_and_unknown_ids_are_missing():
-    names = Names.from_ids(np.array([7, 3, 9, 7]), {3: "same", 7: "same"})
+    names = CategoryColumn.from_ids(np.array([7, 3, 9, 7]), {3: "same", 7: "same"})
     assert names.to_list() == ["same", "same", None, "same"]
     assert names.categories == ("same",)
-    assert Names.from_ids(np.array([1, -1, 5]), ["a", "b"]).to_list() == ["b", None, None]
-    assert Names.from_ids(np.empty(0, np.int64), ["a"]).to_list() == []
+    assert CategoryColumn.from_ids(np.array([1, -1, 5]), ["a", "b"]).to_list() == ["b", None, None]
+    assert CategoryColumn.from_ids(np.empty(0, np.int64), ["a"]).to_list() == []
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_concat_puts_tables_under_each_other(parts):
     tables = [
-        Table(ACTIVITIES, {"name": Names.of(part), "start_ns": np.arange(len(part))})
+        Table(ACTIVITIES, {"name": CategoryColumn.of(part), "start_ns": np.arange(len(part))})
         for part in parts
     ]
     whole = concat(tables)
@@ -141,7 +142,9 @@ def test_concat_puts_tables_under_each_other(parts):
 
 
 def test_take_and_replace_leave_the_original_alone():
-    table = Table(ACTIVITIES, {"name": Names.of(["a", "b", "c"]), "start_ns": np.arange(3)})
+    table = Table(
+        ACTIVITIES, {"name": CategoryColumn.of(["a", "b", "c"]), "start_ns": np.arange(3)}
+    )
     taken = table.take(np.array([True, False, True])).replace(start_ns=np.array([8, 9]))
     assert taken.names("name").to_list() == ["a", "c"]
     assert taken["start_ns"].tolist() == [8, 9]

@@ -14,7 +14,7 @@ from epprof_nb.views.queries.tables import (
     query_table,
     to_columns,
 )
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle
 
 
@@ -28,20 +28,20 @@ def values(data, name):
 
 
 def test_only_breakdowns_that_say_something_are_offered():
-    assert available_breakdowns(Prepared(profile())) == ["op"]
-    assert available_breakdowns(Prepared(profile([op(1, "a", 0, 1)], [kernel(0, 1, 1)]))) == [
+    assert available_breakdowns(ViewModel(profile())) == ["op"]
+    assert available_breakdowns(ViewModel(profile([op(1, "a", 0, 1)], [kernel(0, 1, 1)]))) == [
         "op",
         "kernel",
     ]
     node = op(1, "mm", 0, 1, category="node", op_type="MatMul")
-    assert available_breakdowns(Prepared(profile([node]))) == ["op", "op_type", "node"]
-    assert available_breakdowns(Prepared(profile([line(1, 1, 0, 5)]))) == ["op", "line"]
+    assert available_breakdowns(ViewModel(profile([node]))) == ["op", "op_type", "node"]
+    assert available_breakdowns(ViewModel(profile([line(1, 1, 0, 5)]))) == ["op", "line"]
     made = synthetic_profile(activities=200)
-    assert available_breakdowns(Prepared(made)) == ["op", "kernel", "line", "stream"]
+    assert available_breakdowns(ViewModel(made)) == ["op", "kernel", "line", "stream"]
 
 
 def test_tables_are_plain_json_and_say_how_long_they_are():
-    data = breakdown_table(Prepared(many()), "op")
+    data = breakdown_table(ViewModel(many()), "op")
     assert json.loads(json.dumps(data)) == data
     assert data["rows"] == 900
     assert len(values(data, "name")) == 400
@@ -85,7 +85,7 @@ def test_a_query_looks_at_every_text_and_not_at_what_is_missing():
 
 
 def test_python_answers_for_a_table():
-    selections = Selections(Prepared(many()))
+    selections = Selections(ViewModel(many()))
     asked = {"type": "table", "by": "op", "sort": "name", "descending": True, "pattern": "op 89"}
     response = handle(selections, asked).content["table"]
     assert (response["found"], values(response, "name")[0]) == (11, "op 899")
@@ -95,7 +95,7 @@ def test_python_answers_for_a_table():
 
 @pytest.mark.parametrize("by", ["op", "op_type", "node", "kernel", "line", "stream"])
 def test_every_table_of_an_empty_profile_is_empty(by):
-    data = breakdown_table(Prepared(profile()), by)
+    data = breakdown_table(ViewModel(profile()), by)
     assert data["rows"] == 0
     assert all(column["values"] == [] for column in data["columns"])
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from test_wire_columns import decode
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.selection import select_events
@@ -20,7 +21,7 @@ from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html, page_html
 from epprof_nb.views.view import View, write_html
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import page_payload, window_message
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
@@ -33,8 +34,8 @@ def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None)
         {
             "op_id": np.arange(1, ops + 1),
             "parent_op_id": np.full(ops, -1),
-            "name": Names.constant(name, ops),
-            "op_type": Names.constant("range", ops),
+            "name": CategoryColumn.constant(name, ops),
+            "op_type": CategoryColumn.constant("range", ops),
             "thread_id": np.full(ops, 5),
             "start_ns": np.full(ops, start),
             "end_ns": np.full(ops, end),
@@ -45,8 +46,8 @@ def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None)
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.of([kind]),
-            "name": Names.of([name]),
+            "kind": CategoryColumn.of([kind]),
+            "name": CategoryColumn.of([name]),
             "device_id": np.array([0]),
             "stream_id": np.array([7]),
             "start_ns": np.array([start]),
@@ -59,11 +60,11 @@ def tiny(ops: int = 1, *, start=0, end=1000, kind="kernel", name="k", info=None)
 
 
 def unpack(profile: Profile, **options):
-    return decode(zlib.decompress(page_payload(Prepared(profile), **options)))
+    return decode(zlib.decompress(page_payload(ViewModel(profile), **options)))
 
 
 def whole(profile: Profile) -> WindowQuery:
-    return WindowQuery(*Prepared(profile).time_range)
+    return WindowQuery(*ViewModel(profile).time_range)
 
 
 class Tags(HTMLParser):
@@ -141,7 +142,7 @@ def test_of_a_large_profile_one_rectangle_stands_for_several_events():
 
 def test_every_op_that_is_not_sent_is_stood_for_by_one_above():
     profile = synthetic_profile(activities=5000)
-    _, columns = query_window(Prepared(profile), whole(profile), max_rects=400)
+    _, columns = query_window(ViewModel(profile), whole(profile), max_rects=400)
     sent = len(columns["op.start"])
     assert sent < len(profile.tables["ops"])
     assert columns["act.op"].max() < sent
@@ -152,7 +153,7 @@ def test_a_window_holds_what_reaches_into_it():
     profile = synthetic_profile(activities=3000)
     middle = profile.wall_ns * 3 // 4
     window = WindowQuery(middle, middle + 10**6)
-    header, columns = decode(window_message(Prepared(profile), window))
+    header, columns = decode(window_message(ViewModel(profile), window))
     activities = profile.tables["activities"]
     inside = (activities["end_ns"] >= middle) & (activities["start_ns"] <= middle + 10**6)
     assert header["shown"]["activities"] == [int(inside.sum())] * 2
@@ -161,7 +162,7 @@ def test_a_window_holds_what_reaches_into_it():
 
 def test_a_window_asked_for_with_a_selection_says_what_is_lit():
     profile = synthetic_profile(activities=20_000)
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     op = len(profile.tables["ops"]) // 2
     wanted = {"what": "event", "prefix": "op", "row": op}
     is_lit = select_events(prepared, wanted).highlighted["act"]
@@ -181,7 +182,7 @@ def test_a_window_asked_for_with_a_selection_says_what_is_lit():
 
 def test_lanes_do_not_depend_on_the_window():
     profile = synthetic_profile(activities=3000)
-    prepared = Prepared(profile)
+    prepared = ViewModel(profile)
     full, _ = query_window(prepared, whole(profile))
     part, _ = query_window(prepared, WindowQuery(10**7, 2 * 10**7))
     lanes = {(lane, row) for lane, row, *_ in full["slices"]["act"]}
@@ -225,17 +226,17 @@ def test_hostile_names_never_become_markup():
     harmless = tiny(name="k")
     harmless.sources["In[1]"] = "k"
     for hostile, plain in (
-        (page_html(Prepared(profile)), page_html(Prepared(harmless))),
-        (notebook_html(Prepared(profile), b""), notebook_html(Prepared(harmless), b"")),
+        (page_html(ViewModel(profile)), page_html(ViewModel(harmless))),
+        (notebook_html(ViewModel(profile), b""), notebook_html(ViewModel(harmless), b"")),
     ):
         assert parse(hostile).tags == parse(plain).tags
-    frame = parse(notebook_html(Prepared(profile), b"")).frame
-    assert parse(frame).tags == parse(page_html(Prepared(harmless))).tags
+    frame = parse(notebook_html(ViewModel(profile), b"")).frame
+    assert parse(frame).tags == parse(page_html(ViewModel(harmless))).tags
     assert "alert(1)</script>" not in frame
 
 
 def test_the_page_may_use_no_network():
-    html = page_html(Prepared(tiny()))
+    html = page_html(ViewModel(tiny()))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)
     assert policy
     assert "default-src 'none'" in policy[1]

@@ -6,8 +6,9 @@ import json
 
 import numpy as np
 
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 
 
@@ -43,9 +44,11 @@ def table(schema, rows):
             continue
         values = [row.get(column.name) for row in rows]
         if column.kind == "name":
-            columns[column.name] = Names.of(values)
+            columns[column.name] = CategoryColumn.of(values)
         elif column.kind == "args":
-            columns[column.name] = Names.of([None if v is None else json.dumps(v) for v in values])
+            columns[column.name] = CategoryColumn.of(
+                [None if v is None else json.dumps(v) for v in values]
+            )
         else:
             missing = MISSING if column.kind == "id" else 0
             columns[column.name] = np.array([missing if v is None else v for v in values], np.int64)

@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb import _native
+from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.core.native_columns import ids, names_of, numbers
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
-from epprof_nb.data.table import Names, Table, distinct
+from epprof_nb.data.table import Table
 from epprof_nb.recorders.cupti import layouts
 
 if TYPE_CHECKING:
@@ -47,15 +49,15 @@ def activities(
     subtype = numbers(raw, "type", np.uint8)
     graph = ids(raw, "graph_id", np.int32)
     node = ids(raw, "graph_node_id", np.int64)
-    columns: dict[str, npt.NDArray[Any] | Names] = {
-        "kind": Names.from_ids(kind, KINDS),
+    columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
+        "kind": CategoryColumn.from_ids(kind, KINDS),
         "name": _activity_names(kind, numbers(raw, "name_id", np.uint32), subtype),
         "start_ns": start,
         "end_ns": end,
         "duration_ns": end - start,
         "correlation_id": ids(raw, "correlation_id", np.uint32),
         "bytes": np.where(is_transfer, ids(raw, "bytes", np.int64), MISSING),
-        "copy_kind": Names.from_ids(np.where(is_copy, subtype, 255), layouts.MEMCPY_KINDS),
+        "copy_kind": CategoryColumn.from_ids(np.where(is_copy, subtype, 255), layouts.MEMCPY_KINDS),
         "src_kind": _memory_kinds(numbers(raw, "src_kind", np.uint8), is_copy),
         "dst_kind": _memory_kinds(numbers(raw, "dst_kind", np.uint8), is_transfer),
         # CUPTI numbers graphs and their nodes from 1; 0 means "not launched by a graph".
@@ -82,7 +84,7 @@ def _with_devices(
     `known` maps contexts to devices and is extended with the other records.
     """
     missing = np.flatnonzero(device == MISSING)
-    for c in distinct(context[missing])[0].tolist():
+    for c in unique_inverse(context[missing])[0].tolist():
         if c not in known:
             with_device = np.flatnonzero((context == c) & (device != MISSING))
             if not len(with_device):
@@ -92,13 +94,13 @@ def _with_devices(
     return device
 
 
-def _memory_kinds(kinds: npt.NDArray[np.uint8], where: npt.NDArray[np.bool_]) -> Names:
-    return Names.from_ids(np.where(where, kinds, 255), layouts.MEMORY_KINDS)
+def _memory_kinds(kinds: npt.NDArray[np.uint8], where: npt.NDArray[np.bool_]) -> CategoryColumn:
+    return CategoryColumn.from_ids(np.where(where, kinds, 255), layouts.MEMORY_KINDS)
 
 
 def _activity_names(
     kind: npt.NDArray[np.uint8], name_id: npt.NDArray[np.uint32], subtype: npt.NDArray[np.uint8]
-) -> Names:
+) -> CategoryColumn:
     """Demangled names of kernels; the type of copies, memsets and synchronizations."""
     kernels = {int(i): _demangled(name) for i, name in names_of(name_id[kind == 0]).items()}
     first = max(kernels, default=0) + 1  # keys of the other kinds follow the name ids
@@ -106,7 +108,7 @@ def _activity_names(
     others[first + 2 * 256] = "memset"
     others |= {first + 3 * 256 + n: name for n, name in layouts.SYNCHRONIZATION_TYPES.items()}
     keys = np.where(kind == 0, name_id, first + kind.astype(np.int64) * 256 + subtype)
-    return Names.from_ids(keys, kernels | others)
+    return CategoryColumn.from_ids(keys, kernels | others)
 
 
 def api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
@@ -121,8 +123,8 @@ def api_calls(raw: dict[str, Any], calibration: Calibration | None) -> Table:
     return Table(
         API_CALLS,
         {
-            "domain": Names.from_ids(runtime, ("driver", "runtime")),
-            "name": Names.from_ids(key, names),
+            "domain": CategoryColumn.from_ids(runtime, ("driver", "runtime")),
+            "name": CategoryColumn.from_ids(key, names),
             "thread_id": ids(raw, "api.thread_id", np.uint32),
             "start_ns": start,
             "end_ns": end,
@@ -138,10 +140,10 @@ def memory(raw: dict[str, Any], calibration: Calibration | None) -> Table:
     return Table(
         MEMORY,
         {
-            "operation": Names.from_ids(
+            "operation": CategoryColumn.from_ids(
                 numbers(raw, "memory.operation", np.uint32), layouts.MEMORY_OPERATIONS
             ),
-            "memory_kind": Names.from_ids(
+            "memory_kind": CategoryColumn.from_ids(
                 numbers(raw, "memory.memory_kind", np.uint32), layouts.MEMORY_KINDS
             ),
             "address": ids(raw, "memory.address", np.uint64),
@@ -161,7 +163,7 @@ def overhead(raw: dict[str, Any], calibration: Calibration | None) -> Table:
     return Table(
         OVERHEAD,
         {
-            "kind": Names.from_ids(
+            "kind": CategoryColumn.from_ids(
                 numbers(raw, "overhead.kind", np.uint32), layouts.OVERHEAD_KINDS
             ),
             "thread_id": ids(raw, "overhead.thread_id", np.uint32),

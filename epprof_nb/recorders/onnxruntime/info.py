@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.ort_overhead import STRETCHED, by_session
-from epprof_nb.arrays.ids import find
+from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, by_session
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recorders.onnxruntime import sessions
 from epprof_nb.util.format import duration, plural, three_digits
@@ -82,7 +82,8 @@ def _unrecorded_captures(ops: Table, activities: Table, info: dict[str, Any]) ->
     if not len(replayed) or not info["onnxruntime_sessions"]:
         return
     launched, captured = (
-        find(ops["op_id"], activities[name][replayed]) for name in ("op_id", "capture_op_id")
+        IdIndex(ops["op_id"]).rows(activities[name][replayed])
+        for name in ("op_id", "capture_op_id")
     )
     session = np.append(ops["session"], MISSING)[launched]
     of_node = np.append(ops.names("category").equals("node"), [False])[captured]
@@ -112,7 +113,7 @@ def _missing_providers(info: dict[str, Any]) -> Iterator[str]:
 
 def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
     entries = info["onnxruntime_stretch"]
-    slowed = [entry for entry in entries if entry.get("stretch", 1) >= STRETCHED]
+    slowed = [entry for entry in entries if entry.get("stretch", 1) >= NOTABLE_SLOWDOWN]
     slowed.sort(key=lambda entry: -entry["runs"] * (entry["profiled_ns"] - entry["unprofiled_ns"]))
     if slowed:
         worst, *others = slowed

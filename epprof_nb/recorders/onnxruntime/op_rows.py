@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.arrays.ids import find
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.core.native_columns import names_of, numbers
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import Names, Table
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from epprof_nb.data.table import Table
 
     I64 = npt.NDArray[np.int64]
 
@@ -84,7 +86,7 @@ def shapes_text(text: str) -> str:
         return text  # an unknown format, shown unchanged
 
 
-def _with_call_durations(ops: Table, runs: I64) -> Names:
+def _with_call_durations(ops: Table, runs: I64) -> CategoryColumn:
     """Args of the ops, with the profiled and unprofiled durations of their calls for runs."""
     args = ops.names("args")
     call_ns, unprofiled_ns = unprofiled_runs.call_durations(
@@ -95,28 +97,28 @@ def _with_call_durations(ops: Table, runs: I64) -> Names:
         json.dumps({"call_ns": call} | ({"unprofiled_ns": plain} if plain != MISSING else {}))
         for call, plain in zip(call_ns[known].tolist(), unprofiled_ns[known].tolist(), strict=True)
     ]
-    part = Names.of(texts)
+    part = CategoryColumn.of(texts)
     codes = args.codes.copy()
     codes[runs[known]] = part.codes + len(args.categories)
-    return Names(codes, (*args.categories, *part.categories))
+    return CategoryColumn(codes, (*args.categories, *part.categories))
 
 
-def _names(length: int, rows: I64, name_ids: I64, convert: Any = str) -> Names:  # noqa: ANN401
+def _names(length: int, rows: I64, name_ids: I64, convert: Any = str) -> CategoryColumn:  # noqa: ANN401
     texts = {i: convert(text) for i, text in names_of(name_ids).items() if text}
-    part = Names.from_ids(name_ids, texts)
+    part = CategoryColumn.from_ids(name_ids, texts)
     codes = np.full(length, MISSING, np.int32)
     codes[rows] = part.codes
-    return Names(codes, part.categories)
+    return CategoryColumn(codes, part.categories)
 
 
-def _replace_names(names: Names, rows: I64, name_ids: I64) -> Names:
+def _replace_names(names: CategoryColumn, rows: I64, name_ids: I64) -> CategoryColumn:
     """Return `names` with those at `rows` replaced."""
     part = _names(len(names), rows, name_ids)
     index = {name: i for i, name in enumerate(names.categories)}
     new_code = np.array(
         [index.setdefault(name, len(index)) for name in part.categories] + [MISSING], np.int32
     )
-    return Names(
+    return CategoryColumn(
         np.where(part.codes >= 0, new_code[part.codes], names.codes).astype(np.int32), tuple(index)
     )
 
@@ -154,7 +156,7 @@ def _runs(op_id: I64, parent: I64, is_run: npt.NDArray[np.bool_]) -> I64:
     """Number of the run that contains each op, in order of start; `MISSING` outside of runs."""
     number = np.full(len(op_id) + 1, MISSING, np.int64)
     number[:-1][is_run] = np.arange(int(is_run.sum()))
-    ancestor = find(op_id, parent)
+    ancestor = IdIndex(op_id).rows(parent)
     ancestor = np.append(np.where(is_run, np.arange(len(op_id)), ancestor), MISSING)
     for _ in range(64):
         doubled = ancestor[ancestor]  # row -1 is the last element, which is -1 again

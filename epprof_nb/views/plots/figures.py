@@ -1,4 +1,4 @@
-"""``prof.plot``: figures of a profile for papers, each drawn on Matplotlib axes."""
+"""``prof.plot``: Matplotlib figures of a profile."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ By = Literal["op", "op_type", "node", "kernel", "line", "stream"]
 class Figures:
     """Figures of one profile.
 
-    Every method takes ``ax``, the Matplotlib axes to draw on, and returns the axes. Left out, a
-    new pyplot figure is made, which a notebook shows. Times on the axes are nanoseconds; the ticks
-    are labelled in the unit that fits. Colours are safe for colour-blind readers, and no setting
-    of Matplotlib is changed.
+    Every method draws on the Matplotlib axes ``ax``, or on those of a new pyplot figure, and
+    returns the axes. Times on the axes are nanoseconds; tick labels are in the unit that fits.
+    Colours are safe for colour-blind readers. Matplotlib's settings are not changed.
 
     Parameters
     ----------
     profile
-        What to draw.
+        The profile.
 
     Examples
     --------
@@ -47,56 +46,57 @@ class Figures:
         end_ns: int | None = None,
         rows: int = 8,
     ) -> Axes:
-        """Draw ops of the host above the streams of the devices.
+        """Draw the ops of the host above the streams of the devices.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where left out.
+            Axes to draw on; those of a new figure if None.
         start_ns, end_ns
-            The window, nanoseconds since the profile's start; all of it where left out.
+            The time range, nanoseconds since the profile's start; the whole profile if None.
         rows
-            Levels of nesting drawn of a thread, and rows of a stream, at most.
+            Maximum number of nesting levels per thread, and of rows per stream.
 
         Returns
         -------
         axes
-            One `matplotlib.collections.PolyCollection` a kind of op or activity. What cannot be
-            told apart is put together, fainter the less of it was busy. Many shapes are
-            rasterised, so that a vector file stays small.
+            One `matplotlib.collections.PolyCollection` per kind of op or activity. Events too
+            short to be told apart are merged; the merged shape is the fainter, the more of it is
+            idle. Large numbers of shapes are rasterised, so that a vector file stays small.
 
         Raises
         ------
         ValueError
-            For a window that does not end after it starts.
+            If the time range does not end after its start.
         """
         from epprof_nb.views.plots.timeline import timeline
-        from epprof_nb.views.view_model import Prepared
+        from epprof_nb.views.view_model import ViewModel
 
-        return timeline(Prepared(self._profile), ax, start_ns, end_ns, rows)
+        return timeline(ViewModel(self._profile), ax, start_ns, end_ns, rows)
 
     def breakdown(self, ax: Axes | None = None, *, by: By = "op", top: int = 15) -> Axes:
-        """Draw a breakdown as horizontal bars, the longest on top.
+        """Draw a breakdown as horizontal bars, the longest at the top.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where left out.
+            Axes to draw on; those of a new figure if None.
         by
-            What to break down by, as in ``prof.by_op()``, ``prof.by_kernel()`` and so on.
+            The breakdown: ``"op"`` for ``prof.by_op()``, ``"kernel"`` for ``prof.by_kernel()``
+            and so on.
         top
             Number of rows.
 
         Returns
         -------
         axes
-            Bars as wide as ``device_ns`` (``host_ns`` where no device did any work); in front of
-            them, where there is one, the self time.
+            Bars of ``device_ns`` (``host_ns`` without device work), and inside of them the self
+            time, if the breakdown has one.
 
         Raises
         ------
         ValueError
-            For another `by`.
+            If `by` is unknown.
         """
         from epprof_nb.views.plots.breakdown import breakdown
 
@@ -105,24 +105,24 @@ class Figures:
         return breakdown(getattr(self._profile, f"by_{by}")(), by, ax, top)
 
     def utilisation(self, ax: Axes | None = None, *, bins: int = 300) -> Axes:
-        """Draw the share of time in which each device was busy.
+        """Draw the share of time during which each device was busy.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where left out.
+            Axes to draw on; those of a new figure if None.
         bins
-            Number of equal stretches of the profile, each with one share.
+            Number of equal intervals of the profile, each with one share.
 
         Returns
         -------
         axes
-            One step patch a device, in percent.
+            One step patch per device, in percent.
         """
         from epprof_nb.views.plots.utilisation import utilisation
-        from epprof_nb.views.view_model import Prepared
+        from epprof_nb.views.view_model import ViewModel
 
-        return utilisation(Prepared(self._profile), ax, bins)
+        return utilisation(ViewModel(self._profile), ax, bins)
 
     def kernels(
         self,
@@ -131,46 +131,46 @@ class Figures:
         top: int = 6,
         kind: Literal["ecdf", "hist"] = "ecdf",
     ) -> Axes:
-        """Draw how long the launches of the kernels took.
+        """Draw the durations of kernels.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where left out.
+            Axes to draw on; those of a new figure if None.
         top
-            Number of kernels, those with the most device time.
+            Number of kernels: those with the most device time are drawn.
         kind
-            ``"ecdf"``: the share of launches up to a duration; ``"hist"``: launches in bins, ten
-            a decade.
+            ``"ecdf"`` draws the share of launches up to each duration; ``"hist"`` a histogram
+            with ten bins per decade.
 
         Returns
         -------
         axes
-            One line or step patch a kernel, over a logarithmic axis of durations.
+            One line or step patch per kernel over a logarithmic axis of durations.
 
         Raises
         ------
         ValueError
-            For another `kind`.
+            If `kind` is unknown.
         """
         from epprof_nb.views.plots.distributions import kernels
 
         return kernels(self._profile, ax, top, kind)
 
     def gaps(self, ax: Axes | None = None, *, min_ns: int = 10_000) -> Axes:
-        """Draw how much time the devices were idle, by the length of the idle stretches.
+        """Draw the idle time of the devices by the length of the idle intervals.
 
         Parameters
         ----------
         ax
-            Where to draw; a new figure where left out.
+            Axes to draw on; those of a new figure if None.
         min_ns
-            Shortest stretch, nanoseconds.
+            Shortest interval, nanoseconds.
 
         Returns
         -------
         axes
-            One step patch: the idle time of stretches of each length, ten bins a decade.
+            One step patch: idle time by length of the interval, ten bins per decade.
         """
         from epprof_nb.views.plots.distributions import gaps
 

@@ -1,30 +1,24 @@
-"""What the figures share: colours, axes of their own, ticks that name their unit."""
+"""Style of the figures: axes of their own, and ticks labelled in the unit that fits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.util import palette
 from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-# Okabe and Ito's hues: told apart by colour-blind readers, and as greys in print.
-KERNEL, COPY, SET, OTHER = "#0072b2", "#e69f00", "#009e73", "#8b95a3"
-LIGHT = "#9fc8e3"
-"""A total, around its own part in `KERNEL`."""
-LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-KIND_COLOURS = {0: OTHER, 1: KERNEL, 2: COPY, 3: SET}
-OP_COLOURS = {0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc"}
 MANY = 2000
-"""More shapes than this are drawn as pixels in a vector figure."""
+"""More shapes than this are rasterised in a vector figure."""
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
-def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return `ax`, or the axes of a new pyplot figure of `size` inches."""
+def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return `ax`, or if None the axes of a new pyplot figure of `size` inches."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
@@ -33,7 +27,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def unit_of(largest: float) -> tuple[float, str]:
-    """Return nanoseconds in the unit in which `largest` (ns) reads best, and its name."""
+    """Return the size in nanoseconds and the name of the unit that fits `largest` (ns)."""
     return next((scale, unit) for scale, unit in _UNITS if largest >= scale or unit == "ns")
 
 
@@ -59,26 +53,29 @@ def log_time_axis(axis: Axis, label: str) -> None:
     axis.set_label_text(label)
 
 
-def quiet(axes: Axes) -> None:
-    """Take away the frame where it says nothing."""
+def hide_frame(axes: Axes) -> None:
+    """Hide the top and right spines."""
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def name_rows(axes: Axes, names: list[str], letters: int = 42) -> None:
-    """Label the rows of a horizontal chart, from the top; names are shortened in the middle."""
-    axes.set_yticks(range(len(names)), [plain(shorten(name, letters)) for name in names])
+def label_rows(axes: Axes, names: list[str], max_characters: int = 42) -> None:
+    """Label the rows of a horizontal chart from the top; long names are elided in the middle."""
+    labels = [printable(shorten(name, max_characters)) for name in names]
+    axes.set_yticks(range(len(names)), labels)
     for text in axes.get_yticklabels():
-        # A name with a dollar sign is no formula.
+        # A dollar sign in a name does not start a formula.
         text.set_parse_math(False)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
-def plain(text: str) -> str:
-    """Return text without control characters, which have no glyphs."""
+def printable(text: str) -> str:
+    """Replace characters without a glyph, such as control characters, by spaces."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def say(axes: Axes, text: str) -> None:
+def explain_empty(axes: Axes, text: str) -> None:
     """Write in the middle of empty axes why they are empty."""
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=OTHER)
+    axes.text(
+        0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=palette.OTHER
+    )

@@ -3,135 +3,128 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.util import palette
 from epprof_nb.util.format import shorten
-from epprof_nb.views.plots.style import (
-    KIND_COLOURS,
-    MANY,
-    OP_COLOURS,
-    axes_of,
-    plain,
-    say,
-    time_axis,
-)
+from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, printable, time_axis
 from epprof_nb.views.queries.window import WindowQuery, query_window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.views.view_model import ViewModel
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 _STEPS = 2000
-"""Stretches of the window that are told apart: as fine as print."""
-_MOST = 30_000
-_NARROWEST = 1 / 1500
-"""Least width of a rectangle, as a share of the window."""
-_FAINTEST = 0.35
-_EDGED = 1 / 250
+"""Resolution of the window, about that of print."""
+_MAX_RECTS = 30_000
+_MIN_WIDTH = 1 / 1500
+"""Minimum width of a rectangle, as a share of the window."""
+_MIN_ALPHA = 0.35
+_MIN_EDGED = 1 / 250
+"""Minimum width of an op with an edge; the edge would hide a narrower one."""
 _HEIGHTS = {0: 0.5, 1: 0.9, 2: 0.58, 3: 0.36}
-"""Height of each kind in its row: kinds differ in shape, not only in hue."""
-_KINDS = {1: "kernel", 2: "copy", 3: "set"}
-_BETWEEN = 0.4
-_TEXT = "#1b2430"
-_LETTER_POINTS, _LETTER_INCHES = 6.5, 0.058
-_LEAST_LETTERS, _MOST_NAMES = 4, 120
+"""Height of each kind in its row: kinds differ in height too, not only in hue."""
+_KINDS = {1: "kernel", 2: "copy", 3: "memset"}
+_LANE_GAP = 0.4
+_FONT_POINTS, _CHARACTER_INCHES = 6.5, 0.058
+_MIN_CHARACTERS, _MAX_NAMES = 4, 120
 
 
 def timeline(
-    prepared: Prepared, ax: Axes | None, start_ns: int | None, end_ns: int | None, rows: int
+    model: ViewModel, ax: Axes | None, start_ns: int | None, end_ns: int | None, rows: int
 ) -> Axes:
     """Draw the timeline; see `epprof_nb.views.plots.figures.Figures.timeline`."""
-    low, high = prepared.time_range
+    low, high = model.time_range
     low, high = low if start_ns is None else start_ns, high if end_ns is None else end_ns
     if low >= high:
         raise ValueError(f"the window must end after it starts, not at {high} after {low} ns")
     lanes = [
         (number, min(lane.rows, rows), lane.label)
-        for number, lane in enumerate(prepared.layout.lanes)
+        for number, lane in enumerate(model.layout.lanes)
         if lane.kind != "api" and lane.rows
     ]
-    height = sum(count + _BETWEEN for _, count, _ in lanes)
-    axes = axes_of(ax, (6.4, 0.7 + 0.2 * max(height, 2)))
-    draw_lanes(axes, prepared, lanes, low, high)
+    height = sum(count + _LANE_GAP for _, count, _ in lanes)
+    axes = axes_or_new(ax, (6.4, 0.7 + 0.2 * max(height, 2)))
+    draw_lanes(axes, model, lanes, low, high)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     time_axis(axes.xaxis, max(abs(low), abs(high)), "time")
-    _legend(axes, prepared)
+    _legend(axes, model)
     if not lanes:
-        say(axes, "Nothing was recorded.")
+        explain_empty(axes, "Nothing was recorded.")
     return axes
 
 
-def _legend(axes: Axes, prepared: Prepared) -> None:
-    """Name the kinds of activity above the axes, where there is more than one."""
+def _legend(axes: Axes, model: ViewModel) -> None:
+    """Add a legend of the kinds of activity, if there are several."""
     from matplotlib.patches import Patch
 
-    present = np.unique(prepared.work.kinds).tolist()
+    present = np.unique(model.index.kinds).tolist()
     kinds = [kind for kind in (1, 2, 3) if kind in present]
     if len(kinds) > 1:
         axes.legend(
-            handles=[Patch(color=KIND_COLOURS[kind], label=_KINDS[kind]) for kind in kinds],
+            handles=[Patch(color=palette.KINDS[kind], label=_KINDS[kind]) for kind in kinds],
             loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize="small",
             borderaxespad=0, handlelength=1,
         )  # fmt: skip
 
 
 def draw_lanes(
-    axes: Axes, prepared: Prepared, lanes: list[tuple[int, int, str]], low: int, high: int
+    axes: Axes, model: ViewModel, lanes: list[tuple[int, int, str]], low: int, high: int
 ) -> None:
     """Draw `lanes`, (number, rows, label) from top to bottom, from `low` to `high` ns."""
-    layout = prepared.layout
+    layout = model.layout
     top, tops = 0.0, {}
     for number, count, _ in lanes:
         tops[number] = (top, count)
-        top += count + _BETWEEN
+        top += count + _LANE_GAP
     middles = [tops[number][0] + min(count, 2) / 2 - 0.05 for number, count, _ in lanes]
-    axes.set_yticks(middles, [plain(label) for _, _, label in lanes])
+    axes.set_yticks(middles, [printable(label) for _, _, label in lanes])
     for text in axes.get_yticklabels():
         text.set_parse_math(False)
     axes.set_xlim(low, high)
-    axes.set_ylim(max(top - _BETWEEN, 1.0), -0.1)
-    header, columns = query_window(prepared, WindowQuery(low, high, _STEPS), max_rects=_MOST)
+    axes.set_ylim(max(top - _LANE_GAP, 1.0), -0.1)
+    header, columns = query_window(model, WindowQuery(low, high, _STEPS), max_rects=_MAX_RECTS)
     names = header["names"]
-    for prefix, colours in (("op", OP_COLOURS), ("act", KIND_COLOURS)):
+    for prefix, colours in (("op", palette.OPS), ("act", palette.KINDS)):
         lane, row = _places(header["slices"][prefix], len(columns[f"{prefix}.start"]))
         shown = np.zeros(len(layout.lanes) + 1, np.int64)
         for number, count, _ in lanes:
             shown[number] = count
-        # Waits, in the foot, have no row; lane -1 finds the last count, 0.
-        mine = np.flatnonzero((row >= 0) & (row < shown[lane]))
+        # Waits have no row. As an index, lane -1 refers to the last element, 0 rows.
+        rows = np.flatnonzero((row >= 0) & (row < shown[lane]))
         start, length, kind = (
-            columns[f"{prefix}.{name}"][mine] for name in ("start", "dur", "kind")
+            columns[f"{prefix}.{name}"][rows] for name in ("start", "dur", "kind")
         )
-        tops_of = np.array([tops[number][0] for number in lane[mine].tolist()], np.float64)
-        cover = columns.get(f"{prefix}.cover", columns[f"{prefix}.dur"])[mine]
-        kind = np.where(kind > 3, 0, kind)  # graph launches: neither kernel, copy nor set
-        rects = _Rects(tops_of + row[mine], start, length, kind, cover)
+        tops_of = np.array([tops[number][0] for number in lane[rows].tolist()], np.float64)
+        cover = columns.get(f"{prefix}.cover", columns[f"{prefix}.dur"])[rows]
+        kind = np.where(kind > 3, 0, kind)  # a graph launch has no colour of its own
+        rects = _Rects(tops_of + row[rows], start, length, kind, cover)
         _draw(axes, rects, colours=colours)
         if prefix == "op":
-            codes = columns.get("op.name", np.full(len(row), -1))[mine]
+            codes = columns.get("op.name", np.full(len(row), -1))[rows]
             _name(axes, rects, [names[code] if code >= 0 else "" for code in codes.tolist()])
 
 
 @dataclass(frozen=True, slots=True)
 class _Rects:
-    """Rectangles: their row's top, times (ns), kind, and how much of each events cover."""
+    """Rectangles: top of the row, start and length (ns), kind, and time covered by events (ns)."""
 
     top: npt.NDArray[np.float64]
-    start: Ints
-    length: Ints
-    kind: Ints
-    cover: Ints
+    start: IntArray
+    length: IntArray
+    kind: IntArray
+    cover: IntArray
 
 
-def _places(slices: list[list[int]], count: int) -> tuple[Ints, Ints]:
-    """Return lane and row of each event; a slice is (lane, row, first, last + 1)."""
+def _places(slices: list[list[int]], count: int) -> tuple[IntArray, IntArray]:
+    """Return lane and row of each event from slices (lane, row, first, last + 1)."""
     lane, row = np.full((2, count), -1, np.int64)
     for number, level, first, end in slices:
         lane[first:end], row[first:end] = number, level
@@ -139,49 +132,48 @@ def _places(slices: list[list[int]], count: int) -> tuple[Ints, Ints]:
 
 
 def _draw(axes: Axes, rects: _Rects, *, colours: dict[int, str]) -> None:
-    """Draw rectangles, one collection a kind."""
+    """Draw rectangles, one collection per kind."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgba
 
-    is_op = colours is OP_COLOURS
+    is_op = colours is palette.OPS
     low, high = axes.get_xlim()
     for code, colour in colours.items():
-        mine = np.flatnonzero(rects.kind == code)
-        if not len(mine):
+        rows = np.flatnonzero(rects.kind == code)
+        if not len(rows):
             continue
         height = 0.9 if is_op else _HEIGHTS[code]
-        x0, y0 = rects.start[mine], rects.top[mine] + (0.9 - height) / 2
-        x1 = x0 + np.maximum(rects.length[mine], (high - low) * _NARROWEST)
+        x0, y0 = rects.start[rows], rects.top[rows] + (0.9 - height) / 2
+        x1 = x0 + np.maximum(rects.length[rows], (high - low) * _MIN_WIDTH)
         corners = np.stack(
             [np.stack([x, y0 + y], axis=1) for x, y in
              ((x0, 0.0), (x1, 0.0), (x1, height), (x0, height))], axis=1,
         )  # fmt: skip
-        # What several events cover only in part is fainter: idle stays visible.
-        cover = rects.cover[mine] / np.maximum(rects.length[mine], 1)
-        fills = np.tile(to_rgba(colour), (len(mine), 1))
-        fills[:, 3] = _FAINTEST + (1 - _FAINTEST) * np.clip(cover, 0, 1)
-        fills[rects.length[mine] <= 0, 3] = 1
-        # An edge keeps ops apart; it would eat a thin one up.
-        edges = np.where(is_op & (x1 - x0 > (high - low) * _EDGED), 0.4, 0.0)
+        # A merged rectangle that is partly idle is fainter.
+        cover = rects.cover[rows] / np.maximum(rects.length[rows], 1)
+        fills = np.tile(to_rgba(colour), (len(rows), 1))
+        fills[:, 3] = _MIN_ALPHA + (1 - _MIN_ALPHA) * np.clip(cover, 0, 1)
+        fills[rects.length[rows] <= 0, 3] = 1
+        edges = np.where(is_op & (x1 - x0 > (high - low) * _MIN_EDGED), 0.4, 0.0)
         axes.add_collection(
             PolyCollection(
                 list(corners), facecolors=fills, edgecolors="white",
-                linewidths=edges, rasterized=len(mine) > MANY,
+                linewidths=edges, rasterized=len(rows) > MANY,
             ),
             autolim=False,
         )  # fmt: skip
 
 
 def _name(axes: Axes, rects: _Rects, names: list[str]) -> None:
-    """Write the names of ops on those with room for some letters."""
+    """Write the names of ops on the rectangles that are wide enough."""
     low, high = axes.get_xlim()
     inches = axes.get_window_extent().width / axes.figure.dpi
     start, end = np.maximum(rects.start, low), np.minimum(rects.start + rects.length, high)
-    room = ((end - start) / (high - low) * inches / _LETTER_INCHES).astype(np.int64) - 1
-    widest = np.argsort(-room)[:_MOST_NAMES]
-    for i in widest[room[widest] >= _LEAST_LETTERS].tolist():
+    room = ((end - start) / (high - low) * inches / _CHARACTER_INCHES).astype(np.int64) - 1
+    widest = np.argsort(-room)[:_MAX_NAMES]
+    for i in widest[room[widest] >= _MIN_CHARACTERS].tolist():
         axes.text(
             start[i] + (high - low) * 0.004, rects.top[i] + 0.46,
-            plain(shorten(names[i], int(room[i]))), fontsize=_LETTER_POINTS, va="center",
-            color=_TEXT, clip_on=True, parse_math=False,
+            printable(shorten(names[i], int(room[i]))), fontsize=_FONT_POINTS, va="center",
+            color=palette.TEXT, clip_on=True, parse_math=False,
         )  # fmt: skip

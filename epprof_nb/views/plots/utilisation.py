@@ -6,59 +6,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.idle import busy_intervals
-from epprof_nb.views.plots.style import LINES, axes_of, quiet, say, time_axis
+from epprof_nb.analysis.counters import busy_shares
+from epprof_nb.util import palette
+from epprof_nb.views.plots.style import axes_or_new, explain_empty, hide_frame, time_axis
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     from matplotlib.axes import Axes
 
-    from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 
-def busy_shares(
-    profile: ProfileData, device_id: int, edges: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Return the share of each bin in which a device was busy.
-
-    Parameters
-    ----------
-    profile
-        The profile.
-    device_id
-        The device.
-    edges
-        float64 array, shape ``(n + 1,)``: the bins' edges, nanoseconds, ascending.
-
-    Returns
-    -------
-    shares
-        float64 array, shape ``(n,)``, 0 to 1.
-    """
-    starts, ends = busy_intervals(profile, device_id)
-    if not len(starts):
-        return np.zeros(len(edges) - 1)
-    times = np.stack([starts, ends], axis=1).reshape(-1)
-    busy = np.cumsum(np.stack([np.zeros_like(starts), ends - starts], axis=1).reshape(-1))
-    shares: npt.NDArray[np.float64] = np.diff(np.interp(edges, times, busy)) / np.diff(edges)
-    return shares
-
-
-def utilisation(prepared: Prepared, ax: Axes | None, bins: int) -> Axes:
+def utilisation(model: ViewModel, ax: Axes | None, bins: int) -> Axes:
     """Draw utilisation; see `epprof_nb.views.plots.figures.Figures.utilisation`."""
-    axes = axes_of(ax, (6.4, 2.0))
-    quiet(axes)
-    profile = prepared.profile
-    low, high = prepared.time_range
+    axes = axes_or_new(ax, (6.4, 2.0))
+    hide_frame(axes)
+    low, high = model.time_range
     edges = np.linspace(low, high, bins + 1)
-    devices = np.unique(profile.tables["activities"]["device_id"])
-    devices = devices[devices >= 0]
-    for number, device in enumerate(devices.tolist()):
-        colour = LINES[number % len(LINES)]
+    devices = [device for device in model.index.device_ids if device >= 0]
+    for number, device in enumerate(devices):
         axes.stairs(
-            busy_shares(profile, device, edges) * 100, edges, fill=len(devices) == 1,
-            color=colour, label=f"device {device}", linewidth=1,
+            busy_shares(model.index, device, edges) * 100, edges, fill=len(devices) == 1,
+            color=palette.SERIES[number % len(palette.SERIES)], label=f"device {device}",
+            linewidth=1,
         )  # fmt: skip
     if len(devices) > 1:
         axes.legend(frameon=False)
@@ -66,6 +35,6 @@ def utilisation(prepared: Prepared, ax: Axes | None, bins: int) -> Axes:
     axes.set_ylim(0, 100)
     axes.set_ylabel("device busy (%)")
     time_axis(axes.xaxis, high, "time")
-    if not len(devices):
-        say(axes, "No device did any work.")
+    if not devices:
+        explain_empty(axes, "No device work was recorded.")
     return axes

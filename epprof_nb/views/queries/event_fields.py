@@ -8,7 +8,7 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 PREFIXES = {"op": "ops", "api": "api_calls", "act": "activities"}
 """Names of the tables on the timeline by the prefix that the viewer uses for them."""
@@ -17,7 +17,7 @@ _MAX_LENGTH = 10_000
 _MAX_SAFE_INTEGER = 2**53
 
 
-def event_fields(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def event_fields(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     """Return the fields of an event that have a value, as numbers, booleans and strings by column.
 
     Integers that a JavaScript number cannot represent are returned as strings.

@@ -12,8 +12,9 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.views.queries.event_fields import PREFIXES
 
 if TYPE_CHECKING:
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Names, Table
+    from epprof_nb.data.table import Table
 
 Ints = npt.NDArray[np.int64]
 
@@ -85,7 +86,7 @@ def _table_of(frame: pd.DataFrame) -> str:
 
 
 def _op_rows(frame: pd.DataFrame, table: Table) -> Ints:
-    from epprof_nb.arrays.groups import RowIndex
+    from epprof_nb.arrays.ids import IdIndex
 
     if frame.index.name == "op_id":
         ids = _integers(frame.index)
@@ -93,7 +94,7 @@ def _op_rows(frame: pd.DataFrame, table: Table) -> Ints:
         ids = _integers(pd.Index(frame["op_id"]))
     else:
         raise ValueError(f"These ops have no op_id, neither as index nor as column. {_HOW_TO_FIX}")
-    rows = RowIndex(table["op_id"]).rows(ids)
+    rows = IdIndex(table["op_id"]).rows(ids)
     if (rows == MISSING).any():
         missing = int((rows == MISSING).sum())
         raise ValueError(f"{missing:,} of these ops are not in this profile. {_HOW_TO_FIX}")
@@ -132,7 +133,7 @@ def _verify(frame: pd.DataFrame, table: Table, rows: Ints) -> None:
             )
     if "name" in frame.columns:
         in_frame = frame["name"].astype(object).to_numpy()
-        names: Names = table.names("name")
+        names: CategoryColumn = table.names("name")
         in_table = np.array([*names.categories, None], object)[names.codes[rows]]
         if not np.array_equal(in_frame[~pd.isna(in_frame)], in_table[~pd.isna(in_frame)]):
             raise ValueError(f"The names of these rows belong to another profile. {_HOW_TO_FIX}")

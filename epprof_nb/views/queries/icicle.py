@@ -13,7 +13,7 @@ from epprof_nb.util.format import shorten
 if TYPE_CHECKING:
     import pandas as pd
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 MAX_NODES = 1500
 """Maximum number of paths; each may have one more child that stands for those left out."""
@@ -21,7 +21,7 @@ _MAX_NAME_LENGTH = 600
 _SUMS = ("count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes")
 
 
-def icicle(prepared: Prepared, max_nodes: int = MAX_NODES) -> dict[str, Any]:
+def icicle(prepared: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
     """Return the paths of `epprof_nb.analysis.by_path.by_path` as JSON columns.
 
     Parameters
@@ -39,7 +39,7 @@ def icicle(prepared: Prepared, max_nodes: int = MAX_NODES) -> dict[str, Any]:
         ``others``, the number of paths that a node stands for, 0 for a path itself. ``paths`` is
         the number of all paths.
     """
-    frame = prepared.paths
+    frame = prepared.path_tree
     parent = frame["parent"].fillna(MISSING).to_numpy(np.int64)
     kept = _largest(frame, parent, max_nodes)
     index = np.full(len(frame) + 1, MISSING, np.int64)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import FIRST_WAIT
-from epprof_nb.analysis.line_totals import source_line
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.analysis.source_lines import source_line
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
@@ -21,7 +21,7 @@ from epprof_nb.views.timeline.lanes import MAX_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ _MAX_DEPTH = 200
 
 
 def related(
-    prepared: Prepared, prefix: str, row: int, window: tuple[float, float] | None = None
+    prepared: ViewModel, prefix: str, row: int, window: tuple[float, float] | None = None
 ) -> dict[str, Any]:
     """Return the events related to one event.
 
@@ -76,13 +76,13 @@ def related(
         If the profile has no such event.
     """
     row = checked_row(prepared, {"prefix": prefix, "row": row})
-    work = prepared.work
+    index = prepared.index
     if prefix == "op":
         owner = row
     else:
         op_id = prepared.profile.tables[PREFIXES[prefix]]["op_id"]
-        owner = int(work.tree.rows(op_id[[row]])[0])
-    chain = _chain(work.tree.parent, owner)
+        owner = int(index.tree.rows(op_id[[row]])[0])
+    chain = _chain(index.tree.parent, owner)
     call = _call_of(prepared, row) if prefix == "act" else None
     activities, total = _launched(prepared, prefix, row, window)
     return {
@@ -97,7 +97,7 @@ def related(
     }
 
 
-def locate_event(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def locate_event(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     """Return the name, time and place of an event.
 
     The keys are ``prefix``, ``row``, ``name``, ``start``, ``dur`` (ns), ``lane`` (-1 if it is not
@@ -126,7 +126,7 @@ def _chain(parent: Ints, op: int) -> list[int]:
     return chain[::-1]
 
 
-def _line(prepared: Prepared, chain: Iterable[int]) -> dict[str, Any] | None:
+def _line(prepared: ViewModel, chain: Iterable[int]) -> dict[str, Any] | None:
     ops = prepared.profile.tables["ops"]
     for op in reversed(list(chain)):
         line, cell = int(ops["line"][op]), ops.names("cell").take(slice(op, op + 1)).to_list()[0]
@@ -136,17 +136,17 @@ def _line(prepared: Prepared, chain: Iterable[int]) -> dict[str, Any] | None:
     return None
 
 
-def _call_of(prepared: Prepared, row: int) -> int | None:
+def _call_of(prepared: ViewModel, row: int) -> int | None:
     tables = prepared.profile.tables
     correlation = int(tables["activities"]["correlation_id"][row])
     if correlation == MISSING:
         return None
     # A runtime call and the driver call within share an id; the first one counts.
-    call = int(prepared.shared.calls.rows(np.array([correlation]))[0])
+    call = int(prepared.index.calls.rows(np.array([correlation]))[0])
     return None if call < 0 else call
 
 
-def _delay(prepared: Prepared, row: int, call: int) -> int:
+def _delay(prepared: ViewModel, row: int, call: int) -> int:
     tables = prepared.profile.tables
     # Device times are interpolated, so a kernel can appear to start just before its launch.
     return max(
@@ -155,32 +155,34 @@ def _delay(prepared: Prepared, row: int, call: int) -> int:
 
 
 def _launched(
-    prepared: Prepared, prefix: str, row: int, window: tuple[float, float] | None
+    prepared: ViewModel, prefix: str, row: int, window: tuple[float, float] | None
 ) -> tuple[Ints, int]:
     """Return the activities to draw arrows to, longest first, and their number without limit."""
-    work, tables = prepared.work, prepared.profile.tables
+    index, tables = prepared.index, prepared.profile.tables
     activities = tables["activities"]
     if prefix == "act":
         return np.array([row]), 1
-    tree, is_inside = work.tree, np.empty(0, np.bool_)
+    tree, is_inside = index.tree, np.empty(0, np.bool_)
     correlation = MISSING
     if prefix == "api":
         correlation = int(tables["api_calls"]["correlation_id"][row])
         if correlation == MISSING:
             return np.empty(0, np.int64), 0
     else:
-        is_inside = (tree.enter >= tree.enter[row]) & (tree.enter < tree.leave[row])
+        is_inside = (tree.preorder_begin >= tree.preorder_begin[row]) & (
+            tree.preorder_begin < tree.preorder_end[row]
+        )
         is_inside = np.append(is_inside, np.False_)  # row -1: no op
     # Comparing int64 columns with floats would convert the columns.
     first, last = (0, 0) if window is None else (math.ceil(window[0]), math.floor(window[1]))
     sample = EvenSample(MAX_FLOWS)
-    for chunk in pieces(len(activities)):
+    for chunk in chunks(len(activities)):
         if prefix == "api":
             mask = activities["correlation_id"][chunk] == correlation
         else:
             # Synchronization is not launched work.
             mask = is_inside[tree.rows(activities["op_id"][chunk])]
-            mask &= work.kinds[chunk] < FIRST_WAIT
+            mask &= index.kinds[chunk] < FIRST_WAIT
         if not mask.any():
             continue
         start, end = activities["start_ns"][chunk], activities["end_ns"][chunk]
@@ -192,7 +194,7 @@ def _launched(
 
 
 def _flows(
-    prepared: Prepared, prefix: str, row: int, activities: Ints
+    prepared: ViewModel, prefix: str, row: int, activities: Ints
 ) -> list[list[dict[str, Any]]]:
     if not len(activities):
         return []
@@ -201,8 +203,8 @@ def _flows(
         source = locate_event(prepared, "api", row)
         return [[source, locate_event(prepared, "act", a)] for a in activities.tolist()]
     ids = tables["activities"]["correlation_id"][activities]
-    owners = prepared.work.tree.rows(tables["activities"]["op_id"][activities])
-    calls = prepared.shared.calls.rows(ids)
+    owners = prepared.index.tree.rows(tables["activities"]["op_id"][activities])
+    calls = prepared.index.calls.rows(ids)
     flows = []
     for activity, call, op in zip(
         activities.tolist(), calls.tolist(), owners.tolist(), strict=True
@@ -217,7 +219,7 @@ def _flows(
     return flows
 
 
-def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def _neighbours(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     before, after = prepared.layout.by_prefix()[prefix].neighbours(row)
     return {
         "before": _located(prepared, prefix, before),
@@ -225,7 +227,7 @@ def _neighbours(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     }
 
 
-def _same_name(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
+def _same_name(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     codes = prepared.profile.tables[PREFIXES[prefix]].names("name").codes
     neighbours = same_name_neighbours(codes, prepared.layout.by_prefix()[prefix], row)
     return {
@@ -236,5 +238,5 @@ def _same_name(prepared: Prepared, prefix: str, row: int) -> dict[str, Any]:
     }
 
 
-def _located(prepared: Prepared, prefix: str, row: int | None) -> dict[str, Any] | None:
+def _located(prepared: ViewModel, prefix: str, row: int | None) -> dict[str, Any] | None:
     return None if row is None else locate_event(prepared, prefix, row)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.arrays.chunks import chunks
 
 if TYPE_CHECKING:
     from epprof_nb.views.timeline.lanes import EventLayout
@@ -61,10 +61,10 @@ class EvenSample:
         parts = [(self._near, mask)]
         if is_near is not None:
             parts = [(self._near, mask & is_near), (self._far, mask & ~is_near)]
-        for chunks, mask_of in parts:
+        for kept, mask_of in parts:
             rows = np.flatnonzero(mask_of) + first
             self.total += len(rows)
-            chunks.append(_narrow(rows))
+            kept.append(_narrow(rows))
 
     @property
     def rows(self) -> Ints:
@@ -75,8 +75,8 @@ class EvenSample:
         if self.total <= self._size:
             return np.sort(np.concatenate(self._near + self._far)).astype(np.int64)
         sample = [self._longest]
-        for chunks in (self._near, self._far):
-            sample += _evenly_spaced(chunks, self._longest, self._size - len(sample))
+        for kept in (self._near, self._far):
+            sample += _evenly_spaced(kept, self._longest, self._size - len(sample))
         return np.sort(sample)
 
 
@@ -126,7 +126,7 @@ def same_name_neighbours(codes: npt.NDArray[Any], layout: EventLayout, row: int)
     start, event_rows = layout.event_rows.start, layout.event_rows
     time_ns, all_drawn = start[row], len(event_rows.order) == len(codes)
     before, after, number, total = None, None, 1, 0
-    for chunk in pieces(len(codes)):
+    for chunk in chunks(len(codes)):
         is_same = codes[chunk] == codes[row]
         if not all_drawn:
             is_same &= layout.row_index[chunk] < len(event_rows)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from epprof_nb.data.table import Table
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +32,7 @@ _MAX_SECONDS = 3.0
 _LOOK_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
 
 
-def matching_rows(prepared: Prepared, pattern: str) -> dict[str, Ints]:
+def matching_rows(prepared: ViewModel, pattern: str) -> dict[str, Ints]:
     """Return the rows of each table whose name matches, ascending, by prefix.
 
     Events that are not drawn on the timeline are left out.

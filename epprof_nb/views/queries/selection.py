@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.data.table import Table
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ class SelectedEvents:
     extent: tuple[int, int] | None
 
 
-def select_events(prepared: Prepared, query: Mapping[str, Any]) -> SelectedEvents:
+def select_events(prepared: ViewModel, query: Mapping[str, Any]) -> SelectedEvents:
     """Find the events of a selection.
 
     Parameters
@@ -81,7 +81,7 @@ def select_events(prepared: Prepared, query: Mapping[str, Any]) -> SelectedEvent
 
 
 def select_rows(
-    prepared: Prepared,
+    prepared: ViewModel,
     rows: Mapping[str, Ints],
     *,
     related: bool = True,
@@ -101,32 +101,32 @@ def select_rows(
     launches
         Also highlight the API calls of activities, and the activities of API calls.
     """
-    tables, work = prepared.profile.tables, prepared.work
+    tables, index = prepared.profile.tables, prepared.index
     highlighted = {
         prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in PREFIXES.items()
     }
     for prefix, rows_of in rows.items():
         highlighted[prefix][rows_of] = True
     if related and len(rows.get("op", ())):
-        tree = work.tree
+        tree = index.tree
         # A subtree is a range in preorder: an op is inside if more ranges have begun than ended.
         edges = np.zeros(len(tree) + 1, np.int64)
-        np.add.at(edges, tree.enter[rows["op"]], 1)
-        np.add.at(edges, tree.leave[rows["op"]], -1)
-        highlighted["op"] |= (np.cumsum(edges)[:-1] > 0)[tree.enter]
+        np.add.at(edges, tree.preorder_begin[rows["op"]], 1)
+        np.add.at(edges, tree.preorder_end[rows["op"]], -1)
+        highlighted["op"] |= (np.cumsum(edges)[:-1] > 0)[tree.preorder_begin]
         is_inside = np.append(highlighted["op"], np.False_)
-        highlighted["api"] |= is_inside[work.call_op]
-        highlighted["act"] |= is_inside[work.activity_op]
+        highlighted["api"] |= is_inside[index.call_op]
+        highlighted["act"] |= is_inside[index.activity_op]
     if launches:
         _highlight_launches(prepared, rows, highlighted)
     for prefix in ("api", "act") if related else ():
         if prefix in rows:
             op_ids = tables[PREFIXES[prefix]]["op_id"][rows[prefix]]
-            _highlight_ancestors(work.tree.parent, work.tree.rows(op_ids), highlighted["op"])
+            _highlight_ancestors(index.tree.parent, index.tree.rows(op_ids), highlighted["op"])
     return SelectedEvents(dict(rows), highlighted, _extent(prepared, rows))
 
 
-def checked_row(prepared: Prepared, query: Mapping[str, Any]) -> int:
+def checked_row(prepared: ViewModel, query: Mapping[str, Any]) -> int:
     """Return the ``row`` of a query.
 
     Raises
@@ -166,7 +166,7 @@ def _rows_where(table: Table, equals: dict[str, Any]) -> Ints:
 
 
 def _highlight_launches(
-    prepared: Prepared, rows: Mapping[str, Ints], highlighted: dict[str, Mask]
+    prepared: ViewModel, rows: Mapping[str, Ints], highlighted: dict[str, Mask]
 ) -> None:
     """Highlight events that share a correlation id with the API calls and activities of `rows`."""
     tables = prepared.profile.tables
@@ -197,7 +197,7 @@ def _highlight_ancestors(
         new = new[~seen[new]]
 
 
-def _extent(prepared: Prepared, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
+def _extent(prepared: ViewModel, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
     extents = []
     for prefix, rows_of in rows.items():
         table = prepared.profile.tables[PREFIXES[prefix]]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from epprof_nb.views.queries.selection import Ints
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 _MAX_PINNED = 10_000
 """Maximum number of selected events per table that are not merged with others."""
@@ -26,7 +26,7 @@ _MAX_PINNED = 10_000
 class ActiveSelection:
     """A selection with what is derived from it, each computed once."""
 
-    def __init__(self, prepared: Prepared, selected: SelectedEvents) -> None:
+    def __init__(self, prepared: ViewModel, selected: SelectedEvents) -> None:
         self._prepared = prepared
         self.selected = selected
 
@@ -104,7 +104,7 @@ class Selections:
         The profile.
     """
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: ViewModel) -> None:
         self.prepared = prepared
         self._rows: dict[str, Ints] = {}
         self._latest: tuple[str, ActiveSelection] | None = None

@@ -9,35 +9,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from epprof_nb.analysis.by_kernel import by_kernel
-from epprof_nb.analysis.by_node import by_node, by_op_type
-from epprof_nb.analysis.by_op import by_line, by_op
-from epprof_nb.analysis.by_stream import by_stream
+from epprof_nb.analysis.breakdowns import BREAKDOWNS
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.search import match_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 MAX_ROWS = 400
 """Maximum number of rows embedded in a page or sent in one response."""
 _MAX_TEXT_LENGTH = 600
 _MAX_PATTERN_LENGTH = 200
 
-BREAKDOWNS: dict[str, Callable[..., pd.DataFrame]] = {
-    "op": by_op,
-    "op_type": by_op_type,
-    "node": by_node,
-    "kernel": by_kernel,
-    "line": by_line,
-    "stream": by_stream,
-}
-"""Breakdown functions by key, in the order of the viewer's menu."""
 
-
-def available_breakdowns(prepared: Prepared) -> list[str]:
+def available_breakdowns(prepared: ViewModel) -> list[str]:
     """Return the keys of the breakdowns that have rows, without computing them.
 
     ``op`` is always available, ``stream`` if there are several streams.
@@ -56,7 +43,7 @@ def available_breakdowns(prepared: Prepared) -> list[str]:
     return [by for by in BREAKDOWNS if is_available[by]]
 
 
-def breakdown_table(prepared: Prepared, by: str, **options: Any) -> dict[str, Any]:
+def breakdown_table(prepared: ViewModel, by: str, **options: Any) -> dict[str, Any]:
     """Return a breakdown as a table; with options, the result of `query_table`.
 
     Raises

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from epprof_nb.views.timeline.lod import Rects
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -81,7 +81,7 @@ class _StringTable:
 
 
 def query_window(
-    prepared: Prepared,
+    prepared: ViewModel,
     window: WindowQuery,
     *,
     max_rects: int = MAX_RECTS,
@@ -119,13 +119,13 @@ def query_window(
         several events, ``members`` is their number and ``cover`` the time they cover; the other
         columns are those of the longest event.
     """
-    work, tables = prepared.work, prepared.profile.tables
+    index, tables = prepared.index, prepared.profile.tables
     layouts = prepared.layout.by_prefix()
     strings = _StringTable()
     columns: dict[str, Ints] = {}
     slices: dict[str, list[list[int]]] = {}
     shown: dict[str, list[int]] = {}
-    parent = work.tree.parent
+    parent = index.tree.parent
     rects_of = _rects_by_prefix(prepared, window, max_rects, pinned or {})
     rows_of = {
         prefix: layouts[prefix].event_rows.order[rects.event].astype(np.int64)
@@ -149,13 +149,13 @@ def query_window(
             columns[f"{prefix}.kept"] = is_pinned.astype(np.int64)
         if prefix == "op":
             owner = parent[rows]
-            columns["op.kind"] = work.main_kind(rows).astype(np.int64)
+            columns["op.kind"] = index.op_device_time.main_kind(rows).astype(np.int64)
         else:
             # Look up only the ops of the rows sent; all rows would be a pass over the table.
-            owner = work.tree.rows(table["op_id"][rows])
+            owner = index.tree.rows(table["op_id"][rows])
         columns[f"{prefix}.op"] = _nearest_sent_ancestor(owner, parent, sent)
         if prefix == "act":
-            columns["act.kind"] = work.kinds[rows].astype(np.int64)
+            columns["act.kind"] = index.kinds[rows].astype(np.int64)
         if details:
             columns |= _details(prepared, prefix, rows, owner, strings)
             continue
@@ -174,7 +174,7 @@ def query_window(
 
 
 def _rects_by_prefix(
-    prepared: Prepared, window: WindowQuery, max_rects: int, pinned: Mapping[str, Ints]
+    prepared: ViewModel, window: WindowQuery, max_rects: int, pinned: Mapping[str, Ints]
 ) -> dict[str, Rects]:
     """Return the rectangles of the window by prefix, together at most about `max_rects`."""
     rows_of = {prefix: layout.event_rows for prefix, layout in prepared.layout.by_prefix().items()}
@@ -199,20 +199,20 @@ def _rects_by_prefix(
 
 
 def _details(
-    prepared: Prepared,
+    prepared: ViewModel,
     prefix: str,
     rows: Ints,
     owner: npt.NDArray[np.integer[Any]],
     strings: _StringTable,
 ) -> dict[str, Ints]:
     """Return the columns for the details of events; columns without a value are left out."""
-    work, tables = prepared.work, prepared.profile.tables
+    index, tables = prepared.index, prepared.profile.tables
     table = tables[PREFIXES[prefix]]
     columns: dict[str, Ints] = {}
     if prefix == "op":
         columns["op.id"] = table["op_id"][rows]
-        columns["op.device_ns"] = work.device_ns[rows]
-        columns["op.launches"] = work.launches[rows]
+        columns["op.device_ns"] = index.op_device_time.total[rows]
+        columns["op.launches"] = index.op_launches[rows]
     else:
         names = tables["ops"].names("name")
         missing = np.full(len(rows), MISSING)

@@ -25,7 +25,7 @@ from epprof_nb.views.wire.payload import page_payload, to_base64
 
 if TYPE_CHECKING:
     from epprof_nb.views.queries.selections import ActiveSelection
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 Tab = Literal["timeline", "breakdown", "source"]
 
@@ -95,7 +95,7 @@ def _static(name: str) -> str:
     return files("epprof_nb.views").joinpath("static", name).read_text("utf-8")
 
 
-def _top_ops_table(prepared: Prepared) -> str:
+def _top_ops_table(prepared: ViewModel) -> str:
     """Return the ops with the most device time as a table without styles or scripts."""
     frame = prepared.by_op
     device_ns = max(int(frame["self_device_ns"].sum()), 1)
@@ -112,7 +112,7 @@ def _top_ops_table(prepared: Prepared) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
 
 
-def _plain_html(prepared: Prepared) -> str:
+def _plain_html(prepared: ViewModel) -> str:
     """Return the summary, findings and top ops as HTML without styles or scripts."""
     sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in prepared.findings)
     line = escape(prepared.summary.line).replace("   ", "\N{EM SPACE}")
@@ -125,14 +125,14 @@ def _with_code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 
-def _alt_text(prepared: Prepared) -> str:
+def _alt_text(prepared: ViewModel) -> str:
     """Return the alternative text of the image."""
     lines = [prepared.summary.line.replace("   ", ", "), *(f.text for f in prepared.findings)]
     return " ".join(line if line.endswith(".") else f"{line}." for line in lines)
 
 
 def page_html(
-    prepared: Prepared, selection: ActiveSelection | None = None, *, tab: str = "timeline"
+    prepared: ViewModel, selection: ActiveSelection | None = None, *, tab: str = "timeline"
 ) -> str:
     """Return an HTML document that works without a kernel and may not use the network.
 
@@ -164,7 +164,7 @@ def page_html(
 
 
 def notebook_html(
-    prepared: Prepared,
+    prepared: ViewModel,
     png: bytes,
     selection: ActiveSelection | None = None,
     *,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.counters import busy
+from epprof_nb.analysis.counters import busy_ns
 from epprof_nb.util.format import duration, shorten
-from epprof_nb.views.plots.style import plain
+from epprof_nb.views.plots.style import printable
 from epprof_nb.views.plots.timeline import draw_lanes
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 _TEXT, _FAINT, _LINE = "#1b2430", "#5b6675", "#e3e7ec"
 _WIDTH, _DPI = 9.6, 192
@@ -27,7 +27,7 @@ _MAX_LANES, _MAX_ROWS, _MAX_BARS = 10, 8, 6
 _BOTTOM, _GAP = 0.1, 0.34
 
 
-def as_png(prepared: Prepared) -> bytes:
+def as_png(prepared: ViewModel) -> bytes:
     """Draw utilisation, host ops, streams and the top ops; return PNG data, about 1840 px wide."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ def as_png(prepared: Prepared) -> bytes:
     for i, note in enumerate(notes):
         # Shrink a long line rather than cut it off.
         points = min(7.5 if i else 8.5, 1000 / max(len(note), 1))
-        figure.text(0.015, 1 - (0.2 + 0.17 * i) / total, plain(note).replace("`", ""),
+        figure.text(0.015, 1 - (0.2 + 0.17 * i) / total, printable(note).replace("`", ""),
                     color=_FAINT if i else _TEXT, fontsize=points, va="center",
                     parse_math=False)  # fmt: skip
     bottoms = (
@@ -77,7 +77,7 @@ def _hide_frame(axes: Axes) -> None:
         spine.set_visible(False)
 
 
-def _draw_utilisation(axes: Axes, prepared: Prepared, low: int, high: int) -> None:
+def _draw_utilisation(axes: Axes, prepared: ViewModel, low: int, high: int) -> None:
     _hide_frame(axes)
     edges = np.linspace(low, high, _BINS + 1)
     axes.set_xlim(low, high)
@@ -87,7 +87,7 @@ def _draw_utilisation(axes: Axes, prepared: Prepared, low: int, high: int) -> No
     summary = prepared.summary
     share = np.zeros(_BINS)
     for device in summary.busy:
-        curve = busy(prepared.counted(device.device_id))
+        curve = busy_ns(prepared.index, device.device_id)
         if len(curve.t):
             until = np.interp(edges, curve.t, curve.value)
             share += np.diff(until) / np.diff(edges) / len(summary.busy)
@@ -96,7 +96,7 @@ def _draw_utilisation(axes: Axes, prepared: Prepared, low: int, high: int) -> No
               va="center", fontsize=7.5, color=_TEXT)  # fmt: skip
 
 
-def _lanes_to_draw(prepared: Prepared) -> list[tuple[int, int, str]]:
+def _lanes_to_draw(prepared: ViewModel) -> list[tuple[int, int, str]]:
     """Return the first lanes of ops and streams as (number, rows, label)."""
     lanes = [
         (number, min(lane.rows, _MAX_ROWS), lane.label)
@@ -107,7 +107,7 @@ def _lanes_to_draw(prepared: Prepared) -> list[tuple[int, int, str]]:
 
 
 def _draw_lanes(
-    axes: Axes, prepared: Prepared, lanes: list[tuple[int, int, str]], low: int, high: int
+    axes: Axes, prepared: ViewModel, lanes: list[tuple[int, int, str]], low: int, high: int
 ) -> None:
     _hide_frame(axes)
     draw_lanes(axes, prepared, lanes, low, high)
@@ -131,7 +131,7 @@ def _draw_bars(axes: Axes, rows: Sequence[Mapping[Any, Any]]) -> None:
     largest = max((row["self_device_ns"] for row in rows), default=1)
     for i, row in enumerate(rows):
         axes.barh(i, row["self_device_ns"] / largest, height=0.62, color="#0072b2")
-        axes.text(-0.01, i, plain(shorten(str(row["name"]), 26)), ha="right", va="center",
+        axes.text(-0.01, i, printable(shorten(str(row["name"]), 26)), ha="right", va="center",
                   fontsize=7.5, color=_TEXT, transform=axes.get_yaxis_transform(),
                   parse_math=False)  # fmt: skip
         text = f"{duration(row['self_device_ns'])}   {row['count']:,} \N{MULTIPLICATION SIGN}"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from epprof_nb.util.format import duration, percent, shorten
 
 if TYPE_CHECKING:
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 _NAME_WIDTH = 48
 
 
-def as_text(prepared: Prepared, *, rows: int = 12) -> str:
+def as_text(prepared: ViewModel, *, rows: int = 12) -> str:
     """Return the summary, the findings and a table of the top `rows` ops by device time."""
     lines = [prepared.summary.line, *(f"  {finding.text}" for finding in prepared.findings)]
     frame = prepared.by_op

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import ragged
+from epprof_nb.arrays.chunks import concat_ranges
 from epprof_nb.views.timeline.mipmap import BLOCK
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class BlockSummaries:
         size = np.diff(cut)
         first = at // BLOCK
         count = (at + size - 1) // BLOCK - first + 1
-        blocks = ragged(first, count)
+        blocks = concat_ranges(first, count)
         edges = blocks * BLOCK - np.repeat(at - cut[:-1], count)
         edges[np.cumsum(count) - count] = cut[:-1]
         length = np.subtract(end, start, out=start)

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.analysis.device_work import FIRST_WAIT, Work
-from epprof_nb.arrays.row_packing import stack
-from epprof_nb.arrays.small_codes import Codes
+from epprof_nb.analysis.device_work import FIRST_WAIT
+from epprof_nb.arrays.row_packing import pack_rows
+from epprof_nb.arrays.small_codes import SmallCodes
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.timeline.row_builder import build_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
     from epprof_nb.views.timeline.rows import EventRows
@@ -110,16 +111,16 @@ def device_names(info: Mapping[str, Any]) -> dict[int, str]:
 
 
 def _thread_lanes(
-    profile: ProfileData, call_thread: Codes, lanes: list[Lane]
-) -> tuple[Codes, Codes]:
+    profile: ProfileData, call_thread: SmallCodes, lanes: list[Lane]
+) -> tuple[SmallCodes, SmallCodes]:
     """Append the lanes of the threads; return the lane of each op and of each API call."""
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
     # Ops of an earlier profile, kept because they captured a CUDA graph, have no times here.
     shown = ~ops.names("status").equals("earlier")
     cells = np.flatnonzero(ops.names("category").equals("cell") & shown)
-    op_thread = Codes.of(ops["thread_id"])
+    op_thread = SmallCodes.of(ops["thread_id"])
     if not shown.all():
-        op_thread = Codes.combined(op_thread, Codes.of(shown.view(np.uint8))).named(
+        op_thread = SmallCodes.combined(op_thread, SmallCodes.of(shown.view(np.uint8))).map(
             lambda key: key[0] if key[1] else None
         )
     with_ops, with_calls = set(op_thread.values) - {None}, set(call_thread.values)
@@ -140,16 +141,16 @@ def _thread_lanes(
             call_lanes[thread] = len(lanes)
             name = "API calls" if thread in with_ops else label
             lanes.append(Lane("api", name, f"CUDA API calls of thread {thread}", thread=thread))
-    return op_thread.named(op_lanes.get), call_thread.named(call_lanes.get)
+    return op_thread.map(op_lanes.get), call_thread.map(call_lanes.get)
 
 
-def _streams(activities: Table) -> Codes:
+def _streams(activities: Table) -> SmallCodes:
     """Return the device, context and stream of each activity."""
     names = ("device_id", "context_id", "stream_id")
-    return Codes.combined(*(Codes.of(activities[name]) for name in names))
+    return SmallCodes.combined(*(SmallCodes.of(activities[name]) for name in names))
 
 
-def _stream_lanes(profile: ProfileData, codes: Codes, lanes: list[Lane]) -> Codes:
+def _stream_lanes(profile: ProfileData, codes: SmallCodes, lanes: list[Lane]) -> SmallCodes:
     """Append one lane per stream; return the lane of each activity."""
     # By device, then stream.
     keys = sorted(codes.values, key=lambda key: (key[0], key[2], key[1]))
@@ -171,10 +172,10 @@ def _stream_lanes(profile: ProfileData, codes: Codes, lanes: list[Lane]) -> Code
             title += f", context {context}"
         numbers[device, context, stream] = len(lanes)
         lanes.append(Lane("stream", label, title, device=device))
-    return codes.named(numbers.get)
+    return codes.map(numbers.get)
 
 
-def build_layout(profile: ProfileData, work: Work) -> TimelineLayout:
+def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
     """Lay out a whole profile. The layout does not depend on the window shown."""
     lanes: list[Lane] = []
     tables = profile.tables
@@ -183,14 +184,14 @@ def build_layout(profile: ProfileData, work: Work) -> TimelineLayout:
     # NumPy does most of the work and releases the GIL meanwhile.
     with ThreadPoolExecutor(2) as pool:
         streams = pool.submit(_streams, tables["activities"])
-        call_thread = Codes.of(tables["api_calls"]["thread_id"])
+        call_thread = SmallCodes.of(tables["api_calls"]["thread_id"])
         op_lane, call_lane = _thread_lanes(profile, call_thread, lanes)
         stream_lane = _stream_lanes(profile, streams.result(), lanes)
         activities = pool.submit(
-            _lay_out, tables["activities"], stream_lane, Codes(work.kinds, foot)
+            _lay_out, tables["activities"], stream_lane, SmallCodes(index.kinds, foot)
         )
         calls = pool.submit(_lay_out, tables["api_calls"], call_lane, _ROW_0)
-        ops = _lay_out(tables["ops"], op_lane, Codes.of(_min_rows(profile, work)))
+        ops = _lay_out(tables["ops"], op_lane, SmallCodes.of(_min_rows(profile, index)))
         layout = TimelineLayout((), ops, calls.result(), activities.result())
     for event_layout in layout.by_prefix().values():
         event_rows = event_layout.event_rows
@@ -201,23 +202,23 @@ def build_layout(profile: ProfileData, work: Work) -> TimelineLayout:
     return replace(layout, lanes=tuple(lanes))
 
 
-def _min_rows(profile: ProfileData, work: Work) -> npt.NDArray[np.uint8]:
+def _min_rows(profile: ProfileData, index: ProfileIndex) -> npt.NDArray[np.uint8]:
     """Return the row that each op takes at least: its nesting depth within its thread."""
-    threads, tree = profile.tables["ops"]["thread_id"], work.tree
+    threads, tree = profile.tables["ops"]["thread_id"], index.tree
     depth, parent = tree.depth, tree.parent
     # Ops whose parent is on another thread start at the top of their own lane.
     from_other_thread = (parent >= 0) & (threads[parent] != threads) if len(parent) else parent >= 0
     if from_other_thread.any():
-        depth = depth - depth[tree.nearest(from_other_thread | (parent < 0))]
+        depth = depth - depth[tree.nearest_ancestor(from_other_thread | (parent < 0))]
     rows: npt.NDArray[np.uint8] = np.minimum(depth, MAX_ROWS - 1).astype(np.uint8)
     return rows
 
 
-_ROW_0 = Codes(np.empty(0, np.uint8), [0])
+_ROW_0 = SmallCodes(np.empty(0, np.uint8), [0])
 """Every event in row 0."""
 
 
-def _lay_out(table: Table, lane: Codes, row: Codes) -> EventLayout:
+def _lay_out(table: Table, lane: SmallCodes, row: SmallCodes) -> EventLayout:
     """Lay out the events of a table such that only the last row of a lane has overlaps."""
     layout = _with_rows(lane, row, table["start_ns"], table["end_ns"])
     event_rows = layout.event_rows
@@ -234,14 +235,14 @@ def _lay_out(table: Table, lane: Codes, row: Codes) -> EventLayout:
         ]
         events = np.concatenate(parts)
         begins = start[events]
-        rows[events] = stack(begins, np.maximum(end[events], begins), rows[events], MAX_ROWS)
-    return _with_rows(lane, Codes.of(rows), start, end)
+        rows[events] = pack_rows(begins, np.maximum(end[events], begins), rows[events], MAX_ROWS)
+    return _with_rows(lane, SmallCodes.of(rows), start, end)
 
 
-def _with_rows(lane: Codes, row: Codes, start: Ints, end: Ints) -> EventLayout:
-    codes = Codes.combined(lane, row)
+def _with_rows(lane: SmallCodes, row: SmallCodes, start: Ints, end: Ints) -> EventLayout:
+    codes = SmallCodes.combined(lane, row)
     keys = sorted({key for key in codes.values if key[0] is not None})
     numbers = {key: number for number, key in enumerate(keys)}
-    row_index = codes.numbered(numbers, len(keys))
+    row_index = codes.recode(numbers, len(keys))
     lane_of, row_of = np.array(keys, np.int64).reshape(-1, 2).T
     return EventLayout(row_index, build_rows(row_index, lane_of, row_of, start, end))

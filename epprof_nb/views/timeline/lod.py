@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces, ragged
+from epprof_nb.arrays.chunks import chunks, concat_ranges
 from epprof_nb.views.timeline.bins import Bins, MergedRects, merge_into_bins
 from epprof_nb.views.timeline.mipmap import BLOCK
 
@@ -173,7 +173,7 @@ def rects_in_window(
 def _unmerged(event_rows: EventRows, low: Ints, high: Ints) -> Rects:
     """Return one rectangle per event of each row's positions [low, high)."""
     size = np.maximum(high - low, 0)
-    at, row_index = ragged(low, size), np.repeat(np.arange(len(low)), size)
+    at, row_index = concat_ranges(low, size), np.repeat(np.arange(len(low)), size)
     start, latest = event_rows.starts(at), event_rows.ends(at)
     cover = latest - start
     overlapping = np.flatnonzero(event_rows.overlapping[row_index])
@@ -190,11 +190,11 @@ def _rects(row_index: Ints, merged: MergedRects) -> Rects:
 
 def positions_of(event_rows: EventRows, mask: npt.NDArray[np.bool_]) -> Ints:
     """Return the positions of the events whose table rows are set in `mask`, ascending."""
-    chunks = [
+    positions = [
         np.flatnonzero(mask[event_rows.order[chunk]]) + chunk.start
-        for chunk in pieces(len(event_rows.order))
+        for chunk in chunks(len(event_rows.order))
     ]
-    return np.concatenate(chunks) if chunks else _NONE
+    return np.concatenate(positions) if positions else _NONE
 
 
 def contains_any(rects: Rects, positions: Ints) -> npt.NDArray[np.bool_]:

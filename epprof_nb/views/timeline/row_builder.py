@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb.arrays.groups import pieces, ragged
-from epprof_nb.arrays.small_codes import occurrences
+from epprof_nb.arrays.chunks import chunks, concat_ranges
+from epprof_nb.arrays.intervals import EARLIEST, LATEST, clip_times
+from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.views.timeline.block_summaries import BlockSummaries
-from epprof_nb.views.timeline.rows import EARLIEST, LATEST, EventRows, times
+from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,7 +45,7 @@ def build_rows(
     event_rows = EventRows(start_ns, end_ns, lane, row, first, order)
     unsorted = _fill(event_rows, code)
     if event_rows.time_bounds[0] < EARLIEST or event_rows.time_bounds[1] > LATEST:
-        return build_rows(code, lane, row, *times(start_ns, end_ns))
+        return build_rows(code, lane, row, *clip_times(start_ns, end_ns))
     for index in unsorted:
         within = slice(first[index], first[index + 1])
         rows = order[within]
@@ -58,8 +59,8 @@ def build_rows(
 def _first_positions(code: npt.NDArray[Any], count: int) -> Ints:
     """Return the first position of each of `count` rows, and the number of events."""
     sizes = np.zeros(count, np.int64)
-    for chunk in pieces(len(code), _CHUNK):
-        sizes += occurrences(code[chunk], count)
+    for chunk in chunks(len(code), _CHUNK):
+        sizes += count_codes(code[chunk], count)
     return np.concatenate(([0], np.cumsum(sizes)))
 
 
@@ -68,7 +69,7 @@ def _fill(event_rows: EventRows, code: npt.NDArray[Any]) -> list[int]:
     blocks = BlockSummaries(event_rows)
     free = event_rows.first.copy()
     starts, ends = np.empty((2, min(len(code), _CHUNK)), np.int64)
-    for chunk in pieces(len(code), _CHUNK):
+    for chunk in chunks(len(code), _CHUNK):
         rows, row_index, cut = _grouped(code[chunk], len(event_rows))
         if not len(row_index):
             continue
@@ -83,7 +84,7 @@ def _fill(event_rows: EventRows, code: npt.NDArray[Any]) -> list[int]:
             for to, low, high in zip(at.tolist(), cut[:-1].tolist(), cut[1:].tolist(), strict=True):
                 event_rows.order[to : to + high - low] = rows[low:high]
         else:
-            event_rows.order[ragged(at, size)] = rows
+            event_rows.order[concat_ranges(at, size)] = rows
         blocks.add(row_index, at, cut, start, np.maximum(end, start, out=end))
     return blocks.finish()
 
@@ -104,7 +105,7 @@ def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
         groups = [np.flatnonzero(code == number) for number in range(count)]
         rows, sizes = np.concatenate(groups), np.array([len(rows) for rows in groups])
     else:
-        rows, sizes = np.argsort(code, kind="stable"), occurrences(code, count)
+        rows, sizes = np.argsort(code, kind="stable"), count_codes(code, count)
     row_index = np.flatnonzero(sizes)
     cut = np.concatenate(([0], np.cumsum(sizes[row_index])))
     return rows[: cut[-1]], row_index, cut
@@ -113,7 +114,7 @@ def _grouped(code: npt.NDArray[Any], count: int) -> tuple[Ints, Ints, Ints]:
 def _summarise(event_rows: EventRows) -> None:
     """Compute the block summaries again, from events that are sorted by now."""
     blocks = BlockSummaries(event_rows)
-    for chunk in pieces(len(event_rows.order), _CHUNK):
+    for chunk in chunks(len(event_rows.order), _CHUNK):
         begin, end = np.clip((event_rows.first[:-1], event_rows.first[1:]), chunk.start, chunk.stop)
         row_index = np.flatnonzero(begin < end)
         cut = np.append(begin[row_index], chunk.stop) - chunk.start

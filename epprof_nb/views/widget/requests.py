@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from epprof_nb.analysis.by_range import breakdown
+from epprof_nb.analysis.by_range import by_range
 from epprof_nb.views.queries.event_fields import event_fields
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.related import related
@@ -101,7 +101,7 @@ def _seek(selections: Selections, request: Mapping[str, Any]) -> Response:
 
 def _by_range(selections: Selections, request: Mapping[str, Any]) -> Response:
     time_range = int(request["start"]), int(request["end"])
-    return Response({"span": breakdown(selections.prepared, *time_range)})
+    return Response({"span": by_range(selections.prepared.index, *time_range)})
 
 
 HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {

@@ -70,7 +70,7 @@ class SelectionState:
             selection = self._selections.of(self._query)
             is_selected &= selection.selected.highlighted["act"]
         if self.time_range is not None:
-            is_selected &= prepared.moments.marked(*self.time_range)
+            is_selected &= prepared.index.time_chunks.overlap_mask(*self.time_range)
         rows = np.flatnonzero(is_selected)
         # Convert the selected rows only: the table may have millions.
         frame = activities.take(rows).to_frame()

@@ -22,7 +22,7 @@ import traitlets
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.util.transient_display import TransientDisplay
 from epprof_nb.views.queries.selections import Selections
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.registry import Execution, WidgetRegistry
 from epprof_nb.views.widget.requests import handle, is_request
 from epprof_nb.views.widget.selection_state import SelectionState
@@ -70,7 +70,7 @@ class LiveView(anywidget.AnyWidget):
     def __init__(
         self, profile: ProfileData, *, tab: str, select: pd.DataFrame | None = None
     ) -> None:
-        self.selections = Selections(Prepared(profile))
+        self.selections = Selections(ViewModel(profile))
         self._state = SelectionState(self.selections)
         if select is not None:
             self._state.select_rows(select)
@@ -124,7 +124,7 @@ class LiveView(anywidget.AnyWidget):
         # The layout is a widget of its own; it would keep the view alive in the front end.
         self.layout.close()
         # The profile belongs to the user; release what this view computed from it.
-        self.selections = Selections(Prepared(ProfileData()))
+        self.selections = Selections(ViewModel(ProfileData()))
         self._state = SelectionState(self.selections)
         self._make_page = None
         _registry.remove(self)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.queries.window import Ints
-    from epprof_nb.views.view_model import Prepared
+    from epprof_nb.views.view_model import ViewModel
 
 _MAX_PAYLOAD_BYTES = 1_150_000
 """Keeps the payload as base64, the viewer and the image under 2 MB in total."""
@@ -32,7 +32,7 @@ _FIRST_VIEW_WIDTH = 1200.0
 _MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
 
 
-def first_view_header(prepared: Prepared) -> dict[str, Any]:
+def first_view_header(prepared: ViewModel) -> dict[str, Any]:
     """Return what the first view needs: time range, lanes, and the available counters and tables.
 
     The summary only has the numbers that need no pass over the events.
@@ -59,10 +59,11 @@ def first_view_header(prepared: Prepared) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def summary_header(prepared: Prepared) -> dict[str, Any]:
+def summary_header(prepared: ViewModel) -> dict[str, Any]:
     """Return the summary, the findings and the idle gaps that `first_view_header` leaves empty."""
-    with prefetch(prepared, lambda: prepared.lines):
+    with prefetch(prepared, lambda: prepared.line_totals):
         summary, findings = prepared.summary, prepared.findings
+    stray = summary.unattributed_text
     return {
         "summary": {
             "wall": duration(summary.wall_ns),
@@ -73,9 +74,9 @@ def summary_header(prepared: Prepared) -> dict[str, Any]:
                 for b in summary.busy
             ],
             "counts": [{"what": what, "text": text} for what, text in summary.counted],
-            "quality": summary.trust,
-            "stray": {"what": "stray", "text": summary.stray} if summary.stray else None,
-            "incomplete": summary.lost > 0,
+            "quality": summary.recording_text,
+            "stray": {"what": "stray", "text": stray} if stray else None,
+            "incomplete": summary.dropped > 0,
             "empty": summary.empty,
             "error": summary.error,
             "device_word": summary.device_word,
@@ -93,7 +94,7 @@ def _notes(profile: ProfileData) -> list[str]:
     return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
 
 
-def full_header(prepared: Prepared) -> dict[str, Any]:
+def full_header(prepared: ViewModel) -> dict[str, Any]:
     """Return everything except events. A page embeds it, since it has no Python to ask."""
     return {
         **first_view_header(prepared),
@@ -105,7 +106,7 @@ def full_header(prepared: Prepared) -> dict[str, Any]:
 
 
 def page_payload(
-    prepared: Prepared, selection: ActiveSelection | None = None, *, max_rects: int = _MAX_RECTS
+    prepared: ViewModel, selection: ActiveSelection | None = None, *, max_rects: int = _MAX_RECTS
 ) -> bytes:
     """Return the compressed payload of a page; see `epprof_nb.views.wire.columns` for its layout.
 
@@ -137,9 +138,9 @@ def page_payload(
         max_rects = max(int(0.9 * max_rects * _MAX_PAYLOAD_BYTES / len(data)), _MIN_RECTS)
 
 
-def first_view_message(prepared: Prepared, selection: ActiveSelection | None = None) -> bytes:
+def first_view_message(prepared: ViewModel, selection: ActiveSelection | None = None) -> bytes:
     """Return the first view of a live widget, the whole time range; the rest follows on request."""
-    prepared.hurry()
+    prepared.warm_up_first_view()
     low, high = prepared.time_range
     header, columns = query_window(
         prepared, WindowQuery(low, high, _FIRST_VIEW_WIDTH), details=False,
@@ -158,16 +159,16 @@ def _initial_selection(selection: ActiveSelection, columns: Mapping[str, Ints]) 
 
 
 def window_message(
-    prepared: Prepared, window: WindowQuery, *, highlighted: Mapping[str, Ints] | None = None
+    prepared: ViewModel, window: WindowQuery, *, highlighted: Mapping[str, Ints] | None = None
 ) -> bytes:
     """Return the events of a window."""
     header, columns = query_window(prepared, window, details=False, highlighted=highlighted)
     return encode_message(header, columns, compact=False)
 
 
-def counters_message(prepared: Prepared, window: tuple[int, int] | None = None) -> bytes:
+def counters_message(prepared: ViewModel, window: tuple[int, int] | None = None) -> bytes:
     """Return the columns of the counters, of a window or of the whole time range."""
-    columns = prepared.counters if window is None else counters.columns(prepared, window)
+    columns = prepared.counters if window is None else counters.columns(prepared.index, window)
     return encode_message({}, columns, compact=False)
 
 

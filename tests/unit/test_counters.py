@@ -1,16 +1,17 @@
-"""Counters over time, against counting one by one."""
+"""Counters over time against counting one by one."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from epprof_nb.analysis.counters import busy, columns, copied, outstanding, tracks
+from epprof_nb.analysis.counters import busy_ns, bytes_copied, columns, queued, tracks
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.view_model import Prepared
 
 
 def _profile(rows, calls=()) -> Profile:
@@ -18,7 +19,7 @@ def _profile(rows, calls=()) -> Profile:
     kinds, device, start, end, correlation, size = zip(*rows, strict=True) if rows else [()] * 6
     begin, ids = zip(*calls, strict=True) if calls else [(), ()]
     activities = {
-        "kind": Names.of(list(kinds)),
+        "kind": CategoryColumn.of(list(kinds)),
         "device_id": np.array(device, np.int64),
         "start_ns": np.array(start, np.int64),
         "end_ns": np.array(end, np.int64),
@@ -77,9 +78,9 @@ def _intervals(profile: Profile, device: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("points", [16, 100, 10_000])
-def test_outstanding_launches_are_those_given_and_not_done(seed, points):
+def test_queued_launches_are_launched_and_not_done(seed, points):
     profile = _random(seed, 300)
-    found = outstanding(Prepared(profile).counted(0), points=points)
+    found = queued(ProfileIndex(profile), 0, points=points)
     assert len(found.t) <= max(points, 2)
     times = np.arange(-100, 5_200)
     level = np.zeros(len(times), np.int64)
@@ -94,7 +95,7 @@ def test_outstanding_launches_are_those_given_and_not_done(seed, points):
 
 def test_a_graph_replay_is_one_launch():
     kernels = [("kernel", 0, 10 + 5 * i, 14 + 5 * i, 7, -1) for i in range(4)]
-    found = outstanding(Prepared(_profile(kernels, [(2, 7)])).counted(0))
+    found = queued(ProfileIndex(_profile(kernels, [(2, 7)])), 0)
     assert found.t.tolist() == [1, 2, 29]
     assert found.high.tolist() == [0, 1, 0]
 
@@ -103,7 +104,7 @@ def test_a_graph_replay_is_one_launch():
 @pytest.mark.parametrize("points", [16, 100, 10_000])
 def test_bytes_are_moved_while_their_copies_run(seed, points):
     profile = _random(seed, 300)
-    found = copied(Prepared(profile).counted(1), points=points)
+    found = bytes_copied(ProfileIndex(profile), 1, points=points)
     assert len(found.t) <= points
     activities = profile.tables["activities"]
     chosen = activities.names("kind").equals("memcpy") & (activities["device_id"] == 1)
@@ -118,7 +119,7 @@ def test_bytes_are_moved_while_their_copies_run(seed, points):
 @pytest.mark.parametrize("points", [16, 10_000])
 def test_busy_time_counts_what_overlaps_once(points):
     profile = _random(5, 300)
-    found = busy(Prepared(profile).counted(0), points=points)
+    found = busy_ns(ProfileIndex(profile), 0, points=points)
     activities = profile.tables["activities"]
     work = ~activities.names("kind").equals("synchronization") & (activities["device_id"] == 0)
     times = np.arange(0, 5_200)
@@ -130,47 +131,47 @@ def test_busy_time_counts_what_overlaps_once(points):
     assert found.value.tolist() == total[found.t].tolist()
 
 
-def test_negative_durations_and_huge_gaps_do_no_harm():
+def test_negative_durations_and_huge_gaps():
     rows = [("kernel", 0, 50, 20, 1, -1), ("memcpy", 0, 10**15, 10**15, 2, 8)]
     profile = _profile(rows, [(60, 1), (10**15 - 5, 2)])
-    found = outstanding(Prepared(profile).counted(0))
+    found = queued(ProfileIndex(profile), 0)
     assert found.t.tolist() == [49, 50, 10**15 - 5, 10**15]
     assert found.high.tolist() == [0, 0, 1, 0]
-    assert copied(Prepared(profile).counted(0)).value.tolist() == [0, 8]
+    assert bytes_copied(ProfileIndex(profile), 0).value.tolist() == [0, 8]
 
 
-def test_counters_are_small_and_only_where_there_is_something():
-    prepared = Prepared(synthetic_profile(20_000))
+def test_counters_are_small_and_skip_devices_without_data():
+    prepared = ProfileIndex(synthetic_profile(20_000))
     found = columns(prepared, points=500)
     assert [(t["what"], t["device"]) for t in tracks(prepared)] == [
         ("busy", 0), ("launches", 0), ("copied", 0)
     ]  # fmt: skip
     assert 0 < max(len(values) for values in found.values()) <= 500
-    empty = Prepared(synthetic_profile(0))
+    empty = ProfileIndex(synthetic_profile(0))
     assert (tracks(empty), columns(empty)) == ([], {})
-    only_kernels = Prepared(_profile([("kernel", 3, 0, 5, 1, -1)]))
+    only_kernels = ProfileIndex(_profile([("kernel", 3, 0, 5, 1, -1)]))
     assert [(t["what"], t["device"]) for t in tracks(only_kernels)] == [
         ("busy", 3), ("launches", 3)
     ]  # fmt: skip
     assert columns(only_kernels)["counter.0.value"].tolist() == [0, 5]
-    only_waits = Prepared(_profile([("synchronization", 3, 0, 5, 1, -1)]))
+    only_waits = ProfileIndex(_profile([("synchronization", 3, 0, 5, 1, -1)]))
     assert all(not len(values) for values in columns(only_waits).values())
 
 
 @pytest.mark.parametrize("points", [16, 10_000])
 @pytest.mark.parametrize("window", [(1_000, 1_400), (-50, 60), (4_990, 9_000)])
-def test_a_window_counts_as_the_whole_does(points, window):
-    counted = Prepared(_random(7, 400)).counted(0)
+def test_window_agrees_with_the_whole_profile(points, window):
+    index = ProfileIndex(_random(7, 400))
     low, high = window
-    for sums in (busy, copied):
-        whole, part = sums(counted, points=10_000), sums(counted, window, points)
+    for sums in (busy_ns, bytes_copied):
+        whole, part = sums(index, 0, points=10_000), sums(index, 0, window, points)
         assert len(part.t) <= points
         expected = np.interp(part.t, whole.t, whole.value) - np.interp(low, whole.t, whole.value)
         assert part.value == pytest.approx(expected, abs=6)
         assert (part.value[-1] if len(part.t) else 0) == pytest.approx(
             np.interp(high, whole.t, whole.value) - np.interp(low, whole.t, whole.value), abs=6
         )
-    whole, part = outstanding(counted, points=10_000), outstanding(counted, window, points)
+    whole, part = queued(index, 0, points=10_000), queued(index, 0, window, points)
     assert (part.t[0], len(part.t) <= points) == (low, True)
     times = np.arange(low, high)
     at = np.searchsorted(whole.t, times, "right") - 1

@@ -1,4 +1,4 @@
-"""The breakdown of a span against counting by hand, activity by activity."""
+"""by_range against summing up activity by activity."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from tiny import activity, kernel, op, profile
 
 from epprof_nb.analysis import time_chunks
-from epprof_nb.analysis.by_range import breakdown
-from epprof_nb.analysis.time_chunks import Moments
-from epprof_nb.arrays.groups import pieces
+from epprof_nb.analysis.by_range import by_range
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.time_chunks import TimeChunks
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.view_model import Prepared
 
 BUSY = ("kernel", "memcpy", "memset")
 
@@ -60,9 +60,9 @@ def small(request):
 
 @pytest.mark.parametrize("piece", [1, 8, 1_000])
 @pytest.mark.parametrize("span", [(0, 4_000), (500, 1_700), (1_000, 1_001), (2_000, 2_000)])
-def test_a_span_counts_what_lies_in_it_and_clips_its_time(small, span, piece, monkeypatch):
-    monkeypatch.setattr(time_chunks, "pieces", partial(pieces, size=piece))
-    told = breakdown(Prepared(small), *span, top=100)
+def test_range_counts_overlapping_activities_and_clips_their_time(small, span, piece, monkeypatch):
+    monkeypatch.setattr(time_chunks, "chunks", partial(chunks, size=piece))
+    told = by_range(ProfileIndex(small), *span, top=100)
     expected, names, launchers, busy = by_hand(small.activities, small.ops, *span)
     assert told["device_ns"] == expected["device_ns"]
     assert (told["kernels"], told["copies"], told["sets"], told["bytes"]) == (
@@ -73,8 +73,8 @@ def test_a_span_counts_what_lies_in_it_and_clips_its_time(small, span, piece, mo
     assert [d["busy"] for d in told["devices"]] == [busy]
 
 
-def test_tables_of_a_span_are_cut_and_say_how_many_there_are(small):
-    told = breakdown(Prepared(small), 0, 4_000, top=2)
+def test_tables_have_the_top_rows_and_the_number_of_names(small):
+    told = by_range(ProfileIndex(small), 0, 4_000, top=2)
     assert len(told["names"]["rows"]) == 2
     assert told["names"]["total"] > 2
     spent = [ns for _, _, ns in told["names"]["rows"]]
@@ -82,7 +82,7 @@ def test_tables_of_a_span_are_cut_and_say_how_many_there_are(small):
 
 
 def test_overlapping_work_counts_once_as_busy_and_twice_as_time():
-    told = breakdown(Prepared(profile([], [kernel(0, 100), kernel(50, 150)])), 0, 200)
+    told = by_range(ProfileIndex(profile([], [kernel(0, 100), kernel(50, 150)])), 0, 200)
     assert told["devices"][0]["busy"] == 150
     assert told["device_ns"] == 200
     assert told["ops"]["rows"] == [["(no op)", 2, 200]]
@@ -90,41 +90,41 @@ def test_overlapping_work_counts_once_as_busy_and_twice_as_time():
 
 def test_a_graph_launch_counts_where_its_nodes_were_not_recorded():
     launch = activity("graph_launch", 10, 40, name="graph", correlation_id=1)
-    told = breakdown(Prepared(profile([], [launch])), 0, 100)
+    told = by_range(ProfileIndex(profile([], [launch])), 0, 100)
     assert told["devices"][0]["busy"] == told["device_ns"] == 30
 
 
-def test_a_span_of_a_profile_without_activities_is_empty():
-    told = breakdown(Prepared(profile([op(1, "a", 0, 10)], [])), 0, 10)
+def test_range_of_a_profile_without_activities_is_empty():
+    told = by_range(ProfileIndex(profile([op(1, "a", 0, 10)], [])), 0, 10)
     assert told["devices"] == []
     assert told["device_ns"] == 0
     assert told["names"] == {"rows": [], "total": 0}
 
 
-def test_spans_side_by_side_add_up_to_the_whole():
-    prepared = Prepared(synthetic_profile(activities=3_000))
-    end = prepared.profile.wall_ns + 1
+def test_adjacent_ranges_add_up_to_the_whole():
+    index = ProfileIndex(synthetic_profile(activities=3_000))
+    end = index.profile.wall_ns + 1
     cuts = np.linspace(0, end, 8).astype(int)
-    parts = [breakdown(prepared, int(a), int(b)) for a, b in pairwise(cuts)]
-    whole = breakdown(prepared, 0, end)
+    parts = [by_range(index, int(a), int(b)) for a, b in pairwise(cuts)]
+    whole = by_range(index, 0, end)
     assert sum(part["device_ns"] for part in parts) == whole["device_ns"]
     assert sum(part["devices"][0]["busy"] for part in parts) == whole["devices"][0]["busy"]
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1_000])
-def test_rows_of_a_span_are_those_with_a_part_in_it(small, piece, monkeypatch):
-    monkeypatch.setattr(time_chunks, "pieces", partial(pieces, size=piece))
+def test_overlap_mask_has_the_rows_that_overlap_the_range(small, piece, monkeypatch):
+    monkeypatch.setattr(time_chunks, "chunks", partial(chunks, size=piece))
     table = small.tables["activities"]
-    found = Moments(table)
+    found = TimeChunks(table)
     for low, high in ((0, 4_000), (700, 1_900), (1_000, 1_001), (5_000, 6_000)):
         expected = [
             first < high and (last > low or first >= low)
             for first, last in zip(table["start_ns"], table["end_ns"], strict=True)
         ]
-        assert found.marked(low, high).tolist() == expected
+        assert found.overlap_mask(low, high).tolist() == expected
 
 
-def test_moments_find_long_events_that_began_far_before():
+def test_time_chunks_find_long_events_that_began_earlier():
     rows = [kernel(0, 1_000), *(kernel(i, i + 1) for i in range(1, 900))]
-    found = Moments(profile([], rows).tables["activities"]).marked(950, 960)
+    found = TimeChunks(profile([], rows).tables["activities"]).overlap_mask(950, 960)
     assert np.flatnonzero(found).tolist() == [0]

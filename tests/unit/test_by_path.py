@@ -1,13 +1,13 @@
-"""The tree of paths: against paths walked one activity at a time."""
+"""by_path against paths walked one activity at a time."""
 
 import pandas as pd
 import pytest
 from tiny import activity, kernel, line, op, profile
 
-from epprof_nb.analysis.by_path import DEEPEST, by_path
+from epprof_nb.analysis.by_path import MAX_DEPTH, by_path
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.icicle import icicle
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.views.view_model import ViewModel
 
 
 def nested():
@@ -98,23 +98,23 @@ def test_every_activity_is_on_the_path_of_its_ops():
     assert found == expected
 
 
-def test_endless_recursion_ends_somewhere():
-    deep = DEEPEST * 3
+def test_deep_recursion_is_merged_at_max_depth():
+    deep = MAX_DEPTH * 3
     ops = [op(i + 1, "f", i, 1000 - i, i or -1) for i in range(deep)]
     frame = by_path(profile(ops, [kernel(0, 5, deep)]))
-    assert frame["depth"].max() == DEEPEST + 1
+    assert frame["depth"].max() == MAX_DEPTH + 1
     assert frame["device_ns"].iloc[0] == 5
 
 
-def test_an_empty_profile_has_its_session_alone():
+def test_empty_profile_has_only_the_session():
     empty, some = by_path(profile()), by_path(nested())
     assert empty["name"].tolist() == ["session"]
     assert empty.dtypes.astype(str).tolist() == some.dtypes.astype(str).tolist()
 
 
 @pytest.mark.parametrize("limit", [1, 5, 20, 1000])
-def test_what_is_left_out_is_put_together(limit):
-    data = icicle(Prepared(synthetic_profile(activities=2000)), limit)
+def test_rows_beyond_the_limit_are_merged(limit):
+    data = icicle(ViewModel(synthetic_profile(activities=2000)), limit)
     kept = data["others"].count(0)
     assert kept == min(limit, data["paths"])
     assert all(above < at for at, above in enumerate(data["parent"]))

@@ -1,4 +1,4 @@
-"""Breakdowns: known answers on tiny profiles, and sums that always add up."""
+"""Breakdowns: known results of small profiles, and sums that always add up."""
 
 import pandas as pd
 import pytest
@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, nested, op, profile, rows
 
-from epprof_nb.analysis.attribution import device_work
 from epprof_nb.analysis.by_kernel import by_kernel
 from epprof_nb.analysis.by_op import NO_OP, by_line, by_op
+from epprof_nb.analysis.device_work import device_work
 from epprof_nb.testing import synthetic_profile
 
 
@@ -146,7 +146,7 @@ def test_a_replayed_node_counts_for_the_op_that_replayed():
     assert found["replay"]["device_ns"] == 15
 
 
-def test_a_replayed_node_counts_for_the_op_that_captured_it_where_asked():
+def test_capture_attribution_counts_for_the_capturing_op():
     found = rows(by_op(replayed(), attribution="capture"))
     assert found["warm-up"]["device_ns"] == 10
     assert found["replay"]["device_ns"] == 5

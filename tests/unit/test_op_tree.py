@@ -1,4 +1,4 @@
-"""The tree of ops: sums below an op, the nearest and outermost above it."""
+"""OpTree: subtree sums, and the nearest and outermost ops above an op."""
 
 from functools import partial
 
@@ -10,8 +10,9 @@ from tiny import op, profile
 
 from epprof_nb.analysis import op_tree
 from epprof_nb.analysis.op_tree import OpTree
-from epprof_nb.arrays import groups
-from epprof_nb.arrays.groups import RowIndex
+from epprof_nb.arrays import groups, ids
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.ids import IdIndex
 
 
 def naive_tree(parents):
@@ -44,13 +45,13 @@ def test_tree_agrees_with_walking_up_the_parents(parents, data):
     assert tree.subtree_sum(np.array(values, np.int64)).tolist() == sums
     marked = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
     nearest = [next((j for j in chain if marked[j]), -1) for chain in chains]
-    assert tree.nearest(np.array(marked, bool)).tolist() == nearest
+    assert tree.nearest_ancestor(np.array(marked, bool)).tolist() == nearest
     groups = data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n))
     outer = [
         groups[i] >= 0 and all(groups[j] != groups[i] for j in chain[1:])
         for i, chain in enumerate(chains)
     ]
-    assert tree.outermost(np.array(groups, np.int64)).tolist() == outer
+    assert tree.is_outermost(np.array(groups, np.int64)).tolist() == outer
 
 
 @pytest.mark.parametrize("size", [3, 1000])
@@ -68,18 +69,19 @@ def test_ops_in_the_order_of_their_starts_keep_it_in_the_tree(size, closed, firs
     ops = [op(i + first_id, "x", 0, 1, p + first_id if p >= 0 else -1)
            for i, p in enumerate(parents)]  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(op_tree, "pieces", partial(groups.pieces, size=size))
-        patch.setattr(groups, "pieces", partial(groups.pieces, size=size))
+        patch.setattr(op_tree, "chunks", partial(chunks, size=size))
+        patch.setattr(groups, "chunks", partial(chunks, size=size))
+        patch.setattr(ids, "chunks", partial(chunks, size=size))
         tree = OpTree(profile(ops).tables["ops"])
     chains = naive_tree(parents)
     assert tree.depth.tolist() == [len(chain) - 1 for chain in chains]
     below = [sum(i in chain for chain in chains) for i in range(len(parents))]
-    assert (tree.leave - tree.enter).tolist() == below
+    assert (tree.preorder_end - tree.preorder_begin).tolist() == below
     for row, chain in enumerate(chains):
         for above in chain:
-            assert tree.enter[above] <= tree.enter[row] < tree.leave[above]
+            assert tree.preorder_begin[above] <= tree.preorder_begin[row] < tree.preorder_end[above]
     if wrong < 0:
-        assert tree.enter.tolist() == list(range(len(parents)))
+        assert tree.preorder_begin.tolist() == list(range(len(parents)))
 
 
 def test_a_tree_as_deep_as_it_is_large_is_summed_at_once():
@@ -94,5 +96,5 @@ def test_a_tree_as_deep_as_it_is_large_is_summed_at_once():
     st.lists(st.integers(-3, 20) | st.integers(-(2**63), 2**63 - 1), max_size=20),
 )
 def test_index_finds_the_first_row_of_an_id(ids, wanted):
-    found = RowIndex(np.array(ids, np.int64)).rows(np.array(wanted + ids, np.int64))
+    found = IdIndex(np.array(ids, np.int64)).rows(np.array(wanted + ids, np.int64))
     assert found.tolist() == [ids.index(i) if i in ids and i != -1 else -1 for i in wanted + ids]

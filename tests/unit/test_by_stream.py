@@ -1,4 +1,4 @@
-"""By stream, and spreads within groups: against sums made one row at a time."""
+"""Device work by stream, and group statistics, against sums computed row by row."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import activity, call, kernel, op, profile
 
-from epprof_nb.arrays.percentiles import Spread
+from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.testing import synthetic_profile
 
 
@@ -25,7 +25,7 @@ def streams():
     )
 
 
-def test_by_stream_sums_what_ran_on_each():
+def test_by_stream_sums_activities():
     frame = streams().by_stream().set_index("stream")
     assert frame.index.tolist() == ["stream 7", "stream 13"]
     first, second = frame.loc["stream 7"], frame.loc["stream 13"]
@@ -55,7 +55,7 @@ def test_streams_of_one_number_are_told_apart():
     ]
 
 
-def test_by_stream_has_its_columns_when_there_is_nothing():
+def test_empty_by_stream_has_its_columns():
     empty, some = profile().by_stream(), streams().by_stream()
     assert len(empty) == 0
     assert empty.dtypes.astype(str).tolist() == some.dtypes.astype(str).tolist()
@@ -95,9 +95,9 @@ values = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(values, st.booleans(), st.sampled_from([0, 50, 95, 100]))
-def test_spread_is_that_of_the_repeated_values(rows, weighted, percent):
+def test_statistics_equal_those_of_repeated_values(rows, weighted, percent):
     groups, numbers, weights = (np.array([row[i] for row in rows], np.int64) for i in range(3))
-    spread = Spread(groups, numbers, 5, weights if weighted else None)
+    spread = GroupStatistics(groups, numbers, 5, weights if weighted else None)
     for group in range(5):
         own = sorted(
             value for g, value, w in rows if g == group for _ in range(w if weighted else 1)

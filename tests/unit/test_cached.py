@@ -1,4 +1,4 @@
-"""What several threads ask for is computed by one of them."""
+"""Caches: several threads that need a value get the result of one computation."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -6,7 +6,7 @@ from time import sleep
 
 import pytest
 
-from epprof_nb.util.cached import Kept, once
+from epprof_nb.util.cached import KeyedCache, cached_property
 
 
 class Asked:
@@ -14,19 +14,19 @@ class Asked:
         self.times = 0
         self.together = Barrier(4)
 
-    @once
+    @cached_property
     def value(self):
         """What is asked for."""
         self.times += 1
         sleep(0.02)
         return [self.other]
 
-    @once
+    @cached_property
     def other(self):
         return self.times
 
 
-def test_threads_that_ask_at_once_get_the_same_value():
+def test_concurrent_threads_get_the_same_value():
     asked = Asked()
 
     def ask():
@@ -41,11 +41,11 @@ def test_threads_that_ask_at_once_get_the_same_value():
     assert Asked.value.__doc__ == "What is asked for."
 
 
-def test_what_fails_is_computed_again():
+def test_failed_computation_is_repeated():
     class Fails:
         tries = 0
 
-        @once
+        @cached_property
         def value(self):
             self.tries += 1
             if self.tries == 1:
@@ -58,7 +58,7 @@ def test_what_fails_is_computed_again():
     assert fails.value == 2
 
 
-def test_values_by_key_are_made_by_one_thread_each():
+def test_each_key_is_computed_by_one_thread():
     made = []
 
     def make(key):
@@ -66,7 +66,7 @@ def test_values_by_key_are_made_by_one_thread_each():
         sleep(0.02)
         return [key]
 
-    kept = Kept(make)
+    kept = KeyedCache(make)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(kept.__getitem__, [1, 1, 2, 1]))
     assert sorted(made) == [1, 2]

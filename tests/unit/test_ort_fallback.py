@@ -1,4 +1,4 @@
-"""Nodes that fell back to the CPU beside an accelerator, and the copies they caused."""
+"""ONNX Runtime nodes that fell back to the CPU, and the copies they caused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from epprof_nb.analysis.by_node import by_node
 from epprof_nb.analysis.findings import findings
-from epprof_nb.views.view_model import Prepared
+from epprof_nb.analysis.index import ProfileIndex
 from tests.unit.tiny import activity, kernel, op, profile
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -96,14 +96,14 @@ def test_a_session_that_could_use_an_accelerator_and_never_did_fell_back():
     info = {"onnxruntime_providers": {"1": [CUDA, CPU]}, "onnxruntime_sessions": {"1": "m"}}
     whole = profile(ops, info={**info, "wall_ns": 100})
     assert by_node(whole)["fell_back"].all()
-    (finding,) = findings(Prepared(whole))
+    (finding,) = findings(ProfileIndex(whole))
     assert finding.text == (
-        "Node `a` (Relu) ran on the CPU, for 50 ns, though its session has an accelerator."
+        "Node `a` (Relu) ran on the CPU for 50 ns, although its session has an accelerator."
     )
 
 
 @pytest.mark.parametrize("told", [7, {"1": 7}, {"x": ["A"]}, {"1": [7]}])
-def test_strange_files_are_read_all_the_same(told):
+def test_malformed_info_is_tolerated(told):
     ops = [run(1, 0, 100), node(2, "a", "Relu", 1, 50, 1, provider=CPU)]
     assert len(by_node(profile(ops, info={"onnxruntime_providers": told}))) == 1
 
@@ -131,11 +131,11 @@ def test_copies_in_a_subgraph_serve_nodes_of_that_subgraph():
 
 
 def test_the_finding_names_the_node_its_copies_and_its_place():
-    found = findings(Prepared(two_runs()), limit=9)
+    found = findings(ProfileIndex(two_runs()), limit=9)
     (finding,) = (f for f in found if "on the CPU" in f.text)
     assert finding.text == (
-        "Node `topk` (TopK) and 1 other ran on the CPU, for 12.0 ms, with 4 copies (16.0 MB) "
-        "around, though its session has an accelerator."
+        "Node `topk` (TopK) and 1 other ran on the CPU for 12.0 ms, with 4 copies (16.0 MB) "
+        "to and from it, although its session has an accelerator."
     )
     assert finding.gain_ns == 12 * MS + 20 + 4 * MS
     assert (finding.start_ns, finding.end_ns) == (4 * MS, 10 * MS)
@@ -143,11 +143,12 @@ def test_the_finding_names_the_node_its_copies_and_its_place():
 
 def test_a_small_fallback_is_no_finding():
     assert not any(
-        "on the CPU" in f.text for f in findings(Prepared(two_runs(wall_ns=4_000 * MS)), limit=9)
+        "on the CPU" in f.text
+        for f in findings(ProfileIndex(two_runs(wall_ns=4_000 * MS)), limit=9)
     )
 
 
-def test_time_stretched_by_profiling_is_not_to_be_won():
+def test_saving_excludes_the_slowdown_by_profiling():
     slow = two_runs(onnxruntime_stretch=[{"session": 1, "stretch": 2.0}])
-    (finding,) = (f for f in findings(Prepared(slow), limit=9) if "on the CPU" in f.text)
+    (finding,) = (f for f in findings(ProfileIndex(slow), limit=9) if "on the CPU" in f.text)
     assert finding.gain_ns == (16 * MS + 20) // 2

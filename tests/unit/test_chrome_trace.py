@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from tiny import activity, call, kernel, line, op, profile
 
-from epprof_nb.analysis.index import Shared
+from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.exporters.chrome_trace import to_chrome
 from epprof_nb.testing import synthetic_profile
 
@@ -89,7 +89,7 @@ def test_ops_of_an_earlier_profile_are_left_out(device_events):
     assert {e["name"] for e in device_events(both) if e["ph"] in "Xb"} == {"now"}
 
 
-def test_counters_tell_how_busy_a_device_was_and_what_was_outstanding(device_events):
+def test_counters_are_busy_share_and_queued_launches(device_events):
     some = profile(
         activities=[
             kernel(500_000, 1_500_000, correlation_id=1),
@@ -104,20 +104,20 @@ def test_counters_tell_how_busy_a_device_was_and_what_was_outstanding(device_eve
         if event["ph"] == "C":
             (value,) = event["args"].values()
             counted.setdefault((event["pid"], event["name"]), []).append((event["ts"], value))
-    assert set(counted) == {(pid, name) for pid in (3, 4) for name in ("busy", "outstanding")}
+    assert set(counted) == {(pid, name) for pid in (3, 4) for name in ("busy", "queued")}
     # To a two-thousandth of the profile: 1 us.
     assert counted[3, "busy"] == [(0, 0), (500, 100), (2_000, 0)]
-    assert counted[3, "outstanding"] == [(0, 1), (100, 2), (1_500, 1), (2_000, 0)]
+    assert counted[3, "queued"] == [(0, 1), (100, 2), (1_500, 1), (2_000, 0)]
     assert counted[4, "busy"] == [(0, 0), (1_000, 100), (2_000, 0)]
-    assert counted[4, "outstanding"] == [(0, 0), (1_000, 1), (2_000, 0)]
+    assert counted[4, "queued"] == [(0, 0), (1_000, 1), (2_000, 0)]
 
 
-def test_the_counters_busy_time_is_the_profile_s(device_events):
+def test_busy_counter_adds_up_to_the_busy_time(device_events):
     made_up = synthetic_profile(20_000, seed=4)
     events = [e for e in device_events(made_up) if e["ph"] == "C" and e["name"] == "busy"]
     lasts = [after["ts"] - before["ts"] for before, after in pairwise(events)]
     told = sum(last * e["args"]["%"] / 100 for last, e in zip(lasts, events, strict=False))
-    starts, ends = Shared(made_up).busy(0)
+    starts, ends = ProfileIndex(made_up).busy(0)
     assert told == pytest.approx(float((ends - starts).sum()) / 1000, rel=1e-3)
 
 
@@ -182,7 +182,7 @@ def test_no_name_can_break_out(device_events, name):
     assert f"device 0: {name}" in tracks(events)[0].values()
 
 
-def test_arguments_without_a_word_in_json_become_text(device_events):
+def test_arguments_that_json_lacks_become_strings(device_events):
     events = device_events(profile([op(1, "f", 0, 10, args={"x": float("nan")})]))
     assert [e["args"]["args"] for e in events if e["ph"] == "X"] == [{"x": "NaN"}]
 

@@ -1,4 +1,4 @@
-"""Device work that seems to start before what launched it is counted, and told if it is much."""
+"""The check that device work starts after its op and its launch."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def test_work_after_its_op_and_its_launch_is_plausible():
     )
     fine = {"compared": 2, "early": 0, "share": 0.0, "worst_ns": 0, "beyond": 0}
     assert found == {"before_op": fine, "before_launch": fine}
-    assert clock_check.note(found) == []
+    assert clock_check.notes(found) == []
 
 
-def test_early_work_is_counted_and_small_amounts_are_no_note():
+def test_small_differences_are_counted_without_a_note():
     found = check(
         [op(1, "a", BASE, BASE + 900)],
         [launched(BASE - 300), launched(BASE + 50), launched(BASE + 200, kind="memcpy")],
@@ -46,23 +46,23 @@ def test_early_work_is_counted_and_small_amounts_are_no_note():
     assert found["before_launch"] == {
         "compared": 3, "early": 2, "share": 2 / 3, "worst_ns": 400, "beyond": 0,
     }  # fmt: skip
-    assert clock_check.note(found) == []
+    assert clock_check.notes(found) == []
 
 
-def test_beyond_epsilon_it_is_told():
+def test_differences_beyond_epsilon_have_a_note():
     found = check(
         [op(1, "a", BASE, BASE + 900)],
         [launched(BASE - EPSILON_NS - 1), launched(BASE - EPSILON_NS)],
         [call(BASE, BASE + 120, correlation_id=10)],
     )
     assert found["before_op"]["beyond"] == found["before_launch"]["beyond"] == 1
-    by_op, by_launch = clock_check.note(found)
-    assert by_op.startswith("1 of 2 kernels, copies and sets seem to start before their op did")
+    by_op, by_launch = clock_check.notes(found)
+    assert by_op.startswith("1 of 2 kernels, copies and memsets seem to start before their op")
     assert "up to 1.0 µs" in by_op
     assert "before their launch" in by_launch
 
 
-def test_what_has_no_op_or_launch_in_the_profile_is_not_compared():
+def test_work_without_op_or_launch_in_the_profile_is_not_compared():
     ops = [op(1, "a", BASE, BASE + 900), op(2, "b", BASE, BASE + 1, status="earlier")]
     work = [
         kernel(0, 5), launched(0, op_id=9, correlation=77), launched(0, op_id=2, correlation=78),

@@ -1,4 +1,4 @@
-"""The summary line, the findings and the words they use."""
+"""The summary line, the findings and the formats of numbers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from epprof_nb.analysis.findings import findings
+from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.summary import summarise, summary_line
+from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
-from epprof_nb.data.table import Names, Table
+from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.util.format import duration, percent, plural, shorten, size
-from epprof_nb.views.view_model import Prepared
 
 MS = 1_000_000
 CUDA = [{"device_id": 0, "name": "H", "kind": "cuda"}]
@@ -25,14 +26,14 @@ def profile(acts, *, devices=CUDA, wall=100 * MS, **info) -> Profile:
         OPS,
         {
             "op_id": np.array([1, 2, 3]),
-            "name": Names.of(["a = f()", "b = g()", "c = h()"]),
-            "op_type": Names.constant("line", 3),
+            "name": CategoryColumn.of(["a = f()", "b = g()", "c = h()"]),
+            "op_type": CategoryColumn.constant("line", 3),
             "thread_id": np.full(3, 9),
             "start_ns": np.array([0, 30, 60]) * MS,
             "end_ns": np.array([30, 60, 99]) * MS,
             "duration_ns": np.array([30, 30, 39]) * MS,
             "count": np.ones(3, np.int64),
-            "cell": Names.constant("In[1]", 3),
+            "cell": CategoryColumn.constant("In[1]", 3),
             "line": np.array([1, 2, 3]),
         },
     )
@@ -41,8 +42,8 @@ def profile(acts, *, devices=CUDA, wall=100 * MS, **info) -> Profile:
     activities = Table(
         ACTIVITIES,
         {
-            "kind": Names.of(kinds),
-            "name": Names.constant("k", n),
+            "kind": CategoryColumn.of(kinds),
+            "name": CategoryColumn.constant("k", n),
             "device_id": np.zeros(n, np.int64),
             "stream_id": np.full(n, 7),
             "start_ns": (np.array(starts, float) * MS).astype(np.int64),
@@ -52,7 +53,7 @@ def profile(acts, *, devices=CUDA, wall=100 * MS, **info) -> Profile:
             ),
             "op_id": np.array(lines, np.int64),
             "bytes": np.array(sizes, np.int64),
-            "src_kind": Names.of(memory),
+            "src_kind": CategoryColumn.of(memory),
             "thread_id": np.full(n, 9),
         },
     )
@@ -64,7 +65,7 @@ def kernel(line, start, end):
     return ("kernel", line, start, end, -1, None)
 
 
-def test_the_line_counts_and_adds_up():
+def test_line_has_the_totals():
     line = summary_line(
         profile(
             [kernel(1, 0, 20), kernel(1, 10, 30), ("memcpy", 2, 40, 50, 1_200_000, "pinned")],
@@ -74,89 +75,95 @@ def test_the_line_counts_and_adds_up():
     )
     assert line.startswith("100 ms wall   GPU busy 40 %")
     assert "2 kernels · 1 copy (1.20 MB) · 1 idle gap > 1 ms" in line
-    assert "recorded 100 %, +4.0 % profiling cost" in line
+    assert "recorded 100 %, profiler overhead 4.0 %" in line
 
 
-def test_a_cost_beyond_a_quarter_of_the_wall_is_told_as_time():
+def test_large_overhead_is_stated_as_time():
     cost = {"share": 4.3, "ns": 97_000_000}
     line = summary_line(profile([kernel(1, 0, 20)], profiling_cost=cost))
-    assert "+97.0 ms profiling cost" in line
+    assert "profiler overhead 97.0 ms" in line
 
 
-def test_lost_records_are_told_where_they_matter():
+def test_dropped_records_are_stated():
     info = {"recorded": {"launched": {"kernel": 1000}, "lost": {"kernel": 8}},
             "attribution": {"none": 5}}  # fmt: skip
     line = summary_line(profile([kernel(1, 0, 20)], **info))
-    assert "recorded 99.2 % (8 records lost)" in line
-    assert "5 without an op" in line
+    assert "recorded 99.2 % (8 records dropped)" in line
+    assert "5 activities without an op" in line
 
 
 def test_the_host_device_is_no_gpu():
     host = profile([kernel(1, 0, 70), kernel(2, 70, 80)], devices=HOST)
     assert "GPU" not in summary_line(host)
     assert "device busy 80 %" in summary_line(host)
-    assert all("GPU" not in finding.text for finding in findings(Prepared(host)))
-    assert "GPU" not in (summarise(profile([], devices=HOST)).empty or "")
+    assert all("GPU" not in finding.text for finding in findings(ProfileIndex(host)))
+    assert "GPU" not in (summarise(ProfileIndex(profile([], devices=HOST))).empty or "")
 
 
-def test_nothing_launched_explains_itself():
+def test_profile_without_device_work_is_explained():
     assert "No GPU work was launched in this cell. (Host ops are shown.)" in summary_line(
         profile([])
     )
-    assert findings(Prepared(profile([]))) == []
+    assert findings(ProfileIndex(profile([]))) == []
 
 
-def test_the_hot_line_is_named_with_its_source():
-    (finding,) = findings(Prepared(profile([kernel(1, 0, 80), kernel(3, 80, 99.5)], wall=100 * MS)))
-    assert finding.text == "Line 1 (`a = f()`) holds 80 % of the GPU time."
+def test_hot_line_has_its_source():
+    (finding,) = findings(
+        ProfileIndex(profile([kernel(1, 0, 80), kernel(3, 80, 99.5)], wall=100 * MS))
+    )
+    assert finding.text == "Line 1 (`a = f()`) accounts for 80 % of the GPU time."
     assert (finding.start_ns, finding.end_ns) == (0, 30 * MS)
 
 
-def test_the_only_line_with_work_is_no_news():
-    assert findings(Prepared(profile([kernel(1, 0, 99.5)]))) == []
+def test_only_line_with_work_is_no_finding():
+    assert findings(ProfileIndex(profile([kernel(1, 0, 99.5)]))) == []
 
 
-def test_idle_is_told_with_what_the_host_did():
-    found = findings(Prepared(profile([kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)])))
+def test_idle_finding_names_the_host_op():
+    found = findings(
+        ProfileIndex(profile([kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)]))
+    )
     idle = [finding for finding in found if "idle" in finding.text]
-    assert idle[0].text == "38.0 ms of idle while the host is in line 2 (`b = g()`)."
+    assert idle[0].text == "GPU idle 38.0 ms while the host ran line 2 (`b = g()`)."
     assert (idle[0].start_ns, idle[0].end_ns) == (20 * MS, 58 * MS)
     assert found == sorted(found, key=lambda finding: -finding.gain_ns)
 
 
-def test_idle_in_a_run_says_how_far_profiling_stretched_it():
+def test_idle_finding_states_the_slowdown_of_its_run():
     acts = [kernel(1, 0, 20), kernel(1, 58, 60), kernel(3, 60, 80)]
     plain = profile(acts)
     session = np.array([4, 5, 4])
     tables = plain.tables | {"ops": plain.tables["ops"].replace(session=session)}
     stretch = [{"session": 5, "stretch": 2.5}, {"session": 4, "stretch": 1.02}]
     slow = Profile(tables, plain.info | {"onnxruntime_stretch": stretch}, plain.sources)
-    by_text = {f.text: f.gain_ns for f in findings(Prepared(slow), limit=9)}
-    doing = "38.0 ms of idle while the host is in line 2 (`b = g()`)"
-    told = f"{doing}, whose run being profiled stretched 2.50x."
+    by_text = {f.text: f.gain_ns for f in findings(ProfileIndex(slow), limit=9)}
+    doing = "GPU idle 38.0 ms while the host ran line 2 (`b = g()`)"
+    told = f"{doing}; profiling slowed its run by 2.50x."
     # What is left of it without profiling is what could be won.
     assert by_text[told] == 38 * MS * 2 // 5
-    assert not any("stretched 1.02x" in text for text in by_text)
+    assert not any("by 1.02x" in text for text in by_text)
     strange = Profile(
         tables, plain.info | {"onnxruntime_stretch": [7, {"session": 5}]}, plain.sources
     )
-    assert any(f.text == f"{doing}." for f in findings(Prepared(strange), limit=9))
+    assert any(f.text == f"{doing}." for f in findings(ProfileIndex(strange), limit=9))
 
 
-def test_pageable_copies_are_told():
+def test_pageable_copies_are_a_finding():
     copies = [("memcpy", 1, i, i + 1, 10**6, "pageable") for i in range(60)]
-    texts = [f.text for f in findings(Prepared(profile([*copies, kernel(2, 60, 99.5)])), limit=9)]
+    texts = [
+        f.text for f in findings(ProfileIndex(profile([*copies, kernel(2, 60, 99.5)])), limit=9)
+    ]
     assert any(text.startswith("60 copies of pageable memory (60.0 MB)") for text in texts)
 
 
-def test_many_short_kernels_are_told():
+def test_many_short_kernels_are_launch_bound():
     kernels = [kernel(1 + i % 3, i * 0.1, i * 0.1 + 0.005) for i in range(990)]
-    texts = [f.text for f in findings(Prepared(profile(kernels)), limit=9)]
-    assert any("launching costs more than the work" in text for text in texts)
+    texts = [f.text for f in findings(ProfileIndex(profile(kernels)), limit=9)]
+    assert any("launching takes longer than the kernels run" in text for text in texts)
 
 
 def test_source_with_backticks_keeps_code_apart():
-    (finding,) = findings(Prepared(profile([kernel(2, 0, 80), kernel(3, 80, 99.5)])))
+    (finding,) = findings(ProfileIndex(profile([kernel(2, 0, 80), kernel(3, 80, 99.5)])))
     assert finding.text.count("`") == 2
 
 
@@ -175,3 +182,15 @@ def test_other_units():
     assert plural(1, "copy", "copies") == "1 copy"
     assert shorten("abcdefghijk", 6) == "abc…jk"
     assert len(shorten("x" * 500, 40)) == 40
+
+
+def test_headline_and_finding_count_the_same_gaps():
+    rounds = [kernel(1, 10 + 4 * i, 11 + 4 * i) for i in range(20)]
+    index = ProfileIndex(profile(rounds))
+    assert "19 idle gaps > 1 ms" in summarise(index).line
+    texts = [finding.text for finding in findings(index, limit=99) if "idle" in finding.text]
+    in_gaps = [int(text.split(" in ")[1].split()[0]) for text in texts if " in " in text]
+    assert sum(in_gaps) == 19
+    # Idle time before the first and after the last work is no gap.
+    assert sum("before its first work" in text for text in texts) == 1
+    assert sum("after its last work" in text for text in texts) == 1

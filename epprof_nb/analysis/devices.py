@@ -1,0 +1,28 @@
+"""The devices of a profile, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def device_names(info: Mapping[str, Any]) -> dict[int, str]:
+    """Return device id to device name from a profile's info; entries without an id are skipped.
+
+    Examples
+    --------
+    >>> device_names({"devices": [{"device_id": 0, "name": "NVIDIA H200"}, {"device_id": 1}]})
+    {0: 'NVIDIA H200', 1: 'device 1'}
+    """
+    return {
+        int(device["device_id"]): str(device.get("name") or f"device {device['device_id']}")
+        for device in info.get("devices") or ()
+        if isinstance(device, dict) and device.get("device_id") is not None
+    }
+
+
+def device_name(info: Mapping[str, Any], device_id: int) -> str:
+    """Return the name of a device; ``device 0`` if the profile does not know it."""
+    return device_names(info).get(device_id, f"device {device_id}")
