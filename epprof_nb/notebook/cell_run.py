@@ -73,7 +73,7 @@ class CellRun:
         self._repeats = 0
 
     def warm_up(self) -> bool:
-        """Whether to run the code once more before the session."""
+        """Whether to run the code again before the session."""
         self._warmed += 1
         return self._warmed <= self.request.warmup
 

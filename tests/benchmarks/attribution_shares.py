@@ -1,4 +1,4 @@
-"""How the activities of a PyTorch training loop and of a CUDA graph's replays find their op.
+"""Attribution of the activities of a PyTorch training loop and of CUDA graph replays.
 
 Needs an NVIDIA GPU and PyTorch.
 """
@@ -12,7 +12,7 @@ from tests.benchmarks.harness import header
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the benchmark."""
     header(f"Attribution on {torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     torch.manual_seed(0)
     layers = [m for _ in range(6) for m in (torch.nn.Linear(1024, 1024), torch.nn.GELU())]

@@ -1,4 +1,4 @@
-"""How long breakdowns of a large profile take: ``python -m tests.benchmarks.breakdowns [N]``.
+"""Duration of the breakdowns of a large profile: ``python -m tests.benchmarks.breakdowns [N]``.
 
 Each is computed three times; the least counts. The first one builds no caches for the others.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.line_totals import line_totals
 from epprof_nb.testing import synthetic_profile
-from epprof_nb.views.queries.icicle import tree
+from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.view_model import ViewModel
 from tests.benchmarks.harness import header
 
@@ -33,7 +33,7 @@ def least(act: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Print a row a breakdown."""
+    """Print one row per breakdown."""
     activities = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10_000_000
     header(f"Breakdowns of {activities:,} activities")
     profile = synthetic_profile(activities=activities)
@@ -43,9 +43,9 @@ def main() -> None:
     prepared = ViewModel(profile)
     _ = prepared.index.activity_op, prepared.index.kinds
     print(f"  {'lines':11} {least(lambda: line_totals(prepared.index)):6.2f} s")
-    print(f"  {'tree':11} {least(lambda: tree(prepared)):6.2f} s")
+    print(f"  {'tree':11} {least(lambda: icicle(prepared)):6.2f} s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"\n  peak memory {peak:.1f} GB, of which the profile took {made:.1f} GB to make")
+    print(f"\n  peak memory {peak:.1f} GB, of which creating the profile took {made:.1f} GB")
 
 
 if __name__ == "__main__":

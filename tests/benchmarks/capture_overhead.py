@@ -1,4 +1,4 @@
-"""What recording costs a loop of tiny kernels, with one op a launch, beside its peers.
+"""Overhead of recording a loop of tiny kernels with one op per launch, and of its peers.
 
 Needs an NVIDIA GPU and PyTorch; Triton's Proton where it is installed.
 """
@@ -22,7 +22,7 @@ LAUNCHES = 100_000
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--launches", type=int, default=LAUNCHES)
     parser.add_argument("--rounds", type=int, default=5)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def processor() -> str:
-    """The CPU's name, as Linux tells it."""
+    """Name of the CPU, from /proc/cpuinfo."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -35,7 +35,7 @@ def header(title: str) -> None:
 
 
 def paired(variants: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each variant (each returns its own) in each round, order turned each round."""
+    """Seconds per variant and round; the order is reversed in every other round."""
     results: dict[str, list[float]] = {name: [] for name in variants}
     order = list(variants)
     for _ in range(rounds):
@@ -47,7 +47,7 @@ def paired(variants: dict[str, Callable[[], float]], rounds: int) -> dict[str, l
 
 
 def ratios(results: dict[str, list[float]], base: str) -> dict[str, tuple[float, float, float]]:
-    """Least, median and greatest ratio to `base` of the same round."""
+    """Least, median and greatest ratio to `base` in the same round."""
     table = {}
     for name, seconds in results.items():
         values = [s / b for s, b in zip(seconds, results[base], strict=True)]
@@ -56,7 +56,7 @@ def ratios(results: dict[str, list[float]], base: str) -> dict[str, tuple[float,
 
 
 def show(results: dict[str, list[float]], bases: tuple[str, ...], unit: str, per: float) -> None:
-    """Print a row a variant: median time in `unit` (seconds times `per`), ratios to the bases."""
+    """Print one row per variant: median time in `unit` (seconds times `per`), and ratios."""
     width = max(len(name) for name in results)
     head = "  ".join(f"{'x ' + base:>24}" for base in bases)
     print(f"{'':{width}}  {unit:>12}  {head}")

@@ -1,4 +1,4 @@
-"""What ``--live`` costs a loop of launches: the ratio to the same profiled loop without it.
+"""Overhead of ``--live`` for a loop of launches: ratio to the same profile without it.
 
 On the GPU where PyTorch finds one, else on the host device, whose launches are Python code of
 ours: the loop then also pays for everything that the progress does while it holds the GIL.
@@ -59,7 +59,7 @@ def loop() -> tuple[str, Callable[[], object], Callable[[], object]]:
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=4.0, help="length of a round, about")
     parser.add_argument("--rounds", type=int, default=7)
@@ -102,7 +102,7 @@ def main() -> None:
         "without, again": lambda: profiled(with_progress=False),
     }
     show(paired(variants, args.rounds), ("without --live",), "us a launch", 1e6 / count)
-    print(f"updates shown a round: {min(shown)} to {max(shown)}\n")
+    print(f"updates per round: {min(shown)} to {max(shown)}\n")
 
 
 if __name__ == "__main__":

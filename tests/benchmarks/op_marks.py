@@ -1,4 +1,4 @@
-"""What marking ops costs on the host, what decoding and joining cost: no GPU needed.
+"""Host cost of marking ops, of decoding and of correlation; no GPU needed.
 
 Times are of this machine; ratios are to a class of the same shape written in Python, and to the
 unmarked loop.
@@ -23,7 +23,7 @@ from tests.benchmarks.synthetic_records import API_VERSION, kernel_records
 
 
 class PythonRange:
-    """The least a range written in Python does."""
+    """The least that a range written in Python does."""
 
     __slots__ = ("name",)
 
@@ -38,7 +38,7 @@ class PythonRange:
 
 
 def nanoseconds(statement: str, names: dict[str, object], number: int = 100_000) -> float:
-    """Least time of one execution over several repeats, the loop's own time taken off."""
+    """Least time of one execution over several repeats, without the loop's own time."""
     empty = min(timeit.repeat("pass", number=number, repeat=5))
     best = min(timeit.repeat(statement, globals=names, number=number, repeat=9))
     _native.drain_ops(_native.now_ns(), open_too=False)
@@ -127,7 +127,7 @@ def decoding() -> None:
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What a profile costs a model on ONNX Runtime's CUDA provider, eager and replayed from a graph.
+"""Overhead of a profile for a model on ONNX Runtime's CUDA provider, eager and as a graph.
 
 Needs onnx and a GPU with onnxruntime-gpu. ONNX Runtime's own profiling of each run is what
 stretches an eager run most: it is measured beside, alone.
@@ -20,7 +20,7 @@ from tests.ort.cuda import bound
 
 
 def unprofiled(session, binding, count, options=None) -> float:
-    """Seconds that `count` runs take."""
+    """Seconds of `count` runs."""
     begin = time.perf_counter()
     for _ in range(count):
         session.run_with_iobinding(binding, options)
@@ -29,7 +29,7 @@ def unprofiled(session, binding, count, options=None) -> float:
 
 
 def main() -> None:
-    """Run and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=36)
     parser.add_argument("--runs", type=int, default=300)
@@ -107,7 +107,7 @@ def replays(model, x, args) -> None:
     with epprof_nb.profile() as prof:
         unprofiled(observed, binding[id(observed)], 3)
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
-    print(f"\n{x.shape[0]} x {x.shape[1]}: {kernels['duration_ns'].mean() / 1e3:.1f} us a kernel")
+    print(f"\n{x.shape[0]} x {x.shape[1]}: {kernels['duration_ns'].mean() / 1e3:.1f} us per kernel")
     in_profile(observed, binding[id(observed)], args)
 
     def idle(session):

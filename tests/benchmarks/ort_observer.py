@@ -1,4 +1,4 @@
-"""What observing ONNX Runtime costs a node: attached and idle, and while a profile is taken.
+"""Cost per node of observing ONNX Runtime: attached and idle, and in a profile.
 
 ::
 

@@ -1,7 +1,7 @@
 """The live viewer at scale: first picture, answers, message sizes, frames, memory, saved size.
 
 The real bundle of the widget runs in headless Chromium without a GPU; Python answers it in this
-process over a bridge of Playwright's, whose cost is told apart: Jupyter's channel is another.
+process over a bridge of Playwright, whose cost is reported separately.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epprof_nb.views.wire.payload import (
     summary_header,
     window_message,
 )
-from tests.benchmarks.frame_rate import ARGUMENTS, drag, report
+from tests.benchmarks.frame_rate import drag, report
 from tests.benchmarks.harness import header
 from tests.live_host import LiveHost
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 WIDTH = 1200
 STEPS = 40
 MARGIN = 0.25
-"""What is asked for beside the window, as loader.ts has it."""
+"""Margin requested on each side of the window, as in window_cache.ts."""
 DEPTHS = 5
 
 
 def memory() -> int:
-    """Bytes that the process holds now."""
+    """Resident bytes of the process."""
     resident = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(resident) * resource.getpagesize()
 
@@ -58,7 +58,7 @@ def spread(name: str, values: list[float], unit: str = "ms") -> None:
 
 
 def tour(low: int, high: int) -> list[tuple[int, int]]:
-    """Windows of a walk: into the middle by steps of 1.4, then along by a third each."""
+    """Windows of a tour: zoom into the middle in steps of 1.4, then pan by a third each."""
     middle, length = (low + high) // 2, high - low
     windows = []
     for _ in range(STEPS):
@@ -72,7 +72,7 @@ def tour(low: int, high: int) -> list[tuple[int, int]]:
 
 
 def in_python(prepared: ViewModel) -> None:
-    """Print what answers take in Python alone, and how large they are."""
+    """Print the time of answers in Python alone, and their sizes."""
     took, used, strips, sizes, rectangles = [], [], [], [], []
     counters_message(prepared)
     for low, high in tour(*prepared.time_range):
@@ -96,7 +96,7 @@ def in_python(prepared: ViewModel) -> None:
 
 
 def of_everything(prepared: ViewModel) -> None:
-    """Print what it takes to ask about all of the profile at once."""
+    """Print the time of queries about the whole profile."""
     selections = Selections(prepared)
     low, high = prepared.time_range
     ops = prepared.profile.tables["ops"]
@@ -121,7 +121,7 @@ def of_everything(prepared: ViewModel) -> None:
 
 
 def wander(host: LiveHost, x: float, y: float) -> None:
-    """Zoom in from everything, and on the way along, out and in again; wait for each picture."""
+    """Zoom in from the whole profile, pan, zoom out and in again; wait for each picture."""
     mouse = host.page.mouse
 
     def wheel(delta: float, times: int) -> None:
@@ -146,18 +146,18 @@ def wander(host: LiveHost, x: float, y: float) -> None:
 
 
 def looked_at(stamp: dict[str, Any]) -> bool:
-    """Whether an answer is of the window that was painted then."""
+    """Whether an answer is for the window that was painted."""
     (start, end), (low, high) = stamp["asked"], stamp["view"]
     return start <= low + 1 and end >= high - 1 and end - start < 3 * (high - low)
 
 
 def in_browser(prepared: ViewModel, seconds: float) -> None:
-    """Print what the reader waits for: request to painted; and frames while dragging."""
+    """Print the time from a request to its paint, and the frame rate while dragging."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=ARGUMENTS
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         page = chromium.new_page(viewport={"width": WIDTH + 200, "height": 800})
         host = LiveHost(page, prepared)
@@ -170,7 +170,7 @@ def in_browser(prepared: ViewModel, seconds: float) -> None:
         assert box is not None
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 40
         wander(host, x, y)
-        # What is fetched ahead, nobody waits for: only answers that show what is looked at count.
+        # Only answers for the visible window count; prefetched windows do not delay the reader.
         stamps = [stamp for stamp in host.stamps() if looked_at(stamp)]
         spread("request to painted", [stamp["python"] + stamp["drawing"] for stamp in stamps])
         spread("  in Python", [stamp["python"] for stamp in stamps])
@@ -183,12 +183,12 @@ def in_browser(prepared: ViewModel, seconds: float) -> None:
         for _ in range(12):
             page.keyboard.press("w")
         page.wait_for_timeout(1500)
-        report("dragging", drag(page, seconds))
+        report("dragging", [drag(page, seconds)])
         chromium.close()
 
 
 def main() -> None:
-    """Print one line a figure."""
+    """Print one line per figure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--activities", type=int, default=10_000_000)
     parser.add_argument("--streams", type=int, default=4)
@@ -199,7 +199,7 @@ def main() -> None:
     profile = synthetic_profile(activities=given.activities, streams=given.streams)
     tables = sum(table.nbytes for table in profile.tables.values())
     before = memory()
-    for attempt in ("first picture, in Python", "  once more, afresh"):
+    for attempt in ("first picture, in Python", "  again, from scratch"):
         prepared = ViewModel(profile)
         began, cpu = time.perf_counter(), time.process_time()
         data = first_view_message(prepared)

@@ -87,6 +87,7 @@ def test_the_optimised_graph_is_the_same(installed, tmp_path):
 def test_nothing_is_registered_before_a_session_is_made():
     code = """
 import epprof_nb, onnxruntime as ort
+from epprof_nb import _native
 epprof_nb.onnxruntime.install()
 print(_native.ort_runtime(), len(ort.capi._pybind_state.get_available_providers()))
 """
@@ -323,6 +324,7 @@ def test_an_older_release_is_refused_with_what_to_do(version):
 def test_exit_with_sessions_alive_and_profiled():
     code = """
 import epprof_nb, onnxruntime as ort, numpy as np
+from tests.ort import models
 epprof_nb.onnxruntime.install()
 keep = [ort.InferenceSession(models.chain()) for _ in range(3)]
 prof = epprof_nb.profile()
@@ -337,6 +339,7 @@ def test_threads_may_make_the_first_sessions_at_once():
     code = """
 import threading, epprof_nb, onnxruntime as ort
 from epprof_nb.recorders.onnxruntime import sessions
+from tests.ort import models
 epprof_nb.onnxruntime.install()
 made = []
 def work():

@@ -102,6 +102,7 @@ def test_a_session_profiled_as_a_whole_may_go_without_end_profiling(installed, x
 def test_exit_with_a_whole_profile_a_file_profile_and_a_run_going_on(tmp_path):
     code = """
 import sys, threading, time, epprof_nb, onnxruntime as ort, numpy as np
+from tests.ort import models
 epprof_nb.onnxruntime.install()
 whole = ort.SessionOptions()
 whole.enable_profiling, whole.profile_file_prefix = True, sys.argv[1] + "/whole"
@@ -128,6 +129,7 @@ def test_another_library_that_has_the_name_leaves_sessions_as_they_are(tmp_path)
     other = shutil.copy(_native.__file__, tmp_path / "other.so")
     code = f"""
 import sys, epprof_nb, onnxruntime as ort, numpy as np
+from tests.ort import models
 ort.register_execution_provider_library({attach.NAME!r}, sys.argv[1])
 epprof_nb.onnxruntime.install()
 session = ort.InferenceSession(models.chain())
@@ -145,6 +147,8 @@ print(prof.info["notes"])
 def test_the_library_registered_by_the_user_under_another_name_is_the_observer_all_the_same():
     code = """
 import epprof_nb, onnxruntime as ort, numpy as np
+from epprof_nb import _native
+from tests.ort import models
 ort.register_execution_provider_library("mine", _native.__file__)
 epprof_nb.onnxruntime.install()
 session = ort.InferenceSession(models.chain())
