@@ -24,14 +24,16 @@ expect = pytest.importorskip("playwright.sync_api").expect
 def test_the_theme_of_the_notebook_reaches_the_frame(in_jupyterlab):
     page = in_jupyterlab.page
     in_jupyterlab.run(3, STATIC)
-    frame = page.frame_locator("iframe.epprof-frame")
+    frame = in_jupyterlab.cell(3).locator("iframe.epprof-frame").last.content_frame
     frame.locator(".ep-timeline canvas").wait_for(timeout=60_000)
     viewer = frame.locator(".ep-viewer")
     expect(viewer).to_have_attribute("data-theme", "light")
-    page.evaluate("document.body.setAttribute('data-jp-theme-light', 'false')")
-    expect(viewer).to_have_attribute("data-theme", "dark")
-    page.evaluate("document.body.setAttribute('data-jp-theme-light', 'true')")
-    in_jupyterlab.run(3, "None")
+    try:
+        page.evaluate("document.body.setAttribute('data-jp-theme-light', 'false')")
+        expect(viewer).to_have_attribute("data-theme", "dark")
+    finally:  # other tests use the same notebook
+        page.evaluate("document.body.setAttribute('data-jp-theme-light', 'true')")
+        in_jupyterlab.run(3, "None")
 
 
 def test_a_live_view_loads_what_was_thinned_out(in_jupyterlab):
@@ -115,13 +117,16 @@ def set_theme(page, theme: str) -> None:
 def test_a_live_view_follows_the_theme_while_it_is_on_the_screen(in_jupyterlab):
     page = in_jupyterlab.show()
     viewer = page.locator(".epprof-output .ep-live")
-    for theme, background in (("dark", (20, 24, 29)), ("light", (255, 255, 255))):
-        set_theme(page, theme)
-        expect(viewer).to_have_attribute("data-theme", theme)
-        settled(page)
-        picture = pixels(viewer.locator(".ep-timeline canvas").screenshot())
-        values, counts = np.unique(picture.reshape(-1, 3), axis=0, return_counts=True)
-        assert tuple(values[counts.argmax()]) == background
+    try:
+        for theme, background in (("dark", (20, 24, 29)), ("light", (255, 255, 255))):
+            set_theme(page, theme)
+            expect(viewer).to_have_attribute("data-theme", theme)
+            settled(page)
+            picture = pixels(viewer.locator(".ep-timeline canvas").screenshot())
+            values, counts = np.unique(picture.reshape(-1, 3), axis=0, return_counts=True)
+            assert tuple(values[counts.argmax()]) == background
+    finally:  # other tests use the same notebook
+        set_theme(page, "light")
 
 
 @pytest.mark.parametrize("ending", ["restart", "end"])
