@@ -1,9 +1,15 @@
-"""Atomic file writes: readers see either the complete old file or the complete new one."""
+"""Write a file all or nothing: readers see the old file or the new one, never a part of it."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import secrets
+import shutil
+import stat
+import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -11,29 +17,71 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_PREFIX, _SUFFIX = ".epprof-", ".part"
+_LEFTOVER_AGE_S = 60.0
+
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a new file for writing that replaces `path` when the ``with`` block succeeds.
+    """Open a new file for writing; it replaces `path` when the block ends without an error.
 
     Parameters
     ----------
     path
-        The file to write. The data goes to a temporary file in the same directory, which is moved
-        to `path` at the end. If the block raises, it is deleted and `path` is unchanged.
+        File to write. A symbolic link is followed, and the mode of an existing file is kept. Hard
+        links are broken: other names of the old file keep the old content. A device or FIFO
+        receives the bytes when the block has ended.
 
     Raises
     ------
+    ValueError
+        If `path` is empty.
     OSError
-        If the directory does not exist or is not writable.
+        If `path` is a folder, or its folder does not exist or cannot be written.
+
+    Notes
+    -----
+    The draft is a hidden file in the folder of `path`. If the block raises, the draft is removed
+    and `path` stays as it was. Drafts that a killed process left behind are removed by the next
+    write to the folder.
     """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    if not os.fspath(path):
+        raise ValueError('the path is empty; name a file, such as "run.epprof"')
+    target = Path(os.path.realpath(path))
     try:
-        with draft.open("xb") as file:
+        old = target.stat()
+    except FileNotFoundError:
+        old = None
+    if old is not None and stat.S_ISDIR(old.st_mode):
+        raise IsADirectoryError(f"{target} is a folder; name a file in it")
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with tempfile.TemporaryFile() as draft:
+            yield draft
+            draft.seek(0)
+            with target.open("wb") as special:
+                shutil.copyfileobj(draft, special)
+        return
+    _remove_leftovers(target.parent)
+    draft_path = target.with_name(f"{_PREFIX}{secrets.token_hex(4)}{_SUFFIX}")
+    try:
+        with draft_path.open("xb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # tells other processes that the draft is in use
+            if old is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(target)
+            draft_path.replace(target)
     finally:
-        draft.unlink(missing_ok=True)
+        draft_path.unlink(missing_ok=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove drafts that no process is writing any more."""
+    with contextlib.suppress(OSError):
+        for draft in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+            with contextlib.suppress(OSError), draft.open("rb") as file:
+                # A draft is locked right after it is made; the age covers the moment between.
+                if time.time() - os.fstat(file.fileno()).st_mtime > _LEFTOVER_AGE_S:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    draft.unlink()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.analysis.breakdowns import BREAKDOWNS
 from epprof_nb.analysis.by_op import by_line
 from epprof_nb.analysis.by_path import by_path
+from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
 from epprof_nb.views.queries.frame_rows import rows_of_frame
@@ -137,5 +138,6 @@ def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
         for part in ("layout", "findings", "line_totals"):
             getattr(prepared, part)  # computed and cached
             bar.update()
-        Path(path).write_text(page_html(prepared), encoding="utf-8")
+        with replacing(path) as file:
+            file.write(page_html(prepared).encode())
         bar.update()
