@@ -12,8 +12,11 @@ import pyarrow.parquet as pq
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, Column, Kind, TableSchema
 from epprof_nb.data.table import STORAGE, Table
+from epprof_nb.formats.parquet_pages import NUMBER_ENCODINGS, TEXT_ENCODINGS, chunk_size
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -65,7 +68,7 @@ def decode(
     rows
         Expected number of rows.
     max_bytes
-        Maximum size in memory that the file may state.
+        Maximum number of bytes that the pages of the columns may need in memory.
     allow_missing
         Whether columns may be absent; `Table` then fills them.
 
@@ -86,9 +89,6 @@ def decode(
     stated = file.metadata
     if stated.num_rows != rows:
         raise ValueError(f"table {schema.name} has {stated.num_rows} rows instead of {rows}")
-    groups = (stated.row_group(i) for i in range(stated.num_row_groups))
-    if sum(group.total_byte_size for group in groups) > max_bytes:
-        raise ValueError(f"table {schema.name} would need more than {max_bytes:,} bytes")
     file_schema = file.schema_arrow
     if len(set(file_schema.names)) != len(file_schema.names):
         raise ValueError(f"table {schema.name} has duplicate column names")
@@ -105,11 +105,37 @@ def decode(
             )
     if not known:
         raise ValueError(f"table {schema.name} has none of its columns")
+    _check_pages(data, stated, {column.name: column for column in known}, schema.name, max_bytes)
     read = file.read(columns=[column.name for column in known])
     if read.num_rows != rows:
         raise ValueError(f"table {schema.name} yields {read.num_rows} rows instead of {rows}")
     columns = {column.name: _from_arrow(read.column(column.name), column) for column in known}
     return Table(schema, columns), [n for n in file_schema.names if n not in schema.names]
+
+
+def _check_pages(
+    data: bytes,
+    stated: pq.FileMetaData,
+    columns: Mapping[str, Column],
+    table: str,
+    max_bytes: int,
+) -> None:
+    """Bound the memory of the columns to read by their page headers, before anything is read."""
+    needed, values = 0, dict.fromkeys(columns, 0)
+    for group in map(stated.row_group, range(stated.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            column = columns.get(chunk.path_in_schema)
+            if column is None:
+                continue
+            is_text = _ARROW[column.kind] == _TEXT
+            size = chunk_size(data, chunk, TEXT_ENCODINGS if is_text else NUMBER_ENCODINGS)
+            needed += size.bytes
+            values[column.name] += size.values
+            if needed > max_bytes:
+                raise ValueError(f"table {table} would need more than {max_bytes:,} bytes")
+    for name, count in values.items():
+        if count != stated.num_rows:
+            raise ValueError(f"column {table}.{name} has {count} values, not {stated.num_rows}")
 
 
 def _to_arrow(table: Table, column: Column) -> pa.Array:
