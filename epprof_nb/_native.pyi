@@ -152,9 +152,6 @@ def args_of(args_id: int, /) -> dict[str, object] | None:
 def clear_args() -> None:
     """Release the keyword arguments of recorded ops."""
 
-def after_fork_child() -> None:
-    """Reset recording in the child of a fork."""
-
 def counters() -> dict[str, int]:
     """Chunks in use and their bounds, for the op and the launch log."""
 

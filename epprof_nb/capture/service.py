@@ -238,7 +238,6 @@ class CaptureService:
 
     def after_fork_in_child(self) -> None:
         """Forget everything: the child has neither the threads nor the device of its parent."""
-        _native.after_fork_child()
         self._forget()
 
 

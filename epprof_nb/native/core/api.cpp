@@ -85,15 +85,6 @@ void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correl
 
 uint64_t ep_next_correlation(void) { return next_host_correlation(); }
 
-void ep_after_fork_child(void) {
-  recording_ops = false;
-  recording_launches = false;
-  on_push = nullptr;
-  on_pop = nullptr;
-  cell_thread = nullptr;
-  forget_threads_after_fork();
-}
-
 void ep_pool_state(uint64_t out[4]) {
   out[0] = op_pool.in_use();
   out[1] = op_pool.bound();

@@ -46,7 +46,6 @@ uint64_t ep_next_correlation(void);
 ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
 ep_columns* ep_drain_launches(uint64_t* lost);
 void ep_pool_state(uint64_t out[4]);  // op chunks in use, limit; launch chunks in use, limit
-void ep_after_fork_child(void);
 
 #ifdef __cplusplus
 }

@@ -81,4 +81,10 @@ void ChunkPool::trim(uint32_t keep) {
   }
 }
 
+void ChunkPool::forget_chunks() {
+  free_ = 0;
+  fresh_ = 0;
+  in_use_ = 0;
+}
+
 }  // namespace epprof

@@ -31,6 +31,8 @@ class ChunkPool {
   // Returns the memory of free chunks past the first `keep` to the system. Call only while not
   // recording.
   void trim(uint32_t keep);
+  // Makes every chunk new again. Call only if no other thread exists.
+  void forget_chunks();
 
   uint32_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
   uint32_t bound() const { return bound_; }

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/op_stack.h"
 
 namespace epprof {
@@ -11,6 +12,7 @@ std::atomic<bool> recording_launches{false};
 
 namespace {
 
+ResetInChild reset([] { recording_launches = false; });
 std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 
 // CPU time of a thread of this process, from Linux's per-thread clock. See clock_getcpuclockid and

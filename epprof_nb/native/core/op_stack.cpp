@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/statements.h"
 #include "core/suspended_ops.h"
 
@@ -13,6 +14,12 @@ void (*on_push)(uint64_t) = nullptr;
 void (*on_pop)() = nullptr;
 
 namespace {
+
+ResetInChild reset([] {
+  recording_ops = false;
+  on_push = nullptr;
+  on_pop = nullptr;
+});
 
 std::atomic<uint64_t> id_blocks{1};
 constexpr uint64_t kIdsPerBlock = 4096;

@@ -102,7 +102,6 @@ ThreadState* this_thread();
 void for_each_thread(void (*each)(ThreadState*, void*), void* data);
 int64_t ended_launch_calls();  // launch calls of the threads freed so far
 void free_ended_threads();     // frees ended threads whose logs have been drained
-void forget_threads_after_fork();
 
 // The thread that runs the cell. Launches of threads without open ops may belong to its op.
 extern std::atomic<ThreadState*> cell_thread;

@@ -223,11 +223,6 @@ static PyObject* next_correlation(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)
   return PyLong_FromUnsignedLongLong(ep_next_correlation());
 }
 
-static PyObject* after_fork_child(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  ep_after_fork_child();
-  Py_RETURN_NONE;
-}
-
 static PyObject* counters(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t state[4];
   ep_pool_state(state);
@@ -266,7 +261,6 @@ static PyMethodDef functions[] = {
     {"next_correlation", next_correlation, METH_NOARGS, NULL},
     {"args_of", op_args_of, METH_O, NULL},
     {"clear_args", op_clear_args, METH_NOARGS, NULL},
-    {"after_fork_child", after_fork_child, METH_NOARGS, NULL},
     {"counters", counters, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
