@@ -345,3 +345,55 @@ def test_odd_names_are_kept_as_they_are(recording):
 def test_an_op_without_exactly_one_name_says_so(arguments):
     with pytest.raises(TypeError, match="name"):
         epprof_nb.op(*arguments)
+
+
+def test_ops_nested_too_deep_for_a_row_are_lost_and_counted(recording):
+    ops = [epprof_nb.op(f"level {i % 10}") for i in range(20_000)]
+    for op in ops:
+        op.__enter__()
+    for op in reversed(ops):
+        op.__exit__()
+    with epprof_nb.op("after"):
+        pass
+    rows, lost = taken()
+    assert len(rows) + lost == 20_001
+    assert len(rows) == 8192 + 1
+    assert rows.loc[rows["name"] == "after", "parent_op_id"].isna().all()
+    assert (rows["status"] == "complete").all()
+
+
+def test_an_op_reentered_too_deep_ends_itself_and_not_an_outer_one(recording):
+    op = epprof_nb.op("recursive")
+    for _ in range(9000):
+        op.__enter__()
+    for _ in range(808):
+        op.__exit__()
+    assert _native.depth() == 8192
+    rows, lost = taken()
+    assert (rows["status"] == "open").all()
+    assert lost == 808
+    for _ in range(8192):
+        op.__exit__()
+    assert _native.depth() == 0
+
+
+def test_statements_too_deep_for_a_row_are_lost_and_counted(recording):
+    first = statements((-1, "def"), (-1, "body"))
+    for _ in range(8192):
+        _native.push(_native.intern("x"), 0)
+    for _ in range(3):
+        _native.enter(first)
+        _native.line(first + 1)
+        _native.leave(first)
+    assert _native.depth() == 8192
+    assert taken()[1] == 3
+
+
+def test_memory_of_ops_that_never_end_is_bounded(recording):
+    op = epprof_nb.op("leak")
+    for _ in range((1 << 20) + 5):
+        op.__enter__()
+    assert _native.depth() == 1 << 20
+    for _ in range(6):
+        op.__exit__()
+    assert _native.depth() == (1 << 20) - 1

@@ -39,10 +39,11 @@ void leave_scope(uint32_t key, uint64_t frame);
 
 // For suspended_ops.cpp and drain.cpp. The caller holds the stack lock.
 uint64_t new_op_id(ThreadState* t);
+void push_entry(ThreadState* t, const Entry& entry);
 void close_entry(ThreadState* t, const Entry& entry, int64_t now);
 void refresh_top(ThreadState* t);
 
-// Hooks on each push and pop of an op, for external correlation. Null: unused.
+// Hooks on each push and pop of an op with a row, for external correlation. Null: unused.
 extern void (*on_push)(uint64_t op_id);
 extern void (*on_pop)();
 

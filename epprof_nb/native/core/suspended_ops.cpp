@@ -46,7 +46,7 @@ void suspend_frame(uint64_t frame) {
       if (t->stack[i].frame == frame) {
         entries.push_back(t->stack[i]);
         entries.back().suspended_at = now;
-        if (t->stack[i].op_id && on_pop) on_pop();
+        if (t->stack[i].has_row() && on_pop) on_pop();
       } else {
         if (kept != i) t->stack[kept] = t->stack[i];
         kept++;
@@ -69,14 +69,8 @@ void resume_frame(uint64_t frame) {
   int64_t now = ep_now_ns();
   for (Entry& entry : suspended.entries) {
     resume_entry(entry, suspended.home, t, now);
-    if (t->depth == kMaxDepth) {
-      t->overflow++;
-      continue;
-    }
-    t->stack[t->depth++] = entry;
-    if (entry.op_id && on_push) on_push(entry.op_id);
+    push_entry(t, entry);
   }
-  refresh_top(t);
 }
 
 void frame_finished(uint64_t frame) {
