@@ -29,18 +29,25 @@ def thread_id() -> int:
 # -- recording on and off (called by the capture service only)
 def set_recording(*, ops: bool, launches: bool) -> None: ...
 def set_limits(
-    *, op_chunks: int, launch_chunks: int, statement_rows: int, statement_repeats: int
+    *,
+    op_chunks: int = 32768,
+    launch_chunks: int = 32768,
+    statement_rows: int = 100_000,
+    statement_repeats: int = 1000,
+    statement_pairs: int = 1_000_000,
 ) -> None:
-    """Bound the memory of the logs and the number of statement rows.
+    """Bound the number of records of a session. What exceeds a bound is counted as lost.
 
     Parameters
     ----------
     op_chunks, launch_chunks : int
-        Chunks of 32 KiB for all threads; records beyond them are counted as lost.
+        Chunks of 32 KiB that all threads together fill in a session, drained ones included.
     statement_rows : int
         Statement rows per thread before all statements are coalesced.
     statement_repeats : int
         Rows per statement and parent op before that statement is coalesced.
+    statement_pairs : int
+        Pairs of a statement and a parent op in a session, for all threads.
     """
 
 def set_cell_thread(on: bool, /) -> None:

@@ -13,6 +13,8 @@
 
 using namespace epprof;
 
+constexpr uint32_t kChunksKept = 64;  // 2 MiB of each log, for the next session
+
 extern "C" {
 
 uint64_t ep_thread_id(void) { return uint64_t(syscall(SYS_gettid)); }
@@ -22,25 +24,33 @@ void ep_set_recording(int ops, int launches) {
   if (ops && !was) {
     epoch++;
     clear_suspended();
-    op_pool.prefault(64);
-    launch_pool.prefault(64);
+    CoalescedStatements::start_session();
+    op_pool.start_session();
+    launch_pool.start_session();
+    op_pool.prefault(kChunksKept);
+    launch_pool.prefault(kChunksKept);
   }
   recording_ops = ops != 0;
   recording_launches = launches != 0;
+  if (was && !ops) {
+    clear_suspended();
+    for_each_thread([](ThreadState* t, void*) { clear_stack(t, 0); }, nullptr);
+  }
   if (!ops && !launches) {
-    op_pool.trim(64);
-    launch_pool.trim(64);
+    op_pool.trim(kChunksKept);
+    launch_pool.trim(kChunksKept);
   }
 }
 
 int ep_recording_ops(void) { return recording_ops.load(std::memory_order_relaxed); }
 
 void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
-                   uint32_t statement_repeats) {
+                   uint32_t statement_repeats, uint32_t statement_pairs) {
   op_pool.set_bound(op_chunks);
   launch_pool.set_bound(launch_chunks);
   limits.statement_rows = statement_rows;
   limits.statement_repeats = statement_repeats;
+  CoalescedStatements::set_bound(statement_pairs);
 }
 
 void ep_set_cell_thread(int on) { cell_thread = on ? this_thread() : nullptr; }

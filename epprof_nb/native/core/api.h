@@ -16,7 +16,7 @@ uint64_t ep_thread_id(void);
 void ep_set_recording(int ops, int launches);
 int ep_recording_ops(void);
 void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
-                   uint32_t statement_repeats);
+                   uint32_t statement_repeats, uint32_t statement_pairs);
 void ep_set_cell_thread(int on);  // on: the calling thread; off: none
 uint32_t ep_intern(const char* text, size_t length);
 // Calls `each` with every interned string from id `first`; returns their number.

@@ -124,12 +124,14 @@ void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
   entry.start = now;
   entry.parent = t->top_op;
   entry.frame = t->depth ? t->stack[t->depth - 1].frame : 0;
-  if (t->depth >= kMaxDepth) {
+  bool too_deep = t->depth >= kMaxDepth;
+  uint32_t at = too_deep ? CoalescedStatements::kNone
+                         : t->coalesced.find_or_add(entry.parent, key);
+  if (at == CoalescedStatements::kNone) {
     t->ops.lost++;
     push_entry(t, entry);
     return;
   }
-  uint32_t at = t->coalesced.find_or_add(entry.parent, key);
   CoalescedStatement& row = t->coalesced.rows[at];
   if (!row.op_id && row.seen < limits.statement_repeats &&
       t->statement_rows < limits.statement_rows) {
@@ -198,6 +200,8 @@ void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
   if (!entry.has_row()) return;
   int64_t duration = now - entry.start - entry.suspended;
   if (entry.statement_row && entry.statement_row != kOtherThreadRow) {
+    // Rows of an earlier session are gone: a generator may be resumed while the next one starts.
+    if (entry.statement_row > t->coalesced.rows.size()) return;
     CoalescedStatement& row = t->coalesced.rows[entry.statement_row - 1];
     if (!row.count || entry.start < row.first_start) row.first_start = entry.start;
     row.last_end = now;
@@ -218,14 +222,21 @@ ThreadState* stack_thread() {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
   ThreadState* t = this_thread();
   uint64_t now = epoch.load(std::memory_order_relaxed);
-  if (t && t->epoch != now) {
-    StackLockGuard stack_lock(t);
-    t->epoch = now;
-    t->depth = t->untracked = t->statement_rows = 0;
-    t->top_op = 0;
-    t->coalesced.clear();
-  }
+  if (t && t->epoch != now) clear_stack(t, now);
   return t;
+}
+
+void clear_stack(ThreadState* t, uint64_t new_epoch) {
+  StackLockGuard stack_lock(t);
+  t->epoch = new_epoch;
+  t->depth = t->untracked = t->statement_rows = 0;
+  t->top_op = 0;
+  t->coalesced.clear();
+  if (t->capacity == kMaxDepth) return;
+  auto* smaller = static_cast<Entry*>(realloc(t->stack, kMaxDepth * sizeof(Entry)));
+  if (!smaller) return;
+  t->stack = smaller;
+  t->capacity = kMaxDepth;
 }
 
 uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,

@@ -9,6 +9,7 @@ extern std::atomic<bool> recording_ops;
 
 // The calling thread's state, with its stack reset for this recording. Null if not recording.
 ThreadState* stack_thread();
+void clear_stack(ThreadState* t, uint64_t new_epoch);  // and frees its memory
 
 // `frame`: the generator or coroutine frame that the op belongs to; 0: none.
 uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,

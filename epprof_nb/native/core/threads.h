@@ -118,8 +118,8 @@ extern ChunkPool launch_pool;
 extern std::atomic<uint64_t> epoch;  // incremented when recording starts; stale stacks reset
 
 struct Limits {
-  uint32_t statement_rows = 100000;   // rows per thread before every statement is coalesced
-  uint32_t statement_repeats = 1000;  // rows per statement and parent before it is coalesced
+  uint32_t statement_rows;     // rows per thread before every statement is coalesced
+  uint32_t statement_repeats;  // rows per statement and parent before it is coalesced
 };
 extern Limits limits;
 

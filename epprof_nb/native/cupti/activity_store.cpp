@@ -34,7 +34,7 @@ namespace {
 // The thread that frees columns is not the one that decodes.
 ForkSafeMutex mutex;
 auto& free_blocks = *new std::vector<std::unique_ptr<ColumnBlock>>;
-constexpr size_t kMaxFreeBlocks = 32;
+constexpr size_t kMaxFreeBlocks = 32, kBlocksKept = 4;
 
 }  // namespace
 
@@ -55,6 +55,11 @@ std::unique_ptr<ColumnBlock> get_column_block() {
 void put_column_block(std::unique_ptr<ColumnBlock> block) {
   ForkLockGuard lock(mutex);
   if (free_blocks.size() < kMaxFreeBlocks) free_blocks.push_back(std::move(block));
+}
+
+void trim_column_blocks() {
+  ForkLockGuard lock(mutex);
+  if (free_blocks.size() > kBlocksKept) free_blocks.resize(kBlocksKept);
 }
 
 namespace {

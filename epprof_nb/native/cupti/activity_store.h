@@ -36,6 +36,7 @@ struct ColumnBlock {
 // Free blocks of the process, reused so that a later session causes no page faults.
 std::unique_ptr<ColumnBlock> get_column_block();
 void put_column_block(std::unique_ptr<ColumnBlock> block);
+void trim_column_blocks();  // frees all but a few
 
 struct ExternalId {
   uint32_t correlation;

@@ -164,6 +164,8 @@ void ep_cupti_stop(void) {
   if (c.subscriber) cupti.Unsubscribe(c.subscriber);
   c.subscriber = nullptr;
   cupti.ActivityFlushAll(1);
+  c.buffers.trim();
+  trim_column_blocks();
   c.running = false;
 }
 

@@ -26,13 +26,15 @@ static PyObject* set_recording(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
 
 static PyObject* set_limits(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
   static char* names[] = {"op_chunks", "launch_chunks", "statement_rows", "statement_repeats",
-                          NULL};
-  unsigned int op_chunks, launch_chunks, rows, repeats;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$IIII", names, &op_chunks, &launch_chunks, &rows,
-                                   &repeats)) {
+                          "statement_pairs", NULL};
+  // The defaults: at most 1 GiB of op records and 1 GiB of launch records.
+  unsigned int op_chunks = 32768, launch_chunks = 32768;
+  unsigned int rows = 100000, repeats = 1000, pairs = 1000000;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$IIIII", names, &op_chunks, &launch_chunks,
+                                   &rows, &repeats, &pairs)) {
     return NULL;
   }
-  ep_set_limits(op_chunks, launch_chunks, rows, repeats);
+  ep_set_limits(op_chunks, launch_chunks, rows, repeats, pairs);
   Py_RETURN_NONE;
 }
 
@@ -272,9 +274,12 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   Py_DECREF(type);
-  // At most 1 GiB of op records and 1 GiB of launch records; memory is committed on use.
-  ep_set_limits(32768, 32768, 100000, 1000);
-  return failed;
+  if (failed) return failed;
+  PyObject* none = PyTuple_New(0);
+  PyObject* done = none ? set_limits(NULL, none, NULL) : NULL;
+  Py_XDECREF(none);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};

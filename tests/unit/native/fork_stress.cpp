@@ -46,7 +46,7 @@ int child() {
 }  // namespace
 
 int main() {
-  ep_set_limits(32768, 32768, 100000, 1000);
+  ep_set_limits(32768, 32768, 100000, 1000, 1000000);
   ep_set_recording(1, 1);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < 3; i++) {
