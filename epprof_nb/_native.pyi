@@ -62,9 +62,12 @@ def set_decorator(function: Callable[[Op, Any], Any], /) -> None:
 def set_suspender(function: Callable[[Any], None], /) -> None:
     """Set the function called with the frame when an op opens in a generator or coroutine."""
 
+def set_args_formatter(function: Callable[[dict[str, object]], str], /) -> None:
+    """Set the function that turns arguments other than short numbers and strings into JSON."""
+
 # -- names
 def intern(name: str, /) -> int:
-    """Id of a name."""
+    """Id of a name, for the life of the process. After 2**20 names: that of "(other names)"."""
 
 def names(first: int = 0, /) -> list[str]:
     """Names with the ids `first` and up."""
@@ -133,7 +136,9 @@ def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
     Columns: op_id u64, parent_op_id u64 (0: none), start_ns i64, end_ns i64, duration_ns i64,
     suspended_ns i64, name_id u32, payload_id u32 (statement key, args id or event details id),
     count u32, category u16, flags u16 (1: open, 2: coalesced), thread_id u64. ``lost`` is the
-    number of ops dropped since the last drain for want of memory.
+    number of ops dropped since the last drain for want of memory. Name ids of 2**31 and up are
+    indices into the list ``op_names``; args ids minus 1 are indices into the list ``op_args`` of
+    JSON texts. Both lists belong to the session, which appends to them.
     """
 
 def drain_launches() -> dict[str, Any]:
@@ -152,12 +157,6 @@ def launch(name_id: int, start_ns: int, end_ns: int, correlation_id: int, /) -> 
 
 def next_correlation() -> int:
     """New correlation id for the host device, from 2**32 up."""
-
-def args_of(args_id: int, /) -> dict[str, object] | None:
-    """Keyword arguments of a recorded op."""
-
-def clear_args() -> None:
-    """Release the keyword arguments of recorded ops."""
 
 def counters() -> dict[str, int]:
     """Chunks in use and their bounds, for the op and the launch log."""

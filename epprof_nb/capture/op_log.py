@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb import _native
 from epprof_nb.capture.service import Batch, column
-from epprof_nb.core.native_columns import names_of
+from epprof_nb.core.native_columns import names_column
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Names, Table, distinct
 from epprof_nb.instrument.statements import statements_table
 from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, with_details
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Categories and flags: native/core/records.h.
 RANGE, STATEMENT, CELL = 0, 1, 2
@@ -52,7 +47,7 @@ def ops_table(batches: list[Batch]) -> tuple[Table, int]:
     if (np.diff(order) != 1).any():
         raw = {name: values[order] for name, values in raw.items()}
     lost = sum(batch.ops["lost"] for batch in batches)
-    return _table(raw), lost
+    return _table(raw, batches[-1].ops), lost
 
 
 def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -73,14 +68,14 @@ def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[
     return {name: np.concatenate([values[~shared], merged[name]]) for name, values in raw.items()}
 
 
-def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
+def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> Table:
     n = len(raw["op_id"])
     category = raw["category"].astype(np.int64)
     parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
     columns: dict[str, npt.NDArray[Any] | Names] = {
         "op_id": raw["op_id"],
         "parent_op_id": parent,
-        "name": Names.from_ids(raw["name_id"], names_of(raw["name_id"])),
+        "name": names_column(raw["name_id"], session["op_names"]),
         "op_type": Names.from_ids(category, _TYPES),
         "category": Names.from_ids(category, _CATEGORIES),
         "source": Names.from_ids(category, _SOURCES),
@@ -91,7 +86,7 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
         "suspended_ns": raw["suspended_ns"],
         "count": raw["count"].astype(np.int64),
         "status": Names.from_ids((raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")),
-        "args": _args(raw["payload_id"], category),
+        "args": _args(raw["payload_id"], category, session["op_args"]),
     }
     statements = np.flatnonzero(category == STATEMENT)
     if len(statements):
@@ -106,30 +101,6 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
     return with_details(Table(OPS, columns), category, raw["payload_id"])
 
 
-def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> Names:
+def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any], texts: list[str]) -> Names:
     ids = np.where(category == RANGE, meta, 0).astype(np.int64)
-    texts = {int(i): _as_json(_native.args_of(int(i))) for i in _nonzero(ids)}
-    return Names.from_ids(ids, texts)
-
-
-def _nonzero(ids: npt.NDArray[np.int64]) -> Iterable[int]:
-    used: list[int] = distinct(ids)[0].tolist()
-    return [i for i in used if i > 0]
-
-
-def _as_json(args: dict[str, object] | None) -> str:
-    """JSON of an op's arguments; what JSON cannot say is kept as its ``repr``, shortened."""
-
-    def fall_back(value: object) -> object:
-        item = getattr(value, "item", None)
-        if item is not None and getattr(value, "ndim", 1) == 0:
-            return item()
-        try:
-            return repr(value)[:200]
-        except Exception as error:  # noqa: BLE001 - a user's __repr__ may do anything
-            return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
-
-    try:
-        return json.dumps(args, default=fall_back, skipkeys=True)
-    except ValueError:  # a cycle
-        return json.dumps({key: repr(value)[:200] for key, value in (args or {}).items()})
+    return Names.from_ids(ids, {i: texts[i - 1] for i in distinct(ids)[0].tolist() if i > 0})

@@ -95,10 +95,12 @@ class Tally:
         self._rates = deque([(opened_ns, 0)])
         self._launches: deque[tuple[I64, I64]] = deque(maxlen=_KEPT)
         self._ops: deque[tuple[I64, I64]] = deque(maxlen=_KEPT)
+        self._op_names: list[str] = []
 
     def add(self, batch: Batch) -> None:
         """Add what a batch recorded."""
         self._lost += batch.ops["lost"] + batch.launches["lost"]
+        self._op_names = batch.ops["op_names"]
         columns = (
             ids(batch.ops, name, dtype)
             for name, dtype in (
@@ -188,7 +190,9 @@ class Tally:
             copies=self._counts["memcpy"],
             copy_bytes=self._copy_bytes,
             kernels_per_s=(kernels - before) * 1e9 / max(now_ns - since, 1),
-            top=tuple((name_of(number), ns / self._sampled_ns) for number, ns in largest),
+            top=tuple(
+                (name_of(number, self._op_names), ns / self._sampled_ns) for number, ns in largest
+            ),
             lost=self._lost,
         )
 

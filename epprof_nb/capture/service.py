@@ -186,7 +186,6 @@ class CaptureService:
 
     def _start(self, options: Options) -> None:
         self._notes = []
-        _native.clear_args()
         # Whatever a thread logged after the last session's end is nobody's.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native"
-SOURCES = [*NATIVE.glob("core/*.cpp"),
-           *(NATIVE / "ort" / f"{name}.cpp" for name in ("device_events", "event_details", "runtime"))]  # fmt: skip
+SOURCES = [
+    *NATIVE.glob("core/*.cpp"),
+    *(NATIVE / f"ort/{name}.cpp" for name in ("device_events", "event_details", "runtime")),
+]
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")

@@ -20,7 +20,6 @@ def recording():
     _native.set_recording(ops=False, launches=False)
     _native.drain_ops(_native.now_ns(), open_too=False)
     _native.drain_launches()
-    _native.clear_args()
     _native.set_limits()
 
 

@@ -20,6 +20,7 @@ static PyObject* set_recording(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
   static char* names[] = {"ops", "launches", NULL};
   int ops, launches;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$pp", names, &ops, &launches)) return NULL;
+  if (ops != ep_recording_ops() && op_start_session() < 0) return NULL;
   ep_set_recording(ops, launches);
   Py_RETURN_NONE;
 }
@@ -203,6 +204,7 @@ static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwa
   uint64_t lost;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L$p", names, &end, &open_too)) return NULL;
   PyObject* dict = columns_to_dict(ep_drain_ops(end, open_too, &lost));
+  if (dict && op_add_session(dict) < 0) Py_CLEAR(dict);
   return add_count(dict, "lost", lost);
 }
 
@@ -240,6 +242,7 @@ static PyMethodDef functions[] = {
     {"set_cell_thread", set_cell_thread, METH_O, NULL},
     {"set_decorator", op_set_decorator, METH_O, NULL},
     {"set_suspender", op_set_suspender, METH_O, NULL},
+    {"set_args_formatter", op_set_args_formatter, METH_O, NULL},
     {"intern", intern_name, METH_O, NULL},
     {"names", names, METH_VARARGS, NULL},
     {"demangle", demangle, METH_O, NULL},
@@ -261,8 +264,6 @@ static PyMethodDef functions[] = {
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
     {"launch", launch, METH_VARARGS, NULL},
     {"next_correlation", next_correlation, METH_NOARGS, NULL},
-    {"args_of", op_args_of, METH_O, NULL},
-    {"clear_args", op_clear_args, METH_NOARGS, NULL},
     {"counters", counters, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

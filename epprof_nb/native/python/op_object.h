@@ -16,5 +16,9 @@ int suspendable_frame(uint64_t* id);
 
 PyObject* op_set_decorator(PyObject* module, PyObject* function);
 PyObject* op_set_suspender(PyObject* module, PyObject* function);
-PyObject* op_args_of(PyObject* module, PyObject* id);
-PyObject* op_clear_args(PyObject* module, PyObject* unused);
+PyObject* op_set_args_formatter(PyObject* module, PyObject* function);
+
+// Forgets the names and arguments of ops. Call where a session begins and ends.
+int op_start_session(void);
+// Adds the names and arguments that drained ops refer to.
+int op_add_session(PyObject* columns);
