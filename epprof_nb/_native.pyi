@@ -5,6 +5,7 @@ Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Self, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -119,6 +120,15 @@ def enter_frame(key: int, /) -> None:
 
 def leave_frame(key: int, /) -> None:
     """Close the scope that `enter_frame` opened."""
+
+def body(key: int, /) -> AbstractContextManager[None]:
+    """Context manager that calls `enter` and `leave`.
+
+    One object per key, without state: functions may recurse and run on several threads.
+    """
+
+def frame_body(key: int, /) -> AbstractContextManager[None]:
+    """Context manager that calls `enter_frame` and `leave_frame`."""
 
 def suspend(frame_id: int, /) -> None:
     """Take the entries of a frame off the stack until `resume`."""

@@ -81,6 +81,7 @@ uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t
   return add_statements(parents, names, count);
 }
 
+int ep_has_statement(uint32_t key) { return statement(key) != nullptr; }
 void ep_begin_statement(uint32_t key) { begin_statement(key); }
 void ep_return_to_statement(uint32_t key) { return_to_statement(key); }
 void ep_enter_scope(uint32_t key, uint64_t frame) { enter_scope(key, frame); }

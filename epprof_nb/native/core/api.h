@@ -31,6 +31,7 @@ int ep_pop_owner(const void* owner);
 uint64_t ep_top(void);
 uint32_t ep_depth(void);
 uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
+int ep_has_statement(uint32_t key);
 void ep_begin_statement(uint32_t key);
 void ep_return_to_statement(uint32_t key);
 void ep_enter_scope(uint32_t key, uint64_t frame);

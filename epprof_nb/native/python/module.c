@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], ort_functions[];
+extern PyMethodDef cupti_functions[], ort_functions[], scope_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -148,34 +148,6 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
   return mark_statement(value, ep_return_to_statement);
 }
 
-typedef void (*ScopeMarker)(uint32_t key, uint64_t frame);
-
-static PyObject* mark_scope(PyObject* value, ScopeMarker mark, int suspendable) {
-  uint32_t key;
-  uint64_t frame = 0;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_u32(value, &key) < 0) return NULL;
-  if (suspendable && suspendable_frame(&frame) < 0) return NULL;
-  mark(key, frame);
-  Py_RETURN_NONE;
-}
-
-static PyObject* enter(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, ep_enter_scope, 0);
-}
-
-static PyObject* leave(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, ep_leave_scope, 0);
-}
-
-static PyObject* enter_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, ep_enter_scope, 1);
-}
-
-static PyObject* leave_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, ep_leave_scope, 1);
-}
-
 static PyObject* change_frame(PyObject* value, void (*change)(uint64_t frame)) {
   uint64_t frame;
   if (to_u64(value, &frame) < 0) return NULL;
@@ -253,10 +225,6 @@ static PyMethodDef functions[] = {
     {"add_statements", add_statements, METH_VARARGS, NULL},
     {"line", line, METH_O, NULL},
     {"back", back, METH_O, NULL},
-    {"enter", enter, METH_O, NULL},
-    {"leave", leave, METH_O, NULL},
-    {"enter_frame", enter_frame, METH_O, NULL},
-    {"leave_frame", leave_frame, METH_O, NULL},
     {"suspend", suspend, METH_O, NULL},
     {"resume", resume, METH_O, NULL},
     {"frame_finished", frame_finished, METH_O, NULL},
@@ -272,6 +240,7 @@ static int execute(PyObject* module) {
   PyObject* type = op_type_create(module);
   if (!type) return -1;
   int failed = PyModule_AddObjectRef(module, "Op", type);
+  if (!failed) failed = PyModule_AddFunctions(module, scope_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   Py_DECREF(type);

@@ -55,7 +55,7 @@ static long code_flags(PyObject* code) {
   return flags;
 }
 
-int suspendable_frame(uint64_t* id) {
+int generator_frame(uint64_t* id) {
   *id = 0;
   PyFrameObject* frame = PyEval_GetFrame();
   if (!frame) return 0;
@@ -64,14 +64,16 @@ int suspendable_frame(uint64_t* id) {
   Py_DECREF(code);
   if (flags == -1) return -1;
   // CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR (documented in `inspect`).
-  if (!(flags & (0x20 | 0x80 | 0x200))) return 0;
-  if (suspender) {
-    PyObject* done = PyObject_CallFunctionObjArgs(suspender, (PyObject*)frame, NULL);
-    if (!done) return -1;
-    Py_DECREF(done);
-  }
-  *id = (uint64_t)(uintptr_t)frame;
+  if (flags & (0x20 | 0x80 | 0x200)) *id = (uint64_t)(uintptr_t)frame;
   return 0;
+}
+
+int suspendable_frame(uint64_t* id) {
+  if (generator_frame(id) < 0) return -1;
+  if (!*id || !suspender) return 0;
+  PyObject* done = PyObject_CallFunctionObjArgs(suspender, (PyObject*)PyEval_GetFrame(), NULL);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
 }
 
 // The slots of the type, looked up once. Ops take no part in garbage collection, which would double

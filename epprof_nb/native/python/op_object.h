@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 PyObject* op_type_create(PyObject* module);  // new reference to the type
-// Sets `id` to the id of the calling frame if it is a generator's or coroutine's, after calling
-// the suspender with it; otherwise to 0. Returns -1 with an exception set on failure.
+// Sets `id` to the id of the calling frame if it is a generator's or coroutine's, otherwise to 0.
+// Returns -1 with an exception set on failure. `suspendable_frame` calls the suspender with the
+// frame, which runs Python code.
+int generator_frame(uint64_t* id);
 int suspendable_frame(uint64_t* id);
 
 PyObject* op_set_decorator(PyObject* module, PyObject* function);
