@@ -6,6 +6,7 @@ Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from types import CodeType, FrameType
 from typing import Any, Self, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -130,14 +131,33 @@ def body(key: int, /) -> AbstractContextManager[None]:
 def frame_body(key: int, /) -> AbstractContextManager[None]:
     """Context manager that calls `enter_frame` and `leave_frame`."""
 
-def suspend(frame_id: int, /) -> None:
-    """Take the entries of a frame off the stack until `resume`."""
+# -- suspension of generators and coroutines
+def on_yield(code: CodeType, offset: int, value: object, /) -> None:
+    """Take the entries of the calling frame off the stack until it resumes.
 
-def resume(frame_id: int, /) -> None:
-    """Put the entries of a suspended frame on the stack of the calling thread."""
+    This and the next three are callbacks of ``sys.monitoring``.
+    """
 
-def frame_finished(frame_id: int, /) -> None:
-    """End the ops of a suspended frame that will not resume."""
+def on_resume(code: CodeType, offset: int, /) -> None:
+    """Put the entries of the calling frame on the stack of the calling thread."""
+
+def on_throw(code: CodeType, offset: int, error: BaseException, /) -> None:
+    """Put the entries of the calling frame on the stack of the calling thread."""
+
+def on_return(code: CodeType, offset: int, value: object, /) -> None:
+    """End the ops of the calling frame if it is suspended: it will not resume."""
+
+def on_profile_event(frame: FrameType, event: str, arg: object, /) -> None:
+    """Follow the frames watched by this thread: the profile function of Python 3.11.
+
+    It unsets itself once no frame is watched.
+    """
+
+def watch_frame(frame: FrameType, /) -> None:
+    """Have `on_profile_event` follow a frame on the calling thread until it ends."""
+
+def unwatch_frames() -> None:
+    """Stop following frames on all threads."""
 
 # -- logs
 def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:

@@ -1,9 +1,11 @@
-"""Generators and coroutines: their ops leave the stack at each yield and come back after it.
+"""Suspension of generators and coroutines: their ops leave the stack while they are suspended.
 
 The native core calls `watch` with the frame when an op opens in one. From Python 3.12 on,
-``sys.monitoring`` then tells of that code's yields and resumptions only. On Python 3.11 a profile
-function does, which sees every call of the thread, and so is set only while ops are open in such
-frames.
+``sys.monitoring`` then reports yields and resumptions of that code only. On Python 3.11 a profile
+function does; it receives every call of the thread, so it is set only while such frames are alive.
+
+The callbacks are functions of the native core. In a Python function, Python would run pending
+signal handlers, and a KeyboardInterrupt would be raised outside the generator's ``try``.
 """
 
 from __future__ import annotations
@@ -90,90 +92,47 @@ if sys.version_info >= (3, 12):
                 )
                 return None
             for event, callback in (
-                (_EVENTS.PY_YIELD, _on_yield),
-                (_EVENTS.PY_RESUME, _on_resume),
-                (_EVENTS.PY_THROW, self._on_throw),
-                (_EVENTS.PY_RETURN, _on_return),
+                (_EVENTS.PY_YIELD, _native.on_yield),
+                (_EVENTS.PY_RESUME, _native.on_resume),
+                (_EVENTS.PY_THROW, _native.on_throw),
+                (_EVENTS.PY_RETURN, _native.on_return),
             ):
                 _monitoring.register_callback(tool, event, callback)
-            # Python has no local form of this one.
+            # There are no local events of this one.
             _monitoring.set_events(tool, _EVENTS.PY_THROW)
             return tool
 
-        def _on_throw(self, code: CodeType, _offset: int, _error: BaseException) -> None:
-            if id(code) in self.watched:
-                _native.resume(id(sys._getframe(1)))  # noqa: SLF001
-
-    def _on_yield(_code: CodeType, _offset: int, _value: object) -> None:
-        _native.suspend(id(sys._getframe(1)))  # noqa: SLF001
-
-    def _on_resume(_code: CodeType, _offset: int) -> None:
-        _native.resume(id(sys._getframe(1)))  # noqa: SLF001
-
-    def _on_return(_code: CodeType, _offset: int, _value: object) -> None:
-        _native.frame_finished(id(sys._getframe(1)))  # noqa: SLF001
-
 else:
-    from opcode import opmap
-
-    _YIELD = opmap["YIELD_VALUE"]
 
     class _Monitor:
-        """The profile functions, one for each thread in which a watched frame is alive."""
+        """The profile functions, one per thread in which a watched frame is alive."""
 
         def __init__(self) -> None:
-            self.local = threading.local()
             self.noted = False
-            self.enabled = 0
 
         def watch(self, frame: FrameType) -> None:
             """Set this thread's profile function, if no other is set."""
-            frames = self._frames()
-            frames.add(id(frame))
+            _native.watch_frame(frame)
             current = sys.getprofile()
             if current is None:
-                sys.setprofile(self._on_event)
-            elif current != self._on_event and not self.noted:
+                sys.setprofile(_native.on_profile_event)
+            elif current is not _native.on_profile_event and not self.noted:
                 self.noted = True
                 _note("another profile function is set (sys.setprofile); stop that profiler.")
 
         def disable(self) -> None:
             """Forget every frame; other threads drop their function at its next event."""
-            self.enabled += 1
             self.noted = False
-            self._unset()
-
-        def _frames(self) -> set[int]:
-            if getattr(self.local, "enabled", None) != self.enabled:
-                self.local.enabled = self.enabled
-                self.local.frames = set()
-            frames: set[int] = self.local.frames
-            return frames
-
-        def _unset(self) -> None:
-            if sys.getprofile() == self._on_event:
+            _native.unwatch_frames()
+            if sys.getprofile() is _native.on_profile_event:
                 sys.setprofile(None)
-
-        def _on_event(self, frame: FrameType, event: str, _arg: object) -> None:
-            frames = self._frames()
-            if event == "call":
-                if id(frame) in frames:
-                    _native.resume(id(frame))
-            elif event == "return" and id(frame) in frames:
-                if frame.f_code.co_code[frame.f_lasti] == _YIELD:
-                    _native.suspend(id(frame))
-                else:
-                    frames.discard(id(frame))
-                    _native.frame_finished(id(frame))
-            if not frames:
-                self._unset()
 
 
 _monitor = _Monitor()
 
 
 def watch(frame: FrameType) -> None:
-    """Follow the suspensions of a generator's or coroutine's frame (the native core calls it)."""
+    """Follow the suspensions of a frame of a generator or coroutine; called by the native core."""
     _monitor.watch(frame)
 
 

@@ -10,6 +10,7 @@
 #include "core/statements.h"
 #include "core/string_table.h"
 #include "core/suspended_ops.h"
+#include "core/watched_frames.h"
 
 using namespace epprof;
 
@@ -89,6 +90,12 @@ void ep_leave_scope(uint32_t key, uint64_t frame) { leave_scope(key, frame); }
 void ep_suspend(uint64_t frame) { suspend_frame(frame); }
 void ep_resume(uint64_t frame) { resume_frame(frame); }
 void ep_frame_finished(uint64_t frame) { frame_finished(frame); }
+
+void ep_watch_frame(uint64_t frame) { watch_frame(frame); }
+int ep_is_watched(uint64_t frame) { return is_watched(frame); }
+void ep_unwatch_frame(uint64_t frame) { unwatch_frame(frame); }
+size_t ep_watched_frames(void) { return watched_frames(); }
+void ep_unwatch_frames(void) { unwatch_all_frames(); }
 
 void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
   log_host_call(name, start, end, correlation);

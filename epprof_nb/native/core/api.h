@@ -39,6 +39,11 @@ void ep_leave_scope(uint32_t key, uint64_t frame);
 void ep_suspend(uint64_t frame);
 void ep_resume(uint64_t frame);
 void ep_frame_finished(uint64_t frame);
+void ep_watch_frame(uint64_t frame);
+int ep_is_watched(uint64_t frame);
+void ep_unwatch_frame(uint64_t frame);
+size_t ep_watched_frames(void);  // number of frames that the calling thread watches
+void ep_unwatch_frames(void);    // all of all threads
 
 void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
 uint64_t ep_next_correlation(void);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], ort_functions[], scope_functions[];
+extern PyMethodDef cupti_functions[], frame_functions[], ort_functions[], scope_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -148,25 +148,6 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
   return mark_statement(value, ep_return_to_statement);
 }
 
-static PyObject* change_frame(PyObject* value, void (*change)(uint64_t frame)) {
-  uint64_t frame;
-  if (to_u64(value, &frame) < 0) return NULL;
-  change(frame);
-  Py_RETURN_NONE;
-}
-
-static PyObject* suspend(PyObject* Py_UNUSED(m), PyObject* value) {
-  return change_frame(value, ep_suspend);
-}
-
-static PyObject* resume(PyObject* Py_UNUSED(m), PyObject* value) {
-  return change_frame(value, ep_resume);
-}
-
-static PyObject* frame_finished(PyObject* Py_UNUSED(m), PyObject* value) {
-  return change_frame(value, ep_frame_finished);
-}
-
 // -- logs -----------------------------------------------------------------------------------
 
 static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
@@ -225,9 +206,6 @@ static PyMethodDef functions[] = {
     {"add_statements", add_statements, METH_VARARGS, NULL},
     {"line", line, METH_O, NULL},
     {"back", back, METH_O, NULL},
-    {"suspend", suspend, METH_O, NULL},
-    {"resume", resume, METH_O, NULL},
-    {"frame_finished", frame_finished, METH_O, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
     {"launch", launch, METH_VARARGS, NULL},
@@ -241,6 +219,7 @@ static int execute(PyObject* module) {
   if (!type) return -1;
   int failed = PyModule_AddObjectRef(module, "Op", type);
   if (!failed) failed = PyModule_AddFunctions(module, scope_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   Py_DECREF(type);
