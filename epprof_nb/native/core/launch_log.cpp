@@ -19,7 +19,7 @@ std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 // the kernel's posix-timers.h (CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
 int64_t cpu_time(uint64_t tid) {
   struct timespec used;
-  auto clock = clockid_t((~clockid_t(tid) << 3) | 4 | 2);
+  auto clock = clockid_t(~uint32_t(tid) << 3 | 4 | 2);
   if (clock_gettime(clock, &used) != 0) return -1;
   return int64_t(used.tv_sec) * 1000000000 + used.tv_nsec;
 }
