@@ -5,6 +5,8 @@ Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import CodeType, FrameType
 from typing import Any, Self, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -29,18 +31,25 @@ def thread_id() -> int:
 # -- recording on and off (called by the capture service only)
 def set_recording(*, ops: bool, launches: bool) -> None: ...
 def set_limits(
-    *, op_chunks: int, launch_chunks: int, statement_rows: int, statement_repeats: int
+    *,
+    op_chunks: int = 32768,
+    launch_chunks: int = 32768,
+    statement_rows: int = 100_000,
+    statement_repeats: int = 1000,
+    statement_pairs: int = 1_000_000,
 ) -> None:
-    """Bound the memory of the logs and the number of statement rows.
+    """Bound the number of records of a session. What exceeds a bound is counted as lost.
 
     Parameters
     ----------
     op_chunks, launch_chunks : int
-        Chunks of 32 KiB for all threads; records beyond them are counted as lost.
+        Chunks of 32 KiB that all threads together fill in a session, drained ones included.
     statement_rows : int
         Statement rows per thread before all statements are coalesced.
     statement_repeats : int
         Rows per statement and parent op before that statement is coalesced.
+    statement_pairs : int
+        Pairs of a statement and a parent op in a session, for all threads.
     """
 
 def set_cell_thread(on: bool, /) -> None:
@@ -55,9 +64,12 @@ def set_decorator(function: Callable[[Op, Any], Any], /) -> None:
 def set_suspender(function: Callable[[Any], None], /) -> None:
     """Set the function called with the frame when an op opens in a generator or coroutine."""
 
+def set_args_formatter(function: Callable[[dict[str, object]], str], /) -> None:
+    """Set the function that turns arguments other than short numbers and strings into JSON."""
+
 # -- names
 def intern(name: str, /) -> int:
-    """Id of a name."""
+    """Id of a name, for the life of the process. After 2**20 names: that of "(other names)"."""
 
 def names(first: int = 0, /) -> list[str]:
     """Names with the ids `first` and up."""
@@ -110,14 +122,42 @@ def enter_frame(key: int, /) -> None:
 def leave_frame(key: int, /) -> None:
     """Close the scope that `enter_frame` opened."""
 
-def suspend(frame_id: int, /) -> None:
-    """Take the entries of a frame off the stack until `resume`."""
+def body(key: int, /) -> AbstractContextManager[None]:
+    """Context manager that calls `enter` and `leave`.
 
-def resume(frame_id: int, /) -> None:
-    """Put the entries of a suspended frame on the stack of the calling thread."""
+    One object per key, without state: functions may recurse and run on several threads.
+    """
 
-def frame_finished(frame_id: int, /) -> None:
-    """End the ops of a suspended frame that will not resume."""
+def frame_body(key: int, /) -> AbstractContextManager[None]:
+    """Context manager that calls `enter_frame` and `leave_frame`."""
+
+# -- suspension of generators and coroutines
+def on_yield(code: CodeType, offset: int, value: object, /) -> None:
+    """Take the entries of the calling frame off the stack until it resumes.
+
+    This and the next three are callbacks of ``sys.monitoring``.
+    """
+
+def on_resume(code: CodeType, offset: int, /) -> None:
+    """Put the entries of the calling frame on the stack of the calling thread."""
+
+def on_throw(code: CodeType, offset: int, error: BaseException, /) -> None:
+    """Put the entries of the calling frame on the stack of the calling thread."""
+
+def on_return(code: CodeType, offset: int, value: object, /) -> None:
+    """End the ops of the calling frame if it is suspended: it will not resume."""
+
+def on_profile_event(frame: FrameType, event: str, arg: object, /) -> None:
+    """Follow the frames watched by this thread: the profile function of Python 3.11.
+
+    It unsets itself once no frame is watched.
+    """
+
+def watch_frame(frame: FrameType, /) -> None:
+    """Have `on_profile_event` follow a frame on the calling thread until it ends."""
+
+def unwatch_frames() -> None:
+    """Stop following frames on all threads."""
 
 # -- logs
 def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
@@ -126,7 +166,9 @@ def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
     Columns: op_id u64, parent_op_id u64 (0: none), start_ns i64, end_ns i64, duration_ns i64,
     suspended_ns i64, name_id u32, payload_id u32 (statement key, args id or event details id),
     count u32, category u16, flags u16 (1: open, 2: coalesced), thread_id u64. ``lost`` is the
-    number of ops dropped since the last drain for want of memory.
+    number of ops dropped since the last drain for want of memory. Name ids of 2**31 and up are
+    indices into the list ``op_names``; args ids minus 1 are indices into the list ``op_args`` of
+    JSON texts. Both lists belong to the session, which appends to them.
     """
 
 def drain_launches() -> dict[str, Any]:
@@ -145,15 +187,6 @@ def launch(name_id: int, start_ns: int, end_ns: int, correlation_id: int, /) -> 
 
 def next_correlation() -> int:
     """New correlation id for the host device, from 2**32 up."""
-
-def args_of(args_id: int, /) -> dict[str, object] | None:
-    """Keyword arguments of a recorded op."""
-
-def clear_args() -> None:
-    """Release the keyword arguments of recorded ops."""
-
-def after_fork_child() -> None:
-    """Reset recording in the child of a fork."""
 
 def counters() -> dict[str, int]:
     """Chunks in use and their bounds, for the op and the launch log."""

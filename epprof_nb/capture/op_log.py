@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from epprof_nb import _native
 from epprof_nb.arrays.ids import unique_inverse
 from epprof_nb.capture.service import Batch, column
-from epprof_nb.core.native_columns import names_of
+from epprof_nb.core.native_columns import OP_NAME, name_of
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table
@@ -51,7 +49,7 @@ def ops_table(batches: list[Batch]) -> tuple[Table, int]:
     if (np.diff(order) != 1).any():
         raw = {name: values[order] for name, values in raw.items()}
     dropped = sum(batch.ops["lost"] for batch in batches)
-    return _table(raw), dropped
+    return _table(raw, batches[-1].ops), dropped
 
 
 def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
@@ -74,14 +72,14 @@ def _merge_coalesced(raw: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[
     }
 
 
-def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
+def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> Table:
     n = len(raw["op_id"])
     category = raw["category"].astype(np.int64)
     parent = np.where(raw["parent_op_id"] == 0, MISSING, raw["parent_op_id"])
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {
         "op_id": raw["op_id"],
         "parent_op_id": parent,
-        "name": CategoryColumn.from_ids(raw["name_id"], names_of(raw["name_id"])),
+        "name": _names_column(raw["name_id"], session["op_names"]),
         "op_type": CategoryColumn.from_ids(category, _TYPES),
         "category": CategoryColumn.from_ids(category, _CATEGORIES),
         "source": CategoryColumn.from_ids(category, _SOURCES),
@@ -94,7 +92,7 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
         "status": CategoryColumn.from_ids(
             (raw["flags"] & _OPEN).astype(np.int64), ("complete", "open")
         ),
-        "args": _args(raw["payload_id"], category),
+        "args": _args(raw["payload_id"], category, session["op_args"]),
     }
     statements = np.flatnonzero(category == STATEMENT)
     if len(statements):
@@ -109,25 +107,21 @@ def _table(raw: dict[str, npt.NDArray[Any]]) -> Table:
     return add_ort_columns(Table(OPS, columns), category, raw["payload_id"])
 
 
-def _args(meta: npt.NDArray[Any], category: npt.NDArray[Any]) -> CategoryColumn:
-    ids = np.where(category == RANGE, meta, 0).astype(np.int64)
+def _args(
+    payload: npt.NDArray[Any], category: npt.NDArray[Any], texts: list[str]
+) -> CategoryColumn:
+    ids = np.where(category == RANGE, payload, 0).astype(np.int64)
     used: list[int] = unique_inverse(ids)[0].tolist()
-    return CategoryColumn.from_ids(ids, {i: _as_json(_native.args_of(i)) for i in used if i > 0})
+    return CategoryColumn.from_ids(ids, {i: texts[i - 1] for i in used if i > 0})
 
 
-def _as_json(args: dict[str, object] | None) -> str:
-    """Return the arguments of an op as JSON, with a short ``repr`` for other types."""
-
-    def fall_back(value: object) -> object:
-        item = getattr(value, "item", None)
-        if item is not None and getattr(value, "ndim", 1) == 0:
-            return item()
-        try:
-            return repr(value)[:200]
-        except Exception as error:  # noqa: BLE001 - user code
-            return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
-
-    try:
-        return json.dumps(args, default=fall_back, skipkeys=True)
-    except ValueError:  # a circular reference
-        return json.dumps({key: repr(value)[:200] for key, value in (args or {}).items()})
+def _names_column(name_ids: npt.NDArray[Any], op_names: list[str]) -> CategoryColumn:
+    """Return the names of ops as a column."""
+    of_op = (name_ids & OP_NAME) != 0
+    # Small numbers, which `unique_inverse` need not sort.
+    base = int(name_ids[~of_op].max(initial=0)) + 1
+    ids_ = np.where(of_op, (name_ids & (OP_NAME - 1)) + base, name_ids).astype(np.int64)
+    used = unique_inverse(ids_)[0].tolist()
+    return CategoryColumn.from_ids(
+        ids_, {i: op_names[i - base] if i >= base else name_of(i) for i in used}
+    )

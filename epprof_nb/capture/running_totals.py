@@ -95,10 +95,12 @@ class RunningTotals:
         self._rates = deque([(opened_ns, 0)])
         self._launches: deque[tuple[I64, I64]] = deque(maxlen=_RECENT_BATCHES)
         self._ops: deque[tuple[I64, I64]] = deque(maxlen=_RECENT_BATCHES)
+        self._op_names: list[str] = []
 
     def add(self, batch: Batch) -> None:
         """Add a batch."""
         self._dropped += batch.ops["lost"] + batch.launches["lost"]
+        self._op_names = batch.ops["op_names"]
         columns = (
             ids(batch.ops, name, dtype)
             for name, dtype in (
@@ -188,7 +190,9 @@ class RunningTotals:
             copies=self._counts["memcpy"],
             copy_bytes=self._copy_bytes,
             kernels_per_s=(kernels - before) * 1e9 / max(now_ns - since, 1),
-            top=tuple((name_of(name_id), ns / self._sampled_ns) for name_id, ns in largest),
+            top=tuple(
+                (name_of(number, self._op_names), ns / self._sampled_ns) for number, ns in largest
+            ),
             dropped=self._dropped,
         )
 

@@ -188,7 +188,6 @@ class CaptureService:
 
     def _start(self, options: Options) -> None:
         self._notes = []
-        _native.clear_args()
         # Discard what threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
@@ -240,7 +239,6 @@ class CaptureService:
 
     def after_fork_in_child(self) -> None:
         """Reset: a forked child has neither the threads nor the device of its parent."""
-        _native.after_fork_child()
         self._reset()
 
 

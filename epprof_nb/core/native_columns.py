@@ -12,7 +12,11 @@ from epprof_nb import _native
 from epprof_nb.arrays.ids import unique_inverse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from epprof_nb.arrays.types import IntArray
+
+OP_NAME = 1 << 31  # native/python/op_object.c
 
 _names: list[str] = []
 _lock = threading.Lock()
@@ -28,8 +32,10 @@ def ids(raw: dict[str, Any], name: str, dtype: npt.DTypeLike) -> IntArray:
     return np.frombuffer(raw[name], dtype).astype(np.int64)
 
 
-def name_of(name_id: int) -> str:
-    """Return the string with this id in the core's string table."""
+def name_of(name_id: int, op_names: Sequence[str] = ()) -> str:
+    """Return the string with this id; `op_names` are the names of the session's ops."""
+    if name_id & OP_NAME:
+        return op_names[name_id & ~OP_NAME]
     with _lock:
         if name_id >= len(_names):
             _names.extend(_native.names(len(_names)))

@@ -7,7 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.instrument import range_sources, suspension
+from epprof_nb.instrument import range_args, range_sources, suspension
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -117,3 +117,4 @@ def _async_generator(
 
 _native.set_decorator(wrap_function)
 _native.set_suspender(suspension.track_frame)
+_native.set_args_formatter(range_args.as_json)

@@ -1,9 +1,11 @@
-"""Suspension of ops in generators and coroutines: they leave the op stack at each yield.
+"""Suspension of generators and coroutines: their ops leave the stack while they are suspended.
 
-The native core calls `track_frame` when an op opens in the frame of a generator or coroutine.
-From Python 3.12, ``sys.monitoring`` reports the yields and resumptions of that code only. On
-Python 3.11 a profile function does. It sees every call of the thread, so it is set only while ops
-are open in such frames.
+The native core calls `track_frame` when an op opens in such a frame. From Python 3.12 on,
+``sys.monitoring`` then reports yields and resumptions of that code only. On Python 3.11 a profile
+function does; it receives every call of the thread, so it is set only while such frames are alive.
+
+The callbacks are functions of the native core. In a Python function, Python would run pending
+signal handlers, and a KeyboardInterrupt would be raised outside the generator's ``try``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def _warn(why: str) -> None:
     warnings.warn(
         "epprof_nb cannot see when generators and coroutines are suspended: "
         f"{why} Their ops stay open across each yield and await, so work of other tasks that run "
-        "meanwhile may be counted for them.",
+        "meanwhile may be attributed to them.",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -43,11 +45,11 @@ if sys.version_info >= (3, 12):
             self.lock = threading.Lock()
             self.tool: int | None = None
             self.refused = False
-            # Keyed by id, because comparing code objects compares their bytecode.
+            # By id: comparing code objects compares their bytecode.
             self.tracked: dict[int, CodeType] = {}
 
         def track(self, frame: FrameType) -> None:
-            """Receive the events of the frame's code from its next yield on."""
+            """Enable the events of the code of `frame`, from its next yield on."""
             code = frame.f_code
             if id(code) in self.tracked or self.refused:
                 return
@@ -60,7 +62,7 @@ if sys.version_info >= (3, 12):
                 self.tracked[id(code)] = code
 
         def stop(self) -> None:
-            """Disable all events and free the tool id."""
+            """Disable all events and release the tool id."""
             with self.lock:
                 self.refused = False
                 if self.tool is None:
@@ -73,12 +75,13 @@ if sys.version_info >= (3, 12):
                 self.tool = None
 
         def _take_tool(self) -> int | None:
-            # The ids reserved for debuggers, coverage, profilers and optimizers are tried last.
+            # The ids of debuggers, coverage, profilers and optimizers come last, because these
+            # tools expect theirs to be free.
             for tool in (4, 3, 2, 5, 1, 0):
                 if _monitoring.get_tool(tool) is None:
                     try:
                         _monitoring.use_tool_id(tool, TOOL_NAME)
-                    except ValueError:  # taken by another thread in the meantime
+                    except ValueError:  # taken by another thread just now
                         continue
                     break
             else:
@@ -89,93 +92,50 @@ if sys.version_info >= (3, 12):
                 )
                 return None
             for event, callback in (
-                (_EVENTS.PY_YIELD, _on_yield),
-                (_EVENTS.PY_RESUME, _on_resume),
-                (_EVENTS.PY_THROW, self._on_throw),
-                (_EVENTS.PY_RETURN, _on_return),
+                (_EVENTS.PY_YIELD, _native.on_yield),
+                (_EVENTS.PY_RESUME, _native.on_resume),
+                (_EVENTS.PY_THROW, _native.on_throw),
+                (_EVENTS.PY_RETURN, _native.on_return),
             ):
                 _monitoring.register_callback(tool, event, callback)
             # PY_THROW has no local form.
             _monitoring.set_events(tool, _EVENTS.PY_THROW)
             return tool
 
-        def _on_throw(self, code: CodeType, _offset: int, _error: BaseException) -> None:
-            if id(code) in self.tracked:
-                _native.resume(id(sys._getframe(1)))  # noqa: SLF001
-
-    def _on_yield(_code: CodeType, _offset: int, _value: object) -> None:
-        _native.suspend(id(sys._getframe(1)))  # noqa: SLF001
-
-    def _on_resume(_code: CodeType, _offset: int) -> None:
-        _native.resume(id(sys._getframe(1)))  # noqa: SLF001
-
-    def _on_return(_code: CodeType, _offset: int, _value: object) -> None:
-        _native.frame_finished(id(sys._getframe(1)))  # noqa: SLF001
-
 else:
-    from opcode import opmap
-
-    _YIELD = opmap["YIELD_VALUE"]
 
     class _Monitor:
         """The profile functions, one per thread in which a tracked frame is alive."""
 
         def __init__(self) -> None:
-            self.local = threading.local()
             self.warned = False
-            self.generation = 0
 
         def track(self, frame: FrameType) -> None:
-            """Set the profile function of this thread, unless another one is set."""
-            frames = self._frames()
-            frames.add(id(frame))
+            """Set this thread's profile function, if no other is set."""
+            _native.watch_frame(frame)
             current = sys.getprofile()
             if current is None:
-                sys.setprofile(self._on_event)
-            elif current != self._on_event and not self.warned:
+                sys.setprofile(_native.on_profile_event)
+            elif current is not _native.on_profile_event and not self.warned:
                 self.warned = True
                 _warn("another profile function is set (sys.setprofile); stop that profiler.")
 
         def stop(self) -> None:
             """Stop tracking; other threads unset their profile function at its next event."""
-            self.generation += 1
             self.warned = False
-            self._unset()
-
-        def _frames(self) -> set[int]:
-            if getattr(self.local, "generation", None) != self.generation:
-                self.local.generation = self.generation
-                self.local.frames = set()
-            frames: set[int] = self.local.frames
-            return frames
-
-        def _unset(self) -> None:
-            if sys.getprofile() == self._on_event:
+            _native.unwatch_frames()
+            if sys.getprofile() is _native.on_profile_event:
                 sys.setprofile(None)
-
-        def _on_event(self, frame: FrameType, event: str, _arg: object) -> None:
-            frames = self._frames()
-            if event == "call":
-                if id(frame) in frames:
-                    _native.resume(id(frame))
-            elif event == "return" and id(frame) in frames:
-                if frame.f_code.co_code[frame.f_lasti] == _YIELD:
-                    _native.suspend(id(frame))
-                else:
-                    frames.discard(id(frame))
-                    _native.frame_finished(id(frame))
-            if not frames:
-                self._unset()
 
 
 _monitor = _Monitor()
 
 
 def track_frame(frame: FrameType) -> None:
-    """Track the suspensions of a generator or coroutine frame; called by the native core."""
+    """Follow the suspensions of a frame of a generator or coroutine; called by the native core."""
     _monitor.track(frame)
 
 
 def stop_tracking() -> None:
-    """Stop tracking; called when the last session ends."""
+    """Stop following; called when the last session ends."""
     _monitor.stop()

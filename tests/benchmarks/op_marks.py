@@ -65,7 +65,6 @@ def marks() -> None:
     _native.set_recording(ops=True, launches=True)
     on = {label: nanoseconds(s, names) for label, s in statements.items()}
     _native.set_recording(ops=False, launches=False)
-    _native.clear_args()
     rows = [(label, off[label], on[label]) for label in statements]
     print(
         f"{'ns each':36} {'no session':>11} {'recording':>10}   x a Python class ({python:.0f} ns)"

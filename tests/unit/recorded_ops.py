@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.core.native_columns import name_of
 from epprof_nb.instrument import ranges, suspension  # noqa: F401 - ops installs what the core calls
 
 _KINDS = {"op_id": "u8", "parent_op_id": "u8", "name_id": "u4", "count": "u4", "payload_id": "u4",
@@ -34,11 +35,10 @@ def drained() -> list[SimpleNamespace]:
     """The ops of the block so far, by start time, with their names and the names of parents."""
     columns = _native.drain_ops(_native.now_ns(), open_too=True)
     arrays = {name: np.frombuffer(columns[name], kind) for name, kind in _KINDS.items()}
-    names = _native.names()
     rows = list(_ended)
     for i in range(len(arrays["op_id"])):
         row = SimpleNamespace(**{name: int(values[i]) for name, values in arrays.items()})
-        row.name = names[row.name_id]
+        row.name = name_of(row.name_id, columns["op_names"])
         rows.append(row)
     _ended[:] = [row for row in rows if not row.flags & 1]
     rows.sort(key=lambda row: (row.start_ns, row.op_id))

@@ -1,6 +1,8 @@
 """The native op stack: ranges and statements, nested, coalesced, suspended, on many threads."""
 
+import mmap
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +20,7 @@ def recording():
     _native.set_recording(ops=False, launches=False)
     _native.drain_ops(_native.now_ns(), open_too=False)
     _native.drain_launches()
-    _native.clear_args()
-    _native.set_limits(
-        op_chunks=32768, launch_chunks=32768, statement_rows=100_000, statement_repeats=1000
-    )
+    _native.set_limits()
 
 
 def taken(*batches):
@@ -147,9 +146,7 @@ def test_threads_that_ended_give_their_memory_back(recording):
 def test_shown_and_lost_ops_add_up_when_the_log_is_full(recording):
     taken()
     in_use = _native.counters()["op_chunks"]
-    _native.set_limits(
-        op_chunks=in_use + 2, launch_chunks=8, statement_rows=100_000, statement_repeats=1000
-    )
+    _native.set_limits(op_chunks=in_use + 2, launch_chunks=8)
     for _ in range(5000):
         with epprof_nb.op("many"):
             pass
@@ -230,9 +227,7 @@ def test_recursion_nests_the_same_statement_under_itself(recording):
 
 
 def test_executions_beyond_the_stated_number_share_a_row_with_exact_totals(recording):
-    _native.set_limits(
-        op_chunks=32768, launch_chunks=32768, statement_rows=100_000, statement_repeats=10
-    )
+    _native.set_limits(statement_repeats=10)
     first = statements((-1, "for"), (0, "body"), (-1, "end"))
     _native.line(first)
     for _ in range(500):
@@ -250,9 +245,7 @@ def test_executions_beyond_the_stated_number_share_a_row_with_exact_totals(recor
 
 
 def test_a_coalesced_row_drained_in_parts_is_one_row_again(recording):
-    _native.set_limits(
-        op_chunks=32768, launch_chunks=32768, statement_rows=100_000, statement_repeats=5
-    )
+    _native.set_limits(statement_repeats=5)
     first = statements((-1, "for"), (0, "body"))
     _native.line(first)
     for _ in range(50):
@@ -268,9 +261,7 @@ def test_a_coalesced_row_drained_in_parts_is_one_row_again(recording):
 
 
 def test_the_number_of_statement_rows_is_bounded_under_recursion(recording):
-    _native.set_limits(
-        op_chunks=32768, launch_chunks=32768, statement_rows=200, statement_repeats=1000
-    )
+    _native.set_limits(statement_rows=200)
     first = statements((-1, "def"), (-1, "body"))
 
     def fib(n):
@@ -345,3 +336,106 @@ def test_odd_names_are_kept_as_they_are(recording):
 def test_an_op_without_exactly_one_name_says_so(arguments):
     with pytest.raises(TypeError, match="name"):
         epprof_nb.op(*arguments)
+
+
+def test_ops_nested_too_deep_for_a_row_are_lost_and_counted(recording):
+    ops = [epprof_nb.op(f"level {i % 10}") for i in range(20_000)]
+    for op in ops:
+        op.__enter__()
+    for op in reversed(ops):
+        op.__exit__()
+    with epprof_nb.op("after"):
+        pass
+    rows, lost = taken()
+    assert len(rows) + lost == 20_001
+    assert len(rows) == 8192 + 1
+    assert rows.loc[rows["name"] == "after", "parent_op_id"].isna().all()
+    assert (rows["status"] == "complete").all()
+
+
+def test_an_op_reentered_too_deep_ends_itself_and_not_an_outer_one(recording):
+    op = epprof_nb.op("recursive")
+    for _ in range(9000):
+        op.__enter__()
+    for _ in range(808):
+        op.__exit__()
+    assert _native.depth() == 8192
+    rows, lost = taken()
+    assert (rows["status"] == "open").all()
+    assert lost == 808
+    for _ in range(8192):
+        op.__exit__()
+    assert _native.depth() == 0
+
+
+def test_statements_too_deep_for_a_row_are_lost_and_counted(recording):
+    first = statements((-1, "def"), (-1, "body"))
+    for _ in range(8192):
+        _native.push(_native.intern("x"), 0)
+    for _ in range(3):
+        _native.enter(first)
+        _native.line(first + 1)
+        _native.leave(first)
+    assert _native.depth() == 8192
+    assert taken()[1] == 3
+
+
+def test_memory_of_ops_that_never_end_is_bounded(recording):
+    op = epprof_nb.op("leak")
+    for _ in range((1 << 20) + 5):
+        op.__enter__()
+    assert _native.depth() == 1 << 20
+    for _ in range(6):
+        op.__exit__()
+    assert _native.depth() == (1 << 20) - 1
+
+
+def test_statements_under_very_many_parents_are_bounded_and_counted(recording):
+    _native.set_limits(statement_rows=10, statement_pairs=100)
+    first = statements((-1, "def"), (-1, "body"))
+    name = _native.intern("parent")
+    for _ in range(500):
+        op = _native.push(name, 0)
+        _native.enter(first)
+        _native.line(first + 1)
+        _native.leave(first)
+        _native.pop(op)
+    rows, lost = taken()
+    assert lost == 400
+    assert (rows["name"] == "body").sum() == 100
+    assert (rows["name"] == "parent").sum() == 500
+
+
+def test_ops_drained_during_a_session_count_against_its_bound(recording):
+    taken()
+    _native.set_limits(op_chunks=_native.counters()["op_chunks"] + 4)
+    shown = lost = 0
+    for _ in range(10):
+        for _ in range(1000):
+            with epprof_nb.op("many"):
+                pass
+        rows, lost_now = taken()
+        shown, lost = shown + len(rows), lost + lost_now
+    assert shown + lost == 10_000
+    assert shown < 3000
+
+
+def test_the_memory_of_a_session_is_given_back_at_its_end():
+    def resident_bytes():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    first = statements((-1, "def"), (-1, "body"))
+    name = _native.intern("parent")
+    for count in (100, 400_000):  # the first loads what a session needs
+        before = resident_bytes()
+        _native.set_recording(ops=True, launches=True)
+        for _ in range(count):
+            op = _native.push(name, 0)
+            _native.line(first + 1)
+            _native.pop(op)
+        held = resident_bytes() - before
+        _native.drain_ops(_native.now_ns(), open_too=True)
+        _native.set_recording(ops=False, launches=False)
+        kept = resident_bytes() - before
+    assert held > 50_000_000
+    assert kept < held / 4

@@ -138,9 +138,7 @@ def test_shown_and_lost_add_up_to_launched_beyond_the_record_limit():
 
 def test_a_full_op_log_keeps_the_device_time_and_says_what_is_lost():
     in_use = _native.counters()["op_chunks"]
-    _native.set_limits(
-        op_chunks=in_use + 2, launch_chunks=32768, statement_rows=100_000, statement_repeats=1000
-    )
+    _native.set_limits(op_chunks=in_use + 2)
     try:
         with epprof_nb.profile() as prof:
             for _ in range(2000):
@@ -149,9 +147,7 @@ def test_a_full_op_log_keeps_the_device_time_and_says_what_is_lost():
             with epprof_nb.op("last"):
                 work("k")
     finally:
-        _native.set_limits(
-            op_chunks=32768, launch_chunks=32768, statement_rows=100_000, statement_repeats=1000
-        )
+        _native.set_limits()
     assert prof.info["recorded"]["ops_lost"] + len(prof.ops) == 2001
     assert kernels(prof) == ["k"]
     by_op = prof.by_op()

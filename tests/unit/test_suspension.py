@@ -319,3 +319,28 @@ class TestProfileFunction:
                 assert sys.getprofile() is other
         finally:
             sys.setprofile(None)
+
+
+def test_an_interrupt_reaches_the_generator_that_resumes():
+    # As test_generators.SignalAndYieldFromTest of CPython: the signal is pending at the resumption.
+    testcapi = pytest.importorskip("_testcapi")
+
+    def outer():
+        with op("outer"):
+            return (yield from inner())
+
+    def inner():
+        with op("inner"):
+            try:
+                yield
+            except KeyboardInterrupt:
+                return "caught inside"
+            return "not interrupted"
+
+    with recording():
+        it = outer()
+        it.send(None)
+        with pytest.raises(StopIteration, match="caught inside"):
+            testcapi.raise_SIGINT_then_send_None(it)
+        assert _native.depth() == 0
+        assert all(row.flags == 0 for row in drained())

@@ -10,8 +10,11 @@
 #include "core/statements.h"
 #include "core/string_table.h"
 #include "core/suspended_ops.h"
+#include "core/watched_frames.h"
 
 using namespace epprof;
+
+constexpr uint32_t kChunksKept = 64;  // 2 MiB of each log, for the next session
 
 extern "C" {
 
@@ -22,25 +25,33 @@ void ep_set_recording(int ops, int launches) {
   if (ops && !was) {
     epoch++;
     clear_suspended();
-    op_pool.prefault(64);
-    launch_pool.prefault(64);
+    CoalescedStatements::start_session();
+    op_pool.start_session();
+    launch_pool.start_session();
+    op_pool.prefault(kChunksKept);
+    launch_pool.prefault(kChunksKept);
   }
   recording_ops = ops != 0;
   recording_launches = launches != 0;
+  if (was && !ops) {
+    clear_suspended();
+    for_each_thread([](ThreadState* t, void*) { clear_stack(t, 0); }, nullptr);
+  }
   if (!ops && !launches) {
-    op_pool.trim(64);
-    launch_pool.trim(64);
+    op_pool.trim(kChunksKept);
+    launch_pool.trim(kChunksKept);
   }
 }
 
 int ep_recording_ops(void) { return recording_ops.load(std::memory_order_relaxed); }
 
 void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
-                   uint32_t statement_repeats) {
+                   uint32_t statement_repeats, uint32_t statement_pairs) {
   op_pool.set_bound(op_chunks);
   launch_pool.set_bound(launch_chunks);
   limits.statement_rows = statement_rows;
   limits.statement_repeats = statement_repeats;
+  CoalescedStatements::set_bound(statement_pairs);
 }
 
 void ep_set_cell_thread(int on) { cell_thread = on ? this_thread() : nullptr; }
@@ -71,6 +82,7 @@ uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t
   return add_statements(parents, names, count);
 }
 
+int ep_has_statement(uint32_t key) { return statement(key) != nullptr; }
 void ep_begin_statement(uint32_t key) { begin_statement(key); }
 void ep_return_to_statement(uint32_t key) { return_to_statement(key); }
 void ep_enter_scope(uint32_t key, uint64_t frame) { enter_scope(key, frame); }
@@ -79,20 +91,17 @@ void ep_suspend(uint64_t frame) { suspend_frame(frame); }
 void ep_resume(uint64_t frame) { resume_frame(frame); }
 void ep_frame_finished(uint64_t frame) { frame_finished(frame); }
 
+void ep_watch_frame(uint64_t frame) { watch_frame(frame); }
+int ep_is_watched(uint64_t frame) { return is_watched(frame); }
+void ep_unwatch_frame(uint64_t frame) { unwatch_frame(frame); }
+size_t ep_watched_frames(void) { return watched_frames(); }
+void ep_unwatch_frames(void) { unwatch_all_frames(); }
+
 void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation) {
   log_host_call(name, start, end, correlation);
 }
 
 uint64_t ep_next_correlation(void) { return next_host_correlation(); }
-
-void ep_after_fork_child(void) {
-  recording_ops = false;
-  recording_launches = false;
-  on_push = nullptr;
-  on_pop = nullptr;
-  cell_thread = nullptr;
-  forget_threads_after_fork();
-}
 
 void ep_pool_state(uint64_t out[4]) {
   out[0] = op_pool.in_use();

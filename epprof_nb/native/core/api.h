@@ -16,7 +16,7 @@ uint64_t ep_thread_id(void);
 void ep_set_recording(int ops, int launches);
 int ep_recording_ops(void);
 void ep_set_limits(uint32_t op_chunks, uint32_t launch_chunks, uint32_t statement_rows,
-                   uint32_t statement_repeats);
+                   uint32_t statement_repeats, uint32_t statement_pairs);
 void ep_set_cell_thread(int on);  // on: the calling thread; off: none
 uint32_t ep_intern(const char* text, size_t length);
 // Calls `each` with every interned string from id `first`; returns their number.
@@ -31,6 +31,7 @@ int ep_pop_owner(const void* owner);
 uint64_t ep_top(void);
 uint32_t ep_depth(void);
 uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
+int ep_has_statement(uint32_t key);
 void ep_begin_statement(uint32_t key);
 void ep_return_to_statement(uint32_t key);
 void ep_enter_scope(uint32_t key, uint64_t frame);
@@ -38,6 +39,11 @@ void ep_leave_scope(uint32_t key, uint64_t frame);
 void ep_suspend(uint64_t frame);
 void ep_resume(uint64_t frame);
 void ep_frame_finished(uint64_t frame);
+void ep_watch_frame(uint64_t frame);
+int ep_is_watched(uint64_t frame);
+void ep_unwatch_frame(uint64_t frame);
+size_t ep_watched_frames(void);  // number of frames that the calling thread watches
+void ep_unwatch_frames(void);    // all of all threads
 
 void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correlation);
 uint64_t ep_next_correlation(void);
@@ -46,7 +52,6 @@ uint64_t ep_next_correlation(void);
 ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
 ep_columns* ep_drain_launches(uint64_t* lost);
 void ep_pool_state(uint64_t out[4]);  // op chunks in use, limit; launch chunks in use, limit
-void ep_after_fork_child(void);
 
 #ifdef __cplusplus
 }

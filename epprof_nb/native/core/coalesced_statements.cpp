@@ -12,11 +12,16 @@ size_t hash(uint64_t parent, uint32_t key) {
 
 }  // namespace
 
+std::atomic<uint32_t> CoalescedStatements::bound_{UINT32_MAX};
+std::atomic<uint32_t> CoalescedStatements::pairs_{0};
+
 uint32_t CoalescedStatements::search(uint64_t parent, uint32_t key) {
   if (rows.size() * 2 >= slots_.size()) rehash(std::max<size_t>(1024, slots_.size() * 2));
   size_t mask = slots_.size() - 1;
   for (size_t i = hash(parent, key) & mask;; i = (i + 1) & mask) {
     if (slots_[i] == 0) {
+      if (pairs_.load(std::memory_order_relaxed) >= bound_) return kNone;
+      pairs_.fetch_add(1, std::memory_order_relaxed);
       CoalescedStatement row{};
       row.parent = parent;
       row.key = key;
@@ -30,8 +35,8 @@ uint32_t CoalescedStatements::search(uint64_t parent, uint32_t key) {
 }
 
 void CoalescedStatements::clear() {
-  rows.clear();
-  slots_.clear();
+  std::vector<CoalescedStatement>().swap(rows);
+  std::vector<uint32_t>().swap(slots_);
 }
 
 void CoalescedStatements::rehash(size_t slots) {

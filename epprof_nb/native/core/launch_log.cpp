@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/op_stack.h"
 
 namespace epprof {
@@ -11,13 +12,14 @@ std::atomic<bool> recording_launches{false};
 
 namespace {
 
+ResetInChild reset([] { recording_launches = false; });
 std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 
 // CPU time of a thread of this process, from Linux's per-thread clock. See clock_getcpuclockid and
 // the kernel's posix-timers.h (CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
 int64_t cpu_time(uint64_t tid) {
   struct timespec used;
-  auto clock = clockid_t((~clockid_t(tid) << 3) | 4 | 2);
+  auto clock = clockid_t(~uint32_t(tid) << 3 | 4 | 2);
   if (clock_gettime(clock, &used) != 0) return -1;
   return int64_t(used.tv_sec) * 1000000000 + used.tv_nsec;
 }

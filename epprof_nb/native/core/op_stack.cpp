@@ -1,8 +1,10 @@
 #include "core/op_stack.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/statements.h"
 #include "core/suspended_ops.h"
 
@@ -14,27 +16,39 @@ void (*on_pop)() = nullptr;
 
 namespace {
 
+ResetInChild reset([] {
+  recording_ops = false;
+  on_push = nullptr;
+  on_pop = nullptr;
+});
+
 std::atomic<uint64_t> id_blocks{1};
 constexpr uint64_t kIdsPerBlock = 4096;
 
-void push_entry(ThreadState* t, const Entry& entry) {
-  if (t->depth == kMaxDepth) {
-    t->overflow++;  // deeper work is attributed to the deepest op on the stack
-    return;
+bool grow_stack(ThreadState* t) {
+  if (t->capacity >= kMaxEntries) return false;
+  auto* larger = static_cast<Entry*>(realloc(t->stack, t->capacity * 2 * sizeof(Entry)));
+  if (!larger) return false;
+  t->stack = larger;
+  t->capacity *= 2;
+  return true;
+}
+
+// Opens an op or a scope. Work inside an op without a row is attributed to the op around it.
+void open_entry(ThreadState* t, Entry& entry) {
+  if (t->depth >= kMaxDepth && entry.kind == EntryKind::op) {
+    entry.lost = true;
+    t->ops.lost++;
   }
-  t->stack[t->depth++] = entry;
-  if (entry.op_id) {
-    t->top_op = entry.op_id;
-    if (on_push) on_push(entry.op_id);
-  }
+  push_entry(t, entry);
 }
 
 void pop_top(ThreadState* t, int64_t now) {
   Entry& entry = t->stack[t->depth - 1];
-  if (entry.op_id) close_entry(t, entry, now);
+  close_entry(t, entry, now);
   t->depth--;
   refresh_top(t);
-  if (entry.op_id && on_pop) on_pop();
+  if (entry.has_row() && on_pop) on_pop();
 }
 
 // Ends the entry at `index`. Entries above it stay open.
@@ -90,12 +104,12 @@ bool pop_where(Match match) {
   if (!t) return false;
   {
     StackLockGuard stack_lock(t);
+    if (t->untracked) {
+      t->untracked--;
+      return true;
+    }
     for (uint32_t i = t->depth; i-- > 0;) {
       if (t->stack[i].kind == EntryKind::op && match(t->stack[i])) return pop_at(t, i);
-    }
-    if (t->overflow) {
-      t->overflow--;
-      return true;
     }
   }
   return close_suspended(t, match);
@@ -110,7 +124,14 @@ void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
   entry.start = now;
   entry.parent = t->top_op;
   entry.frame = t->depth ? t->stack[t->depth - 1].frame : 0;
-  uint32_t at = t->coalesced.find_or_add(entry.parent, key);
+  bool too_deep = t->depth >= kMaxDepth;
+  uint32_t at = too_deep ? CoalescedStatements::kNone
+                         : t->coalesced.find_or_add(entry.parent, key);
+  if (at == CoalescedStatements::kNone) {
+    t->ops.lost++;
+    push_entry(t, entry);
+    return;
+  }
   CoalescedStatement& row = t->coalesced.rows[at];
   if (!row.op_id && row.seen < limits.statement_repeats &&
       t->statement_rows < limits.statement_rows) {
@@ -129,7 +150,7 @@ uint64_t open_op(ThreadState* t, Entry& entry) {
   entry.kind = EntryKind::op;
   entry.op_id = new_op_id(t);
   entry.start = ep_now_ns();
-  push_entry(t, entry);
+  open_entry(t, entry);
   return entry.op_id;
 }
 
@@ -153,9 +174,21 @@ uint64_t new_op_id(ThreadState* t) {
   return t->next_id++;
 }
 
+void push_entry(ThreadState* t, const Entry& entry) {
+  if (t->depth == t->capacity && !grow_stack(t)) {
+    t->untracked += entry.kind == EntryKind::op;
+    return;
+  }
+  t->stack[t->depth++] = entry;
+  if (entry.has_row()) {
+    t->top_op = entry.op_id;
+    if (on_push) on_push(entry.op_id);
+  }
+}
+
 void refresh_top(ThreadState* t) {
   for (uint32_t i = t->depth; i-- > 0;) {
-    if (t->stack[i].op_id) {
+    if (t->stack[i].has_row()) {
       t->top_op = t->stack[i].op_id;
       return;
     }
@@ -164,9 +197,11 @@ void refresh_top(ThreadState* t) {
 }
 
 void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
-  if (!entry.op_id) return;
+  if (!entry.has_row()) return;
   int64_t duration = now - entry.start - entry.suspended;
   if (entry.statement_row && entry.statement_row != kOtherThreadRow) {
+    // Rows of an earlier session are gone: a generator may be resumed while the next one starts.
+    if (entry.statement_row > t->coalesced.rows.size()) return;
     CoalescedStatement& row = t->coalesced.rows[entry.statement_row - 1];
     if (!row.count || entry.start < row.first_start) row.first_start = entry.start;
     row.last_end = now;
@@ -187,14 +222,21 @@ ThreadState* stack_thread() {
   if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
   ThreadState* t = this_thread();
   uint64_t now = epoch.load(std::memory_order_relaxed);
-  if (t && t->epoch != now) {
-    StackLockGuard stack_lock(t);
-    t->epoch = now;
-    t->depth = t->overflow = t->statement_rows = 0;
-    t->top_op = 0;
-    t->coalesced.clear();
-  }
+  if (t && t->epoch != now) clear_stack(t, now);
   return t;
+}
+
+void clear_stack(ThreadState* t, uint64_t new_epoch) {
+  StackLockGuard stack_lock(t);
+  t->epoch = new_epoch;
+  t->depth = t->untracked = t->statement_rows = 0;
+  t->top_op = 0;
+  t->coalesced.clear();
+  if (t->capacity == kMaxDepth) return;
+  auto* smaller = static_cast<Entry*>(realloc(t->stack, kMaxDepth * sizeof(Entry)));
+  if (!smaller) return;
+  t->stack = smaller;
+  t->capacity = kMaxDepth;
 }
 
 uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,

@@ -9,6 +9,7 @@ extern std::atomic<bool> recording_ops;
 
 // The calling thread's state, with its stack reset for this recording. Null if not recording.
 ThreadState* stack_thread();
+void clear_stack(ThreadState* t, uint64_t new_epoch);  // and frees its memory
 
 // `frame`: the generator or coroutine frame that the op belongs to; 0: none.
 uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
@@ -39,10 +40,11 @@ void leave_scope(uint32_t key, uint64_t frame);
 
 // For suspended_ops.cpp and drain.cpp. The caller holds the stack lock.
 uint64_t new_op_id(ThreadState* t);
+void push_entry(ThreadState* t, const Entry& entry);
 void close_entry(ThreadState* t, const Entry& entry, int64_t now);
 void refresh_top(ThreadState* t);
 
-// Hooks on each push and pop of an op, for external correlation. Null: unused.
+// Hooks on each push and pop of an op with a row, for external correlation. Null: unused.
 extern void (*on_push)(uint64_t op_id);
 extern void (*on_pop)();
 

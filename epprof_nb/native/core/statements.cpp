@@ -1,7 +1,8 @@
 #include "core/statements.h"
 
 #include <atomic>
-#include <mutex>
+
+#include "core/fork.h"
 
 namespace epprof {
 namespace {
@@ -12,15 +13,12 @@ constexpr uint32_t kBlocks = 16384;
 // Blocks never move, so readers need no lock.
 std::atomic<Statement*> blocks[kBlocks];
 std::atomic<uint32_t> used{0};
-std::mutex& mutex() {
-  static std::mutex* m = new std::mutex;
-  return *m;
-}
+ForkSafeMutex mutex;
 
 }  // namespace
 
 uint32_t add_statements(const int32_t* parents, const uint32_t* names, size_t count) {
-  std::lock_guard<std::mutex> lock(mutex());
+  ForkLockGuard lock(mutex);
   uint32_t first = used.load(std::memory_order_relaxed);
   if (count > size_t(kBlock) * kBlocks - first) return UINT32_MAX;
   for (size_t i = 0; i < count; i++) {

@@ -1,4 +1,6 @@
-// The string table of the process: interned strings have ids and are never freed.
+// The string table of the process: interned strings have ids and are never freed. It holds what is
+// bounded by the code that runs, such as statements and kernels; each session keeps its own names of
+// ops. Beyond a bound, new strings get the id of "(other names)".
 #pragma once
 
 #include <cstdint>

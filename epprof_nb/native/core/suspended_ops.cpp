@@ -1,9 +1,9 @@
 #include "core/suspended_ops.h"
 
-#include <mutex>
 #include <unordered_map>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/op_stack.h"
 
 namespace epprof {
@@ -14,23 +14,16 @@ struct SuspendedFrame {
   std::vector<Entry> entries;
 };
 
-struct SuspendedFrames {
-  std::mutex mutex;
-  std::unordered_map<uint64_t, SuspendedFrame> by_frame;
-};
-
-SuspendedFrames& frames() {
-  static SuspendedFrames* f = new SuspendedFrames;
-  return *f;
-}
+ForkSafeMutex mutex;
+auto& frames = *new std::unordered_map<uint64_t, SuspendedFrame>;
+ResetInChild reset([] { frames.clear(); });
 
 bool pop_suspended(uint64_t frame, SuspendedFrame& suspended) {
-  SuspendedFrames& f = frames();
-  std::lock_guard<std::mutex> lock(f.mutex);
-  auto found = f.by_frame.find(frame);
-  if (found == f.by_frame.end()) return false;
+  ForkLockGuard lock(mutex);
+  auto found = frames.find(frame);
+  if (found == frames.end()) return false;
   suspended = std::move(found->second);
-  f.by_frame.erase(found);
+  frames.erase(found);
   return true;
 }
 
@@ -53,7 +46,7 @@ void suspend_frame(uint64_t frame) {
       if (t->stack[i].frame == frame) {
         entries.push_back(t->stack[i]);
         entries.back().suspended_at = now;
-        if (t->stack[i].op_id && on_pop) on_pop();
+        if (t->stack[i].has_row() && on_pop) on_pop();
       } else {
         if (kept != i) t->stack[kept] = t->stack[i];
         kept++;
@@ -63,9 +56,8 @@ void suspend_frame(uint64_t frame) {
     t->depth = kept;
     refresh_top(t);
   }
-  SuspendedFrames& f = frames();
-  std::lock_guard<std::mutex> lock(f.mutex);
-  f.by_frame[frame] = {t, std::move(entries)};
+  ForkLockGuard lock(mutex);
+  frames[frame] = {t, std::move(entries)};
 }
 
 void resume_frame(uint64_t frame) {
@@ -77,14 +69,8 @@ void resume_frame(uint64_t frame) {
   int64_t now = ep_now_ns();
   for (Entry& entry : suspended.entries) {
     resume_entry(entry, suspended.home, t, now);
-    if (t->depth == kMaxDepth) {
-      t->overflow++;
-      continue;
-    }
-    t->stack[t->depth++] = entry;
-    if (entry.op_id && on_push) on_push(entry.op_id);
+    push_entry(t, entry);
   }
-  refresh_top(t);
 }
 
 void frame_finished(uint64_t frame) {
@@ -101,31 +87,28 @@ void frame_finished(uint64_t frame) {
 }
 
 void clear_suspended() {
-  SuspendedFrames& f = frames();
-  std::lock_guard<std::mutex> lock(f.mutex);
-  f.by_frame.clear();
+  ForkLockGuard lock(mutex);
+  frames.clear();
 }
 
 void for_each_suspended(void (*each)(const Entry&, void*), void* data) {
-  SuspendedFrames& f = frames();
-  std::lock_guard<std::mutex> lock(f.mutex);
-  for (const auto& [frame, suspended] : f.by_frame) {
+  ForkLockGuard lock(mutex);
+  for (const auto& [frame, suspended] : frames) {
     for (const Entry& entry : suspended.entries) each(entry, data);
   }
 }
 
 bool close_suspended_where(ThreadState* t, bool (*match)(const Entry&, const void*),
                            const void* data) {
-  SuspendedFrames& f = frames();
-  std::lock_guard<std::mutex> lock(f.mutex);
-  for (auto& [frame, suspended] : f.by_frame) {
+  ForkLockGuard lock(mutex);
+  for (auto& [frame, suspended] : frames) {
     std::vector<Entry>& entries = suspended.entries;
     for (size_t i = entries.size(); i-- > 0;) {
       if (entries[i].kind != EntryKind::op || !match(entries[i], data)) continue;
       Entry entry = entries[i];
       const ThreadState* home_thread = suspended.home;
       entries.erase(entries.begin() + ptrdiff_t(i));
-      if (entries.empty()) f.by_frame.erase(frame);
+      if (entries.empty()) frames.erase(frame);
       int64_t now = ep_now_ns();
       resume_entry(entry, home_thread, t, now);
       StackLockGuard stack_lock(t);

@@ -4,8 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <vector>
+
+#include "core/fork.h"
 
 namespace epprof {
 
@@ -18,15 +19,12 @@ Limits limits;
 namespace {
 
 struct Registry {
-  std::mutex mutex;
   std::vector<ThreadState*> threads;
   int64_t ended_launch_calls = 0;
 };
 
-Registry& registry() {
-  static Registry* r = new Registry;  // never destroyed: threads outlive static destructors
-  return *r;
-}
+ForkSafeMutex mutex;
+Registry& registry = *new Registry;  // never destroyed: threads outlive static destructors
 
 thread_local ThreadState* current = nullptr;
 thread_local bool locals_destroyed = false;
@@ -41,6 +39,16 @@ struct AtThreadEnd {
 };
 thread_local AtThreadEnd at_thread_end;
 
+// The parent's threads do not exist in the child, and their states may be half changed.
+ResetInChild reset([] {
+  registry.threads.clear();
+  registry.ended_launch_calls = 0;
+  current = nullptr;
+  cell_thread = nullptr;
+  op_pool.forget_chunks();
+  launch_pool.forget_chunks();
+});
+
 ThreadState* create() {
   if (locals_destroyed) return nullptr;
   auto* t = new ThreadState;
@@ -50,10 +58,9 @@ ThreadState* create() {
     delete t;
     return nullptr;
   }
-  Registry& r = registry();
   {
-    std::lock_guard<std::mutex> lock(r.mutex);
-    r.threads.push_back(t);
+    ForkLockGuard lock(mutex);
+    registry.threads.push_back(t);
   }
   at_thread_end.armed = true;  // the access registers its destructor
   current = t;
@@ -68,40 +75,30 @@ ThreadState* this_thread() {
 }
 
 void for_each_thread(void (*each)(ThreadState*, void*), void* data) {
-  Registry& r = registry();
-  std::lock_guard<std::mutex> lock(r.mutex);
-  for (ThreadState* t : r.threads) each(t, data);
+  ForkLockGuard lock(mutex);
+  for (ThreadState* t : registry.threads) each(t, data);
 }
 
 int64_t ended_launch_calls() {
-  Registry& r = registry();
-  std::lock_guard<std::mutex> lock(r.mutex);
-  return r.ended_launch_calls;
+  ForkLockGuard lock(mutex);
+  return registry.ended_launch_calls;
 }
 
 void free_ended_threads() {
-  Registry& r = registry();
-  std::lock_guard<std::mutex> lock(r.mutex);
-  auto keep = r.threads.begin();
-  for (ThreadState* t : r.threads) {
+  ForkLockGuard lock(mutex);
+  auto keep = registry.threads.begin();
+  for (ThreadState* t : registry.threads) {
     if (t->logs_flushed && t != cell_thread.load() && t->ops.empty() && t->launches.empty()) {
       t->ops.release_all(op_pool);
       t->launches.release_all(launch_pool);
-      r.ended_launch_calls += int64_t(t->launch_calls.load());
+      registry.ended_launch_calls += int64_t(t->launch_calls.load());
       free(t->stack);
       delete t;
     } else {
       *keep++ = t;
     }
   }
-  r.threads.erase(keep, r.threads.end());
-}
-
-void forget_threads_after_fork() {
-  // Threads of the parent may have held the locks: abandon the old registry.
-  Registry& r = registry();
-  new (&r) Registry;
-  current = nullptr;
+  registry.threads.erase(keep, registry.threads.end());
 }
 
 }  // namespace epprof

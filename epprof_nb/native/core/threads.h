@@ -11,7 +11,7 @@
 
 namespace epprof {
 
-enum class EntryKind : uint16_t { op, statement, scope };
+enum class EntryKind : uint8_t { op, statement, scope };
 
 // The statement's row belongs to another thread, because a generator resumed on this one. The
 // records are joined by op id later.
@@ -19,7 +19,7 @@ constexpr uint32_t kOtherThreadRow = UINT32_MAX;
 
 // An entry of an op stack.
 struct Entry {
-  uint64_t op_id;  // 0 for a scope
+  uint64_t op_id;  // 0 for a scope and for a lost statement
   uint64_t parent;
   int64_t start;
   int64_t suspended;     // total so far
@@ -31,9 +31,15 @@ struct Entry {
   uint32_t statement_row;  // CoalescedStatement index + 1; 0: not coalesced; or kOtherThreadRow
   uint16_t category;
   EntryKind kind;
+  bool lost;  // an op without a row: opened deeper than kMaxDepth, and counted as lost
+
+  bool has_row() const { return op_id && !lost; }
 };
 
+// Ops deeper than kMaxDepth have entries, so that their ends find them, but no rows. Beyond
+// kMaxEntries only their number is kept.
 constexpr uint32_t kMaxDepth = 8192;
+constexpr uint32_t kMaxEntries = 1 << 20;
 
 struct ThreadState {
   uint64_t tid = 0;
@@ -45,8 +51,9 @@ struct ThreadState {
   uint64_t epoch = 0;  // the recording that the stack belongs to
   Entry* stack = nullptr;
   uint32_t depth = 0;
-  uint32_t overflow = 0;                  // open ops that exceeded kMaxDepth
-  std::atomic<uint64_t> top_op{0};        // id of the topmost op, scopes skipped
+  uint32_t capacity = kMaxDepth;          // of `stack`
+  uint32_t untracked = 0;                 // open ops without entries
+  std::atomic<uint64_t> top_op{0};        // id of the topmost op that has a row
   std::atomic<uint64_t> stack_changes{0};
   uint64_t next_id = 0;  // op ids of this thread: the block [next_id, last_id)
   uint64_t last_id = 0;
@@ -102,7 +109,6 @@ ThreadState* this_thread();
 void for_each_thread(void (*each)(ThreadState*, void*), void* data);
 int64_t ended_launch_calls();  // launch calls of the threads freed so far
 void free_ended_threads();     // frees ended threads whose logs have been drained
-void forget_threads_after_fork();
 
 // The thread that runs the cell. Launches of threads without open ops may belong to its op.
 extern std::atomic<ThreadState*> cell_thread;
@@ -112,8 +118,8 @@ extern ChunkPool launch_pool;
 extern std::atomic<uint64_t> epoch;  // incremented when recording starts; stale stacks reset
 
 struct Limits {
-  uint32_t statement_rows = 100000;   // rows per thread before every statement is coalesced
-  uint32_t statement_repeats = 1000;  // rows per statement and parent before it is coalesced
+  uint32_t statement_rows;     // rows per thread before every statement is coalesced
+  uint32_t statement_repeats;  // rows per statement and parent before it is coalesced
 };
 extern Limits limits;
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/fork.h"
+
 namespace epprof {
 
 bool ActivityStore::has_capacity() {
@@ -27,18 +29,22 @@ void ColumnBlock::clear() {
   for (auto* column : {type, src_kind, dst_kind}) memset(column, 0, kRows);
 }
 
-ColumnBlockPool& column_block_pool() {
-  static ColumnBlockPool* pool = new ColumnBlockPool;
-  return *pool;
-}
+namespace {
 
-std::unique_ptr<ColumnBlock> ColumnBlockPool::get() {
+// The thread that frees columns is not the one that decodes.
+ForkSafeMutex mutex;
+auto& free_blocks = *new std::vector<std::unique_ptr<ColumnBlock>>;
+constexpr size_t kMaxFreeBlocks = 32, kBlocksKept = 4;
+
+}  // namespace
+
+std::unique_ptr<ColumnBlock> get_column_block() {
   std::unique_ptr<ColumnBlock> block;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!blocks_.empty()) {
-      block = std::move(blocks_.back());
-      blocks_.pop_back();
+    ForkLockGuard lock(mutex);
+    if (!free_blocks.empty()) {
+      block = std::move(free_blocks.back());
+      free_blocks.pop_back();
     }
   }
   if (!block) block.reset(new ColumnBlock);
@@ -46,9 +52,14 @@ std::unique_ptr<ColumnBlock> ColumnBlockPool::get() {
   return block;
 }
 
-void ColumnBlockPool::put(std::unique_ptr<ColumnBlock> block) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (blocks_.size() < kMaxFree) blocks_.push_back(std::move(block));
+void put_column_block(std::unique_ptr<ColumnBlock> block) {
+  ForkLockGuard lock(mutex);
+  if (free_blocks.size() < kMaxFreeBlocks) free_blocks.push_back(std::move(block));
+}
+
+void trim_column_blocks() {
+  ForkLockGuard lock(mutex);
+  if (free_blocks.size() > kBlocksKept) free_blocks.resize(kBlocksKept);
 }
 
 namespace {
@@ -88,7 +99,7 @@ void ActivityStore::move_to_columns(Columns* columns, uint64_t counts[3]) {
   size_t n = blocks_.empty() ? 0 : (blocks_.size() - 1) * ColumnBlock::kRows + row_;
   // The columns point into the blocks. Freeing the columns returns these to the pool.
   std::shared_ptr<ColumnBlocks> blocks(new ColumnBlocks(std::move(blocks_)), [](ColumnBlocks* b) {
-    for (auto& block : *b) column_block_pool().put(std::move(block));
+    for (auto& block : *b) put_column_block(std::move(block));
     delete b;
   });
   blocks_ = ColumnBlocks();

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "core/columns.h"
@@ -34,20 +33,10 @@ struct ColumnBlock {
   void clear();
 };
 
-// Free blocks, reused so that a later session causes no page faults. Locked, because the thread
-// that frees columns is not the one that decodes.
-class ColumnBlockPool {
- public:
-  std::unique_ptr<ColumnBlock> get();
-  void put(std::unique_ptr<ColumnBlock> block);
-
- private:
-  static constexpr size_t kMaxFree = 32;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<ColumnBlock>> blocks_;
-};
-
-ColumnBlockPool& column_block_pool();  // shared by the process
+// Free blocks of the process, reused so that a later session causes no page faults.
+std::unique_ptr<ColumnBlock> get_column_block();
+void put_column_block(std::unique_ptr<ColumnBlock> block);
+void trim_column_blocks();  // frees all but a few
 
 struct ExternalId {
   uint32_t correlation;
@@ -86,7 +75,7 @@ class ActivityStore {
       return nullptr;
     }
     if (row_ == ColumnBlock::kRows) {
-      blocks_.push_back(column_block_pool().get());
+      blocks_.push_back(get_column_block());
       row_ = 0;
     }
     *row = row_;

@@ -43,6 +43,12 @@ class BufferPool {
     out_--;
   }
 
+  // Returns the memory of the free buffers but one to the system.
+  void trim() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (size_t i = 0; i + 1 < free_.size(); i++) madvise(free_[i], bytes_, MADV_DONTNEED);
+  }
+
   size_t bytes() const { return bytes_; }
   uint32_t out() const { return out_; }
 

@@ -8,12 +8,18 @@
 #include <string>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/op_stack.h"
 #include "cupti/api.h"
 #include "cupti/graph_nodes.h"
 
 namespace epprof {
+
+Capture* current_capture = new Capture;
+
 namespace {
+
+ResetInChild reset([] { current_capture = new Capture; });
 
 // CUpti_ExternalCorrelationKind, CUpti_ActivityKind, CUpti_ActivityThreadIdType.
 constexpr uint32_t kExternalCustom0 = 3;
@@ -158,6 +164,8 @@ void ep_cupti_stop(void) {
   if (c.subscriber) cupti.Unsubscribe(c.subscriber);
   c.subscriber = nullptr;
   cupti.ActivityFlushAll(1);
+  c.buffers.trim();
+  trim_column_blocks();
   c.running = false;
 }
 

@@ -45,10 +45,11 @@ struct Capture {
   std::vector<CUcontext> contexts;  // seen in this session
 };
 
-inline Capture& capture() {
-  static Capture* c = new Capture;  // never destroyed: CUPTI calls back until the process ends
-  return *c;
-}
+// Never destroyed: CUPTI calls back until the process ends. The child of a fork gets a new one,
+// because CUPTI does not work there and `mutex` may be locked for good: a thread that decodes holds
+// it while it calls CUPTI, so a fork must not wait for it.
+extern Capture* current_capture;
+inline Capture& capture() { return *current_capture; }
 
 // Subscribes to the API calls to record. Returns CUPTI's result.
 CUptiResult subscribe(Capture& c, bool all_calls);

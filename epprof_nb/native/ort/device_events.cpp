@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <mutex>
 #include <stdexcept>
 #include <unordered_map>
 
+#include "core/fork.h"
 #include "ort/runtime.h"
 
 namespace epprof::ort {
@@ -20,11 +20,8 @@ struct Hash {
 
 using PendingEvents = std::unordered_map<Destination, std::vector<DeviceEvent>, Hash>;
 
-std::mutex mutex;
-PendingEvents& pending_events() {
-  static auto* events = new PendingEvents;
-  return *events;
-}
+ForkSafeMutex mutex;
+PendingEvents& pending_events = *new PendingEvents;
 
 // Before 1.31, ONNX Runtime does not escape names and args in its JSON.
 bool runtime_escapes() {
@@ -58,19 +55,19 @@ void check(Status* status) {
 }  // namespace
 
 void add_device_event(Destination to, DeviceEvent event) {
-  std::lock_guard<std::mutex> lock(mutex);
-  pending_events()[to].push_back(std::move(event));
+  ForkLockGuard lock(mutex);
+  pending_events[to].push_back(std::move(event));
 }
 
 void flush_device_events(Destination to, int64_t offset_ns, int64_t start_clock_ns,
                          EventsContainer* container) {
   std::vector<DeviceEvent> events;
   {
-    std::lock_guard<std::mutex> lock(mutex);
-    auto found = pending_events().find(to);
-    if (found == pending_events().end()) return;
+    ForkLockGuard lock(mutex);
+    auto found = pending_events.find(to);
+    if (found == pending_events.end()) return;
     events = std::move(found->second);
-    pending_events().erase(found);
+    pending_events.erase(found);
   }
   bool escape = !runtime_escapes();
   for (DeviceEvent& event : events) {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include <deque>
-#include <mutex>
 
+#include "core/fork.h"
 #include "core/string_table.h"
 
 namespace epprof::ort {
@@ -74,25 +74,21 @@ thread_local InternTable<EventDetails> thread_details;
 bool equal(const EventDetails& a, const EventDetails& b) { return memcmp(&a, &b, sizeof a) == 0; }
 
 struct SharedDetails {
-  std::mutex mutex;
   std::deque<EventDetails> details{EventDetails{}};  // id 0: none
   InternTable<EventDetails> ids;
 };
 
-SharedDetails& shared() {
-  static auto* s = new SharedDetails;  // never destroyed: threads may outlive static destructors
-  return *s;
-}
+ForkSafeMutex mutex;
+SharedDetails& shared = *new SharedDetails;  // never destroyed: threads outlive static destructors
 
 uint32_t intern_shared(const EventDetails& details, uint64_t h) {
-  SharedDetails& s = shared();
-  std::lock_guard<std::mutex> lock(s.mutex);
-  return s.ids.find_or_add(
+  ForkLockGuard lock(mutex);
+  return shared.ids.find_or_add(
       h, [&](const EventDetails& known) { return equal(known, details); },
       [&](EventDetails* key, uint32_t* id) {
         *key = details;
-        *id = uint32_t(s.details.size());
-        s.details.push_back(details);
+        *id = uint32_t(shared.details.size());
+        shared.details.push_back(details);
       });
 }
 
@@ -116,10 +112,9 @@ uint32_t intern_event_details(const EventDetails& details) {
 }
 
 std::vector<EventDetails> event_details_from(uint32_t first) {
-  SharedDetails& s = shared();
-  std::lock_guard<std::mutex> lock(s.mutex);
-  if (first >= s.details.size()) return {};
-  return {s.details.begin() + first, s.details.end()};
+  ForkLockGuard lock(mutex);
+  if (first >= shared.details.size()) return {};
+  return {shared.details.begin() + first, shared.details.end()};
 }
 
 }  // namespace epprof::ort

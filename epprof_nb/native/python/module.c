@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], ort_functions[];
+extern PyMethodDef cupti_functions[], frame_functions[], ort_functions[], scope_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -20,19 +20,22 @@ static PyObject* set_recording(PyObject* Py_UNUSED(m), PyObject* args, PyObject*
   static char* names[] = {"ops", "launches", NULL};
   int ops, launches;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$pp", names, &ops, &launches)) return NULL;
+  if (ops != ep_recording_ops() && op_start_session() < 0) return NULL;
   ep_set_recording(ops, launches);
   Py_RETURN_NONE;
 }
 
 static PyObject* set_limits(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
   static char* names[] = {"op_chunks", "launch_chunks", "statement_rows", "statement_repeats",
-                          NULL};
-  unsigned int op_chunks, launch_chunks, rows, repeats;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "$IIII", names, &op_chunks, &launch_chunks, &rows,
-                                   &repeats)) {
+                          "statement_pairs", NULL};
+  // The defaults: at most 1 GiB of op records and 1 GiB of launch records.
+  unsigned int op_chunks = 32768, launch_chunks = 32768;
+  unsigned int rows = 100000, repeats = 1000, pairs = 1000000;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$IIIII", names, &op_chunks, &launch_chunks,
+                                   &rows, &repeats, &pairs)) {
     return NULL;
   }
-  ep_set_limits(op_chunks, launch_chunks, rows, repeats);
+  ep_set_limits(op_chunks, launch_chunks, rows, repeats, pairs);
   Py_RETURN_NONE;
 }
 
@@ -145,53 +148,6 @@ static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
   return mark_statement(value, ep_return_to_statement);
 }
 
-typedef void (*ScopeMarker)(uint32_t key, uint64_t frame);
-
-static PyObject* mark_scope(PyObject* value, ScopeMarker mark, int suspendable) {
-  uint32_t key;
-  uint64_t frame = 0;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_u32(value, &key) < 0) return NULL;
-  if (suspendable && suspendable_frame(&frame) < 0) return NULL;
-  mark(key, frame);
-  Py_RETURN_NONE;
-}
-
-static PyObject* enter(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, ep_enter_scope, 0);
-}
-
-static PyObject* leave(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, ep_leave_scope, 0);
-}
-
-static PyObject* enter_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, ep_enter_scope, 1);
-}
-
-static PyObject* leave_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, ep_leave_scope, 1);
-}
-
-static PyObject* change_frame(PyObject* value, void (*change)(uint64_t frame)) {
-  uint64_t frame;
-  if (to_u64(value, &frame) < 0) return NULL;
-  change(frame);
-  Py_RETURN_NONE;
-}
-
-static PyObject* suspend(PyObject* Py_UNUSED(m), PyObject* value) {
-  return change_frame(value, ep_suspend);
-}
-
-static PyObject* resume(PyObject* Py_UNUSED(m), PyObject* value) {
-  return change_frame(value, ep_resume);
-}
-
-static PyObject* frame_finished(PyObject* Py_UNUSED(m), PyObject* value) {
-  return change_frame(value, ep_frame_finished);
-}
-
 // -- logs -----------------------------------------------------------------------------------
 
 static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
@@ -201,6 +157,7 @@ static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwa
   uint64_t lost;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "L$p", names, &end, &open_too)) return NULL;
   PyObject* dict = columns_to_dict(ep_drain_ops(end, open_too, &lost));
+  if (dict && op_add_session(dict) < 0) Py_CLEAR(dict);
   return add_count(dict, "lost", lost);
 }
 
@@ -223,11 +180,6 @@ static PyObject* next_correlation(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)
   return PyLong_FromUnsignedLongLong(ep_next_correlation());
 }
 
-static PyObject* after_fork_child(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  ep_after_fork_child();
-  Py_RETURN_NONE;
-}
-
 static PyObject* counters(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   uint64_t state[4];
   ep_pool_state(state);
@@ -243,6 +195,7 @@ static PyMethodDef functions[] = {
     {"set_cell_thread", set_cell_thread, METH_O, NULL},
     {"set_decorator", op_set_decorator, METH_O, NULL},
     {"set_suspender", op_set_suspender, METH_O, NULL},
+    {"set_args_formatter", op_set_args_formatter, METH_O, NULL},
     {"intern", intern_name, METH_O, NULL},
     {"names", names, METH_VARARGS, NULL},
     {"demangle", demangle, METH_O, NULL},
@@ -253,20 +206,10 @@ static PyMethodDef functions[] = {
     {"add_statements", add_statements, METH_VARARGS, NULL},
     {"line", line, METH_O, NULL},
     {"back", back, METH_O, NULL},
-    {"enter", enter, METH_O, NULL},
-    {"leave", leave, METH_O, NULL},
-    {"enter_frame", enter_frame, METH_O, NULL},
-    {"leave_frame", leave_frame, METH_O, NULL},
-    {"suspend", suspend, METH_O, NULL},
-    {"resume", resume, METH_O, NULL},
-    {"frame_finished", frame_finished, METH_O, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
     {"launch", launch, METH_VARARGS, NULL},
     {"next_correlation", next_correlation, METH_NOARGS, NULL},
-    {"args_of", op_args_of, METH_O, NULL},
-    {"clear_args", op_clear_args, METH_NOARGS, NULL},
-    {"after_fork_child", after_fork_child, METH_NOARGS, NULL},
     {"counters", counters, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -275,12 +218,17 @@ static int execute(PyObject* module) {
   PyObject* type = op_type_create(module);
   if (!type) return -1;
   int failed = PyModule_AddObjectRef(module, "Op", type);
+  if (!failed) failed = PyModule_AddFunctions(module, scope_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   Py_DECREF(type);
-  // At most 1 GiB of op records and 1 GiB of launch records; memory is committed on use.
-  ep_set_limits(32768, 32768, 100000, 1000);
-  return failed;
+  if (failed) return failed;
+  PyObject* none = PyTuple_New(0);
+  PyObject* done = none ? set_limits(NULL, none, NULL) : NULL;
+  Py_XDECREF(none);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};

@@ -1,20 +1,34 @@
 #include "python/op_object.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "core/api.h"
 
 typedef struct {
   PyObject_HEAD
-  PyObject* name;
+  PyObject* name;  // an exact str
   PyObject* args;  // dict, or NULL
-  uint32_t name_id;
+  uint32_t name_id;  // ids of `session`, 0: none yet
   uint32_t args_id;
-  uint64_t args_epoch;
+  uint64_t session;
 } Op;
 
-// Protected by the GIL.
-static PyObject* name_ids;   // name -> id, a cache of the string table
-static PyObject* args_list;  // args of ops recorded since the last clear; id = index + 1
-static uint64_t args_epoch = 1;
+// Names and arguments of the ops of one session. The drained columns refer to the lists, so that
+// both live as long as anything that needs them. Protected by the GIL.
+#define OP_NAME 0x80000000u    // marks name ids that index `names`; others are of the string table
+#define MAX_NAMES 250000       // names after these become names[0]
+#define MAX_ARGS_BYTES (256 << 20)
+static struct {
+  PyObject* names;
+  PyObject* ids;   // name -> id
+  PyObject* args;  // JSON texts; id = index + 1
+  size_t args_bytes;
+  uint32_t lost_args_id;  // stands for the arguments beyond MAX_ARGS_BYTES; 0: none are
+  uint64_t number;
+} session;
+
+static PyObject* args_formatter;
 static PyObject* decorator;
 static PyObject* suspender;
 
@@ -41,7 +55,7 @@ static long code_flags(PyObject* code) {
   return flags;
 }
 
-int suspendable_frame(uint64_t* id) {
+int generator_frame(uint64_t* id) {
   *id = 0;
   PyFrameObject* frame = PyEval_GetFrame();
   if (!frame) return 0;
@@ -50,14 +64,16 @@ int suspendable_frame(uint64_t* id) {
   Py_DECREF(code);
   if (flags == -1) return -1;
   // CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR (documented in `inspect`).
-  if (!(flags & (0x20 | 0x80 | 0x200))) return 0;
-  if (suspender) {
-    PyObject* done = PyObject_CallFunctionObjArgs(suspender, (PyObject*)frame, NULL);
-    if (!done) return -1;
-    Py_DECREF(done);
-  }
-  *id = (uint64_t)(uintptr_t)frame;
+  if (flags & (0x20 | 0x80 | 0x200)) *id = (uint64_t)(uintptr_t)frame;
   return 0;
+}
+
+int suspendable_frame(uint64_t* id) {
+  if (generator_frame(id) < 0) return -1;
+  if (!*id || !suspender) return 0;
+  PyObject* done = PyObject_CallFunctionObjArgs(suspender, (PyObject*)PyEval_GetFrame(), NULL);
+  Py_XDECREF(done);
+  return done ? 0 : -1;
 }
 
 // The slots of the type, looked up once. Ops take no part in garbage collection, which would double
@@ -82,8 +98,11 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   Op* self = (Op*)allocate(type, 0);
   if (!self) return NULL;
-  Py_INCREF(name);
-  self->name = name;
+  self->name = PyUnicode_FromObject(name);  // looking up an exact str runs no Python code
+  if (!self->name) {
+    Py_DECREF(self);
+    return NULL;
+  }
   if (kwargs && PyDict_Size(kwargs) > 0) {
     Py_INCREF(kwargs);
     self->args = kwargs;
@@ -99,52 +118,214 @@ static void op_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// The id of the op's name, or 0 with an exception set.
-static uint32_t name_id(Op* self) {
-  if (self->name_id) return self->name_id;
-  PyObject* known = PyDict_GetItemWithError(name_ids, self->name);
-  if (known) {
-    self->name_id = (uint32_t)PyLong_AsUnsignedLong(known);
-    return self->name_id;
+// -- names and arguments --------------------------------------------------------------------
+
+int op_start_session(void) {
+  PyObject* names = PyList_New(0);
+  PyObject* ids = PyDict_New();
+  PyObject* args = PyList_New(0);
+  PyObject* other = PyUnicode_FromString("(other names)");
+  if (!names || !ids || !args || !other || PyList_Append(names, other) < 0) {
+    Py_XDECREF(names);
+    Py_XDECREF(ids);
+    Py_XDECREF(args);
+    Py_XDECREF(other);
+    return -1;
   }
-  if (PyErr_Occurred()) return 0;
-  Py_ssize_t length;
-  // Lone surrogates have no UTF-8 form and are shown escaped.
-  PyObject* bytes = PyUnicode_AsEncodedString(self->name, "utf-8", "backslashreplace");
-  char* text;
-  if (!bytes || PyBytes_AsStringAndSize(bytes, &text, &length) < 0) {
-    Py_XDECREF(bytes);
-    return 0;
-  }
-  uint32_t id = length ? ep_intern(text, (size_t)length) : ep_intern("(unnamed)", 9);
-  Py_DECREF(bytes);
-  PyObject* value = PyLong_FromUnsignedLong(id);
-  // Bound the cache: a program may create any number of names.
-  if (value && PyDict_Size(name_ids) > 100000) PyDict_Clear(name_ids);
-  int failed = !value || PyDict_SetItem(name_ids, self->name, value) < 0;
-  Py_XDECREF(value);
-  if (failed) return 0;
-  self->name_id = id;
-  return id;
+  Py_DECREF(other);
+  PyObject *old_names = session.names, *old_ids = session.ids, *old_args = session.args;
+  session.names = names;
+  session.ids = ids;
+  session.args = args;
+  session.args_bytes = 0;
+  session.lost_args_id = 0;
+  session.number++;
+  Py_XDECREF(old_names);
+  Py_XDECREF(old_ids);
+  Py_XDECREF(old_args);
+  return 0;
 }
 
-static int register_args(Op* self) {
-  if (self->args_epoch == args_epoch) return 0;
-  if (PyList_Append(args_list, self->args) < 0) return -1;
-  self->args_id = (uint32_t)PyList_Size(args_list);
-  self->args_epoch = args_epoch;
+int op_add_session(PyObject* columns) {
+  if (PyDict_SetItemString(columns, "op_names", session.names) < 0) return -1;
+  return PyDict_SetItemString(columns, "op_args", session.args);
+}
+
+static void join_session(Op* self) {
+  if (self->session == session.number) return;
+  self->session = session.number;
+  self->name_id = self->args_id = 0;
+}
+
+// The name as tables show it. Lone surrogates have no UTF-8 form and are escaped.
+static PyObject* shown_name(PyObject* name) {
+  if (PyUnicode_GetLength(name) == 0) return PyUnicode_FromString("(unnamed)");
+  PyObject* bytes = PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace");
+  char* text;
+  Py_ssize_t length;
+  if (!bytes || PyBytes_AsStringAndSize(bytes, &text, &length) < 0) {
+    Py_XDECREF(bytes);
+    return NULL;
+  }
+  PyObject* shown = PyUnicode_DecodeUTF8(text, length, NULL);
+  Py_DECREF(bytes);
+  if (!shown || PyUnicode_GetLength(shown) != PyUnicode_GetLength(name)) return shown;
+  Py_DECREF(shown);
+  Py_INCREF(name);
+  return name;
+}
+
+// Sets `name_id`. Runs no Python code, so that the session stays the same up to the push.
+static int register_name(Op* self) {
+  if (self->name_id) return 0;
+  PyObject* known = PyDict_GetItemWithError(session.ids, self->name);
+  if (known) {
+    self->name_id = (uint32_t)PyLong_AsUnsignedLong(known);
+    return 0;
+  }
+  if (PyErr_Occurred()) return -1;
+  Py_ssize_t index = PyList_Size(session.names);
+  if (index > MAX_NAMES) {
+    self->name_id = OP_NAME;
+    return 0;
+  }
+  uint32_t id = OP_NAME | (uint32_t)index;
+  PyObject* shown = shown_name(self->name);
+  PyObject* value = PyLong_FromUnsignedLong(id);
+  int failed = !shown || !value || PyList_Append(session.names, shown) < 0 ||
+               PyDict_SetItem(session.ids, self->name, value) < 0;
+  Py_XDECREF(shown);
+  Py_XDECREF(value);
+  if (!failed) self->name_id = id;
+  return failed ? -1 : 0;
+}
+
+// JSON of short numbers and ASCII strings, as json.dumps writes it. `failed` is set for others.
+typedef struct {
+  char text[512];
+  size_t used;
+  int failed;
+} Json;
+
+static void add_bytes(Json* json, const char* bytes, size_t count) {
+  if (count > sizeof json->text - json->used) json->failed = 1;
+  if (json->failed) return;
+  memcpy(json->text + json->used, bytes, count);
+  json->used += count;
+}
+
+static void add_string(Json* json, PyObject* string) {
+  Py_ssize_t length;
+  const char* text = NULL;
+  if (PyUnicode_GetLength(string) < (Py_ssize_t)sizeof json->text) {
+    text = PyUnicode_AsUTF8AndSize(string, &length);
+  }
+  if (!text) {
+    PyErr_Clear();
+    json->failed = 1;
+    return;
+  }
+  add_bytes(json, "\"", 1);
+  for (Py_ssize_t i = 0; i < length; i++) {
+    unsigned char c = (unsigned char)text[i];
+    if (c < 0x20 || c >= 0x7f) json->failed = 1;
+    if (c == '"' || c == '\\') add_bytes(json, "\\", 1);
+    add_bytes(json, text + i, 1);
+  }
+  add_bytes(json, "\"", 1);
+}
+
+static void add_value(Json* json, PyObject* value) {
+  if (value == Py_None) {
+    add_bytes(json, "null", 4);
+  } else if (value == Py_True) {
+    add_bytes(json, "true", 4);
+  } else if (value == Py_False) {
+    add_bytes(json, "false", 5);
+  } else if (PyUnicode_CheckExact(value)) {
+    add_string(json, value);
+  } else if (PyLong_CheckExact(value)) {
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    char digits[24];
+    size_t at = sizeof digits;
+    unsigned long long rest = number < 0 ? 0 - (unsigned long long)number
+                                         : (unsigned long long)number;
+    do digits[--at] = (char)('0' + rest % 10); while (rest /= 10);
+    if (number < 0) digits[--at] = '-';
+    if (overflow) json->failed = 1;
+    add_bytes(json, digits + at, sizeof digits - at);
+  } else if (PyFloat_CheckExact(value)) {
+    double number = PyFloat_AsDouble(value);
+    char* digits = isfinite(number)
+                       ? PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, NULL) : NULL;
+    if (digits) {
+      add_bytes(json, digits, strlen(digits));
+    } else {
+      PyErr_Clear();
+      json->failed = 1;
+    }
+    PyMem_Free(digits);
+  } else {
+    json->failed = 1;
+  }
+}
+
+static PyObject* args_text(PyObject* args) {
+  Json json = {.used = 0, .failed = 0};
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  add_bytes(&json, "{", 1);
+  while (!json.failed && PyDict_Next(args, &at, &key, &value)) {
+    if (json.used > 1) add_bytes(&json, ", ", 2);
+    add_string(&json, key);
+    add_bytes(&json, ": ", 2);
+    add_value(&json, value);
+  }
+  add_bytes(&json, "}", 1);
+  if (!json.failed) return PyUnicode_FromStringAndSize(json.text, (Py_ssize_t)json.used);
+  if (!args_formatter) return PyUnicode_FromString("{}");
+  return PyObject_CallFunctionObjArgs(args_formatter, args, NULL);
+}
+
+static int append_args(PyObject* text, uint32_t* id) {
+  if (PyList_Append(session.args, text) < 0) return -1;
+  *id = (uint32_t)PyList_Size(session.args);
   return 0;
+}
+
+// Sets `args_id`: the arguments are recorded as text, so that their values are free to go.
+static int register_args(Op* self) {
+  PyObject* text = args_text(self->args);  // may run Python code, which may start a session
+  if (!text) return -1;
+  join_session(self);
+  int failed = 0;
+  session.args_bytes += 64 + (size_t)PyUnicode_GetLength(text);
+  if (session.args_bytes <= MAX_ARGS_BYTES) {
+    failed = append_args(text, &self->args_id);
+  } else {
+    if (!session.lost_args_id) {
+      PyObject* lost = PyUnicode_FromString(
+          "{\"(arguments)\": \"not recorded: a session keeps at most 256 MiB of them\"}");
+      failed = !lost || append_args(lost, &session.lost_args_id) < 0 ? -1 : 0;
+      Py_XDECREF(lost);
+    }
+    self->args_id = session.lost_args_id;
+  }
+  Py_DECREF(text);
+  return failed;
 }
 
 static PyObject* op_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
   Op* self = (Op*)object;
   if (ep_recording_ops()) {
-    uint32_t name = name_id(self);
-    if (!name) return NULL;
-    if (self->args && register_args(self) < 0) return NULL;
     uint64_t frame;
     if (suspendable_frame(&frame) < 0) return NULL;
-    ep_push(name, 0, self->args ? self->args_id : 0, self, frame);
+    join_session(self);
+    if (self->args && !self->args_id && register_args(self) < 0) return NULL;
+    join_session(self);
+    if (register_name(self) < 0) return NULL;
+    ep_push(self->name_id, 0, self->args_id, self, frame);
   }
   Py_INCREF(object);
   return object;
@@ -240,9 +421,7 @@ static PyType_Spec spec = {
 };
 
 PyObject* op_type_create(PyObject* module) {
-  if (!name_ids) name_ids = PyDict_New();
-  if (!args_list) args_list = PyList_New(0);
-  if (!name_ids || !args_list) return NULL;
+  if (!session.names && op_start_session() < 0) return NULL;
   PyObject* type = PyType_FromModuleAndSpec(module, &spec, NULL);
   if (!type) return NULL;
   allocate = (allocfunc)PyType_GetSlot((PyTypeObject*)type, Py_tp_alloc);
@@ -264,21 +443,10 @@ PyObject* op_set_decorator(PyObject* Py_UNUSED(module), PyObject* function) {
   return replace_function(&decorator, function);
 }
 
+PyObject* op_set_args_formatter(PyObject* Py_UNUSED(module), PyObject* function) {
+  return replace_function(&args_formatter, function);
+}
+
 PyObject* op_set_suspender(PyObject* Py_UNUSED(module), PyObject* function) {
   return replace_function(&suspender, function);
-}
-
-PyObject* op_args_of(PyObject* Py_UNUSED(module), PyObject* id) {
-  long index = PyLong_AsLong(id);
-  if (index == -1 && PyErr_Occurred()) return NULL;
-  if (index < 1 || index > PyList_Size(args_list)) Py_RETURN_NONE;
-  PyObject* args = PyList_GetItem(args_list, index - 1);
-  Py_XINCREF(args);
-  return args;
-}
-
-PyObject* op_clear_args(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(unused)) {
-  args_epoch++;
-  if (PyList_SetSlice(args_list, 0, PyList_Size(args_list), NULL) < 0) return NULL;
-  Py_RETURN_NONE;
 }

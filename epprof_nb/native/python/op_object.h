@@ -10,11 +10,17 @@
 #include <stdint.h>
 
 PyObject* op_type_create(PyObject* module);  // new reference to the type
-// Sets `id` to the id of the calling frame if it is a generator's or coroutine's, after calling
-// the suspender with it; otherwise to 0. Returns -1 with an exception set on failure.
+// Sets `id` to the id of the calling frame if it is a generator's or coroutine's, otherwise to 0.
+// Returns -1 with an exception set on failure. `suspendable_frame` calls the suspender with the
+// frame, which runs Python code.
+int generator_frame(uint64_t* id);
 int suspendable_frame(uint64_t* id);
 
 PyObject* op_set_decorator(PyObject* module, PyObject* function);
 PyObject* op_set_suspender(PyObject* module, PyObject* function);
-PyObject* op_args_of(PyObject* module, PyObject* id);
-PyObject* op_clear_args(PyObject* module, PyObject* unused);
+PyObject* op_set_args_formatter(PyObject* module, PyObject* function);
+
+// Forgets the names and arguments of ops. Call where a session begins and ends.
+int op_start_session(void);
+// Adds the names and arguments that drained ops refer to.
+int op_add_session(PyObject* columns);

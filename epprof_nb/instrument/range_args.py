@@ -1,0 +1,94 @@
+"""The arguments of ranges as bounded JSON."""
+
+from __future__ import annotations
+
+import json
+
+TEXT_LIMIT = 4096
+_STRING_LIMIT = 1000
+_REPR_LIMIT = 200
+_ITEM_LIMIT = 100
+_DEPTH_LIMIT = 8
+_INT_BITS = 4096
+
+
+def as_json(args: dict[str, object]) -> str:
+    """Return the JSON object of a range's arguments, of at most `TEXT_LIMIT` characters.
+
+    The native core calls this when a range opens, for arguments other than short numbers and
+    strings, and keeps the text instead of the values. Values that JSON cannot represent become
+    their shortened ``repr``. Arrays become their shape and dtype: printing one that is on a device
+    would wait for the device inside the range.
+    """
+    kept: dict[str, object] = {}
+    text = "{}"
+    for name, value in args.items():
+        try:
+            kept[name[:_REPR_LIMIT]] = _plain(value, 0)
+        except RecursionError:
+            kept[name[:_REPR_LIMIT]] = _repr(value)
+        longer = _dumps(kept)
+        if len(longer) > TEXT_LIMIT:
+            kept[name[:_REPR_LIMIT]] = "…"
+            longer = _dumps(kept)
+        if len(longer) > TEXT_LIMIT:
+            break
+        text = longer
+    return text
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, skipkeys=True)
+
+
+def _plain(value: object, depth: int) -> object:
+    """Bounded copy of a value, made of what JSON can represent.
+
+    Raises
+    ------
+    RecursionError
+        If the value contains itself or is nested too deep.
+    """
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        bits = value.bit_length()
+        return value if bits <= _INT_BITS else f"<int of {bits:,} bits>"
+    if isinstance(value, str):
+        return value if len(value) <= _STRING_LIMIT else value[: _STRING_LIMIT - 1] + "…"
+    if isinstance(value, dict | list | tuple) and depth == _DEPTH_LIMIT:
+        raise RecursionError
+    if isinstance(value, dict):
+        items = list(value.items())[:_ITEM_LIMIT]
+        plain = {
+            str(key)[:_REPR_LIMIT] if isinstance(key, str) else key:
+            _plain(item, depth + 1)
+            for key, item in items
+            if key is None or isinstance(key, str | int | float)
+        }  # fmt: skip
+        return plain if len(value) <= _ITEM_LIMIT else plain | {"…": len(value) - _ITEM_LIMIT}
+    if isinstance(value, list | tuple):
+        some = [_plain(item, depth + 1) for item in value[:_ITEM_LIMIT]]
+        return some if len(value) <= _ITEM_LIMIT else [*some, "…"]
+    return _text(value)
+
+
+def _text(value: object) -> object:
+    try:
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if isinstance(shape, tuple) and dtype is not None:
+            device = getattr(value, "device", None)
+            if shape == () and (device is None or str(device) == "cpu"):
+                item = value.item()  # type: ignore[attr-defined]
+                return item if isinstance(item, bool | int | float | str) else _repr(item)
+            return f"{type(value).__name__}(shape={tuple(shape)}, dtype={dtype})"[:_REPR_LIMIT]
+    except Exception:  # noqa: BLE001 - an attribute of a user's object may do anything
+        return _repr(value)
+    return _repr(value)
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)[:_REPR_LIMIT]
+    except Exception as error:  # noqa: BLE001 - a user's __repr__ may do anything
+        return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"

@@ -1,0 +1,155 @@
+// Scopes of function bodies, as functions and as context managers.
+#include "python/convert.h"
+
+#include <stdlib.h>
+
+// Opens the scope of statement `key`. `suspendable`: it is suspended with the calling frame.
+static int enter_scope(uint32_t key, int suspendable) {
+  uint64_t frame = 0;
+  if (suspendable && suspendable_frame(&frame) < 0) return -1;
+  ep_enter_scope(key, frame);
+  return 0;
+}
+
+// Runs no Python code, so that nothing can keep the scope open.
+static int leave_scope(uint32_t key, int suspendable) {
+  uint64_t frame = 0;
+  if (suspendable && generator_frame(&frame) < 0) return -1;
+  ep_leave_scope(key, frame);
+  return 0;
+}
+
+static PyObject* mark_scope(PyObject* value, int (*mark)(uint32_t, int), int suspendable) {
+  uint32_t key;
+  if (!ep_recording_ops()) Py_RETURN_NONE;
+  if (to_u32(value, &key) < 0 || mark(key, suspendable) < 0) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject* enter(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_scope(value, enter_scope, 0);
+}
+
+static PyObject* leave(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_scope(value, leave_scope, 0);
+}
+
+static PyObject* enter_frame(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_scope(value, enter_scope, 1);
+}
+
+static PyObject* leave_frame(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_scope(value, leave_scope, 1);
+}
+
+// -- context managers -------------------------------------------------------------------------
+
+// Without state: one object serves every call of the function, on any thread.
+typedef struct {
+  PyObject_HEAD
+  uint32_t key;
+  int suspendable;
+} Body;
+
+static PyObject* body_enter(PyObject* object, PyObject* Py_UNUSED(unused)) {
+  Body* body = (Body*)object;
+  if (ep_recording_ops() && enter_scope(body->key, body->suspendable) < 0) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject* body_exit(PyObject* object, PyObject* const* Py_UNUSED(args),
+                           Py_ssize_t Py_UNUSED(count)) {
+  Body* body = (Body*)object;
+  if (ep_recording_ops() && leave_scope(body->key, body->suspendable) < 0) return NULL;
+  Py_RETURN_FALSE;
+}
+
+static PyMethodDef enter_method = {"__enter__", body_enter, METH_NOARGS, NULL};
+static PyMethodDef exit_method = {"__exit__", (PyCFunction)(void (*)(void))body_exit, METH_FASTCALL,
+                                  NULL};
+
+static PyType_Slot body_slots[] = {{0, NULL}};
+
+static PyType_Spec body_spec = {
+    .name = "epprof_nb._native.Body",
+    .basicsize = sizeof(Body),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = body_slots,
+};
+
+static int set_function(PyObject* type, PyMethodDef* method, PyObject* body) {
+  PyObject* function = PyCFunction_NewEx(method, body, NULL);
+  int failed = !function || PyObject_SetAttrString(type, method->ml_name, function) < 0;
+  Py_XDECREF(function);
+  return failed ? -1 : 0;
+}
+
+// Each body has a type of its own, whose attributes are functions bound to the body. A `with` thus
+// creates no bound methods, which would make it three times as slow as the calls themselves.
+static PyObject* make_body(uint32_t key, int suspendable) {
+  PyObject* type = PyType_FromSpec(&body_spec);
+  if (!type) return NULL;
+  allocfunc allocate = (allocfunc)PyType_GetSlot((PyTypeObject*)type, Py_tp_alloc);
+  Body* body = (Body*)allocate((PyTypeObject*)type, 0);
+  if (body) {
+    body->key = key;
+    body->suspendable = suspendable;
+    if (set_function(type, &enter_method, (PyObject*)body) < 0 ||
+        set_function(type, &exit_method, (PyObject*)body) < 0) {
+      Py_CLEAR(body);
+    }
+  }
+  Py_DECREF(type);
+  return (PyObject*)body;
+}
+
+// By statement key, for the life of the process as the statements are. Protected by the GIL.
+typedef struct {
+  PyObject** objects;
+  uint32_t size;
+} Cache;
+static Cache caches[2];
+
+static int grow(Cache* cache, uint32_t key) {
+  uint32_t size = cache->size ? cache->size : 1024;
+  while (size <= key) size *= 2;
+  PyObject** objects = realloc(cache->objects, size * sizeof *objects);
+  if (!objects) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (uint32_t i = cache->size; i < size; i++) objects[i] = NULL;
+  *cache = (Cache){objects, size};
+  return 0;
+}
+
+static PyObject* body_of(PyObject* value, int suspendable) {
+  uint32_t key;
+  if (to_u32(value, &key) < 0) return NULL;
+  Cache* cache = &caches[suspendable];
+  if (key >= cache->size || !cache->objects[key]) {
+    if (!ep_has_statement(key)) {
+      PyErr_Format(PyExc_ValueError, "no statement has the key %u; register it first", key);
+      return NULL;
+    }
+    if (key >= cache->size && grow(cache, key) < 0) return NULL;
+    PyObject* made = make_body(key, suspendable);
+    if (!made) return NULL;
+    cache->objects[key] = made;
+  }
+  Py_INCREF(cache->objects[key]);
+  return cache->objects[key];
+}
+
+static PyObject* body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(value, 0); }
+static PyObject* frame_body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(value, 1); }
+
+PyMethodDef scope_functions[] = {
+    {"enter", enter, METH_O, NULL},
+    {"leave", leave, METH_O, NULL},
+    {"enter_frame", enter_frame, METH_O, NULL},
+    {"leave_frame", leave_frame, METH_O, NULL},
+    {"body", body, METH_O, NULL},
+    {"frame_body", frame_body, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,83 @@
+"""Run tests against the native core built with sanitizers.
+
+Builds the extension with AddressSanitizer and UndefinedBehaviorSanitizer (with ``--thread``:
+ThreadSanitizer) in a temporary folder, and runs pytest with it instead of the installed one. The
+first error ends the run with a report. Other arguments go to pytest; unless they name files, the
+tests that exercise the native core run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TESTS = [
+    *("cell", "decode", "fork", "host", "host_recording", "op_stack", "ops", "range_args"),
+    *("scopes", "session", "statements", "suspend"),
+]
+RUN = """
+import importlib.util, sys
+import pytest
+spec = importlib.util.spec_from_file_location("epprof_nb._native", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = module
+spec.loader.exec_module(module)
+sys.exit(pytest.main(sys.argv[2:]))
+"""
+
+
+def build(folder: Path, sanitizers: str) -> Path:
+    """Build the extension with `sanitizers` in `folder`; returns its file."""
+    flags = f"-fsanitize={sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1"
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"),
+            *("--no-build-isolation", "-C", f"build-dir={folder / 'build'}", "-w", folder, ROOT),
+        ],
+        check=True,
+        env=os.environ | {"CFLAGS": flags, "CXXFLAGS": flags, "LDFLAGS": flags},
+    )
+    (extension,) = (folder / "build").glob("_native*.so")
+    return extension
+
+
+def runtime(name: str) -> str:
+    """Path of a sanitizer's runtime library, which must be loaded before Python."""
+    found = subprocess.run(
+        ["g++", f"-print-file-name=lib{name}.so"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    if not Path(found).exists():
+        sys.exit(f"lib{name}.so is missing. Install the sanitizer runtimes of g++.")
+    return found
+
+
+def main() -> int:
+    """Build and run; the exit status is pytest's."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--thread", action="store_true", help="use ThreadSanitizer")
+    options, tests = parser.parse_known_args()
+    if not any(Path(argument.partition("::")[0]).exists() for argument in tests):
+        tests += [str(ROOT / "tests" / "unit" / f"test_{name}.py") for name in TESTS]
+    with tempfile.TemporaryDirectory() as folder:
+        extension = build(Path(folder), "thread" if options.thread else "address,undefined")
+        environment = os.environ | {
+            # libstdc++ as well: the runtime finds the functions of exceptions in it at its start.
+            "LD_PRELOAD": f"{runtime('tsan' if options.thread else 'asan')}:{runtime('stdc++')}",
+            "PYTHONMALLOC": "malloc",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+            "TSAN_OPTIONS": "halt_on_error=1",
+            # Python keeps much until the process ends. Tests measure the memory of the process.
+            "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=8",
+        }
+        # pytest captures only what Python writes, so that the report is shown.
+        command = [sys.executable, "-c", RUN, extension, "--capture=sys", *tests]
+        return subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
