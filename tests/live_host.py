@@ -87,18 +87,18 @@ class LiveHost:
         Every message of the front end, in order.
     """
 
-    def __init__(self, page: Page, prepared: ViewModel) -> None:
+    def __init__(self, page: Page, view_model: ViewModel) -> None:
         self.page = page
         self.silent = False
         self.asked: list[dict[str, Any]] = []
-        self._selections = Selections(prepared)
+        self._selections = Selections(view_model)
         page.expose_function("pythonAnswers", self._answers)
         page.set_content(_PAGE)
 
     def show(self, *, with_first: bool = True) -> float:
         """Mount the viewer; return the milliseconds until its first picture stood."""
         first = (
-            base64.b64encode(first_view_message(self._selections.prepared)).decode()
+            base64.b64encode(first_view_message(self._selections.view_model)).decode()
             if with_first
             else ""
         )

@@ -16,10 +16,11 @@ def device_names(info: Mapping[str, Any]) -> dict[int, str]:
     >>> device_names({"devices": [{"device_id": 0, "name": "NVIDIA H200"}, {"device_id": 1}]})
     {0: 'NVIDIA H200', 1: 'device 1'}
     """
+    devices = info.get("devices")
     return {
-        int(device["device_id"]): str(device.get("name") or f"device {device['device_id']}")
-        for device in info.get("devices") or ()
-        if isinstance(device, dict) and device.get("device_id") is not None
+        device["device_id"]: str(device.get("name") or f"device {device['device_id']}")
+        for device in (devices if isinstance(devices, list | tuple) else ())
+        if isinstance(device, dict) and isinstance(device.get("device_id"), int)
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import metadata
 
 
+@cache
 def package_version() -> str:
     """Return the version in the package's metadata, or ``"unknown"`` if it is not installed."""
     try:

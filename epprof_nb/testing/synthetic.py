@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.core.version import package_version
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
 from epprof_nb.data.table import Table, concat
@@ -309,5 +310,5 @@ def _info(wall_ns: int, activities: Table) -> dict[str, Any]:
         "profiling_cost": {"ns": wall_ns // 25, "share": 0.04},
         "notes": ["This is a synthetic profile: nothing was recorded."],
         "error": None,
-        "versions": {"epprof_nb": "0.1.0", "numpy": np.__version__},
+        "versions": {"epprof_nb": package_version(), "numpy": np.__version__},
     }

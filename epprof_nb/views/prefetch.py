@@ -17,7 +17,7 @@ MIN_ACTIVITIES = 100_000
 
 
 @contextmanager
-def prefetch(prepared: ViewModel, *parts: Callable[[], object]) -> Iterator[None]:
+def prefetch(view_model: ViewModel, *parts: Callable[[], object]) -> Iterator[None]:
     """Compute parts of a large profile on threads while the body of the context runs.
 
     Reading a part that is still being computed blocks until it is ready; errors are raised in the
@@ -25,12 +25,12 @@ def prefetch(prepared: ViewModel, *parts: Callable[[], object]) -> Iterator[None
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     parts
         Functions that compute and cache the parts, in the order in which they will be needed.
     """
-    if len(prepared.profile.tables["activities"]) < MIN_ACTIVITIES:
+    if len(view_model.profile.tables["activities"]) < MIN_ACTIVITIES:
         yield
         return
     pool = ThreadPoolExecutor(2)
@@ -42,13 +42,13 @@ def prefetch(prepared: ViewModel, *parts: Callable[[], object]) -> Iterator[None
         pool.shutdown(cancel_futures=True)
 
 
-def prefetch_for_page(prepared: ViewModel) -> AbstractContextManager[None]:
+def prefetch_for_page(view_model: ViewModel) -> AbstractContextManager[None]:
     """Prefetch the parts of a page."""
     return prefetch(
-        prepared,
-        lambda: prepared.by_op,
-        lambda: prepared.findings,
-        lambda: prepared.counters,
-        *(partial(prepared.breakdown, by) for by in ("kernel", "stream", "line")),
-        lambda: prepared.path_tree,
+        view_model,
+        lambda: view_model.by_op,
+        lambda: view_model.findings,
+        lambda: view_model.counters,
+        *(partial(view_model.breakdown, by) for by in ("kernel", "stream", "line")),
+        lambda: view_model.path_tree,
     )

@@ -87,15 +87,15 @@ class View:
         if selections is None:
             selections = Selections(ViewModel(self.profile))
             selections.set_rows(self._selected_rows)
-        prepared = selections.prepared
-        with prefetch_for_page(prepared):
-            png = as_png(prepared)
+        view_model = selections.view_model
+        with prefetch_for_page(view_model):
+            png = as_png(view_model)
             return {
                 "text/html": notebook_html(
-                    prepared, png, selections.initial, tab=self.tab_to_open, mount_id=mount_id
+                    view_model, png, selections.initial, tab=self.tab_to_open, mount_id=mount_id
                 ),
                 "image/png": to_base64(png),
-                "text/plain": as_text(prepared),
+                "text/plain": as_text(view_model),
             }
 
     @property
@@ -130,14 +130,14 @@ class View:
 
 def write_html(profile: ProfileData, path: str | PathLike[str]) -> None:
     """Write the profile as one HTML page that needs neither kernel nor network."""
-    prepared = ViewModel(profile)
+    view_model = ViewModel(profile)
     with (
         progress_bar(f"Writing {Path(path).name}", 4, " steps") as bar,
-        prefetch_for_page(prepared),
+        prefetch_for_page(view_model),
     ):
         for part in ("layout", "findings", "line_totals"):
-            getattr(prepared, part)  # computed and cached
+            getattr(view_model, part)  # computed and cached
             bar.update()
         with replacing(path) as file:
-            file.write(page_html(prepared).encode())
+            file.write(page_html(view_model).encode())
         bar.update()

@@ -40,10 +40,10 @@ def main() -> None:
     made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     for name in ("op", "kernel", "line", "stream", "path", "node", "op_type"):
         print(f"  by_{name:8} {least(getattr(profile, f'by_{name}')):6.2f} s")
-    prepared = ViewModel(profile)
-    _ = prepared.index.activity_op, prepared.index.kinds
-    print(f"  {'lines':11} {least(lambda: line_totals(prepared.index)):6.2f} s")
-    print(f"  {'tree':11} {least(lambda: icicle(prepared)):6.2f} s")
+    view_model = ViewModel(profile)
+    _ = view_model.index.activity_op, view_model.index.kinds
+    print(f"  {'lines':11} {least(lambda: line_totals(view_model.index)):6.2f} s")
+    print(f"  {'tree':11} {least(lambda: icicle(view_model)):6.2f} s")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"\n  peak memory {peak:.1f} GB, of which creating the profile took {made:.1f} GB")
 

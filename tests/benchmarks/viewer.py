@@ -71,22 +71,22 @@ def tour(low: int, high: int) -> list[tuple[int, int]]:
     return windows
 
 
-def in_python(prepared: ViewModel) -> None:
+def in_python(view_model: ViewModel) -> None:
     """Print the time of answers in Python alone, and their sizes."""
     took, used, strips, sizes, rectangles = [], [], [], [], []
-    counters_message(prepared)
-    for low, high in tour(*prepared.time_range):
+    counters_message(view_model)
+    for low, high in tour(*view_model.time_range):
         margin = int((high - low) * MARGIN)
         window = WindowQuery(low - margin, high + margin, WIDTH * (1 + 2 * MARGIN))
         began, cpu = time.perf_counter(), time.thread_time()
-        data = window_message(prepared, window)
+        data = window_message(view_model, window)
         took.append((time.perf_counter() - began) * 1e3)
         used.append((time.thread_time() - cpu) * 1e3)
         began = time.perf_counter()
-        counters_message(prepared, (2 * low - high, 2 * high - low))
+        counters_message(view_model, (2 * low - high, 2 * high - low))
         strips.append((time.perf_counter() - began) * 1e3)
         sizes.append(len(data) / 1e3)
-        header_, _ = query_window(prepared, window, details=False)
+        header_, _ = query_window(view_model, window, details=False)
         rectangles.append(float(sum(sent for sent, _ in header_["shown"].values())))
     spread("answer in Python", took)
     spread("  of the processor", used)
@@ -95,16 +95,16 @@ def in_python(prepared: ViewModel) -> None:
     spread("rectangles", rectangles, "  ")
 
 
-def of_everything(prepared: ViewModel) -> None:
+def of_everything(view_model: ViewModel) -> None:
     """Print the time of queries about the whole profile."""
-    selections = Selections(prepared)
-    low, high = prepared.time_range
-    ops = prepared.profile.tables["ops"]
+    selections = Selections(view_model)
+    low, high = view_model.time_range
+    ops = view_model.profile.tables["ops"]
     widest = int((ops["end_ns"] - ops["start_ns"]).argmax())
     questions: dict[str, Callable[[], object]] = {
-        "an op's relations": lambda: related(prepared, "op", widest, (low, high)),
-        "a kernel's relations": lambda: related(prepared, "act", 0),
-        "a span over everything": lambda: by_range(prepared.index, low, high),
+        "an op's relations": lambda: related(view_model, "op", widest, (low, high)),
+        "a kernel's relations": lambda: related(view_model, "act", 0),
+        "a span over everything": lambda: by_range(view_model.index, low, high),
         "an op that holds everything, lit": lambda: (
             selections.of({"what": "event", "prefix": "op", "row": widest}).highlighted
         ),
@@ -151,7 +151,7 @@ def looked_at(stamp: dict[str, Any]) -> bool:
     return start <= low + 1 and end >= high - 1 and end - start < 3 * (high - low)
 
 
-def in_browser(prepared: ViewModel, seconds: float) -> None:
+def in_browser(view_model: ViewModel, seconds: float) -> None:
     """Print the time from a request to its paint, and the frame rate while dragging."""
     from playwright.sync_api import sync_playwright
 
@@ -160,7 +160,7 @@ def in_browser(prepared: ViewModel, seconds: float) -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         page = chromium.new_page(viewport={"width": WIDTH + 200, "height": 800})
-        host = LiveHost(page, prepared)
+        host = LiveHost(page, view_model)
         print(f"{'browser: bundle to first picture':34} {host.show():9,.1f} ms")
         canvas = page.locator(".ep-timeline canvas").last
         canvas.wait_for()
@@ -200,25 +200,25 @@ def main() -> None:
     tables = sum(table.nbytes for table in profile.tables.values())
     before = memory()
     for attempt in ("first picture, in Python", "  again, from scratch"):
-        prepared = ViewModel(profile)
+        view_model = ViewModel(profile)
         began, cpu = time.perf_counter(), time.process_time()
-        data = first_view_message(prepared)
+        data = first_view_message(view_model)
         took, used = time.perf_counter() - began, time.process_time() - cpu
         print(
             f"{attempt:34} {took * 1e3:9,.1f} ms   ({used * 1e3:,.0f} ms of processor)   "
             f"{len(data) / 1e3:,.0f} kB"
         )
-    in_python(prepared)
+    in_python(view_model)
     began = time.perf_counter()
-    summary_header(prepared)
+    summary_header(view_model)
     print(f"{'headline, counted once':34} {(time.perf_counter() - began) * 1e3:9,.1f} ms")
-    of_everything(prepared)
+    of_everything(view_model)
     held = memory() - before
     print(f"{'memory beside the tables':34} {held / 1e6:9,.0f} MB   ({held / tables:.2f} of them)")
-    in_browser(prepared, given.seconds)
+    in_browser(view_model, given.seconds)
     if given.saved:
         began = time.perf_counter()
-        html = View(profile).mimebundle(selections=Selections(prepared))["text/html"]
+        html = View(profile).mimebundle(selections=Selections(view_model))["text/html"]
         took = time.perf_counter() - began
         print(f"{'saved output':34} {len(html) / 1e6:9,.2f} MB   made in {took:.1f} s")
         held = memory() - before

@@ -46,7 +46,9 @@ def test_running_a_cell_again_frees_what_its_view_held(in_jupyterlab):
 
 def test_clearing_an_output_frees_its_view(in_jupyterlab):
     page = in_jupyterlab.show_by(HELD)
-    in_jupyterlab.run(1, "made.clear(); made.append(weakref.ref(live.selections.prepared.profile))")
+    in_jupyterlab.run(
+        1, "made.clear(); made.append(weakref.ref(live.selections.view_model.profile))"
+    )
     shown = _bytes_held(page)
     in_jupyterlab.cell(0).locator(".jp-InputPrompt").click()
     page.click(".lm-MenuBar-item:has-text('Edit')")

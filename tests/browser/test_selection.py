@@ -297,10 +297,10 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     from epprof_nb.views.renderers.html import page_html
     from epprof_nb.views.view_model import ViewModel
 
-    prepared = ViewModel(profile)
-    selections = Selections(prepared)
+    view_model = ViewModel(profile)
+    selections = Selections(view_model)
     selections.set_rows(dict([rows_of_frame(profile, rows)]))
-    path.write_text(page_html(prepared, selections.initial))
+    path.write_text(page_html(view_model, selections.initial))
     page = ready(opened(path.as_uri()))
     settled(page)
     assert "2 rows of a DataFrame" in _panel(page).replace("\n", " ")

@@ -141,9 +141,9 @@ def test_negative_durations_and_huge_gaps():
 
 
 def test_counters_are_small_and_skip_devices_without_data():
-    prepared = ProfileIndex(synthetic_profile(20_000))
-    found = columns(prepared, points=500)
-    assert [(t["what"], t["device"]) for t in tracks(prepared)] == [
+    view_model = ProfileIndex(synthetic_profile(20_000))
+    found = columns(view_model, points=500)
+    assert [(t["what"], t["device"]) for t in tracks(view_model)] == [
         ("busy", 0), ("launches", 0), ("copied", 0)
     ]  # fmt: skip
     assert 0 < max(len(values) for values in found.values()) <= 500

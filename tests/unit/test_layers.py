@@ -38,7 +38,8 @@ def imported(path, *, annotations=True):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: write absolute imports"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             package, *parts = name.split(".")

@@ -22,6 +22,10 @@ def test_every_source_is_in_a_folder_with_a_rule():
 @pytest.mark.parametrize("source", SOURCES, ids=lambda p: str(p.relative_to(NATIVE)))
 def test_includes_stay_in_the_layer_or_below(source):
     allowed = MAY_INCLUDE[source.relative_to(NATIVE).parts[0]]
-    includes = re.findall(r'^#include "([^"]+)"', source.read_text(), re.MULTILINE)
+    text = source.read_text()
+    includes = re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE)
+    includes += re.findall(
+        r"^\s*#\s*include\s*<((?:core|cupti|ort|python)/[^>]+)>", text, re.MULTILINE
+    )
     assert all((NATIVE / path).exists() for path in includes)
     assert not [path for path in includes if not re.match(allowed, path)]

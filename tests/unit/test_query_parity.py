@@ -46,7 +46,7 @@ REQUESTS = [
 ]  # fmt: skip
 
 
-def prepared() -> ViewModel:
+def view_model() -> ViewModel:
     """A line with ranges that launch kernels and a copy, and work without an op on another stream.
 
     The rows of each table are in the order of the payload, which numbers events by lane.
@@ -73,7 +73,7 @@ def prepared() -> ViewModel:
 
 def fixture() -> dict[str, object]:
     """Return what the fixture should hold."""
-    small = prepared()
+    small = view_model()
     selections = Selections(small)
     payload = base64.b64encode(_reduced(zlib.decompress(page_payload(small)))).decode("ascii")
     answers = [

@@ -16,51 +16,51 @@ from epprof_nb.views.view_model import ViewModel
 
 
 @pytest.fixture(scope="module")
-def prepared():
+def view_model():
     ops = [op(1, "forward", 0, 100), op(2, "Backward", 100, 200)]
     calls = [call(10, 12, name="cuLaunchKernel"), call(110, 112, name="cuMemcpyHtoDAsync")]
     kernels = [kernel(20, 30, 1, name="gemm_forward"), kernel(100, 130, 2, name="gemm_back")]
     return ViewModel(profile(ops, kernels, calls))
 
 
-def found(prepared, pattern):
-    return EventOrder(prepared.profile, matching_rows(prepared, pattern))
+def found(view_model, pattern):
+    return EventOrder(view_model.profile, matching_rows(view_model, pattern))
 
 
 def walk(matches):
     return [matches.at(n) for n in range(matches.count)]
 
 
-def test_matches_come_in_the_order_of_time_over_all_tables(prepared):
-    assert walk(found(prepared, "forward|back")) == [
+def test_matches_come_in_the_order_of_time_over_all_tables(view_model):
+    assert walk(found(view_model, "forward|back")) == [
         ("op", 0), ("act", 0), ("op", 1), ("act", 1)
     ]  # fmt: skip
-    assert walk(found(prepared, "^cu")) == [("api", 0), ("api", 1)]
+    assert walk(found(view_model, "^cu")) == [("api", 0), ("api", 1)]
 
 
-def test_case_matters_only_where_the_pattern_has_capitals(prepared):
-    assert found(prepared, "back").count == 2
-    assert walk(found(prepared, "Back")) == [("op", 1)]
+def test_case_matters_only_where_the_pattern_has_capitals(view_model):
+    assert found(view_model, "back").count == 2
+    assert walk(found(view_model, "Back")) == [("op", 1)]
     # The capital of a class of characters is no letter.
-    assert found(prepared, r"BACK\S*").count == 0
-    assert found(prepared, r"back\S*").count == 2
+    assert found(view_model, r"BACK\S*").count == 0
+    assert found(view_model, r"back\S*").count == 2
 
 
-def test_a_search_starts_at_a_time_and_goes_round(prepared):
-    matches = found(prepared, "gemm")
+def test_a_search_starts_at_a_time_and_goes_round(view_model):
+    matches = found(view_model, "gemm")
     assert matches.index_at(0) == 0
     assert matches.index_at(21) == 1
     assert matches.index_at(500) == 0
 
 
-def test_nothing_matches_the_empty_pattern(prepared):
-    assert found(prepared, "").count == 0
+def test_nothing_matches_the_empty_pattern(view_model):
+    assert found(view_model, "").count == 0
 
 
-def test_what_is_no_pattern_is_refused(prepared):
+def test_what_is_no_pattern_is_refused(view_model):
     for pattern in ("(", "[z-a]", "*", "a)"):
         with pytest.raises(ValueError, match="Not a regular expression"):
-            found(prepared, pattern)
+            found(view_model, pattern)
     assert match_names(["\ud800 lone"], "\ud800") == [0]
     assert match_names(["a{2", "aa"], "a{2") == [0]  # as in `re`, no repeat
 
@@ -107,9 +107,9 @@ def test_an_expensive_pattern_is_stopped(monkeypatch):
     assert time.monotonic() - began < 2
 
 
-def test_a_pattern_of_absurd_length_is_refused(prepared):
+def test_a_pattern_of_absurd_length_is_refused(view_model):
     with pytest.raises(ValueError, match="400 characters"):
-        found(prepared, "a" * 401)
+        found(view_model, "a" * 401)
 
 
 def test_patterns_and_plain_words_find_the_same():
@@ -119,11 +119,11 @@ def test_patterns_and_plain_words_find_the_same():
 
 
 def test_every_match_is_found_by_number():
-    prepared = ViewModel(synthetic_profile(activities=4_000))
-    matches = found(prepared, "gemm|memcpy|conv|backward")
+    view_model = ViewModel(synthetic_profile(activities=4_000))
+    matches = found(view_model, "gemm|memcpy|conv|backward")
     steps = walk(matches)
-    frames = {"op": prepared.profile.ops, "api": prepared.profile.api_calls,
-              "act": prepared.profile.activities}  # fmt: skip
+    frames = {"op": view_model.profile.ops, "api": view_model.profile.api_calls,
+              "act": view_model.profile.activities}  # fmt: skip
     starts = [int(frames[prefix]["start_ns"].iloc[row]) for prefix, row in steps]
     assert starts == sorted(starts)
     expected = {

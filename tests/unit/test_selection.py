@@ -12,7 +12,7 @@ from epprof_nb.views.view_model import ViewModel
 
 
 @pytest.fixture(scope="module")
-def prepared():
+def view_model():
     """A cell's line with two ranges under it, each with a launch; a copy of no op."""
     ops = [
         line(1, 3, 0, 1_000),
@@ -36,36 +36,42 @@ def lit(selected):
     return {prefix: np.flatnonzero(mask).tolist() for prefix, mask in selected.highlighted.items()}
 
 
-def test_an_op_lights_what_ran_under_it(prepared):
-    found = select_events(prepared, {"what": "event", "prefix": "op", "row": 0})
+def test_an_op_lights_what_ran_under_it(view_model):
+    found = select_events(view_model, {"what": "event", "prefix": "op", "row": 0})
     assert lit(found) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
     assert found.extent == (0, 1_000)
 
 
-def test_a_kernel_lights_its_launch_and_the_ops_above(prepared):
-    found = select_events(prepared, {"what": "event", "prefix": "act", "row": 1})
+def test_a_kernel_lights_its_launch_and_the_ops_above(view_model):
+    found = select_events(view_model, {"what": "event", "prefix": "act", "row": 1})
     assert lit(found) == {"op": [0, 2], "api": [1], "act": [1]}
 
 
-def test_an_api_call_lights_what_it_launched(prepared):
-    found = select_events(prepared, {"what": "event", "prefix": "api", "row": 0})
+def test_an_api_call_lights_what_it_launched(view_model):
+    found = select_events(view_model, {"what": "event", "prefix": "api", "row": 0})
     assert lit(found) == {"op": [0, 1], "api": [0], "act": [0]}
 
 
-def test_columns_select_rows(prepared):
-    gemm = select_events(prepared, {"what": "where", "prefix": "act", "equals": {"name": "gemm"}})
+def test_columns_select_rows(view_model):
+    gemm = select_events(view_model, {"what": "where", "prefix": "act", "equals": {"name": "gemm"}})
     assert lit(gemm) == {"op": [0, 1, 2], "api": [], "act": [0, 1]}
     assert gemm.extent == (100, 500)
     by_line = {"what": "where", "prefix": "op", "equals": {"cell": "In[1]", "line": 3}}
-    assert lit(select_events(prepared, by_line)) == {"op": [0, 1, 2], "api": [0, 1], "act": [0, 1]}
-    stray = select_events(prepared, {"what": "where", "prefix": "act", "equals": {"op_id": None}})
+    assert lit(select_events(view_model, by_line)) == {
+        "op": [0, 1, 2],
+        "api": [0, 1],
+        "act": [0, 1],
+    }
+    stray = select_events(view_model, {"what": "where", "prefix": "act", "equals": {"op_id": None}})
     assert lit(stray) == {"op": [], "api": [], "act": [2]}
-    none = select_events(prepared, {"what": "where", "prefix": "act", "equals": {"name": "absent"}})
+    none = select_events(
+        view_model, {"what": "where", "prefix": "act", "equals": {"name": "absent"}}
+    )
     assert (none.rows["act"].tolist(), none.extent) == ([], None)
 
 
-def test_a_search_lights_its_matches(prepared):
-    found = select_events(prepared, {"what": "search", "pattern": "first|htod"})
+def test_a_search_lights_its_matches(view_model):
+    found = select_events(view_model, {"what": "search", "pattern": "first|htod"})
     assert {prefix: rows.tolist() for prefix, rows in found.rows.items()} == {
         "op": [1], "api": [], "act": [2],
     }  # fmt: skip
@@ -82,13 +88,13 @@ def test_a_search_lights_its_matches(prepared):
         {},
     ],
 )
-def test_what_the_profile_has_not_is_refused(prepared, wanted):
+def test_what_the_profile_has_not_is_refused(view_model, wanted):
     with pytest.raises(ValueError, match="no "):
-        select_events(prepared, wanted)
+        select_events(view_model, wanted)
 
 
-def test_a_kernel_leads_to_its_launch_ops_and_line(prepared):
-    told = related(prepared, "act", 1)
+def test_a_kernel_leads_to_its_launch_ops_and_line(view_model):
+    told = related(view_model, "act", 1)
     assert [op["name"] for op in told["chain"]] == ["line 3", "second"]
     assert told["line"] == {"cell": "In[1]", "line": 3, "text": "c = step(x)"}
     assert told["call"]["start"] == 310
@@ -100,22 +106,22 @@ def test_a_kernel_leads_to_its_launch_ops_and_line(prepared):
     assert (same["number"], same["count"], same["before"]["row"]) == (2, 2, 0)
 
 
-def test_an_op_leads_to_what_it_launched_longest_first(prepared):
-    told = related(prepared, "op", 0)
+def test_an_op_leads_to_what_it_launched_longest_first(view_model):
+    told = related(view_model, "op", 0)
     assert [b["start"] for _, b in told["flows"]] == [400, 100]
     assert [a["prefix"] for a, _ in told["flows"]] == ["api", "api"]
     assert told["launched"] == 2
     assert (told["call"], told["delay"]) == (None, None)
 
 
-def test_a_copy_of_no_op_leads_nowhere(prepared):
-    told = related(prepared, "act", 2)
+def test_a_copy_of_no_op_leads_nowhere(view_model):
+    told = related(view_model, "act", 2)
     assert (told["chain"], told["line"], told["call"]) == ([], None, None)
     assert told["flows"] == []
 
 
-def test_neighbours_are_those_of_the_same_row(prepared):
-    told = related(prepared, "op", 1)
+def test_neighbours_are_those_of_the_same_row(view_model):
+    told = related(view_model, "op", 1)
     assert told["before"] is None
     assert told["after"]["name"] == "second"
 
@@ -149,6 +155,6 @@ def test_lines_near_the_window_come_first(launching):
     assert [start for start in wide if not 10_000 <= start <= 60_000] == [77_700]
 
 
-def test_an_event_that_is_not_there_is_refused(prepared):
+def test_an_event_that_is_not_there_is_refused(view_model):
     with pytest.raises(ValueError, match="no row"):
-        related(prepared, "act", 3)
+        related(view_model, "act", 3)

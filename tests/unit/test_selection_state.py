@@ -28,12 +28,12 @@ def selections():
 
 
 def test_nothing_chosen_is_everything(selections):
-    assert SelectionState(selections).to_frame().equals(selections.prepared.profile.activities)
+    assert SelectionState(selections).to_frame().equals(selections.view_model.profile.activities)
 
 
 def test_an_op_chosen_is_what_it_and_the_ops_below_launched(selections):
     state = SelectionState(selections)
-    ops, activities = selections.prepared.profile.ops, selections.prepared.profile.activities
+    ops, activities = selections.view_model.profile.ops, selections.view_model.profile.activities
     row = int(np.flatnonzero(ops["name"] == "forward")[0])
     state.on_frontend_selection(
         {"selection": {"what": "event", "prefix": "op", "row": row}, "span": None}
@@ -49,7 +49,7 @@ def test_an_op_chosen_is_what_it_and_the_ops_below_launched(selections):
 
 def test_a_span_chooses_the_activities_with_a_part_in_it_as_whole_rows(selections):
     state = SelectionState(selections)
-    activities = selections.prepared.profile.activities
+    activities = selections.view_model.profile.activities
     low, high = (int(activities["start_ns"].quantile(q)) for q in (0.3, 0.6))
     state.on_frontend_selection({"selection": None, "span": [low, high]})
     inside = (activities["end_ns"] > low) & (activities["start_ns"] < high)
@@ -62,7 +62,7 @@ def test_a_span_chooses_the_activities_with_a_part_in_it_as_whole_rows(selection
 
 def test_rows_given_are_chosen_until_something_else_is(selections):
     state = SelectionState(selections)
-    activities = selections.prepared.profile.activities
+    activities = selections.view_model.profile.activities
     copies = activities[activities["kind"] == "memcpy"]
     wanted = state.select_rows(copies[::-1])
     same(state.to_frame(), copies)
@@ -81,7 +81,7 @@ def test_chosen_rows_can_be_given_back(selections):
     kernels = {"what": "where", "prefix": "act", "equals": {"name": "memcpy HtoD"}}
     state.on_frontend_selection({"selection": kernels, "span": None})
     found = state.to_frame()
-    assert rows_of_frame(selections.prepared.profile, found)[1].tolist() == found.index.tolist()
+    assert rows_of_frame(selections.view_model.profile, found)[1].tolist() == found.index.tolist()
 
 
 def test_steps_go_round(selections):
@@ -99,10 +99,10 @@ def test_a_payload_keeps_the_rows_that_are_selected():
     profile = synthetic_profile(activities=120_000)
     frame = profile.activities
     shortest = frame[frame["kind"] == "kernel"].nsmallest(40, "duration_ns")
-    prepared = ViewModel(profile)
-    selections = Selections(prepared)
+    view_model = ViewModel(profile)
+    selections = Selections(view_model)
     selections.set_rows(dict([rows_of_frame(profile, shortest)]))
-    header, columns = decode(zlib.decompress(page_payload(prepared, selections.initial)))
+    header, columns = decode(zlib.decompress(page_payload(view_model, selections.initial)))
     assert (header["given"]["count"], header["given"]["sent"]) == (40, 40)
     kept = columns["act.kept"] == 1
     assert sorted(columns["act.start"][kept]) == sorted(shortest["start_ns"])

@@ -162,13 +162,13 @@ def test_a_window_holds_what_reaches_into_it():
 
 def test_a_window_asked_for_with_a_selection_says_what_is_lit():
     profile = synthetic_profile(activities=20_000)
-    prepared = ViewModel(profile)
+    view_model = ViewModel(profile)
     op = len(profile.tables["ops"]) // 2
     wanted = {"what": "event", "prefix": "op", "row": op}
-    is_lit = select_events(prepared, wanted).highlighted["act"]
-    marked = Selections(prepared).of(wanted).highlighted
+    is_lit = select_events(view_model, wanted).highlighted["act"]
+    marked = Selections(view_model).of(wanted).highlighted
     _, columns = query_window(
-        prepared, whole(profile), max_rects=2000, details=False, highlighted=marked
+        view_model, whole(profile), max_rects=2000, details=False, highlighted=marked
     )
     shown = np.flatnonzero(columns["act.lit"])
     start, dur = columns["act.start"][shown], columns["act.dur"][shown]
@@ -182,9 +182,9 @@ def test_a_window_asked_for_with_a_selection_says_what_is_lit():
 
 def test_lanes_do_not_depend_on_the_window():
     profile = synthetic_profile(activities=3000)
-    prepared = ViewModel(profile)
-    full, _ = query_window(prepared, whole(profile))
-    part, _ = query_window(prepared, WindowQuery(10**7, 2 * 10**7))
+    view_model = ViewModel(profile)
+    full, _ = query_window(view_model, whole(profile))
+    part, _ = query_window(view_model, WindowQuery(10**7, 2 * 10**7))
     lanes = {(lane, row) for lane, row, *_ in full["slices"]["act"]}
     assert {(lane, row) for lane, row, *_ in part["slices"]["act"]} <= lanes
 

@@ -18,7 +18,7 @@ def test_closing_a_view_frees_what_was_computed_of_the_profile():
     from epprof_nb.views.widget.widget import LiveView
 
     live = LiveView(synthetic_profile(activities=2000), tab="timeline")
-    series = weakref.ref(live.selections.prepared.layout.activities.row_index)
+    series = weakref.ref(live.selections.view_model.layout.activities.row_index)
     layout = live.layout
     live.close()
     gc.collect()

@@ -31,7 +31,7 @@ const imports = new Map(
 
 /** Paths below src that a file imports or re-exports from. */
 function importsOf(path: string, text: string): string[] {
-  const found = text.matchAll(/^(?:import|export|\}).*? from "(\.[^"]+)";$/gm);
+  const found = text.matchAll(/(?:\bfrom|\bimport\(?)\s*"(\.[^"]+)"/g);
   return [...found].map(([, target]) => resolve(path, target));
 }
 

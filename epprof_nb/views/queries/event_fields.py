@@ -17,7 +17,7 @@ _MAX_LENGTH = 10_000
 _MAX_SAFE_INTEGER = 2**53
 
 
-def event_fields(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
+def event_fields(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     """Return the fields of an event that have a value, as numbers, booleans and strings by column.
 
     Integers that a JavaScript number cannot represent are returned as strings.
@@ -29,7 +29,7 @@ def event_fields(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     IndexError
         If the table has no such row.
     """
-    table = prepared.profile.tables[PREFIXES[prefix]]
+    table = view_model.profile.tables[PREFIXES[prefix]]
     if not 0 <= row < len(table):
         raise IndexError(f"{PREFIXES[prefix]} has no row {row}: it has {len(table)}")
     fields: dict[str, Any] = {}

@@ -21,12 +21,12 @@ _MAX_NAME_LENGTH = 600
 _SUMS = ("count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes")
 
 
-def icicle(prepared: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
+def icicle(view_model: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
     """Return the paths of `epprof_nb.analysis.by_path.by_path` as JSON columns.
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     max_nodes
         Maximum number of paths. Those with the most device and host time are kept.
@@ -39,7 +39,7 @@ def icicle(prepared: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
         ``others``, the number of paths that a node stands for, 0 for a path itself. ``paths`` is
         the number of all paths.
     """
-    frame = prepared.path_tree
+    frame = view_model.path_tree
     parent = frame["parent"].fillna(MISSING).to_numpy(np.int64)
     kept = _largest(frame, parent, max_nodes)
     index = np.full(len(frame) + 1, MISSING, np.int64)

@@ -32,13 +32,13 @@ _MAX_DEPTH = 200
 
 
 def related(
-    prepared: ViewModel, prefix: str, row: int, window: tuple[float, float] | None = None
+    view_model: ViewModel, prefix: str, row: int, window: tuple[float, float] | None = None
 ) -> dict[str, Any]:
     """Return the events related to one event.
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     prefix, row
         The event: ``op``, ``api`` or ``act``, and its row in the table.
@@ -75,37 +75,37 @@ def related(
     ValueError
         If the profile has no such event.
     """
-    row = checked_row(prepared, {"prefix": prefix, "row": row})
-    index = prepared.index
+    row = checked_row(view_model, {"prefix": prefix, "row": row})
+    index = view_model.index
     if prefix == "op":
         owner = row
     else:
-        op_id = prepared.profile.tables[PREFIXES[prefix]]["op_id"]
+        op_id = view_model.profile.tables[PREFIXES[prefix]]["op_id"]
         owner = int(index.tree.rows(op_id[[row]])[0])
     chain = _chain(index.tree.parent, owner)
-    call = _call_of(prepared, row) if prefix == "act" else None
-    activities, total = _launched(prepared, prefix, row, window)
+    call = _call_of(view_model, row) if prefix == "act" else None
+    activities, total = _launched(view_model, prefix, row, window)
     return {
-        "chain": [locate_event(prepared, "op", op) for op in chain],
-        "line": _line(prepared, chain),
-        "call": _located(prepared, "api", call),
-        "delay": None if call is None else _delay(prepared, row, call),
-        "flows": _flows(prepared, prefix, row, activities),
+        "chain": [locate_event(view_model, "op", op) for op in chain],
+        "line": _line(view_model, chain),
+        "call": _located(view_model, "api", call),
+        "delay": None if call is None else _delay(view_model, row, call),
+        "flows": _flows(view_model, prefix, row, activities),
         "launched": total,
-        **_neighbours(prepared, prefix, row),
-        "same": _same_name(prepared, prefix, row),
+        **_neighbours(view_model, prefix, row),
+        "same": _same_name(view_model, prefix, row),
     }
 
 
-def locate_event(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
+def locate_event(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]:
     """Return the name, time and place of an event.
 
     The keys are ``prefix``, ``row``, ``name``, ``start``, ``dur`` (ns), ``lane`` (-1 if it is not
     drawn) and ``level``, its row in the lane (-1 for the bottom edge).
     """
-    table = prepared.profile.tables[PREFIXES[prefix]]
+    table = view_model.profile.tables[PREFIXES[prefix]]
     names = table.names("name")
-    lane, level = prepared.layout.by_prefix()[prefix].lane_and_row(row)
+    lane, level = view_model.layout.by_prefix()[prefix].lane_and_row(row)
     code, start = int(names.codes[row]), int(table["start_ns"][row])
     return {
         "prefix": prefix,
@@ -126,28 +126,28 @@ def _chain(parent: Ints, op: int) -> list[int]:
     return chain[::-1]
 
 
-def _line(prepared: ViewModel, chain: Iterable[int]) -> dict[str, Any] | None:
-    ops = prepared.profile.tables["ops"]
+def _line(view_model: ViewModel, chain: Iterable[int]) -> dict[str, Any] | None:
+    ops = view_model.profile.tables["ops"]
     for op in reversed(list(chain)):
         line, cell = int(ops["line"][op]), ops.names("cell").take(slice(op, op + 1)).to_list()[0]
         if line > 0 and cell is not None:
-            text = source_line(prepared.profile, cell, line)
+            text = source_line(view_model.profile, cell, line)
             return {"cell": cell, "line": line, "text": shorten(text, _MAX_NAME_LENGTH)}
     return None
 
 
-def _call_of(prepared: ViewModel, row: int) -> int | None:
-    tables = prepared.profile.tables
+def _call_of(view_model: ViewModel, row: int) -> int | None:
+    tables = view_model.profile.tables
     correlation = int(tables["activities"]["correlation_id"][row])
     if correlation == MISSING:
         return None
     # A runtime call and the driver call within share an id; the first one counts.
-    call = int(prepared.index.calls.rows(np.array([correlation]))[0])
+    call = int(view_model.index.calls.rows(np.array([correlation]))[0])
     return None if call < 0 else call
 
 
-def _delay(prepared: ViewModel, row: int, call: int) -> int:
-    tables = prepared.profile.tables
+def _delay(view_model: ViewModel, row: int, call: int) -> int:
+    tables = view_model.profile.tables
     # Device times are interpolated, so a kernel can appear to start just before its launch.
     return max(
         int(tables["activities"]["start_ns"][row]) - int(tables["api_calls"]["start_ns"][call]), 0
@@ -155,10 +155,10 @@ def _delay(prepared: ViewModel, row: int, call: int) -> int:
 
 
 def _launched(
-    prepared: ViewModel, prefix: str, row: int, window: tuple[float, float] | None
+    view_model: ViewModel, prefix: str, row: int, window: tuple[float, float] | None
 ) -> tuple[Ints, int]:
     """Return the activities to draw arrows to, longest first, and their number without limit."""
-    index, tables = prepared.index, prepared.profile.tables
+    index, tables = view_model.index, view_model.profile.tables
     activities = tables["activities"]
     if prefix == "act":
         return np.array([row]), 1
@@ -194,49 +194,49 @@ def _launched(
 
 
 def _flows(
-    prepared: ViewModel, prefix: str, row: int, activities: Ints
+    view_model: ViewModel, prefix: str, row: int, activities: Ints
 ) -> list[list[dict[str, Any]]]:
     if not len(activities):
         return []
-    tables = prepared.profile.tables
+    tables = view_model.profile.tables
     if prefix == "api":
-        source = locate_event(prepared, "api", row)
-        return [[source, locate_event(prepared, "act", a)] for a in activities.tolist()]
+        source = locate_event(view_model, "api", row)
+        return [[source, locate_event(view_model, "act", a)] for a in activities.tolist()]
     ids = tables["activities"]["correlation_id"][activities]
-    owners = prepared.index.tree.rows(tables["activities"]["op_id"][activities])
-    calls = prepared.index.calls.rows(ids)
+    owners = view_model.index.tree.rows(tables["activities"]["op_id"][activities])
+    calls = view_model.index.calls.rows(ids)
     flows = []
     for activity, call, op in zip(
         activities.tolist(), calls.tolist(), owners.tolist(), strict=True
     ):
         if call >= 0:
-            source = locate_event(prepared, "api", call)
+            source = locate_event(view_model, "api", call)
         elif op >= 0:
-            source = locate_event(prepared, "op", op)
+            source = locate_event(view_model, "op", op)
         else:
             continue
-        flows.append([source, locate_event(prepared, "act", activity)])
+        flows.append([source, locate_event(view_model, "act", activity)])
     return flows
 
 
-def _neighbours(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
-    before, after = prepared.layout.by_prefix()[prefix].neighbours(row)
+def _neighbours(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]:
+    before, after = view_model.layout.by_prefix()[prefix].neighbours(row)
     return {
-        "before": _located(prepared, prefix, before),
-        "after": _located(prepared, prefix, after),
+        "before": _located(view_model, prefix, before),
+        "after": _located(view_model, prefix, after),
     }
 
 
-def _same_name(prepared: ViewModel, prefix: str, row: int) -> dict[str, Any]:
-    codes = prepared.profile.tables[PREFIXES[prefix]].names("name").codes
-    neighbours = same_name_neighbours(codes, prepared.layout.by_prefix()[prefix], row)
+def _same_name(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]:
+    codes = view_model.profile.tables[PREFIXES[prefix]].names("name").codes
+    neighbours = same_name_neighbours(codes, view_model.layout.by_prefix()[prefix], row)
     return {
-        "before": _located(prepared, prefix, neighbours.before),
-        "after": _located(prepared, prefix, neighbours.after),
+        "before": _located(view_model, prefix, neighbours.before),
+        "after": _located(view_model, prefix, neighbours.after),
         "number": neighbours.number,
         "count": neighbours.total,
     }
 
 
-def _located(prepared: ViewModel, prefix: str, row: int | None) -> dict[str, Any] | None:
-    return None if row is None else locate_event(prepared, prefix, row)
+def _located(view_model: ViewModel, prefix: str, row: int | None) -> dict[str, Any] | None:
+    return None if row is None else locate_event(view_model, prefix, row)

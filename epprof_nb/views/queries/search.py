@@ -1,7 +1,8 @@
-"""Search by regular expression over the names of ops, API calls and activities.
+r"""Search by regular expression over the names of ops, API calls and activities.
 
 Patterns use RE2 syntax. RE2 matches in linear time, so no pattern can block the kernel, and memory
-is bounded. In return it has no look-around and no back-references.
+is bounded. In return it has no look-around and no back-references, and ``\w``, ``\d`` and
+``\b`` know ASCII characters only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import re2
 
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
@@ -32,14 +32,14 @@ _MAX_SECONDS = 3.0
 _LOOK_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
 
 
-def matching_rows(prepared: ViewModel, pattern: str) -> dict[str, Ints]:
+def matching_rows(view_model: ViewModel, pattern: str) -> dict[str, Ints]:
     """Return the rows of each table whose name matches, ascending, by prefix.
 
     Events that are not drawn on the timeline are left out.
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     pattern
         A regular expression in RE2 syntax. It ignores case unless it contains a capital letter.
@@ -49,11 +49,11 @@ def matching_rows(prepared: ViewModel, pattern: str) -> dict[str, Ints]:
     ValueError
         If the pattern is invalid, too long or too expensive. The message is meant for the user.
     """
-    layouts = prepared.layout.by_prefix()
+    layouts = view_model.layout.by_prefix()
     names: dict[str, int] = {}
     tables: dict[str, tuple[Table, Ints]] = {}
     for prefix, table_name in PREFIXES.items():
-        table = prepared.profile.tables[table_name]
+        table = view_model.profile.tables[table_name]
         name_ids = [
             names.setdefault(shorten(name, _MAX_NAME_LENGTH), len(names))
             for name in table.names("name").categories
@@ -111,6 +111,8 @@ def match_names(
 
 
 def _compile(pattern: str, *, ignore_case: bool) -> Callable[[bytes], object]:
+    import re2  # only where a search needs it: views must work where this import fails
+
     options = re2.Options()
     options.case_sensitive = not ignore_case
     options.log_errors = False
@@ -129,11 +131,19 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def _is_reversed(part: str) -> bool:
+    """Whether a repetition such as ``{3,2}`` has bounds in the wrong order."""
+    bounds = re.search(r"{(\d+),(\d+)}", part)
+    return bounds is not None and int(bounds[1]) > int(bounds[2])
+
+
 def _explain(reason: str, pattern: str) -> str:
     """Turn an error of RE2 into a message for the user."""
     what, _, part = reason.partition(": ")
     if what.startswith("pattern too large"):
         return "The pattern is too large; use fewer or smaller repeats."
+    if what == "invalid repetition size" and _is_reversed(part):
+        return f"Not a regular expression: {part} repeats at least more often than at most."
     if what == "invalid repetition size":
         unsupported = "Repeating more than 1,000 times in total"
     elif what == "invalid perl operator" and part in _LOOK_AROUND:

@@ -42,12 +42,12 @@ class SelectedEvents:
     extent: tuple[int, int] | None
 
 
-def select_events(prepared: ViewModel, query: Mapping[str, Any]) -> SelectedEvents:
+def select_events(view_model: ViewModel, query: Mapping[str, Any]) -> SelectedEvents:
     """Find the events of a selection.
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     query
         The selection as the viewer sends it, by ``what``:
@@ -68,20 +68,20 @@ def select_events(prepared: ViewModel, query: Mapping[str, Any]) -> SelectedEven
     """
     what = query.get("what")
     if what == "event":
-        row = checked_row(prepared, query)
-        return select_rows(prepared, {_prefix(query): np.array([row])}, launches=True)
+        row = checked_row(view_model, query)
+        return select_rows(view_model, {_prefix(query): np.array([row])}, launches=True)
     if what == "where":
         prefix = _prefix(query)
-        table = prepared.profile.tables[PREFIXES[prefix]]
-        return select_rows(prepared, {prefix: _rows_where(table, dict(query["equals"]))})
+        table = view_model.profile.tables[PREFIXES[prefix]]
+        return select_rows(view_model, {prefix: _rows_where(table, dict(query["equals"]))})
     if what == "search":
-        rows = matching_rows(prepared, str(query["pattern"]))
-        return select_rows(prepared, rows, related=False)
+        rows = matching_rows(view_model, str(query["pattern"]))
+        return select_rows(view_model, rows, related=False)
     raise ValueError(f"there is no selection by {what!r}")
 
 
 def select_rows(
-    prepared: ViewModel,
+    view_model: ViewModel,
     rows: Mapping[str, Ints],
     *,
     related: bool = True,
@@ -91,7 +91,7 @@ def select_rows(
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     rows
         Rows by prefix, ascending.
@@ -101,7 +101,7 @@ def select_rows(
     launches
         Also highlight the API calls of activities, and the activities of API calls.
     """
-    tables, index = prepared.profile.tables, prepared.index
+    tables, index = view_model.profile.tables, view_model.index
     highlighted = {
         prefix: np.zeros(len(tables[name]), np.bool_) for prefix, name in PREFIXES.items()
     }
@@ -118,15 +118,15 @@ def select_rows(
         highlighted["api"] |= is_inside[index.call_op]
         highlighted["act"] |= is_inside[index.activity_op]
     if launches:
-        _highlight_launches(prepared, rows, highlighted)
+        _highlight_launches(view_model, rows, highlighted)
     for prefix in ("api", "act") if related else ():
         if prefix in rows:
             op_ids = tables[PREFIXES[prefix]]["op_id"][rows[prefix]]
             _highlight_ancestors(index.tree.parent, index.tree.rows(op_ids), highlighted["op"])
-    return SelectedEvents(dict(rows), highlighted, _extent(prepared, rows))
+    return SelectedEvents(dict(rows), highlighted, _extent(view_model, rows))
 
 
-def checked_row(prepared: ViewModel, query: Mapping[str, Any]) -> int:
+def checked_row(view_model: ViewModel, query: Mapping[str, Any]) -> int:
     """Return the ``row`` of a query.
 
     Raises
@@ -136,7 +136,7 @@ def checked_row(prepared: ViewModel, query: Mapping[str, Any]) -> int:
     """
     name = PREFIXES[_prefix(query)]
     row = int(query["row"])
-    if not 0 <= row < len(prepared.profile.tables[name]):
+    if not 0 <= row < len(view_model.profile.tables[name]):
         raise ValueError(f"table {name} has no row {row}")
     return row
 
@@ -166,10 +166,10 @@ def _rows_where(table: Table, equals: dict[str, Any]) -> Ints:
 
 
 def _highlight_launches(
-    prepared: ViewModel, rows: Mapping[str, Ints], highlighted: dict[str, Mask]
+    view_model: ViewModel, rows: Mapping[str, Ints], highlighted: dict[str, Mask]
 ) -> None:
     """Highlight events that share a correlation id with the API calls and activities of `rows`."""
-    tables = prepared.profile.tables
+    tables = view_model.profile.tables
     correlation_ids = [
         tables[PREFIXES[prefix]]["correlation_id"][rows[prefix]]
         for prefix in ("api", "act")
@@ -197,10 +197,10 @@ def _highlight_ancestors(
         new = new[~seen[new]]
 
 
-def _extent(prepared: ViewModel, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
+def _extent(view_model: ViewModel, rows: Mapping[str, Ints]) -> tuple[int, int] | None:
     extents = []
     for prefix, rows_of in rows.items():
-        table = prepared.profile.tables[PREFIXES[prefix]]
+        table = view_model.profile.tables[PREFIXES[prefix]]
         start = table["start_ns"][rows_of]
         if len(rows_of):
             end = np.maximum(table["end_ns"][rows_of], start)

@@ -26,26 +26,26 @@ _MAX_PINNED = 10_000
 class ActiveSelection:
     """A selection with what is derived from it, each computed once."""
 
-    def __init__(self, prepared: ViewModel, selected: SelectedEvents) -> None:
-        self._prepared = prepared
+    def __init__(self, view_model: ViewModel, selected: SelectedEvents) -> None:
+        self._view_model = view_model
         self.selected = selected
 
     @cached_property
     def order(self) -> EventOrder:
         """The selected events in time order."""
-        return EventOrder(self._prepared.profile, self.selected.rows)
+        return EventOrder(self._view_model.profile, self.selected.rows)
 
     @cached_property
     def highlighted(self) -> dict[str, Ints]:
         """Positions of the highlighted events; see `epprof_nb.views.timeline.lod.positions_of`."""
-        layouts = self._prepared.layout.by_prefix()
+        layouts = self._view_model.layout.by_prefix()
         masks = self.selected.highlighted
         return {prefix: positions_of(layouts[prefix].event_rows, masks[prefix]) for prefix in masks}
 
     @cached_property
     def pinned(self) -> dict[str, Ints]:
         """Positions of the selected events, which are not merged; the longest if there are many."""
-        layouts = self._prepared.layout.by_prefix()
+        layouts = self._view_model.layout.by_prefix()
         pinned: dict[str, Ints] = {}
         for prefix, rows in self.selected.rows.items():
             event_rows = layouts[prefix].event_rows
@@ -86,7 +86,7 @@ class ActiveSelection:
         if order.count and (number is not None or at_ns is not None):
             index = order.index_at(at_ns or 0) if number is None else number % order.count
             prefix, row = order.at(index)
-            response |= {"number": index, "event": locate_event(self._prepared, prefix, row)}
+            response |= {"number": index, "event": locate_event(self._view_model, prefix, row)}
         return response
 
 
@@ -95,17 +95,17 @@ class Selections:
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
 
     Attributes
     ----------
-    prepared
+    view_model
         The profile.
     """
 
-    def __init__(self, prepared: ViewModel) -> None:
-        self.prepared = prepared
+    def __init__(self, view_model: ViewModel) -> None:
+        self.view_model = view_model
         self._rows: dict[str, Ints] = {}
         self._latest: tuple[str, ActiveSelection] | None = None
 
@@ -134,9 +134,9 @@ class Selections:
         key = json.dumps(dict(query), sort_keys=True)
         if self._latest is None or self._latest[0] != key:
             selected = (
-                select_rows(self.prepared, self._rows, launches=True)
+                select_rows(self.view_model, self._rows, launches=True)
                 if query.get("what") == "rows"
-                else select_events(self.prepared, query)
+                else select_events(self.view_model, query)
             )
-            self._latest = key, ActiveSelection(self.prepared, selected)
+            self._latest = key, ActiveSelection(self.view_model, selected)
         return self._latest[1]

@@ -16,7 +16,7 @@ _MAX_LINES = 1500
 _MAX_LENGTH = 400
 
 
-def source_listing(prepared: ViewModel) -> list[dict[str, Any]]:
+def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
     """Return the source of the cells, then of the files, with the totals of each line.
 
     Returns
@@ -27,14 +27,16 @@ def source_listing(prepared: ViewModel) -> list[dict[str, Any]]:
         highlighting (see `epprof_nb.views.queries.syntax`); ``left_out``, the number of lines
         omitted at the end; ``totals``. Files only contain functions that are ops.
     """
-    totals = prepared.line_totals
-    profile = prepared.profile
+    totals = view_model.line_totals
+    profile = view_model.profile
     cells = {*profile.tables["ops"].names("cell").categories, profile.info.get("cell")}
     with_places = bool(profile.info.get("op_places"))
     parts = []
     for name, text in profile.sources.items():
         is_file = with_places and name not in cells
-        of_source = [t for t in (prepared.function_totals if is_file else totals) if t.cell == name]
+        of_source = [
+            t for t in (view_model.function_totals if is_file else totals) if t.cell == name
+        ]
         lines = [line[:_MAX_LENGTH] for line in split_lines(text)]
         if lines and not lines[-1]:
             lines.pop()  # empty: after the last newline

@@ -24,12 +24,12 @@ _MAX_TEXT_LENGTH = 600
 _MAX_PATTERN_LENGTH = 200
 
 
-def available_breakdowns(prepared: ViewModel) -> list[str]:
+def available_breakdowns(view_model: ViewModel) -> list[str]:
     """Return the keys of the breakdowns that have rows, without computing them.
 
     ``op`` is always available, ``stream`` if there are several streams.
     """
-    ops, activities = prepared.profile.tables["ops"], prepared.profile.tables["activities"]
+    ops, activities = view_model.profile.tables["ops"], view_model.profile.tables["activities"]
     has_nodes = bool(ops.names("category").equals("node").any())
     is_available = {
         "op": True,
@@ -37,13 +37,13 @@ def available_breakdowns(prepared: ViewModel) -> list[str]:
         "node": has_nodes,
         "kernel": bool(activities.names("kind").equals("kernel").any()),
         "line": bool((ops["line"] >= 0).any()),
-        "stream": sum(lane.kind == "stream" and lane.rows > 0 for lane in prepared.layout.lanes)
+        "stream": sum(lane.kind == "stream" and lane.rows > 0 for lane in view_model.layout.lanes)
         > 1,
     }
     return [by for by in BREAKDOWNS if is_available[by]]
 
 
-def breakdown_table(prepared: ViewModel, by: str, **options: Any) -> dict[str, Any]:
+def breakdown_table(view_model: ViewModel, by: str, **options: Any) -> dict[str, Any]:
     """Return a breakdown as a table; with options, the result of `query_table`.
 
     Raises
@@ -51,7 +51,7 @@ def breakdown_table(prepared: ViewModel, by: str, **options: Any) -> dict[str, A
     KeyError
         If there is no such breakdown.
     """
-    frame = prepared.breakdown(by)
+    frame = view_model.breakdown(by)
     return query_table(frame, **options) if options else to_columns(frame)
 
 

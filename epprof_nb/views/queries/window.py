@@ -81,7 +81,7 @@ class _StringTable:
 
 
 def query_window(
-    prepared: ViewModel,
+    view_model: ViewModel,
     window: WindowQuery,
     *,
     max_rects: int = MAX_RECTS,
@@ -93,7 +93,7 @@ def query_window(
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     window
         The time range, and the width it is drawn at.
@@ -119,14 +119,14 @@ def query_window(
         several events, ``members`` is their number and ``cover`` the time they cover; the other
         columns are those of the longest event.
     """
-    index, tables = prepared.index, prepared.profile.tables
-    layouts = prepared.layout.by_prefix()
+    index, tables = view_model.index, view_model.profile.tables
+    layouts = view_model.layout.by_prefix()
     strings = _StringTable()
     columns: dict[str, Ints] = {}
     slices: dict[str, list[list[int]]] = {}
     shown: dict[str, list[int]] = {}
     parent = index.tree.parent
-    rects_of = _rects_by_prefix(prepared, window, max_rects, pinned or {})
+    rects_of = _rects_by_prefix(view_model, window, max_rects, pinned or {})
     rows_of = {
         prefix: layouts[prefix].event_rows.order[rects.event].astype(np.int64)
         for prefix, rects in rects_of.items()
@@ -157,7 +157,7 @@ def query_window(
         if prefix == "act":
             columns["act.kind"] = index.kinds[rows].astype(np.int64)
         if details:
-            columns |= _details(prepared, prefix, rows, owner, strings)
+            columns |= _details(view_model, prefix, rows, owner, strings)
             continue
         columns[f"{prefix}.row"] = rows
         names = table.names("name")
@@ -174,10 +174,12 @@ def query_window(
 
 
 def _rects_by_prefix(
-    prepared: ViewModel, window: WindowQuery, max_rects: int, pinned: Mapping[str, Ints]
+    view_model: ViewModel, window: WindowQuery, max_rects: int, pinned: Mapping[str, Ints]
 ) -> dict[str, Rects]:
     """Return the rectangles of the window by prefix, together at most about `max_rects`."""
-    rows_of = {prefix: layout.event_rows for prefix, layout in prepared.layout.by_prefix().items()}
+    rows_of = {
+        prefix: layout.event_rows for prefix, layout in view_model.layout.by_prefix().items()
+    }
     low, high = window.start_ns, window.end_ns
     visible = {prefix: visible_positions(rows, low, high) for prefix, rows in rows_of.items()}
     counts = {prefix: end - begin for prefix, (begin, end) in visible.items()}
@@ -199,14 +201,14 @@ def _rects_by_prefix(
 
 
 def _details(
-    prepared: ViewModel,
+    view_model: ViewModel,
     prefix: str,
     rows: Ints,
     owner: npt.NDArray[np.integer[Any]],
     strings: _StringTable,
 ) -> dict[str, Ints]:
     """Return the columns for the details of events; columns without a value are left out."""
-    index, tables = prepared.index, prepared.profile.tables
+    index, tables = view_model.index, view_model.profile.tables
     table = tables[PREFIXES[prefix]]
     columns: dict[str, Ints] = {}
     if prefix == "op":

@@ -95,9 +95,9 @@ def _static(name: str) -> str:
     return files("epprof_nb.views").joinpath("static", name).read_text("utf-8")
 
 
-def _top_ops_table(prepared: ViewModel) -> str:
+def _top_ops_table(view_model: ViewModel) -> str:
     """Return the ops with the most device time as a table without styles or scripts."""
-    frame = prepared.by_op
+    frame = view_model.by_op
     device_ns = max(int(frame["self_device_ns"].sum()), 1)
     frame = frame[frame["self_device_ns"] > 0].nlargest(_FALLBACK_ROWS, "self_device_ns")
     rows = "".join(
@@ -112,11 +112,11 @@ def _top_ops_table(prepared: ViewModel) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
 
 
-def _plain_html(prepared: ViewModel) -> str:
+def _plain_html(view_model: ViewModel) -> str:
     """Return the summary, findings and top ops as HTML without styles or scripts."""
-    sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in prepared.findings)
-    line = escape(prepared.summary.line).replace("   ", "\N{EM SPACE}")
-    return f"<p><strong>{line}</strong></p>{sentences}{_top_ops_table(prepared)}"
+    sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in view_model.findings)
+    line = escape(view_model.summary.line).replace("   ", "\N{EM SPACE}")
+    return f"<p><strong>{line}</strong></p>{sentences}{_top_ops_table(view_model)}"
 
 
 def _with_code(text: str) -> str:
@@ -125,30 +125,30 @@ def _with_code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 
-def _alt_text(prepared: ViewModel) -> str:
+def _alt_text(view_model: ViewModel) -> str:
     """Return the alternative text of the image."""
-    lines = [prepared.summary.line.replace("   ", ", "), *(f.text for f in prepared.findings)]
+    lines = [view_model.summary.line.replace("   ", ", "), *(f.text for f in view_model.findings)]
     return " ".join(line if line.endswith(".") else f"{line}." for line in lines)
 
 
 def page_html(
-    prepared: ViewModel, selection: ActiveSelection | None = None, *, tab: str = "timeline"
+    view_model: ViewModel, selection: ActiveSelection | None = None, *, tab: str = "timeline"
 ) -> str:
     """Return an HTML document that works without a kernel and may not use the network.
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     selection
         Initial selection.
     tab
         Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     """
-    profile = prepared.profile
+    profile = view_model.profile
     cells = ", ".join(profile.sources) or str(profile.info.get("cell") or "")
     title = shorten(f"Profile of {cells}" if cells else "Profile", 120)
-    payload = to_base64(page_payload(prepared, selection))
+    payload = to_base64(page_payload(view_model, selection))
     return (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'
@@ -157,14 +157,14 @@ def page_html(
         f"<title>{escape(title)}</title>"
         f"<style>{_PAGE_STYLE}{_static('viewer.css')}</style></head>"
         f'<body><h1>{escape(title)}</h1><main id="epprof" data-tab="{escape(tab)}">'
-        f'<div class="plain">{_plain_html(prepared)}</div></main>'
+        f'<div class="plain">{_plain_html(view_model)}</div></main>'
         f'<script type="text/plain" id="epprof-payload">{payload}</script>'
         f"<script>{_static('viewer.js')}</script></body></html>\n"
     )
 
 
 def notebook_html(
-    prepared: ViewModel,
+    view_model: ViewModel,
     png: bytes,
     selection: ActiveSelection | None = None,
     *,
@@ -175,7 +175,7 @@ def notebook_html(
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     png
         Image for front ends without iframes.
@@ -192,11 +192,11 @@ def notebook_html(
         f'<div class="epprof-output"{mount}>'
         '<iframe class="epprof-frame" sandbox="allow-scripts" title="Profile" loading="lazy" '
         f'width="100%" height="{_FRAME_HEIGHT}" style="border:0;width:100%;display:block" '
-        f'srcdoc="{escape(page_html(prepared, selection, tab=tab))}"></iframe>'
+        f'srcdoc="{escape(page_html(view_model, selection, tab=tab))}"></iframe>'
         '<div class="epprof-fallback">'
-        f'<img alt="{escape(_alt_text(prepared))}" width="900" '
+        f'<img alt="{escape(_alt_text(view_model))}" width="900" '
         f'src="data:image/png;base64,{to_base64(png)}">'
-        f"{_top_ops_table(prepared)}"
+        f"{_top_ops_table(view_model)}"
         "</div></div>"
         f"<script>{_LISTENER}</script>"
     )

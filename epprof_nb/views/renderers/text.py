@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 _NAME_WIDTH = 48
 
 
-def as_text(prepared: ViewModel, *, rows: int = 12) -> str:
+def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     """Return the summary, the findings and a table of the top `rows` ops by device time."""
-    lines = [prepared.summary.line, *(f"  {finding.text}" for finding in prepared.findings)]
-    frame = prepared.by_op
+    lines = [view_model.summary.line, *(f"  {finding.text}" for finding in view_model.findings)]
+    frame = view_model.by_op
     shown = frame[frame["device_ns"] > 0].head(rows)
     if len(shown):
         head = f"{'op':<{_NAME_WIDTH}} {'device':>9} {'share':>6} {'count':>7} {'kernels':>8}"

@@ -12,14 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import FIRST_WAIT
+from epprof_nb.analysis.devices import device_names
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.small_codes import SmallCodes
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.timeline.row_builder import build_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
@@ -99,15 +98,6 @@ class TimelineLayout:
     def by_prefix(self) -> dict[str, EventLayout]:
         """Return the event layouts by the viewer's prefixes of the tables."""
         return {"op": self.ops, "api": self.api_calls, "act": self.activities}
-
-
-def device_names(info: Mapping[str, Any]) -> dict[int, str]:
-    """Return the device names of a profile's info by device id; devices without one are skipped."""
-    return {
-        int(device["device_id"]): str(device.get("name") or f"device {device['device_id']}")
-        for device in info.get("devices") or ()
-        if isinstance(device, dict) and device.get("device_id") is not None
-    }
 
 
 def _thread_lanes(

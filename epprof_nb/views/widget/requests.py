@@ -36,11 +36,11 @@ class Response(NamedTuple):
 
 
 def _first(selections: Selections, _: Mapping[str, Any]) -> Response:
-    return Response({}, first_view_message(selections.prepared, selections.initial))
+    return Response({}, first_view_message(selections.view_model, selections.initial))
 
 
 def _summary(selections: Selections, _: Mapping[str, Any]) -> Response:
-    return Response({"headline": summary_header(selections.prepared)})
+    return Response({"headline": summary_header(selections.view_model)})
 
 
 def _window(selections: Selections, request: Mapping[str, Any]) -> Response:
@@ -52,12 +52,12 @@ def _window(selections: Selections, request: Mapping[str, Any]) -> Response:
     )
     query = request.get("selection")
     highlighted = selections.of(query).highlighted if query else None
-    return Response({}, window_message(selections.prepared, window, highlighted=highlighted))
+    return Response({}, window_message(selections.view_model, window, highlighted=highlighted))
 
 
 def _counters(selections: Selections, request: Mapping[str, Any]) -> Response:
     window = _time_range(request) if "start" in request else None
-    return Response({}, counters_message(selections.prepared, window))
+    return Response({}, counters_message(selections.view_model, window))
 
 
 def _time_range(request: Mapping[str, Any]) -> tuple[int, int]:
@@ -65,28 +65,30 @@ def _time_range(request: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _event_fields(selections: Selections, request: Mapping[str, Any]) -> Response:
-    fields = event_fields(selections.prepared, str(request["prefix"]), int(request["row"]))
+    fields = event_fields(selections.view_model, str(request["prefix"]), int(request["row"]))
     return Response({"fields": fields})
 
 
 def _table(selections: Selections, request: Mapping[str, Any]) -> Response:
     options = {name: request[name] for name in ("sort", "descending", "pattern") if name in request}
-    return Response({"table": breakdown_table(selections.prepared, str(request["by"]), **options)})
+    return Response(
+        {"table": breakdown_table(selections.view_model, str(request["by"]), **options)}
+    )
 
 
 def _icicle(selections: Selections, _: Mapping[str, Any]) -> Response:
-    return Response({"tree": icicle(selections.prepared)})
+    return Response({"tree": icicle(selections.view_model)})
 
 
 def _source(selections: Selections, _: Mapping[str, Any]) -> Response:
-    return Response({"source": source_listing(selections.prepared)})
+    return Response({"source": source_listing(selections.view_model)})
 
 
 def _related(selections: Selections, request: Mapping[str, Any]) -> Response:
     window = request.get("window")
     in_view = None if window is None else (float(window[0]), float(window[1]))
     event = request["prefix"], int(request["row"])
-    return Response({"related": related(selections.prepared, *event, in_view)})
+    return Response({"related": related(selections.view_model, *event, in_view)})
 
 
 def _seek(selections: Selections, request: Mapping[str, Any]) -> Response:
@@ -101,7 +103,7 @@ def _seek(selections: Selections, request: Mapping[str, Any]) -> Response:
 
 def _by_range(selections: Selections, request: Mapping[str, Any]) -> Response:
     time_range = int(request["start"]), int(request["end"])
-    return Response({"span": by_range(selections.prepared.index, *time_range)})
+    return Response({"span": by_range(selections.view_model.index, *time_range)})
 
 
 HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {

@@ -51,7 +51,7 @@ class SelectionState:
         """
         self._query = None
         if frame is not None:
-            prefix, rows = rows_of_frame(self._selections.prepared.profile, frame)
+            prefix, rows = rows_of_frame(self._selections.view_model.profile, frame)
             self._selections.set_rows({prefix: rows})
             self._selections_from_python += 1
             # The number distinguishes these rows from those selected before.
@@ -60,8 +60,8 @@ class SelectionState:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the selected activities; all activities if nothing is selected."""
-        prepared = self._selections.prepared
-        profile = prepared.profile
+        view_model = self._selections.view_model
+        profile = view_model.profile
         if self._query is None and self.time_range is None:
             return profile.activities
         activities = profile.tables["activities"]
@@ -70,7 +70,7 @@ class SelectionState:
             selection = self._selections.of(self._query)
             is_selected &= selection.selected.highlighted["act"]
         if self.time_range is not None:
-            is_selected &= prepared.index.time_chunks.overlap_mask(*self.time_range)
+            is_selected &= view_model.index.time_chunks.overlap_mask(*self.time_range)
         rows = np.flatnonzero(is_selected)
         # Convert the selected rows only: the table may have millions.
         frame = activities.take(rows).to_frame()

@@ -76,7 +76,7 @@ class LiveView(anywidget.AnyWidget):
             self._state.select_rows(select)
         # The first view is part of the widget's state: a request for it would have to wait until
         # the cell has finished.
-        first = first_view_message(self.selections.prepared, self.selections.initial)
+        first = first_view_message(self.selections.view_model, self.selections.initial)
         super().__init__(mark=uuid.uuid4().hex, tab=tab, first=first)
         self._display: TransientDisplay | None = None
         self._make_page: Callable[..., dict[str, Any]] | None = None

@@ -32,15 +32,15 @@ _FIRST_VIEW_WIDTH = 1200.0
 _MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
 
 
-def first_view_header(prepared: ViewModel) -> dict[str, Any]:
+def first_view_header(view_model: ViewModel) -> dict[str, Any]:
     """Return what the first view needs: time range, lanes, and the available counters and tables.
 
     The summary only has the numbers that need no pass over the events.
     """
-    profile = prepared.profile
+    profile = view_model.profile
     error = profile.info.get("error")
     return {
-        "range": prepared.time_range,
+        "range": view_model.time_range,
         "summary": {
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
             "stray": None, "incomplete": False, "empty": None,
@@ -52,17 +52,17 @@ def first_view_header(prepared: ViewModel) -> dict[str, Any]:
         "lanes": [
             {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
              "device": lane.device, "thread": lane.thread}
-            for lane in prepared.layout.lanes
+            for lane in view_model.layout.lanes
         ],
-        "counters": prepared.tracks,
-        "breakdowns": available_breakdowns(prepared),
+        "counters": view_model.tracks,
+        "breakdowns": available_breakdowns(view_model),
     }  # fmt: skip
 
 
-def summary_header(prepared: ViewModel) -> dict[str, Any]:
+def summary_header(view_model: ViewModel) -> dict[str, Any]:
     """Return the summary, the findings and the idle gaps that `first_view_header` leaves empty."""
-    with prefetch(prepared, lambda: prepared.line_totals):
-        summary, findings = prepared.summary, prepared.findings
+    with prefetch(view_model, lambda: view_model.line_totals):
+        summary, findings = view_model.summary, view_model.findings
     stray = summary.unattributed_text
     return {
         "summary": {
@@ -80,7 +80,7 @@ def summary_header(prepared: ViewModel) -> dict[str, Any]:
             "empty": summary.empty,
             "error": summary.error,
             "device_word": summary.device_word,
-            "notes": _notes(prepared.profile),
+            "notes": _notes(view_model.profile),
         },
         "findings": [
             {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in findings
@@ -94,25 +94,25 @@ def _notes(profile: ProfileData) -> list[str]:
     return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
 
 
-def full_header(prepared: ViewModel) -> dict[str, Any]:
+def full_header(view_model: ViewModel) -> dict[str, Any]:
     """Return everything except events. A page embeds it, since it has no Python to ask."""
     return {
-        **first_view_header(prepared),
-        **summary_header(prepared),
-        "tables": {by: breakdown_table(prepared, by) for by in available_breakdowns(prepared)},
-        "tree": icicle(prepared),
-        "source": source_listing(prepared),
+        **first_view_header(view_model),
+        **summary_header(view_model),
+        "tables": {by: breakdown_table(view_model, by) for by in available_breakdowns(view_model)},
+        "tree": icicle(view_model),
+        "source": source_listing(view_model),
     }
 
 
 def page_payload(
-    prepared: ViewModel, selection: ActiveSelection | None = None, *, max_rects: int = _MAX_RECTS
+    view_model: ViewModel, selection: ActiveSelection | None = None, *, max_rects: int = _MAX_RECTS
 ) -> bytes:
     """Return the compressed payload of a page; see `epprof_nb.views.wire.columns` for its layout.
 
     Parameters
     ----------
-    prepared
+    view_model
         The profile.
     selection
         Initial selection.
@@ -120,12 +120,12 @@ def page_payload(
         Maximum number of rectangles. In a large profile one stands for several events; ``shown`` in
         the header has the numbers. It is reduced until the payload is small enough for a notebook.
     """
-    head = full_header(prepared)
-    counter_columns = prepared.counters
-    low, high = prepared.time_range
+    head = full_header(view_model)
+    counter_columns = view_model.counters
+    low, high = view_model.time_range
     while True:
         header, columns = query_window(
-            prepared, WindowQuery(low, high), max_rects=max_rects,
+            view_model, WindowQuery(low, high), max_rects=max_rects,
             highlighted=selection.highlighted if selection else None,
             pinned=selection.pinned if selection else None,
         )  # fmt: skip
@@ -138,16 +138,16 @@ def page_payload(
         max_rects = max(int(0.9 * max_rects * _MAX_PAYLOAD_BYTES / len(data)), _MIN_RECTS)
 
 
-def first_view_message(prepared: ViewModel, selection: ActiveSelection | None = None) -> bytes:
+def first_view_message(view_model: ViewModel, selection: ActiveSelection | None = None) -> bytes:
     """Return the first view of a live widget, the whole time range; the rest follows on request."""
-    prepared.warm_up_first_view()
-    low, high = prepared.time_range
+    view_model.warm_up_first_view()
+    low, high = view_model.time_range
     header, columns = query_window(
-        prepared, WindowQuery(low, high, _FIRST_VIEW_WIDTH), details=False,
+        view_model, WindowQuery(low, high, _FIRST_VIEW_WIDTH), details=False,
         highlighted=selection.highlighted if selection else None,
         pinned=selection.pinned if selection else None,
     )  # fmt: skip
-    head = first_view_header(prepared)
+    head = first_view_header(view_model)
     if selection is not None:
         head["given"] = _initial_selection(selection, columns)
     return encode_message({**head, **header}, columns, compact=False)
@@ -159,16 +159,16 @@ def _initial_selection(selection: ActiveSelection, columns: Mapping[str, Ints]) 
 
 
 def window_message(
-    prepared: ViewModel, window: WindowQuery, *, highlighted: Mapping[str, Ints] | None = None
+    view_model: ViewModel, window: WindowQuery, *, highlighted: Mapping[str, Ints] | None = None
 ) -> bytes:
     """Return the events of a window."""
-    header, columns = query_window(prepared, window, details=False, highlighted=highlighted)
+    header, columns = query_window(view_model, window, details=False, highlighted=highlighted)
     return encode_message(header, columns, compact=False)
 
 
-def counters_message(prepared: ViewModel, window: tuple[int, int] | None = None) -> bytes:
+def counters_message(view_model: ViewModel, window: tuple[int, int] | None = None) -> bytes:
     """Return the columns of the counters, of a window or of the whole time range."""
-    columns = prepared.counters if window is None else counters.columns(prepared.index, window)
+    columns = view_model.counters if window is None else counters.columns(view_model.index, window)
     return encode_message({}, columns, compact=False)
 
 
