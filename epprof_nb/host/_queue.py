@@ -39,9 +39,10 @@ class Command(NamedTuple):
 class Fence:
     """A point in a queue that is signaled when the worker reaches it."""
 
-    __slots__ = ("_process", "_signaled", "time_ns")
+    __slots__ = ("_process", "_signaled", "_worker", "time_ns")
 
-    def __init__(self) -> None:
+    def __init__(self, worker: threading.Thread | None = None) -> None:
+        self._worker = worker
         self._signaled = threading.Event()
         self._process = os.getpid()
         self.time_ns = 0
@@ -66,7 +67,12 @@ class Fence:
         # Wait with a timeout: once CUDA has started in a process, signals no longer interrupt an
         # unlimited wait, and Ctrl-C would be delayed until the work is done.
         while not self._signaled.wait(_SIGNAL_POLL_S):
-            pass
+            worker = self._worker
+            if worker is not None and not worker.is_alive() and not self.signaled:
+                raise RuntimeError(
+                    "cannot wait for this event: the thread of its stream has ended, so the "
+                    "remaining work will not run. Create a new stream."
+                )
 
 
 class _Worker(threading.Thread):
@@ -130,7 +136,7 @@ class Queue:
         with self._lock:
             if self._closed:
                 return self._last
-            fence = Fence()
+            fence = Fence(self._worker)
             self._put(fence)
             return fence
 
