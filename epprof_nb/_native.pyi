@@ -182,6 +182,12 @@ def drain_launches() -> dict[str, Any]:
     number of calls dropped since the last drain for want of memory.
     """
 
+def ended_threads() -> dict[str, Any]:
+    """Return the threads that have ended and whose logs are not freed yet.
+
+    Columns: thread_id u64, name_id u32 (the name that the system had for the thread).
+    """
+
 def launch(name_id: int, start_ns: int, end_ns: int, correlation_id: int, /) -> None:
     """Log an API call of the host device on the calling thread, under its topmost op."""
 

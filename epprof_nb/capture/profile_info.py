@@ -47,6 +47,11 @@ def build_info(
         "wall_ns": recording.closed_ns - recording.opened_ns,
         "code_ns": recording.stopped_ns - recording.opened_ns,
         "devices": _devices_used(recording.devices, activities),
+        "threads": recording.thread_names.of(
+            np.unique(
+                np.concatenate([correlated.tables["ops"]["thread_id"], calls["thread_id"]])
+            ).tolist()
+        ),
         "clock": {"source": "CLOCK_MONOTONIC", **recording.clock},
         "recorded": recorded,
         "attribution": {

@@ -17,6 +17,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.capture.graph_nodes import GraphNodes
+from epprof_nb.capture.thread_names import ThreadNames
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.instrument import suspension
 
@@ -63,6 +64,7 @@ class Recording:
     clock: dict[str, Any]
     notes: list[str]
     graph_nodes: GraphNodes
+    thread_names: ThreadNames
 
 
 @cache
@@ -89,6 +91,7 @@ class CaptureService:
         self._running: list[Recorder] = []
         self._notes: list[str] = []
         self._graph_nodes = GraphNodes()
+        self._thread_names = ThreadNames()
 
     @property
     def open_subscriptions(self) -> int:
@@ -143,6 +146,7 @@ class CaptureService:
                     clock={k: v for r in self._running for k, v in _items(r, "clock")},
                     notes=[*subscription.notes, *(n for r in self._running for n in r.notes())],
                     graph_nodes=self._graph_nodes,
+                    thread_names=self._thread_names,
                 )
             finally:
                 self._remove(subscription)
@@ -188,6 +192,7 @@ class CaptureService:
 
     def _start(self, options: Options) -> None:
         self._notes = []
+        self._thread_names = ThreadNames()
         # Discard what threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
@@ -235,7 +240,10 @@ class CaptureService:
         ops = _native.drain_ops(now, open_too=True)
         for output in outputs:
             self._graph_nodes.add(output.graph_nodes)
-        self._batches.append(Batch(ops, launches, outputs, now))
+        batch = Batch(ops, launches, outputs, now)
+        self._batches.append(batch)
+        threads = [column([batch], log, "thread_id", np.uint64) for log in ("ops", "launches")]
+        self._thread_names.update(np.unique(np.concatenate(threads)).tolist())
 
     def after_fork_in_child(self) -> None:
         """Reset: a forked child has neither the threads nor the device of its parent."""

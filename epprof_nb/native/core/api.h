@@ -51,6 +51,7 @@ uint64_t ep_next_correlation(void);
 // because the chunk pool was exhausted.
 ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
 ep_columns* ep_drain_launches(uint64_t* lost);
+ep_columns* ep_ended_threads(void);  // ids and names of the ended threads that are not yet freed
 void ep_pool_state(uint64_t out[4]);  // op chunks in use, limit; launch chunks in use, limit
 
 #ifdef __cplusplus

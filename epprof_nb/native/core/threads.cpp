@@ -1,6 +1,7 @@
 #include "core/threads.h"
 
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,7 +33,11 @@ thread_local bool locals_destroyed = false;
 struct AtThreadEnd {
   bool armed = false;
   ~AtThreadEnd() {
-    if (current) current->ended.store(true, std::memory_order_release);
+    if (current) {
+      // /proc no longer has the name of an ended thread.
+      prctl(PR_GET_NAME, current->name);
+      current->ended.store(true, std::memory_order_release);
+    }
     current = nullptr;
     locals_destroyed = true;
   }

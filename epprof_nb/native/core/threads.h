@@ -41,9 +41,12 @@ struct Entry {
 constexpr uint32_t kMaxDepth = 8192;
 constexpr uint32_t kMaxEntries = 1 << 20;
 
+constexpr size_t kThreadName = 16;  // as in prctl(2), with the terminating zero
+
 struct ThreadState {
   uint64_t tid = 0;
   std::atomic<bool> ended{false};
+  char name[kThreadName] = "";  // the system's name of the thread, known once it has ended
   bool logs_flushed = false;  // the ops were drained after the thread ended
 
   // The op stack. Other threads read it only under `stack_lock`.

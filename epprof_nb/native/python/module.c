@@ -167,6 +167,10 @@ static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) 
   return add_count(dict, "lost", lost);
 }
 
+static PyObject* ended_threads(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return columns_to_dict(ep_ended_threads());
+}
+
 static PyObject* launch(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned int name;
   long long start, end;
@@ -208,6 +212,7 @@ static PyMethodDef functions[] = {
     {"back", back, METH_O, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
+    {"ended_threads", ended_threads, METH_NOARGS, NULL},
     {"launch", launch, METH_VARARGS, NULL},
     {"next_correlation", next_correlation, METH_NOARGS, NULL},
     {"counters", counters, METH_NOARGS, NULL},
