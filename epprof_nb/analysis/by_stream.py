@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import bandwidth, mean_delay
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.ids import unique_values
 from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
@@ -76,7 +80,7 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     busy = _busy(groups, activities["start_ns"], activities["duration_ns"], rows, n)
     return pd.DataFrame(
         {
-            "stream": categorical(_labels(device, context, stream)),
+            "stream": categorical(_labels(profile.info, device, context, stream)),
             "device_id": optional(device),
             "context_id": optional(context),
             "stream_id": optional(stream),
@@ -120,8 +124,12 @@ def _sums(index: ProfileIndex, rows: IntArray, groups: IntArray, n: int) -> dict
     return sums
 
 
-def _labels(device: IntArray, context: IntArray, stream: IntArray) -> list[str]:
-    several_devices = len(np.unique(device)) > 1
+def _labels(
+    info: Mapping[str, Any], device: IntArray, context: IntArray, stream: IntArray
+) -> list[str]:
+    device_ids = unique_values(device)
+    several_devices = len(device_ids) > 1
+    of_device = device_labels(info, device_ids)
     pairs = np.stack([device, stream], axis=1)
     _, position, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     several_contexts = counts[position.reshape(-1)] > 1
@@ -131,7 +139,7 @@ def _labels(device: IntArray, context: IntArray, stream: IntArray) -> list[str]:
     ):
         label = "no stream" if stream_id == MISSING else f"stream {stream_id}"
         if several_devices:
-            label += f", device {device_id}"
+            label += f", {of_device[device_id]}"
         labels.append(f"{label}, context {context_id}" if needs_context else label)
     return labels
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.analysis.devices import device_name
+from epprof_nb.analysis.devices import device_labels, device_name
 from epprof_nb.analysis.idle import IDLE_GAP_NS, long_gaps
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.util.format import duration, percent, plural, size
@@ -29,6 +29,7 @@ class Busy:
     """Busy time of one device; ``share`` is its part of the wall time, 0 to 1."""
 
     device_id: int
+    label: str
     name: str
     share: float
 
@@ -114,8 +115,8 @@ class Summary:
         """
         parts = [f"{duration(self.wall_ns)} wall"]
         for busy in self.busy:
-            number = f" {busy.device_id}" if len(self.busy) > 1 else ""
-            parts.append(f"{self.device_word}{number} busy {percent(busy.share)}")
+            word = busy.label if len(self.busy) > 1 else self.device_word
+            parts.append(f"{word} busy {percent(busy.share)}")
         parts += [self.counts or self.empty or "", self.data_quality_text]
         return "   ".join(part for part in parts if part)
 
@@ -166,12 +167,13 @@ def _total(counts: object) -> int:
 
 def _busy(index: ProfileIndex, wall_ns: int) -> tuple[Busy, ...]:
     result = []
+    labels = device_labels(index.profile.info, index.device_ids)
     for device in index.device_ids:
         if device >= 0:
             starts, ends = index.busy(device)
             share = float((ends - starts).sum()) / wall_ns if wall_ns else 0.0
             name = device_name(index.profile.info, device)
-            result.append(Busy(device, name, min(share, 1.0)))
+            result.append(Busy(device, labels[device], name, min(share, 1.0)))
     return tuple(result)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.devices import device_names
+from epprof_nb.analysis.threads import thread_names
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.row_packing import pack_rows
@@ -144,8 +145,9 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
     ops = profile.tables["ops"]
     cells = ops["thread_id"][ops.names("category").equals("cell")]
     main = int(cells[0]) if len(cells) else None
+    named = thread_names(profile.info)
     for thread in sorted(threads.tolist(), key=lambda thread: (thread != main, thread)):
-        name = "main thread" if thread == main else f"thread {thread}"
+        name = "main thread" if thread == main else named.get(thread, f"thread {thread}")
         yield event("thread_name", _HOST, thread, name=name)
         yield event("thread_sort_index", _HOST, thread, sort_index=int(thread != main))
 

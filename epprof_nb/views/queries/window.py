@@ -19,6 +19,7 @@ from epprof_nb.views.timeline.lod import (
     rects_in_window,
     visible_positions,
 )
+from epprof_nb.views.timeline.with_statements import statement_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ Ints = npt.NDArray[np.int64]
 _NONE: Ints = np.empty(0, np.int64)
 _MAX_NAME_LENGTH = 600
 _LABELS = {"op": "ops", "api": "API calls", "act": "activities"}
+_PLACE = {"cell", "line", "end_line"}
 _NOT_FIELDS = {"start_ns", "end_ns", "op_id", "parent_op_id", "kind"}
 
 MAX_RECTS = 50_000
@@ -215,20 +217,24 @@ def _details(
         columns["op.id"] = table["op_id"][rows]
         columns["op.device_ns"] = index.op_device_time.total[rows]
         columns["op.launches"] = index.op_launches[rows]
+        # An op drawn in place of its `with` statement has the place of the statement.
+        statement = statement_rows(rows, view_model.layout.op_of_statement)
+        placed = np.where(statement == MISSING, rows, statement)
     else:
         names = tables["ops"].names("name")
         missing = np.full(len(rows), MISSING)
         codes = np.where(owner < 0, missing, names.codes[owner]) if len(names) else missing
         columns[f"{prefix}.op_name"] = strings.encode(f"{prefix}.op_name", codes, names.categories)
     for column in table.schema.columns:
+        of = placed if prefix == "op" and column.name in _PLACE else rows
         if column.name in _NOT_FIELDS or (column.name == "duration_ns" and prefix != "op"):
             continue
         if column.kind in ("name", "args"):
             names = table.names(column.name)
-            values = strings.encode(f"{prefix}.{column.name}", names.codes[rows], names.categories)
+            values = strings.encode(f"{prefix}.{column.name}", names.codes[of], names.categories)
             blank = MISSING
         else:
-            values = table[column.name][rows].astype(np.int64)
+            values = table[column.name][of].astype(np.int64)
             blank = 0 if column.kind in ("bool", "time", "int") else MISSING
         if not (values == blank).all():
             columns[f"{prefix}.{column.name}"] = values

@@ -7,6 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis import counters
+from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.prefetch import prefetch
@@ -54,6 +55,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
              "device": lane.device, "thread": lane.thread}
             for lane in view_model.layout.lanes
         ],
+        "devices": device_labels(profile.info, {lane.device for lane in view_model.layout.lanes}),
         "counters": view_model.tracks,
         "breakdowns": available_breakdowns(view_model),
     }  # fmt: skip
@@ -68,8 +70,8 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
         "summary": {
             "wall": duration(summary.wall_ns),
             "busy": [
-                {"label": f"{summary.device_word} {b.device_id}" if len(summary.busy) > 1
-                 else summary.device_word, "name": b.name, "share": b.share,
+                {"label": b.label if len(summary.busy) > 1 else summary.device_word,
+                 "name": b.name, "share": b.share,
                  "text": percent(b.share)}
                 for b in summary.busy
             ],

@@ -29,7 +29,7 @@ export function addControls(timeline: Timeline): TimelineControls {
       timeline.draw();
     },
   );
-  const panel = new RangePanel(source, overview.summary.device_word, {
+  const panel = new RangePanel(source, overview.summary.device_word, overview.devices, {
     zoom: (range) => viewport.show(range),
     clear: () => mark.set(null),
     highlight: (by, name) => void selection.select(queryBy(by, name), name, false),

@@ -71,6 +71,8 @@ export interface EventsHeader {
   shown: Record<string, [sent: number, total: number]>;
 }
 
+export type DeviceLabels = Readonly<Record<number, string>>;
+
 /** Counter of a profile: its device and what it counts. */
 export interface Counter {
   what: "busy" | "launches" | "copied";
@@ -145,6 +147,8 @@ export interface Overview extends EventsHeader {
   /** Rows that were passed to Python to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];
+  /** Short label of each device by id, such as "GPU 0" or "host device". */
+  devices: DeviceLabels;
   counters: Counter[];
   /** Available breakdowns. */
   breakdowns: string[];

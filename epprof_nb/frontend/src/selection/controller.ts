@@ -8,7 +8,7 @@ import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { highlightFor, outlineOf } from "../data/embedded/selection.ts";
 import { lodNote } from "../data/lod_note.ts";
-import type { EventRef, Events, Highlight, Hit, SeekResult } from "../data/model.ts";
+import type { DeviceLabels, EventRef, Events, Fields, Highlight, Hit, SeekResult } from "../data/model.ts";
 import {
   hitOf,
   type Related,
@@ -37,6 +37,7 @@ interface TimelineActions {
   setFlows(pairs: Related["flows"]): void;
   /** Time range in view. */
   view(): Range;
+  devices: DeviceLabels;
 }
 
 export class SelectionController {
@@ -232,12 +233,22 @@ export class SelectionController {
         show: (ref: EventRef) => this.timeline.show(rangeOf(ref)),
       };
       const hit = hitOf(this.#events, at);
-      this.panel.replaceChildren(...multi, ...panel(at, hit, fields, related, actions));
+      this.panel.replaceChildren(...multi, ...panel(at, hit, this.#named(fields), related, actions));
       this.#showFlows(related);
     } catch (error) {
       if (sameRef(this.#current, at))
         this.panel.append(h("p", { class: "ep-warn" }, messageOf(error)));
     }
+  }
+
+  /** The fields with devices as labels: their ids may be internal. */
+  #named(fields: Fields): Fields {
+    const named = { ...fields };
+    for (const column of ["device_id", "src_device_id", "dst_device_id"]) {
+      const label = this.timeline.devices[Number(fields[column] ?? -1)];
+      if (label) named[column] = label;
+    }
+    return named;
   }
 
   /** Load the flows near the window in view. */

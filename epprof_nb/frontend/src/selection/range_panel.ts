@@ -4,6 +4,7 @@ import { h } from "../base/dom.ts";
 import { count, duration, moment, percent, shorten, size } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
+import type { DeviceLabels } from "../data/model.ts";
 import type { RangeBreakdown, RankedTotals } from "../data/queries.ts";
 
 const ROWS = 6;
@@ -30,6 +31,7 @@ export class RangePanel {
   constructor(
     private readonly source: DataSource,
     private readonly word: string,
+    private readonly labels: DeviceLabels,
     private readonly actions: RangeActions,
   ) {
     this.element.append(this.#head, this.#body);
@@ -82,7 +84,7 @@ export class RangePanel {
     const add = (label: string, value: string): void =>
       numbers.append(h("div", {}, h("dt", {}, label), h("dd", {}, value)));
     for (const { device, busy } of totals.devices) {
-      const name = totals.devices.length > 1 ? `${this.word} ${device}` : this.word;
+      const name = totals.devices.length > 1 ? (this.labels[device] ?? `device ${device}`) : this.word;
       add(`${name} busy`, `${percent(busy / length)} (${duration(busy)})`);
       add("idle", duration(length - busy));
     }

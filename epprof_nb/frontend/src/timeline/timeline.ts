@@ -89,6 +89,7 @@ export class Timeline {
       },
       setFlows: (pairs) => flows.set(pairs),
       view: () => this.viewport.view,
+      devices: overview.devices,
     });
     this.#windows = new WindowLoader(overview, source, first, {
       use: (more, sent) => this.#showEvents(more, sent),
