@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,6 +87,7 @@ class Session:
         correlated_ns = _native.now_ns()
         info = {
             "cell": self._cell,
+            "script": _script() if self._cell is None else None,
             "detail": self.options.detail,
             **build_info(recording, correlated, self._epoch),
             "gpu": {"before": self._gpu_before, "after": nvml.snapshot()},
@@ -137,6 +140,12 @@ def start(
 ) -> Session:
     """Start a session; see `Session`."""
     return Session(options or Options(), cell=cell, source=source)
+
+
+def _script() -> str | None:
+    """Return the file name of the program, None in an interactive one."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(file).name if isinstance(file, str) else None
 
 
 def _rebased(table: Table, origin: int) -> Table:

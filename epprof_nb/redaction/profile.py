@@ -31,7 +31,7 @@ _HOST_KEYS = {
     "address", "uuid", "serial", "pcibusid", "pid",
 }  # fmt: skip
 """Keys of ``info`` that identify the machine or its user."""
-_PATH_KEYS = {"path", "file", "filename", "folder", "directory", "cwd", "library"}
+_PATH_KEYS = {"path", "file", "script", "filename", "folder", "directory", "cwd", "library"}
 _SHAPE_KEYS = {"shape", "shapes", "size", "dims"}
 _LAUNCH_SHAPES = tuple(f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz")
 

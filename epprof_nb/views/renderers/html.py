@@ -20,6 +20,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
+from epprof_nb.analysis.environment import title_of
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.wire.payload import page_payload, to_base64
 
@@ -145,9 +146,7 @@ def page_html(
     tab
         Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     """
-    profile = view_model.profile
-    cells = ", ".join(profile.sources) or str(profile.info.get("cell") or "")
-    title = shorten(f"Profile of {cells}" if cells else "Profile", 120)
+    title = title_of(view_model.profile)
     payload = to_base64(page_payload(view_model, selection))
     return (
         "<!doctype html>\n"

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis import counters
 from epprof_nb.analysis.devices import device_labels
+from epprof_nb.analysis.environment import made_on
 from epprof_nb.analysis.summary import device_word, wall_of
+from epprof_nb.arrays.small_codes import count_codes
+from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
@@ -44,10 +47,13 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         "range": view_model.time_range,
         "summary": {
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
+            "overhead": {"text": "", "note": ""},
             "stray": None, "incomplete": False, "empty": None,
             "error": None if error is None else str(error),
             "device_word": device_word(profile.info), "notes": _notes(profile),
         },
+        "kinds_present": _kinds_present(view_model),
+        "made_on": made_on(profile.info),
         "findings": [],
         "gaps": [],
         "lanes": [
@@ -55,7 +61,10 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
              "device": lane.device, "thread": lane.thread}
             for lane in view_model.layout.lanes
         ],
-        "devices": device_labels(profile.info, {lane.device for lane in view_model.layout.lanes}),
+        "devices": device_labels(
+            profile.info,
+            sorted({lane.device for lane in view_model.layout.lanes if lane.device >= 0}),
+        ),
         "counters": view_model.tracks,
         "breakdowns": available_breakdowns(view_model),
     }  # fmt: skip
@@ -77,6 +86,7 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
             ],
             "counts": [{"what": what, "text": text} for what, text in summary.counted],
             "quality": summary.recording_text,
+            "overhead": {"text": summary.overhead_text, "note": summary.overhead_note},
             "stray": {"what": "stray", "text": stray} if stray else None,
             "incomplete": summary.dropped > 0,
             "empty": summary.empty,
@@ -89,6 +99,11 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
         ],
         "gaps": [list(gap) for gap in summary.longest_gaps],
     }  # fmt: skip
+
+
+def _kinds_present(view_model: ViewModel) -> list[str]:
+    counts = count_codes(view_model.index.kinds, len(ACTIVITY_KINDS))
+    return [kind for kind, count in zip(ACTIVITY_KINDS, counts.tolist(), strict=True) if count]
 
 
 def _notes(profile: ProfileData) -> list[str]:

@@ -32,15 +32,16 @@ export function header(
     });
     line.append(counts);
   }
-  if (summary.quality || summary.stray) {
+  const { quality, overhead, stray } = summary;
+  const parts = [
+    quality,
+    overhead.text && h("span", { class: "ep-hover", title: overhead.note }, overhead.text),
+    stray && link(stray, onCount),
+  ].filter(Boolean);
+  if (parts.length) {
+    const kind = summary.incomplete ? "ep-quality ep-warn" : "ep-quality";
     line.append(
-      h(
-        "span",
-        { class: summary.incomplete ? "ep-quality ep-warn" : "ep-quality" },
-        summary.quality,
-        summary.stray && (summary.quality ? ", " : ""),
-        summary.stray && link(summary.stray, onCount),
-      ),
+      h("span", { class: kind }, ...parts.flatMap((part, i) => (i ? [", ", part] : part))),
     );
   }
   const block = h("header", { class: "ep-header" }, line);

@@ -10,6 +10,12 @@ const PAUSE_MS = 140;
 
 export class SearchBar {
   readonly element = h("div", { class: "ep-search", role: "search", hidden: true });
+  /** Button that opens the bar, shown while it is closed. */
+  readonly opener = h(
+    "button",
+    { type: "button", class: "ep-search-open", title: "Search names (/)" },
+    "search",
+  );
   readonly #field = h("input", {
     type: "text",
     placeholder: "Search names",
@@ -41,6 +47,7 @@ export class SearchBar {
       button("›", "Next match (Enter)", () => void this.#seekBy(1)),
       button("×", "Close the search (Escape)", () => this.close()),
     );
+    this.opener.addEventListener("click", () => this.open());
     this.#field.addEventListener("input", () => {
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => void this.#search(), PAUSE_MS) as unknown as number;
@@ -58,6 +65,7 @@ export class SearchBar {
 
   open(): void {
     this.element.hidden = false;
+    this.opener.hidden = true;
     this.#field.focus();
     this.#field.select();
     void this.#search();
@@ -65,6 +73,7 @@ export class SearchBar {
 
   close(): void {
     this.element.hidden = true;
+    this.opener.hidden = false;
     clearTimeout(this.#timer);
     this.#pattern = "";
     if (this.selection.query?.what === "search") this.selection.clear();

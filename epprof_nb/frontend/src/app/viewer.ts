@@ -18,6 +18,8 @@ interface ViewerOptions {
   /** Maximum height of the timeline in pixels. */
   maxHeight: number;
   greedyWheel: boolean;
+  /** Whether the viewer has a page of its own. */
+  roomy: boolean;
 }
 
 interface Viewer {
@@ -38,7 +40,7 @@ export function mount(
 ): Viewer {
   const overview = bundle.header;
   const timeline = new Timeline(overview, new Events(bundle), source, options);
-  const controls = addControls(timeline);
+  const controls = addControls(timeline, options.roomy);
   const context = {
     overview,
     source,
@@ -114,10 +116,12 @@ export function mount(
   }
 
   root.classList.add("ep-viewer");
+  if (options.roomy) root.style.setProperty("--room", `${options.maxHeight}px`);
   root.replaceChildren(
     head,
     h("div", { class: "ep-tab-bar" }, bar, ...tabs.flatMap(({ view }) => view.beside ?? [])),
     ...tabs.map(({ view }) => view.element),
+    h("footer", { class: "ep-made-on" }, overview.made_on),
   );
   const [tab, detail] = options.tab.split(":");
   show(TABS.some(({ id }) => id === tab) ? tab : TIMELINE, detail);

@@ -134,6 +134,8 @@ export interface Overview extends EventsHeader {
     busy: { label: string; name: string; share: number; text: string }[];
     counts: Count[];
     quality: string;
+    /** The profiler's own time, and what it is. */
+    overhead: { text: string; note: string };
     stray: Count | null;
     incomplete: boolean;
     empty: string | null;
@@ -141,6 +143,10 @@ export interface Overview extends EventsHeader {
     device_word: string;
     notes: string[];
   };
+  /** Kinds of activity that the profile has. */
+  kinds_present: string[];
+  /** Device, driver and versions the profile was made on, and its date. */
+  made_on: string;
   findings: Finding[];
   /** Idle gaps counted by the summary; of very many, the longest. */
   gaps: [start: number, end: number][];
@@ -165,6 +171,8 @@ export interface EventColumns {
   /** Latest end among the event and those before it in its slice. */
   readonly reach: Float64Array;
   readonly kind: Float64Array | undefined;
+  /** Variant of each event's colour, see render/colours.ts. */
+  readonly variant?: Uint8Array | undefined;
   readonly members?: Float64Array | undefined;
   readonly cover?: Float64Array | undefined;
   name(column: string, event: number): string;
@@ -210,6 +218,7 @@ export class EventSet {
   /** 1 for each event among the rows that were passed to Python to select. */
   readonly pinned: Float64Array | undefined;
   readonly slices: LaneSlice[];
+  variant: Uint8Array | undefined;
 
   constructor(
     readonly prefix: Prefix,

@@ -1,13 +1,14 @@
 // Labels on events, and the outline of the selected one.
 
+import { memoize } from "../base/memoize.ts";
 import { toPixel } from "../base/time_scale.ts";
 import { KIND, type Kind } from "../data/kinds.ts";
 import type { RowSlice } from "../data/model.ts";
 import { visibleEvents } from "../data/visible_events.ts";
+import { colourCode, coloursOf } from "./colours.ts";
 import { elide } from "./elide.ts";
 import { GAP, shape } from "./event_style.ts";
 import type { Band, Frame } from "./renderer.ts";
-import type { Palette } from "./theme.ts";
 import { wideEvents } from "./wide_events.ts";
 
 export const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
@@ -17,7 +18,6 @@ const TEXT_HEIGHT = 12;
 const LONGEST = 300;
 /** Step of the label width, so that an elided text serves many frames of a zoom. */
 const ROOM_STEP = 4;
-const KEPT = 4000;
 /** Maximum number of names that an elided one is compared with. */
 const MAX_NAMES = 500;
 
@@ -72,11 +72,15 @@ export class EventLabels {
       !activity,
     );
     if (!shown) return;
-    const colour = textColour(band, kind, palette);
+    const { fill, text: colour } = coloursOf(
+      band,
+      palette,
+      colourCode(kind, slice.set.variant?.[event]),
+    );
     if (!colour) return;
     if (activity && kind === KIND.memcpy) {
       // On hatching, text needs a background of its own.
-      c.fillStyle = palette.kinds[KIND.memcpy];
+      c.fillStyle = fill;
       c.fillRect(from - 2, band.y + 3, this.#measure(shown) + 4, band.height - 6);
     }
     c.fillStyle = colour;
@@ -134,22 +138,6 @@ function extent(
   const left = Math.max(toPixel(set.start[event], view, width), -2);
   const right = Math.min(toPixel(set.start[event] + set.dur[event], view, width), width + 2);
   return { left, right: right - left > GAP.from ? right - GAP.gap : right };
-}
-
-/** Text colour on an event; null if its shape has no room for text. */
-function textColour(band: Band, kind: Kind, palette: Palette): string | null {
-  if (band.look !== "activity") return palette.text;
-  return kind === KIND.kernel ? palette.onKernel : kind === KIND.memcpy ? palette.onMemcpy : null;
-}
-
-function memoize<Value>(known: Map<string, Value>, key: string, make: () => Value): Value {
-  let value = known.get(key);
-  if (value === undefined) {
-    if (known.size >= KEPT) known.clear();
-    value = make();
-    known.set(key, value);
-  }
-  return value;
 }
 
 /** Name of a C++ kernel without namespaces, templates and arguments. */

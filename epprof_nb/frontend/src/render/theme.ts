@@ -23,6 +23,8 @@ export interface Palette {
   onKernel: string;
   /** Text on a memcpy. */
   onMemcpy: string;
+  /** Whether names of a kind differ in shade; shades would cost contrast. */
+  shaded: boolean;
   api: string;
   busy: string;
   select: string;
@@ -41,6 +43,7 @@ const LIGHT: Palette = {
   edges: { 0: "#a7b0bc", 1: "#3e93c4", 2: "#c98b00", 3: "#2fa583", 4: "#a7b0bc", 5: "#cc79a7" },
   onKernel: "#ffffff",
   onMemcpy: "#16120a",
+  shaded: true,
   api: "#a7b0bc",
   busy: "#0072b2",
   select: "#1b2430",
@@ -58,6 +61,7 @@ const DARK: Palette = {
   edges: { 0: "#5f6b7a", 1: "#4a9fd0", 2: "#b98516", 3: "#2ba583", 4: "#5f6b7a", 5: "#cc79a7" },
   onKernel: "#0b1016",
   onMemcpy: "#16120a",
+  shaded: true,
   api: "#5d6978",
   busy: "#56b4e9",
   select: "#ffffff",
@@ -75,6 +79,7 @@ const LIGHT_CONTRAST: Palette = {
   edges: { 0: "#4d4d4d", 1: "#00457c", 2: "#8a5300", 3: "#00573e", 4: "#4d4d4d", 5: "#9b3f75" },
   onKernel: "#ffffff",
   onMemcpy: "#000000",
+  shaded: false,
   api: "#949494",
   busy: "#00457c",
   select: "#000000",
@@ -92,6 +97,7 @@ const DARK_CONTRAST: Palette = {
   edges: { 0: "#b3b3b3", 1: "#7fd0ff", 2: "#ffb000", 3: "#00c98d", 4: "#b3b3b3", 5: "#ff9fd0" },
   onKernel: "#000000",
   onMemcpy: "#000000",
+  shaded: false,
   api: "#4d4d4d",
   busy: "#7fd0ff",
   select: "#ffffff",

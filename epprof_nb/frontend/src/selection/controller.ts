@@ -8,7 +8,15 @@ import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { highlightFor, outlineOf } from "../data/embedded/selection.ts";
 import { lodNote } from "../data/lod_note.ts";
-import type { DeviceLabels, EventRef, Events, Fields, Highlight, Hit, SeekResult } from "../data/model.ts";
+import type {
+  DeviceLabels,
+  EventRef,
+  Events,
+  Fields,
+  Highlight,
+  Hit,
+  SeekResult,
+} from "../data/model.ts";
 import {
   hitOf,
   type Related,
@@ -20,7 +28,7 @@ import {
 import { heading, panel } from "./event_details.ts";
 
 const HINT =
-  "Click an event for its details and what it launched. Drag on the ruler to mark a time range, press / to search, ? for all keys.";
+  "Click an event for its details and what it launched. Drag on the ruler to mark a time range, press ? for all keys.";
 
 /** Time the view must rest before the flows of the new window are requested. */
 const PAUSE_MS = 300;
@@ -38,6 +46,8 @@ interface TimelineActions {
   /** Time range in view. */
   view(): Range;
   devices: DeviceLabels;
+  /** How scrolling zooms. */
+  wheelHint: string;
 }
 
 export class SelectionController {
@@ -233,7 +243,10 @@ export class SelectionController {
         show: (ref: EventRef) => this.timeline.show(rangeOf(ref)),
       };
       const hit = hitOf(this.#events, at);
-      this.panel.replaceChildren(...multi, ...panel(at, hit, this.#named(fields), related, actions));
+      this.panel.replaceChildren(
+        ...multi,
+        ...panel(at, hit, this.#named(fields), related, actions),
+      );
       this.#showFlows(related);
     } catch (error) {
       if (sameRef(this.#current, at))
@@ -302,7 +315,9 @@ export class SelectionController {
     // Do not repeat an unchanged note: screen readers would announce it again.
     if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
     this.#note.textContent = note;
-    this.panel.replaceChildren(h("p", { class: "ep-faint" }, HINT));
+    this.panel.replaceChildren(
+      h("p", { class: "ep-faint ep-hint" }, `${this.timeline.wheelHint} ${HINT}`),
+    );
     if (note) this.panel.append(this.#note);
   }
 }

@@ -33,12 +33,15 @@ export class RangePanel {
     private readonly word: string,
     private readonly labels: DeviceLabels,
     private readonly actions: RangeActions,
+    /** Range to show if none is marked. */
+    private readonly whole: Range | null,
   ) {
     this.element.append(this.#head, this.#body);
   }
 
   /** Show the breakdown of a range. While a request is pending, only the latest range is kept. */
-  async show(range: Range | null): Promise<void> {
+  async show(marked: Range | null): Promise<void> {
+    const range = marked ?? this.whole;
     this.#range = range;
     this.element.hidden = range === null;
     if (!range) {
@@ -69,6 +72,10 @@ export class RangePanel {
       one.addEventListener("click", run);
       return one;
     };
+    if (range === this.whole) {
+      this.#head.replaceChildren(h("strong", {}, "Whole profile"));
+      return;
+    }
     const [start, end] = [Math.round(range.start), Math.round(range.end)];
     this.#head.replaceChildren(
       h("strong", {}, duration(end - start)),
@@ -84,7 +91,8 @@ export class RangePanel {
     const add = (label: string, value: string): void =>
       numbers.append(h("div", {}, h("dt", {}, label), h("dd", {}, value)));
     for (const { device, busy } of totals.devices) {
-      const name = totals.devices.length > 1 ? (this.labels[device] ?? `device ${device}`) : this.word;
+      const name =
+        totals.devices.length > 1 ? (this.labels[device] ?? `device ${device}`) : this.word;
       add(`${name} busy`, `${percent(busy / length)} (${duration(busy)})`);
       add("idle", duration(length - busy));
     }

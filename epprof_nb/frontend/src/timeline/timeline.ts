@@ -11,6 +11,7 @@ import { rangeOf } from "../data/queries.ts";
 import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { SelectionController } from "../selection/controller.ts";
+import { Colouring } from "./colouring.ts";
 import { Corner } from "./corner.ts";
 import { CounterTracks } from "./counter_tracks.ts";
 import { drawFrame } from "./frame.ts";
@@ -50,6 +51,8 @@ export class Timeline {
   readonly #labels: LaneLabels;
   /** Folded and pinned rows. */
   readonly laneState: LaneState;
+  /** Choice of what the colours of events stand for. */
+  readonly colouring: Colouring;
   readonly #layout: RowLayout;
   readonly #tracks: CounterTracks;
   readonly #corner: Corner;
@@ -74,6 +77,11 @@ export class Timeline {
     options: TimelineOptions,
   ) {
     this.#events = first;
+    this.colouring = new Colouring(first, () => {
+      this.colouring.apply(this.#events);
+      this.draw();
+    });
+    this.colouring.apply(first);
     this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
     this.#unloaded = new UnloadedOverlay(this.viewport.whole);
     this.add(this.#unloaded);
@@ -90,6 +98,7 @@ export class Timeline {
       setFlows: (pairs) => flows.set(pairs),
       view: () => this.viewport.view,
       devices: overview.devices,
+      wheelHint: options.greedyWheel ? "Scroll to zoom." : "After a click, scrolling zooms.",
     });
     this.#windows = new WindowLoader(overview, source, first, {
       use: (more, sent) => this.#showEvents(more, sent),
@@ -239,6 +248,7 @@ export class Timeline {
 
   #showEvents(events: Events, sent: Range): void {
     this.#events = events;
+    this.colouring.apply(events);
     this.#unloaded.loaded = sent;
     this.selection.setEvents(events);
     const { height, totalHeight: all } = this.#layout;

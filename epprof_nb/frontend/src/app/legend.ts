@@ -1,0 +1,46 @@
+// Legend of the timeline: what the colours stand for, and which there are.
+
+import { h } from "../base/dom.ts";
+import { kindLabel } from "../data/kinds.ts";
+import { hue } from "../render/colours.ts";
+import { COLOUR_BY, type ColourBy, type Colouring } from "../timeline/colouring.ts";
+
+const LABELS: Record<ColourBy, string> = { kind: "kind", name: "kernel name", op: "op" };
+
+/** Legend with a choice of what the colours stand for; `kinds` are those of the profile. */
+export function legend(kinds: readonly string[], colouring: Colouring): HTMLElement {
+  const keys = h("span", { class: "ep-keys" });
+  const show = (): void => {
+    const { by, hues } = colouring;
+    if (by === "kind") {
+      keys.replaceChildren(
+        ...kinds.map((kind) =>
+          key(h("i", { class: `ep-swatch ep-swatch-${kind}` }), kindLabel(kind)),
+        ),
+      );
+      return;
+    }
+    keys.replaceChildren(
+      ...[...hues, { name: "other", number: hues.length ? -1 : 0 }].map(({ name, number }) => {
+        const swatch = h("i", { class: "ep-swatch" });
+        swatch.style.background = hue(number);
+        return key(swatch, name);
+      }),
+    );
+  };
+  const choice = h(
+    "select",
+    {},
+    ...COLOUR_BY.map((by) => h("option", { value: by, selected: by === colouring.by }, LABELS[by])),
+  );
+  choice.addEventListener("change", () => {
+    colouring.by = choice.value as ColourBy;
+    show();
+  });
+  show();
+  return h("div", { class: "ep-legend" }, keys, h("label", {}, "colour by ", choice));
+}
+
+function key(swatch: HTMLElement, name: string): HTMLElement {
+  return h("span", { class: "ep-key", title: name }, swatch, name || "(no name)");
+}

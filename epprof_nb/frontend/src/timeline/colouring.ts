@@ -1,0 +1,117 @@
+// Choice of what the colours of events stand for, and the assignment of hues and shades to names.
+
+import { memoize } from "../base/memoize.ts";
+import { isDeviceWork, KIND } from "../data/kinds.ts";
+import type { EventSet, Events } from "../data/model.ts";
+import { HUES, OTHER, SHADES } from "../render/colours.ts";
+import { shortKernel } from "../render/event_labels.ts";
+
+export const COLOUR_BY = ["kind", "name", "op"] as const;
+export type ColourBy = (typeof COLOUR_BY)[number];
+
+const SETTING = "epprof-colour-by";
+
+/** Name with a hue. */
+export interface Hue {
+  name: string;
+  /** Number of the hue; see `hue` in colours.ts. */
+  number: number;
+}
+
+export class Colouring {
+  /** Names with a hue, those with the most time first. */
+  readonly #hues = new Map<ColourBy, string[]>();
+  /** Shade of each name. Names seen one after the other have different shades. */
+  readonly #shades = new Map<string, number>();
+  #by = storedChoice();
+
+  constructor(
+    private readonly first: Events,
+    private readonly onChange: () => void,
+  ) {}
+
+  get by(): ColourBy {
+    return this.#by;
+  }
+
+  set by(by: ColourBy) {
+    this.#by = by;
+    try {
+      localStorage.setItem(SETTING, by);
+    } catch {
+      // A sandboxed page has no storage; the choice lasts as long as the page.
+    }
+    this.onChange();
+  }
+
+  /** Names with a hue of their own. */
+  get hues(): Hue[] {
+    return this.#ranked().map((name, number) => ({ name, number }));
+  }
+
+  /** Set the colours of events. */
+  apply(events: Events): void {
+    const { op, act } = events;
+    const hues = new Map(this.#ranked().map((name, i) => [name, SHADES + i]));
+    const hue = (name: string): number => hues.get(name) ?? OTHER;
+    const shade = (name: string): number => this.#shade(name);
+    if (this.#by === "kind") {
+      op.variant = byName(op, (name) => name, shade);
+      act.variant = byName(act, shortKernel, shade);
+      act.kind?.forEach((kind, i) => {
+        if (kind !== KIND.kernel && act.variant) act.variant[i] = 0;
+      });
+    } else if (this.#by === "name") {
+      op.variant = new Uint8Array(op.length).fill(OTHER);
+      act.variant = byName(act, shortKernel, hue);
+    } else {
+      const own = byName(op, (name) => name, hue);
+      op.variant = own;
+      act.variant = Uint8Array.from(act.op, (of) => own[of] ?? OTHER);
+    }
+  }
+
+  #shade(name: string): number {
+    return memoize(this.#shades, name, () => this.#shades.size % SHADES);
+  }
+
+  #ranked(): string[] {
+    if (this.#by === "kind") return [];
+    return memoize(this.#hues, this.#by, () => longest(this.first, this.#by));
+  }
+}
+
+/** Names of activities, or of the ops that launched them, with the most time. */
+function longest({ op, act }: Events, by: ColourBy): string[] {
+  const total = new Map<string, number>();
+  for (let i = 0; i < act.length; i++) {
+    const of = act.op[i];
+    if (!isDeviceWork(act.kind?.[i] ?? KIND.other) || (by === "op" && !(of >= 0))) continue;
+    const name = by === "op" ? op.name("name", of) : shortKernel(act.name("name", i));
+    total.set(name, (total.get(name) ?? 0) + (act.cover?.[i] ?? act.dur[i]));
+  }
+  const names = [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  return names.slice(0, HUES.length);
+}
+
+/** One value per event, computed once per name. */
+function byName(
+  set: EventSet,
+  label: (name: string) => string,
+  value: (name: string) => number,
+): Uint8Array {
+  const known = new Map<number, number>();
+  return Uint8Array.from({ length: set.length }, (_, i) => {
+    const code = set.code("name", i);
+    return memoize(known, code, () => value(label(set.name("name", i))), Infinity);
+  });
+}
+
+function storedChoice(): ColourBy {
+  try {
+    const stored = localStorage.getItem(SETTING);
+    return COLOUR_BY.find((by) => by === stored) ?? "kind";
+  } catch {
+    return "kind";
+  }
+}
