@@ -70,17 +70,17 @@ def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
 
 def kernel_labels(names: list[str]) -> list[str]:
     """Return kernel names without namespaces and template arguments, if they stay distinct."""
-    short_names = [
-        re.split(r"[<(]", name.replace("(anonymous namespace)::", ""))[0].split("::")[-1].strip()
-        for name in names
-    ]
+    short_names = [kernel_label(name) for name in names]
     return [
-        printable(shorten(label, _LABEL_CHARACTERS))
-        for label in (
-            short if short and short_names.count(short) == 1 else name
-            for short, name in zip(short_names, names, strict=True)
-        )
+        printable(shorten(short if short_names.count(short) == 1 else name, _LABEL_CHARACTERS))
+        for short, name in zip(short_names, names, strict=True)
     ]
+
+
+def kernel_label(name: str) -> str:
+    """Return a kernel name without return type, namespaces and template arguments."""
+    plain = re.sub(r"^(void|static)\s+", "", name).replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", plain)[0].split("::")[-1].strip() or name
 
 
 def gaps(profile: ProfileData, ax: Axes | None, min_ns: int) -> Axes:
