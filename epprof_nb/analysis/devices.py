@@ -44,8 +44,8 @@ def device_labels(info: Mapping[str, Any], device_ids: Iterable[int]) -> dict[in
         for device in (devices if isinstance(devices, list | tuple) else ())
         if isinstance(device, dict) and isinstance(device.get("device_id"), int)
     }
-    words = {"cuda": "GPU {}", "host": "host device"}
+    word = "GPU" if "cuda" in kinds.values() else "device"
     return {
-        device_id: words.get(str(kinds.get(device_id)), "device {}").format(device_id)
+        device_id: "host device" if kinds.get(device_id) == "host" else f"{word} {device_id}"
         for device_id in device_ids
     }

@@ -21,14 +21,17 @@ export interface Hue {
 export class Colouring {
   /** Names with a hue, those with the most time first. */
   readonly #hues = new Map<ColourBy, string[]>();
-  /** Shade of each name. Names seen one after the other have different shades. */
-  readonly #shades = new Map<string, number>();
+  /** Shade of each name of ops and of kernels, in turn. */
+  readonly #shades = { op: new Map<string, number>(), act: new Map<string, number>() };
   #by = storedChoice();
 
   constructor(
     private readonly first: Events,
     private readonly onChange: () => void,
-  ) {}
+  ) {
+    // The kernels with the most time are those that are seen side by side.
+    for (const name of longest(first, "name")) this.#shade("act", name);
+  }
 
   get by(): ColourBy {
     return this.#by;
@@ -54,12 +57,19 @@ export class Colouring {
     const { op, act } = events;
     const hues = new Map(this.#ranked().map((name, i) => [name, SHADES + i]));
     const hue = (name: string): number => hues.get(name) ?? OTHER;
-    const shade = (name: string): number => this.#shade(name);
     if (this.#by === "kind") {
-      op.variant = byName(op, (name) => name, shade);
-      act.variant = byName(act, shortKernel, shade);
+      op.variant = byName(
+        op,
+        (name) => name,
+        (name) => this.#shade("op", name),
+      );
+      act.variant = byName(act, shortKernel, (name) => this.#shade("act", name));
+      // Copies have a hatching instead of shades, and ops without device work stay neutral.
       act.kind?.forEach((kind, i) => {
         if (kind !== KIND.kernel && act.variant) act.variant[i] = 0;
+      });
+      op.kind?.forEach((kind, i) => {
+        if (kind === KIND.other && op.variant) op.variant[i] = 0;
       });
     } else if (this.#by === "name") {
       op.variant = new Uint8Array(op.length).fill(OTHER);
@@ -71,17 +81,18 @@ export class Colouring {
     }
   }
 
-  #shade(name: string): number {
-    return memoize(this.#shades, name, () => this.#shades.size % SHADES);
+  #shade(of: "op" | "act", name: string): number {
+    const shades = this.#shades[of];
+    return memoize(shades, name, () => shades.size % SHADES);
   }
 
   #ranked(): string[] {
     if (this.#by === "kind") return [];
-    return memoize(this.#hues, this.#by, () => longest(this.first, this.#by));
+    return memoize(this.#hues, this.#by, () => longest(this.first, this.#by).slice(0, HUES.length));
   }
 }
 
-/** Names of activities, or of the ops that launched them, with the most time. */
+/** Names of activities, or of the ops that launched them, those with the most time first. */
 function longest({ op, act }: Events, by: ColourBy): string[] {
   const total = new Map<string, number>();
   for (let i = 0; i < act.length; i++) {
@@ -90,8 +101,7 @@ function longest({ op, act }: Events, by: ColourBy): string[] {
     const name = by === "op" ? op.name("name", of) : shortKernel(act.name("name", i));
     total.set(name, (total.get(name) ?? 0) + (act.cover?.[i] ?? act.dur[i]));
   }
-  const names = [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
-  return names.slice(0, HUES.length);
+  return [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 
 /** One value per event, computed once per name. */
