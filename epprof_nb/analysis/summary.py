@@ -67,6 +67,7 @@ class Summary:
     slowdown: float | None
     unattributed: int
     error: str | None
+    is_blank: bool
 
     @property
     def counted(self) -> list[tuple[str, str]]:
@@ -162,6 +163,8 @@ class Summary:
         """Explanation of a profile without device work; else None."""
         if self.kernels or self.copies or self.memsets:
             return None
+        if self.is_blank:
+            return "Nothing was recorded: neither ops nor device work."
         word = "GPU" if self.device_word == "GPU" else "device"
         return f"No {word} work was launched in this cell. (Host ops are shown.)"
 
@@ -262,6 +265,7 @@ def summarise(index: ProfileIndex) -> Summary:
         slowdown=largest_slowdown(profile.info),
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else str(error),
+        is_blank=not any(map(len, _timed(profile))),
     )
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
+_FAR = 10
+"""Events further outside of the profile than this many times its length are not shown."""
+
+
 class ViewModel:
     """A profile as the views show it: its lanes, time range and analyses.
 
@@ -46,11 +50,29 @@ class ViewModel:
 
     @cached_property
     def time_range(self) -> list[int]:
-        """First and last nanosecond shown: the profile's length, and events outside of it."""
+        """First and last nanosecond shown: the profile's length, and events outside of it.
+
+        Events further outside than `_FAR` times the length would hide all others: they have times
+        of a clock that jumped.
+        """
         spans = [place.event_rows.time_bounds for place in self.layout.by_prefix().values()]
-        low = max(min(0, *(start for start, _ in spans)), EARLIEST)
-        high = min(max(self.profile.wall_ns, *(end for _, end in spans)), LATEST)
+        wall = self.profile.wall_ns
+        earliest, latest = (-_FAR * wall, (1 + _FAR) * wall) if wall > 0 else (EARLIEST, LATEST)
+        low = max(min(0, *(start for start, _ in spans)), earliest, EARLIEST)
+        high = min(max(wall, *(end for _, end in spans)), latest, LATEST)
         return [low, max(high, low + 1)]
+
+    @cached_property
+    def events_outside(self) -> int:
+        """Number of events that end outside of `time_range`; an op may begin long before it."""
+        low, high = self.time_range
+        outside = 0
+        for place in self.layout.by_prefix().values():
+            rows = place.event_rows
+            if rows.time_bounds[0] < low or rows.time_bounds[1] > high:
+                is_outside = (rows.end < low) | (rows.end > high)
+                outside += int((is_outside & place.is_drawn).sum())
+        return outside
 
     def warm_up_first_view(self) -> None:
         """Compute the parts that the first view needs, on several threads."""

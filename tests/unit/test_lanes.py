@@ -1,4 +1,4 @@
-"""Lanes: names of devices, and one row for a ``with`` statement and its op."""
+"""Lanes: names of devices, one row for a ``with`` statement and its op, and the time shown."""
 
 import pytest
 from tiny import kernel, line, op, profile
@@ -72,3 +72,17 @@ def test_devices_are_called_by_their_names():
     assert lanes[1]["title"] == "Stream 0 on host device (Xeon, 2 cores)"
     assert prof.by_stream()["stream"].tolist() == ["stream 7, GPU 0", "stream 0, host device"]
     assert "1000" not in repr(prof)
+
+
+def test_times_of_a_clock_that_jumped_do_not_hide_the_others():
+    far = 3 * 10**18
+    ops = [op(1, "a", 0, 90), op(2, "far", 10, far), op(3, "open", -(10**9), 100, status="open")]
+    prof = profile(ops, [kernel(5, 60), kernel(-far, 5 - far)], info={"wall_ns": 100})
+    view_model = ViewModel(prof)
+    assert view_model.time_range == [-1000, 1100]
+    assert view_model.events_outside == 2
+    (note,) = full_header(view_model)["summary"]["notes"]
+    assert note.startswith("2 events outside of -1.00 \N{MICRO SIGN}s to 1.10 \N{MICRO SIGN}s")
+    near = ViewModel(profile(ops[:1], [kernel(5, 160)], info={"wall_ns": 100}))
+    assert (near.time_range, near.events_outside) == ([0, 160], 0)
+    assert full_header(near)["summary"]["notes"] == []

@@ -12,7 +12,7 @@ from epprof_nb.analysis.environment import made_on
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.schema import ACTIVITY_KINDS
-from epprof_nb.util.format import duration, percent, shorten
+from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
 from epprof_nb.views.queries.source import source_listing
@@ -23,7 +23,6 @@ from epprof_nb.views.wire.columns import encode_message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.queries.window import Ints
     from epprof_nb.views.view_model import ViewModel
@@ -50,7 +49,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
             "overhead": {"text": "", "note": ""},
             "stray": None, "incomplete": False, "empty": None,
             "error": None if error is None else str(error),
-            "device_word": device_word(profile.info), "notes": _notes(profile),
+            "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
         "kinds_present": _kinds_present(view_model),
         "made_on": made_on(profile.info),
@@ -92,7 +91,7 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
             "empty": summary.empty,
             "error": summary.error,
             "device_word": summary.device_word,
-            "notes": _notes(view_model.profile),
+            "notes": _notes(view_model),
         },
         "findings": [
             {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in findings
@@ -106,8 +105,15 @@ def _kinds_present(view_model: ViewModel) -> list[str]:
     return [kind for kind, count in zip(ACTIVITY_KINDS, counts.tolist(), strict=True) if count]
 
 
-def _notes(profile: ProfileData) -> list[str]:
-    notes = (profile.info.get("notes") or ())[:_MAX_NOTES]
+def _notes(view_model: ViewModel) -> list[str]:
+    notes = list((view_model.profile.info.get("notes") or ())[:_MAX_NOTES])
+    if outside := view_model.events_outside:
+        low, high = map(duration, view_model.time_range)
+        notes.insert(
+            0,
+            f"{plural(outside, 'event')} outside of {low} to {high} cannot be shown in full: a "
+            "clock jumped when they were recorded. Tables and totals include them.",
+        )
     return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
 
 
