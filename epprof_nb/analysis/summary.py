@@ -13,7 +13,7 @@ from epprof_nb.analysis.devices import device_labels, device_name
 from epprof_nb.analysis.idle import IDLE_GAP_NS, long_gaps
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, largest_slowdown
-from epprof_nb.util.format import duration, percent, plural, size
+from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_GAPS = 1_000
+_MAX_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +265,7 @@ def summarise(index: ProfileIndex) -> Summary:
         overhead=_overhead(profile.info, wall),
         slowdown=largest_slowdown(profile.info),
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
-        error=None if error is None else str(error),
+        error=None if error is None else shorten(str(error), _MAX_ERROR),
         is_blank=not any(map(len, _timed(profile))),
     )
 

@@ -66,7 +66,7 @@ def page_of(opened, tmp_path):
 def test_the_page_opens_and_every_tab_fits_it(page_of, name):
     page = page_of(name)
     errors = []
-    page.on("pageerror", errors.append)
+    page.on("pageerror", lambda error: errors.append(str(error)))
     for tab in ("breakdown", "source", "timeline"):
         page.click(f"[role=tab][data-tab={tab}]")
         page.wait_for_timeout(100)

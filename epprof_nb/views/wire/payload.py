@@ -48,7 +48,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
             "overhead": {"text": "", "note": ""},
             "stray": None, "incomplete": False, "empty": None,
-            "error": None if error is None else str(error),
+            "error": None if error is None else shorten(str(error), _MAX_NOTE_LENGTH),
             "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
         "kinds_present": _kinds_present(view_model),
