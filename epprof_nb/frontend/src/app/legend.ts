@@ -21,7 +21,7 @@ export function legend(kinds: readonly string[], colouring: Colouring): HTMLElem
       return;
     }
     keys.replaceChildren(
-      ...[...hues, { name: "other", number: hues.length ? -1 : 0 }].map(({ name, number }) => {
+      ...hues.map(({ name, number }) => {
         const swatch = h("i", { class: "ep-swatch" });
         swatch.style.background = hue(number);
         return key(swatch, name);

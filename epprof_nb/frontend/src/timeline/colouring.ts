@@ -19,8 +19,8 @@ export interface Hue {
 }
 
 export class Colouring {
-  /** Names with a hue, those with the most time first. */
-  readonly #hues = new Map<ColourBy, string[]>();
+  /** Names that get hues, those with the most time first. */
+  readonly #names = new Map<ColourBy, string[]>();
   /** Shade of each name of ops and of kernels, in turn. */
   readonly #shades = { op: new Map<string, number>(), act: new Map<string, number>() };
   #by = storedChoice();
@@ -47,15 +47,18 @@ export class Colouring {
     this.onChange();
   }
 
-  /** Names with a hue of their own. */
+  /** Names with a hue of their own, and the hue of all others if there are any. */
   get hues(): Hue[] {
-    return this.#ranked().map((name, number) => ({ name, number }));
+    const all = this.#ranked();
+    const own = all.slice(0, HUES.length).map((name, number) => ({ name, number }));
+    return all.length > own.length ? [...own, { name: "other", number: -1 }] : own;
   }
 
   /** Set the colours of events. */
   apply(events: Events): void {
     const { op, act } = events;
-    const hues = new Map(this.#ranked().map((name, i) => [name, SHADES + i]));
+    const own = this.#ranked().slice(0, HUES.length);
+    const hues = new Map(own.map((name, i) => [name, SHADES + i]));
     const hue = (name: string): number => hues.get(name) ?? OTHER;
     if (this.#by === "kind") {
       op.variant = byName(
@@ -75,9 +78,9 @@ export class Colouring {
       op.variant = new Uint8Array(op.length).fill(OTHER);
       act.variant = byName(act, shortKernel, hue);
     } else {
-      const own = byName(op, (name) => name, hue);
-      op.variant = own;
-      act.variant = Uint8Array.from(act.op, (of) => own[of] ?? OTHER);
+      const opHues = byName(op, (name) => name, hue);
+      op.variant = opHues;
+      act.variant = Uint8Array.from(act.op, (of) => opHues[of] ?? OTHER);
     }
   }
 
@@ -88,7 +91,7 @@ export class Colouring {
 
   #ranked(): string[] {
     if (this.#by === "kind") return [];
-    return memoize(this.#hues, this.#by, () => longest(this.first, this.#by).slice(0, HUES.length));
+    return memoize(this.#names, this.#by, () => longest(this.first, this.#by));
   }
 }
 

@@ -16,16 +16,16 @@ const ACTS = [
   [5, KIND.synchronization, 1, 900],
 ];
 
-function profile(): Events {
-  const column = (i: number) => ({ tag: "i32" as const, values: ACTS.map((act) => act[i]) });
+function profile(names = NAMES, acts = ACTS): Events {
+  const column = (i: number) => ({ tag: "i32" as const, values: acts.map((act) => act[i]) });
   const times = (values: number[]) => ({ tag: "f64" as const, values });
   return new Events(
     new Bundle<EventsHeader>(
       encode(
         {
           kinds: [...KINDS],
-          names: NAMES,
-          slices: { op: [[0, 0, 0, 2]], api: [], act: [[1, 0, 0, ACTS.length]] },
+          names,
+          slices: { op: [[0, 0, 0, 2]], api: [], act: [[1, 0, 0, acts.length]] },
           shown: {},
         },
         {
@@ -33,7 +33,7 @@ function profile(): Events {
           "op.dur": times([90, 90]),
           "op.name": { tag: "i32", values: [0, 1] },
           "op.op": { tag: "i32", values: [-1, -1] },
-          "act.start": times(ACTS.map((_, i) => 100 * i)),
+          "act.start": times(acts.map((_, i) => 100 * i)),
           "act.dur": column(3),
           "act.kind": column(1),
           "act.name": column(0),
@@ -77,6 +77,19 @@ test("by name, the names with the most device time come first; waits have none",
   const [gemm, relu, , copy, wait] = events.act.variant ?? [];
   expect([gemm, relu, copy, wait]).toEqual([SHADES, SHADES + 1, SHADES + 2, OTHER]);
   expect([...(events.op.variant ?? [])]).toEqual([OTHER, OTHER]);
+});
+
+test("names beyond the hues share one, which the legend then has", () => {
+  const count = HUES.length + 2;
+  const names = Array.from({ length: count }, (_, i) => `kernel_${i}`);
+  const acts = names.map((_, i) => [i, KIND.kernel, -1, 100 - i]);
+  const events = profile(names, acts);
+  const colouring = new Colouring(events, () => {});
+  colouring.by = "name";
+  colouring.apply(events);
+  expect(colouring.hues.at(-1)).toEqual({ name: "other", number: -1 });
+  expect(colouring.hues.length).toBe(HUES.length + 1);
+  expect([...(events.act.variant ?? [])].slice(-2)).toEqual([OTHER, OTHER]);
 });
 
 test("by op, kernels have the colour of the op that launched them", () => {
