@@ -42,6 +42,7 @@ _ZIP64_BYTES = 2**31
 _INFO_TYPES: dict[str, type | tuple[type, ...]] = {
     "wall_ns": int,
     "devices": list,
+    "threads": list,
     "recorded": dict,
     "attribution": dict,
     "profiling_cost": dict,

@@ -196,3 +196,18 @@ def test_the_example_of_the_documentation_holds(monkeypatch):
     monkeypatch.setattr(builtins, "_", None, raising=False)
     pytest.importorskip("matplotlib.pyplot").switch_backend("agg")
     assert doctest.testmod(figures).failed == 0
+
+
+def test_the_timeline_names_kernels_and_cuts_no_name_at_its_beginning(ax):
+    name = "time.sleep(0.001); losses.append(float(loss))"
+    ops = [op(1, name, 0, 100), op(2, name, 0, 10, parent=1)]
+    kernels = [
+        kernel(0, 50, op_id=1, name="void ns::gemm<float>(int)"),
+        kernel(52, 60, op_id=1, name="void ns::elementwise_kernel<4>(int)"),
+    ]
+    profile(ops, kernels, info={"wall_ns": 100}).plot.timeline(ax)
+    texts = [text.get_text() for text in ax.texts]
+    assert "gemm" in texts
+    assert len(texts) >= 4
+    for text in texts:
+        assert text.startswith(("time", "gemm", "elem")), text
