@@ -164,9 +164,9 @@ class Summary:
         """Explanation of a profile without device work; else None."""
         if self.kernels or self.copies or self.memsets:
             return None
-        if self.is_blank:
-            return "Nothing was recorded: neither ops nor device work."
         word = "GPU" if self.device_word == "GPU" else "device"
+        if self.is_blank:
+            return f"No {word} work and no ops were recorded."
         return f"No {word} work was launched in this cell. (Host ops are shown.)"
 
 

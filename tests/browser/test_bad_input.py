@@ -83,5 +83,5 @@ def test_events_of_a_clock_that_jumped_are_counted(page_of):
 
 
 def test_an_empty_profile_says_so(page_of):
-    assert "Nothing was recorded" in page_of("nothing").inner_text(".ep-header")
-    assert "No device work" in page_of("one op").inner_text(".ep-header")
+    assert "No device work and no ops were recorded." in page_of("nothing").inner_text(".ep-header")
+    assert "No device work was launched" in page_of("one op").inner_text(".ep-header")

@@ -1,6 +1,6 @@
 // Legend of the timeline: what the colours stand for, and which there are.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { kindLabel } from "../data/kinds.ts";
 import { hue } from "../render/colours.ts";
 import { COLOUR_BY, type ColourBy, type Colouring } from "../timeline/colouring.ts";
@@ -33,7 +33,7 @@ export function legend(kinds: readonly string[], colouring: Colouring): HTMLElem
     {},
     ...COLOUR_BY.map((by) => h("option", { value: by, selected: by === colouring.by }, LABELS[by])),
   );
-  choice.addEventListener("change", () => {
+  on(choice, "change", () => {
     colouring.by = choice.value as ColourBy;
     show();
   });

@@ -1,6 +1,6 @@
 // Search bar: regular expressions over the names of ops, API calls and activities.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { SelectionQuery } from "../data/queries.ts";
@@ -37,7 +37,7 @@ export class SearchBar {
   ) {
     const button = (sign: string, label: string, run: () => void): HTMLElement => {
       const one = h("button", { type: "button", "aria-label": label, title: label }, sign);
-      one.addEventListener("click", run);
+      on(one, "click", run);
       return one;
     };
     this.element.append(
@@ -47,12 +47,12 @@ export class SearchBar {
       button("›", "Next match (Enter)", () => void this.#seekBy(1)),
       button("×", "Close the search (Escape)", () => this.close()),
     );
-    this.opener.addEventListener("click", () => this.open());
-    this.#field.addEventListener("input", () => {
+    on(this.opener, "click", () => this.open());
+    on(this.#field, "input", () => {
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => void this.#search(), PAUSE_MS) as unknown as number;
     });
-    this.element.addEventListener("keydown", (event) => {
+    on(this.element, "keydown", (event) => {
       // Here the timeline's shortcuts are letters to type.
       event.stopPropagation();
       if (event.key === "Escape") this.close();

@@ -1,6 +1,6 @@
 // The viewer: summary, tab bar and tabs, mounted into an element.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { Events, type Overview } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
@@ -59,7 +59,7 @@ export function mount(
       { type: "button", role: "tab", id: `${prefix}${id}`, "data-tab": id },
       title,
     );
-    button.addEventListener("click", () => show(id));
+    on(button, "click", () => show(id));
     bar.append(button);
     const view = mount(context);
     view.element.setAttribute("role", "tabpanel");
@@ -67,7 +67,7 @@ export function mount(
     view.element.classList.add("ep-tab-panel");
     return { id, button, view };
   });
-  bar.addEventListener("keydown", (event) => {
+  on(bar, "keydown", (event) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
     const current = tabs.findIndex(({ view }) => !view.element.hidden);

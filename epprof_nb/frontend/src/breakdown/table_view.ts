@@ -1,6 +1,6 @@
 // Rendering of a table: sortable headers, rows reachable by keyboard.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { shorten } from "../base/format.ts";
 import type { Cell } from "../data/model.ts";
 import {
@@ -52,14 +52,14 @@ export function renderTable(content: TableContent, act: TableActions): HTMLTable
   );
   const rowOf = (event: Event): HTMLElement | null =>
     event.target instanceof Element ? event.target.closest<HTMLElement>("tr[data-row]") : null;
-  body.addEventListener("click", (event) => {
+  on(body, "click", (event) => {
     const row = rowOf(event);
     if (!row) return;
     const onCode = event.target instanceof Element && event.target.closest(".ep-row-code");
     if (onCode) act.code(Number(row.dataset.row));
     else act.select(Number(row.dataset.row));
   });
-  body.addEventListener("keydown", (event) => {
+  on(body, "keydown", (event) => {
     const row = rowOf(event);
     if (!row) return;
     if (event.key === "Enter") act.select(Number(row.dataset.row));
@@ -106,7 +106,7 @@ function header(name: string, { sort, by }: TableContent, act: TableActions): HT
   const active = sort.column === name;
   const arrow = active ? (sort.descending ? " ↓" : " ↑") : "";
   const button = h("button", { type: "button", title: title(name) }, label(name, by) + arrow);
-  button.addEventListener("click", () => {
+  on(button, "click", () => {
     // Start with the largest numbers, but with the first names and lines.
     const descending = active ? !sort.descending : !isText(name) && name !== "line";
     act.sort({ column: name, descending });

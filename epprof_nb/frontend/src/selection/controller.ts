@@ -2,7 +2,7 @@
 // kind or name, the matches of a search, or the rows of a DataFrame; it stays selected whichever
 // events are drawn.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
@@ -290,7 +290,7 @@ export class SelectionController {
     const button = (sign: string, title: string, by: 1 | -1): HTMLElement => {
       const one = h("button", { type: "button", "aria-label": title, title }, sign);
       one.disabled = step.count === 0;
-      one.addEventListener("click", () => void this.seekBy(by));
+      on(one, "click", () => void this.seekBy(by));
       return one;
     };
     const bar = h(

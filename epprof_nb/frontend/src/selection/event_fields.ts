@@ -27,7 +27,7 @@ const GROUPS = {
     "grid block registers_per_thread static_shared_bytes dynamic_shared_bytes graph_id graph_node_id capture_op_id correlation_id",
   memory: "bytes bandwidth copy_kind src_kind dst_kind src_device_id dst_device_id",
 };
-/** Labels of columns; that of others is their name with spaces. */
+/** Labels of columns; that of others is their name without its unit. */
 const LABELS: Record<string, string> = {
   op_type: "type",
   source: "recorded by",
@@ -38,24 +38,15 @@ const LABELS: Record<string, string> = {
   args: "arguments",
   dur: "duration",
   together_ns: "in total",
-  start_ns: "start",
-  end_ns: "end",
   delay: "queued",
   duration_ns: "host time",
   device_ns: "device time",
   launches: "launched",
-  suspended_ns: "suspended",
-  device_id: "device",
-  context_id: "context",
-  stream_id: "stream",
-  thread_id: "thread",
-  run_id: "run",
   node_index: "node",
-  static_shared_bytes: "static shared",
-  dynamic_shared_bytes: "dynamic shared",
-  graph_id: "graph",
-  graph_node_id: "graph node",
+  op_id: "op id",
+  parent_op_id: "parent op id",
   capture_op_id: "captured by op",
+  correlation_id: "correlation id",
   bytes: "size",
   copy_kind: "direction",
   src_kind: "from",
@@ -108,7 +99,7 @@ function field(column: string, value: Value | undefined): Field[] | null {
   if (value === undefined || value === null) return null;
   const text = show(column, value);
   if (text === "") return null;
-  const label = LABELS[column] ?? column.replaceAll("_", " ");
+  const label = LABELS[column] ?? column.replace(/_(id|ns|bytes)$/, "").replaceAll("_", " ");
   return [{ label, value: text, raw: String(value) }];
 }
 

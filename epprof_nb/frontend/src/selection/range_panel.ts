@@ -1,6 +1,6 @@
 // Breakdown of the marked time range: totals, and what took the device time.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { count, duration, moment, percent, shorten, size } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
@@ -69,7 +69,7 @@ export class RangePanel {
   #showHead(range: Range): void {
     const button = (text: string, run: () => void): HTMLElement => {
       const one = h("button", { type: "button", class: "ep-link" }, text);
-      one.addEventListener("click", run);
+      on(one, "click", run);
       return one;
     };
     if (range === this.whole) {
@@ -138,8 +138,8 @@ export class RangePanel {
         h("td", { class: "ep-faint" }, `${count(times)} ×`),
       );
       const highlight = (): void => this.actions.highlight(by, name);
-      row.addEventListener("click", highlight);
-      row.addEventListener("keydown", (event) => {
+      on(row, "click", highlight);
+      on(row, "keydown", (event) => {
         if (event.key === "Enter") highlight();
       });
       return row;

@@ -1,6 +1,6 @@
 // Source view: device time, launches and copies per line of cells and of functions in files.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { count, duration, percent, shorten, size } from "../base/format.ts";
 import type { LineTotals, SourceCell, SyntaxSpan } from "../data/model.ts";
 
@@ -61,14 +61,14 @@ function table(
     const code = highlighted(text, cell.spans[i] ?? []);
     const row = line(cell.first + i, code, of, device, hottest);
     if (of) {
-      row.addEventListener("click", () => choose(cell.cell, of));
-      row.addEventListener("keydown", (event) => {
+      on(row, "click", () => choose(cell.cell, of));
+      on(row, "keydown", (event) => {
         if (event.key === "Enter") choose(cell.cell, of);
       });
-      for (const type of ["pointerenter", "focus"]) {
-        row.addEventListener(type, () => tooltip.show(row, of));
+      for (const type of ["pointerenter", "focus"] as const) {
+        on(row, type, () => tooltip.show(row, of));
       }
-      for (const type of ["pointerleave", "blur"]) row.addEventListener(type, () => tooltip.hide());
+      for (const type of ["pointerleave", "blur"] as const) on(row, type, () => tooltip.hide());
     }
     body.append(row);
   });
