@@ -52,7 +52,7 @@ def test_only_what_says_something_is_offered(page):
 
 def test_bars_show_the_total_with_the_self_time_inside(page):
     frame = synthetic_profile(activities=3000).by_op()
-    widths = page.locator(".ep-share").evaluate_all(
+    widths = page.locator(".ep-breakdown .ep-share").evaluate_all(
         """(cells) => cells.map((cell) => {
           const width = (name) => cell.querySelector(name).getBoundingClientRect().width;
           return [width(".ep-bar"), width(".ep-bar-own"), width(".ep-track")];
@@ -71,7 +71,7 @@ def test_the_table_fits_and_numbers_touch_nothing(opened, loop_file, width):
     assert place.evaluate("e => e.scrollWidth <= e.clientWidth")
     assert {"name", "share", "device_ns"} <= set(_columns(page))
     assert page.locator(".ep-table-place .ep-name").first.bounding_box()["width"] >= 130
-    room = page.locator(".ep-share").evaluate_all(
+    room = page.locator(".ep-breakdown .ep-share").evaluate_all(
         """(cells) => {
           const range = document.createRange();
           return cells.filter((cell) => cell.textContent).map((cell) => {
