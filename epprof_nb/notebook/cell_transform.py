@@ -30,7 +30,7 @@ START = "__epprof_start__"
 WARM_UP = "__epprof_warm_up__"
 REPEAT = "__epprof_repeat__"
 END = "__epprof_end__"
-FAIL = "__epprof_fail__"
+GUARD = "__epprof_guard__"
 VALUE = "__epprof_value__"
 
 _MAGIC_LINE = re.compile(r"%%gpuprofile(?:\s+(.*?))?\s*$")
@@ -198,7 +198,7 @@ def _while(hook: str, body: list[ast.stmt], at: ast.stmt) -> ast.While:
 
 
 def _guarded(nodes: list[ast.stmt], at: ast.stmt) -> ast.stmt:
-    # The session ends at the exception, before IPython formats the traceback.
-    reraise = at_position(ast.Raise(None, None), at)
-    handler = ast.ExceptHandler(_name("BaseException", at), None, [_call(FAIL, at), reraise])
-    return at_position(ast.Try(nodes, [ast.copy_location(handler, reraise)], [], []), at)
+    # The session ends at the exception, before IPython formats the traceback. Unlike an `except`
+    # that raises again, a `with` restores `frame.f_lineno`, which IPython shows.
+    guard = ast.withitem(_call(GUARD, at).value)
+    return at_position(ast.With([guard], nodes), at)

@@ -1,4 +1,4 @@
-// Scopes of function bodies, as functions and as context managers.
+// Scopes of function bodies, as context managers.
 #include "python/convert.h"
 
 #include <stdlib.h>
@@ -18,31 +18,6 @@ static int leave_scope(uint32_t key, int suspendable) {
   ep_leave_scope(key, frame);
   return 0;
 }
-
-static PyObject* mark_scope(PyObject* value, int (*mark)(uint32_t, int), int suspendable) {
-  uint32_t key;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_u32(value, &key) < 0 || mark(key, suspendable) < 0) return NULL;
-  Py_RETURN_NONE;
-}
-
-static PyObject* enter(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, enter_scope, 0);
-}
-
-static PyObject* leave(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, leave_scope, 0);
-}
-
-static PyObject* enter_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, enter_scope, 1);
-}
-
-static PyObject* leave_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, leave_scope, 1);
-}
-
-// -- context managers -------------------------------------------------------------------------
 
 // Without state: one object serves every call of the function, on any thread.
 typedef struct {
@@ -145,10 +120,6 @@ static PyObject* body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(
 static PyObject* frame_body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(value, 1); }
 
 PyMethodDef scope_functions[] = {
-    {"enter", enter, METH_O, NULL},
-    {"leave", leave, METH_O, NULL},
-    {"enter_frame", enter_frame, METH_O, NULL},
-    {"leave_frame", leave_frame, METH_O, NULL},
     {"body", body, METH_O, NULL},
     {"frame_body", frame_body, METH_O, NULL},
     {NULL, NULL, 0, NULL},
