@@ -60,7 +60,7 @@ def _nothing(key: int) -> None:
     """Replace a marker inside a compiled graph."""
 
 
-def _no_body(key: int) -> contextlib.nullcontext[None]:
+def _no_body(key: int) -> contextlib.nullcontext[None]:  # noqa: ARG001 - as the marker
     """Replace a marker that returns a context manager."""
     return contextlib.nullcontext()
 

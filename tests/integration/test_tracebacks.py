@@ -35,7 +35,7 @@ outer(1)
     "method": "class A:\n    def f(self):\n        x = 1\n        return self.missing\n\nA().f()",
     "class body": "class A:\n    x = 1\n    y = x / 0\n    z = 2",
     "comprehension": "def f(a):\n    b = a\n    return 1 / b\nx = [\n    f(i) for i in (1, 0)\n]",
-    "generator": "def g():\n    x = 1\n    yield x\n    y = 2\n    yield y / 0\n    z = 3\nlist(g())",
+    "generator": "def g():\n    x = 1\n    yield x\n    y = 2\n    yield y / 0\nlist(g())",
     "generator that delegates": """
 def g():
     x = yield 1
@@ -173,7 +173,7 @@ for a in (1, 2):
 raise ExceptionGroup("group", errors)
 """,
     "assertion": "def check(x):\n    y = x\n    assert y, 'message'\nx = 0\ncheck(x)",
-    "match": "x = 3\nmatch x:\n    case 1:\n        y = 1\n    case _:\n        y = 2\n        y / 0",
+    "match": "x = 3\nmatch x:\n    case 1:\n        y = 1\n    case _:\n        x / 0",
     "loop": "for i in [2, 1, 0]:\n    y = 1\n    y = 6 / i\nelse:\n    y = 2",
     "decorated": """
 import functools

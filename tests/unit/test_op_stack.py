@@ -265,8 +265,7 @@ def test_the_number_of_statement_rows_is_bounded_under_recursion(recording):
     def fib(n):
         with _native.body(first):
             _native.line(first + 1)
-            result = 1 if n < 2 else fib(n - 1) + fib(n - 2)
-        return result
+            return 1 if n < 2 else fib(n - 1) + fib(n - 2)
 
     calls = 2 * fib(17) - 1
     rows, _ = taken()
