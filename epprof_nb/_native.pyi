@@ -120,6 +120,14 @@ def body(key: int, /) -> AbstractContextManager[None]:
 def frame_body(key: int, /) -> AbstractContextManager[None]:
     """Context manager for the body of a generator or coroutine, suspended with its frame."""
 
+class Markers:
+    """The four functions above as methods, which are pickled by way of their object."""
+
+    def line(self, key: int, /) -> None: ...
+    def back(self, key: int, /) -> None: ...
+    def body(self, key: int, /) -> AbstractContextManager[None]: ...
+    def frame_body(self, key: int, /) -> AbstractContextManager[None]: ...
+
 # -- suspension of generators and coroutines
 def on_yield(code: CodeType, offset: int, value: object, /) -> None:
     """Take the entries of the calling frame off the stack until it resumes.

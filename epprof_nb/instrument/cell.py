@@ -15,49 +15,21 @@ Outside of a session the markers do nothing.
 from __future__ import annotations
 
 import ast
-import builtins
 from typing import TYPE_CHECKING, TypeVar
 
-from epprof_nb import _native
-from epprof_nb.instrument import torch_dynamo
 from epprof_nb.instrument.functions import compiled_names, has_own_yield, is_plain_function
+from epprof_nb.instrument.markers import BACK, BODY, FRAME_BODY, LINE
 from epprof_nb.instrument.statements import Cell, Statement, register, statement_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _Node = TypeVar("_Node", bound=ast.stmt | ast.expr)
 
-# Names ending in two underscores are not mangled inside classes.
-LINE = "__epprof_line__"
-BACK = "__epprof_back__"
-BODY = "__epprof_body__"
-FRAME_BODY = "__epprof_frame_body__"
-MARKERS: dict[str, Callable[[int], object]] = {
-    LINE: _native.line,
-    BACK: _native.back,
-    BODY: _native.body,
-    FRAME_BODY: _native.frame_body,
-}
-
 _NO_WORK = (ast.Pass, ast.Break, ast.Global, ast.Nonlocal)
 _LEAVES_BODY = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-
-
-def install_markers(namespace: dict[str, object]) -> None:
-    """Define the markers for code that runs in `namespace`.
-
-    They are added to the namespace, so that functions pickled by value include them, and to
-    ``builtins``, so that functions still work after a ``%reset`` of the namespace.
-    """
-    for name, marker in MARKERS.items():
-        namespace[name] = marker
-        setattr(builtins, name, marker)
-    torch_dynamo.register_markers(
-        calls=(MARKERS[LINE], MARKERS[BACK]), bodies=(MARKERS[BODY], MARKERS[FRAME_BODY])
-    )
 
 
 def instrument(body: list[ast.stmt], cell: Cell, *, first_line: int = 0) -> list[ast.stmt]:

@@ -1,4 +1,4 @@
-"""Support for ``torch.compile``: TorchDynamo skips the markers of `epprof_nb.instrument.cell`.
+"""Support for ``torch.compile``: TorchDynamo skips the markers of `epprof_nb.instrument.markers`.
 
 TorchDynamo cannot trace calls to unknown C functions: a model defined in a profiled cell would
 not be compiled, and ``fullgraph=True`` would raise. The markers are therefore registered as

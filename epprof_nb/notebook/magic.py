@@ -13,7 +13,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from epprof_nb import onnxruntime
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.instrument.cell import MARKERS, install_markers
+from epprof_nb.instrument.markers import MARKERS, install_markers
 from epprof_nb.instrument.statements import Cell
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments

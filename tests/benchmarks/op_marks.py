@@ -15,7 +15,8 @@ from typing import Self
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.instrument.cell import MARKERS, instrument
+from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.markers import MARKERS
 from epprof_nb.instrument.statements import Cell
 from epprof_nb.recorders.cupti.recorder import packed_layout
 from tests.benchmarks.harness import header, paired, show

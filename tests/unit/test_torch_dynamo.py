@@ -10,7 +10,8 @@ from types import CodeType
 
 import pytest
 
-from epprof_nb.instrument.cell import BODY, LINE, install_markers, instrument
+from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.markers import BODY, LINE, install_markers
 from epprof_nb.instrument.statements import Cell
 
 DYNAMO = """
@@ -47,7 +48,7 @@ def test_told_whenever_it_is_imported(tmp_path, first, module):
     code = f"""
         import sys
         {first}
-        from epprof_nb.instrument.cell import MARKERS, install_markers
+        from epprof_nb.instrument.markers import MARKERS, install_markers
         install_markers({{}})
         install_markers({{}})
         import torch._dynamo as d
@@ -62,7 +63,7 @@ def test_told_whenever_it_is_imported(tmp_path, first, module):
 def test_torch_is_not_imported_for_it(tmp_path):
     code = """
         import sys
-        from epprof_nb.instrument.cell import install_markers
+        from epprof_nb.instrument.markers import install_markers
         install_markers({})
         print("torch" in sys.modules)
         """
