@@ -110,26 +110,23 @@ def line(key: int, /) -> None:
 def back(key: int, /) -> None:
     """Return to the header of the compound statement `key`; ends the statements of its body."""
 
-def enter(key: int, /) -> None:
-    """Open the scope of a function body; `key` is its ``def`` statement."""
-
-def leave(key: int, /) -> None:
-    """Close the scope that `enter` opened and end the statements still open in it."""
-
-def enter_frame(key: int, /) -> None:
-    """Open the scope of a generator or coroutine, which is suspended with its frame."""
-
-def leave_frame(key: int, /) -> None:
-    """Close the scope that `enter_frame` opened."""
-
 def body(key: int, /) -> AbstractContextManager[None]:
-    """Context manager that calls `enter` and `leave`.
+    """Context manager for a function body; `key` is its ``def`` statement.
 
-    One object per key, without state: functions may recurse and run on several threads.
+    It opens a scope, and on exit closes it and ends the statements still open in it. One object
+    per key, without state: functions may recurse and run on several threads.
     """
 
 def frame_body(key: int, /) -> AbstractContextManager[None]:
-    """Context manager that calls `enter_frame` and `leave_frame`."""
+    """Context manager for the body of a generator or coroutine, suspended with its frame."""
+
+class Markers:
+    """The four functions above as methods, which are pickled by way of their object."""
+
+    def line(self, key: int, /) -> None: ...
+    def back(self, key: int, /) -> None: ...
+    def body(self, key: int, /) -> AbstractContextManager[None]: ...
+    def frame_body(self, key: int, /) -> AbstractContextManager[None]: ...
 
 # -- suspension of generators and coroutines
 def on_yield(code: CodeType, offset: int, value: object, /) -> None:

@@ -33,6 +33,20 @@ def format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+class OnError:
+    """Context manager that calls a function with the exception that leaves its block."""
+
+    def __init__(self, call: Callable[[BaseException], None]) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None:
+            self._call(error)
+
+
 class CellRun:
     """Warm-ups, session, repeats and result of one use of the magic.
 

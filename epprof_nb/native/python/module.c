@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], frame_functions[], ort_functions[], scope_functions[];
+extern PyMethodDef cupti_functions[], frame_functions[], marker_functions[], ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -129,25 +129,6 @@ static PyObject* add_statements(PyObject* Py_UNUSED(m), PyObject* args) {
   return PyLong_FromUnsignedLong(first);
 }
 
-// The markers run in every statement of an instrumented cell: they return at once if not recording.
-typedef void (*StatementMarker)(uint32_t key);
-
-static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
-  uint32_t key;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_u32(value, &key) < 0) return NULL;
-  mark(key);
-  Py_RETURN_NONE;
-}
-
-static PyObject* line(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_statement(value, ep_begin_statement);
-}
-
-static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_statement(value, ep_return_to_statement);
-}
-
 // -- logs -----------------------------------------------------------------------------------
 
 static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
@@ -187,6 +168,8 @@ static PyObject* counters(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
                        "launch_chunks", state[2], "launch_chunks_bound", state[3]);
 }
 
+extern int add_markers_type(PyObject* module);
+
 static PyMethodDef functions[] = {
     {"now_ns", now_ns, METH_NOARGS, NULL},
     {"thread_id", thread_id, METH_NOARGS, NULL},
@@ -204,8 +187,6 @@ static PyMethodDef functions[] = {
     {"top", top, METH_NOARGS, NULL},
     {"depth", depth, METH_NOARGS, NULL},
     {"add_statements", add_statements, METH_VARARGS, NULL},
-    {"line", line, METH_O, NULL},
-    {"back", back, METH_O, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
     {"launch", launch, METH_VARARGS, NULL},
@@ -218,7 +199,8 @@ static int execute(PyObject* module) {
   PyObject* type = op_type_create(module);
   if (!type) return -1;
   int failed = PyModule_AddObjectRef(module, "Op", type);
-  if (!failed) failed = PyModule_AddFunctions(module, scope_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, marker_functions);
+  if (!failed) failed = add_markers_type(module);
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
