@@ -43,11 +43,41 @@ class Profile(ProfileData):
         """Return a profile of `data`; the tables are shared, not copied."""
         return cls(data.tables, data.info, data.sources)
 
-    def by_op(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+    def joined(
+        self,
+        *,
+        args: Iterable[str] | None = None,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Activities, each with its op, named range and arguments, API call and launch delay.
+
+        Parameters
+        ----------
+        args
+            Names of the arguments of ranges that become columns; all if None.
+        attribution
+            See `by_op`.
+
+        Examples
+        --------
+        >>> by_layer = prof.joined().groupby("arg_layer")["duration_ns"].sum()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.joined import joined
+
+        return joined(self, args=args, attribution=attribution)
+
+    def by_op(
+        self,
+        *,
+        args: Iterable[str] = (),
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
         """Device and host time of each op name; see `epprof_nb.analysis.by_op.by_op`.
 
         Parameters
         ----------
+        args
+            Names of arguments to group by as well, as in ``prof.by_op(args=["layer"])``.
         attribution
             ``"launch"`` attributes an activity to the op that launched it, so those of a CUDA
             graph to the op that replayed it; ``"capture"`` attributes the activities of a graph
@@ -55,7 +85,7 @@ class Profile(ProfileData):
         """
         from epprof_nb.analysis.by_op import by_op
 
-        return by_op(self, attribution=attribution)
+        return by_op(self, args=args, attribution=attribution)
 
     def by_kernel(self) -> pd.DataFrame:
         """Launches and device time of each kernel name."""

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import argument_column, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.source_lines import line_text, split_lines
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.op_args import Argument, argument_names, arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
 
 NO_OP = "(no op)"
 """Name of the row of activities without an op."""
@@ -27,7 +31,11 @@ NO_LINE = "(no line)"
 
 
 def by_op(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+    profile: ProfileData,
+    *,
+    args: Iterable[str] = (),
+    attribution: Attribution = "launch",
+    index: ProfileIndex | None = None,
 ) -> pd.DataFrame:
     """Return the device and host time of each op name.
 
@@ -35,6 +43,9 @@ def by_op(
     ----------
     profile
         The profile.
+    args
+        Names of arguments to group by as well: ops of one name with different values of these
+        have a row each.
     attribution
         Op to which an activity is attributed: ``"launch"`` is the op that launched it,
         ``"capture"`` the op that captured it in a CUDA graph, if there is one.
@@ -77,7 +88,7 @@ def by_op(
     Raises
     ------
     ValueError
-        If `attribution` is unknown.
+        If `attribution` is unknown, or no op has one of `args`.
 
     Examples
     --------
@@ -91,7 +102,10 @@ def by_op(
     index = index or ProfileIndex(profile)
     ops = profile.tables["ops"]
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
-    groups, first = group_codes(names.codes, types.codes, cells.codes, ops["line"])
+    given = _arguments(ops, args)
+    groups, first = group_codes(
+        names.codes, types.codes, cells.codes, ops["line"], *(a.codes for a in given)
+    )
     sums = totals(index, groups, np.arange(len(ops)), attribution=attribution)
     order = sums.longest_first()
     rows, last = first[order], int(sums.has_unattributed)
@@ -101,9 +115,37 @@ def by_op(
             "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*ops["line"][rows], *[MISSING] * last]),
+            **{f"arg_{a.name}": argument_column(_at(a, rows, last)) for a in given},
             **_columns(profile, groups, sums, order),
         }
     )
+
+
+def _arguments(ops: Table, names: Iterable[str]) -> list[Argument]:
+    """Return single arguments of all ops.
+
+    Raises
+    ------
+    ValueError
+        If no op has one of them.
+    """
+    names = [names] if isinstance(names, str) else list(names)
+    texts, every_row = ops.names("args"), np.arange(len(ops))
+    found = arguments(texts, every_row, names)
+    for argument in found:
+        if not len(argument.distinct):
+            known = ", ".join(map(repr, argument_names(texts, every_row)[:20])) or "none"
+            raise ValueError(
+                f"no op of this profile has an argument {argument.name!r}; arguments are: {known}. "
+                'Ops get arguments by `with epprof_nb.op("name", argument=value):`.'
+            )
+    return found
+
+
+def _at(argument: Argument, rows: IntArray, last: int) -> Argument:
+    """Return an argument at `rows`, followed by a missing one for a last row."""
+    codes = np.append(argument.codes[rows], np.full(last, MISSING, np.int32))
+    return Argument(argument.name, codes, argument.distinct)
 
 
 def by_line(

@@ -11,8 +11,11 @@ int       int64                       int64             none
 id        int64                       Int64             -1, in pandas ``<NA>``
 name      int32 codes + categories    category          code -1, in pandas ``NaN``
 bool      bool                        bool              none
-args      int32 codes + JSON strings  object (dict)     code -1, in pandas ``None``
+args      int32 codes + JSON strings  object            code -1, in pandas ``None``
 ========  ==========================  ================  ==================================
+
+In pandas, the elements of an ``args`` column are `epprof_nb.data.op_args.Arguments`, dicts that can
+be hashed.
 """
 
 from __future__ import annotations

@@ -98,7 +98,8 @@ def test_warm_up_and_repeat(run, shell, capsys):
 
 def test_a_kernel_belongs_to_the_repeat_that_launched_it(run, shell):
     run(
-        "import time\nimport numpy as np\nfrom epprof_nb import host\nx = host.to_device(np.ones(4))"
+        "import time\nimport numpy as np\nfrom epprof_nb import host\n"
+        "x = host.to_device(np.ones(4))"
     )
     run(
         "%%gpuprofile -q prof --repeat 3\nhost.launch(lambda a: time.sleep(0.02), x, name='slow')\n"
