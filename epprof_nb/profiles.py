@@ -105,6 +105,17 @@ class Profile(ProfileData):
 
         return by_line(self, attribution=attribution)
 
+    def by_repeat(self) -> pd.DataFrame:
+        """Wall, device and idle time and device work of each repeat of the code (``--repeat``).
+
+        Examples
+        --------
+        >>> prof.by_repeat()["wall_ns"].describe()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_repeat import by_repeat
+
+        return by_repeat(self)
+
     def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """Device and host time of each path from the session through cells and ops to kernels."""
         from epprof_nb.analysis.by_path import by_path
