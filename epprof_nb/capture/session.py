@@ -43,6 +43,7 @@ class Session:
         self._cell = cell
         self._sources = {} if cell is None or source is None else {cell: source}
         self._repeats: list[int] = []
+        self._code_end: int | None = None
         self._timer: threading.Timer | None = None
         self._recording: Recording | None = None
         begin = _native.now_ns()
@@ -58,6 +59,10 @@ class Session:
     def mark_repeat(self) -> None:
         """Record that the next repeat of the profiled code starts now."""
         self._repeats.append(_native.now_ns())
+
+    def mark_end(self) -> None:
+        """Record that the profiled code, and its last repeat, ends now; `stop` does so otherwise."""
+        self._code_end = _native.now_ns()
 
     def _on_time_limit(self) -> None:
         self._recording = service.close(self._subscription)
@@ -106,7 +111,7 @@ class Session:
             name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
         }
         if self._repeats:
-            until = min(stopped, recording.closed_ns)
+            until = min(self._code_end or stopped, recording.closed_ns)
             info["repeats"] = _bounds(self._repeats, until, recording.opened_ns)
             tables = with_repeats(tables, info)
         places, sources = range_sources.sources_of(tables["ops"])

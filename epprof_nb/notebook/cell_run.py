@@ -122,6 +122,7 @@ class CellRun:
         session, self._session = self._session, None
         if session is None:
             return
+        session.mark_end()
         _native.pop(self._op)  # also closes the statement that is still open
         self._end_progress()
         try:

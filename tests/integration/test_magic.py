@@ -108,6 +108,9 @@ def test_a_kernel_belongs_to_the_repeat_that_launched_it(run, shell):
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
     assert kernels["repeat"].to_list() == [0, 1, 2]
     assert prof.ops["repeat"].reindex(kernels["op_id"]).to_list() == [0, 1, 2]
+    # What the magic does after the code is not part of the last repeat.
+    cell = prof.ops.loc[prof.ops["op_type"] == "cell", "end_ns"].iloc[0]
+    assert prof.info["repeats"][2][1] <= cell
     # The host does not wait: kernels run after the repeat that launched them has ended.
     assert kernels["start_ns"].iloc[2] > prof.info["repeats"][2][1]
 
