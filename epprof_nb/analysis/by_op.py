@@ -14,6 +14,7 @@ from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.source_lines import line_text, split_lines
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 from epprof_nb.data.op_args import Argument, argument_names, arguments
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ NO_LINE = "(no line)"
 """Source of the row of activities without a statement."""
 
 
+@with_columns("by_op")
 def by_op(
     profile: ProfileData,
     *,
@@ -55,31 +57,9 @@ def by_op(
     Returns
     -------
     frame
-        One row per name, op type and, for statements, cell and line, by descending device time.
-        A last row ``"(no op)"`` holds activities without an op, if there are any, so
-        `self_device_ns` always adds up to the device time of the profile.
+        {columns}
 
-        =================  ========  ==========================================================
-        name               category  the op's name
-        op_type            category  cell, line, range, or an ONNX operator
-        cell, line         category, place of the statement; missing for other ops
-                           Int64
-        count              int64     executions
-        device_ns          int64     device time of the op and all ops below it
-        self_device_ns     int64     device time of what the op launched itself
-        share              float64   `device_ns` as a fraction of all device time
-        kernels, memcpys,  int64     activities of the op and all ops below it
-        memsets
-        bytes              int64     bytes that these copied and set
-        bandwidth          float64   bytes per second of the copies; NaN if there are none
-        launch_delay_ns    Int64     mean time from a kernel's API call to its start; missing
-                                     if no call was recorded
-        mean_device_ns,    int64     device time per execution, with all ops below; the
-        p95_device_ns                percentile is a time that occurred
-        host_ns            int64     host time of the op and all ops below it
-        self_host_ns       int64     host time without the ops below it on its thread
-        mean_ns, p95_ns    int64     host time per execution
-        =================  ========  ==========================================================
+        `self_device_ns` always adds up to the device time of the profile.
 
         Device times are sums over activities: they exceed the wall time where activities
         overlap. An op below one of the same row is not counted twice. If one row of ``prof.ops``
@@ -109,6 +89,7 @@ def by_op(
     sums = totals(index, groups, np.arange(len(ops)), attribution=attribution)
     order = sums.longest_first()
     rows, last = first[order], int(sums.has_unattributed)
+    columns = MeasureColumns(profile, groups, sums, order)
     return pd.DataFrame(
         {
             "name": categorical([*names.take(rows).to_list(), *[NO_OP] * last]),
@@ -116,7 +97,12 @@ def by_op(
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*ops["line"][rows], *[MISSING] * last]),
             **{f"arg_{a.name}": argument_column(_at(a, rows, last)) for a in given},
-            **_columns(profile, groups, sums, order),
+            "count": columns.column(sums.count),
+            **columns.device_and_self(),
+            **columns.device_per_execution(),
+            "host_ns": columns.column(sums.host_ns),
+            "self_host_ns": columns.column(sums.own_host_ns),
+            **columns.host_per_execution(95),
         }
     )
 
@@ -148,8 +134,13 @@ def _at(argument: Argument, rows: IntArray, last: int) -> Argument:
     return Argument(argument.name, codes, argument.distinct)
 
 
+@with_columns("by_line", "by_line_self")
 def by_line(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+    profile: ProfileData,
+    *,
+    inclusive: bool = True,
+    attribution: Attribution = "launch",
+    index: ProfileIndex | None = None,
 ) -> pd.DataFrame:
     """Return the device and host time of each statement of the profiled cells.
 
@@ -157,17 +148,14 @@ def by_line(
     ----------
     profile, attribution, index
         See `by_op`.
+    inclusive
+        Whether a statement includes the statements nested in it. A table never has columns of
+        both kinds: those of a self time or number begin with ``self_``.
 
     Returns
     -------
     frame
-        One row per cell and line that ran, in the order of the source. The columns are those of
-        `by_op` without `memsets`; in place of the name is the `source` (object) of the line.
-        `device_ns` and `host_ns` include all that the statement ran; `self_device_ns` and
-        `self_host_ns` exclude nested statements, which have rows of their own, but include the
-        ranges and library ops that the statement ran. A last row ``"(no line)"`` holds
-        activities without a statement, if there are any, so `self_device_ns` always adds up to
-        the device time of the profile.
+        {columns}
 
     Raises
     ------
@@ -197,30 +185,29 @@ def by_line(
     by_source = np.lexsort((lines[first], group_codes(cells.codes[first])[0]))
     order = by_source[sums.shown[by_source]]
     rows, last = first[order], int(sums.has_unattributed)
-    columns = _columns(profile, groups, sums, order)
-    del columns["memsets"]
+    columns = MeasureColumns(profile, groups, sums, order)
     return pd.DataFrame(
         {
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*lines[rows], *[MISSING] * last]),
             "source": pd.Series([*_sources(profile, rows), *[NO_LINE] * last], dtype=object),
-            **columns,
+            "count": columns.column(sums.count),
+            **(_inclusive if inclusive else _self)(columns, sums),
         }
     )
 
 
-def _columns(
-    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
-) -> dict[str, Any]:
-    columns = MeasureColumns(profile, groups, sums, order)
+def _inclusive(columns: MeasureColumns, sums: Totals) -> dict[str, Any]:
     return {
-        "count": columns.column(sums.count),
         **columns.device(),
         **columns.device_per_execution(),
         "host_ns": columns.column(sums.host_ns),
-        "self_host_ns": columns.column(sums.own_host_ns),
         **columns.host_per_execution(95),
     }
+
+
+def _self(columns: MeasureColumns, sums: Totals) -> dict[str, Any]:
+    return {**columns.self_device(), "self_host_ns": columns.column(sums.own_host_ns)}
 
 
 def _sources(profile: ProfileData, rows: IntArray) -> list[str]:

@@ -12,6 +12,7 @@ from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.data.columns import with_columns
 from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.util.format import duration, sparkline
 
@@ -22,6 +23,7 @@ _MAX_POINTS = 120
 """Points of the strip chart; of more repeats, each point is a mean of several."""
 
 
+@with_columns("by_repeat")
 def by_repeat(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
     """Return the time and the device work of each repeat of the profiled code.
 
@@ -35,14 +37,14 @@ def by_repeat(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     Returns
     -------
     frame
-        One row per repeat, in order; no rows if the code ran without ``--repeat``.
+        {columns}
+
+        There are no rows if the code ran without ``--repeat``.
 
     Notes
     -----
-    Launches are asynchronous. `device_ns` and the numbers of activities are those of the work that
-    the repeat launched, even if the device executed it later. `busy_ns` and `idle_ns` describe the
-    devices during the repeat. The last repeat ends when the code ends; waiting for the device after
-    that is not part of it.
+    Launches are asynchronous: the device may execute what a repeat launched after its end. The last
+    repeat ends when the code ends; waiting for the device after that is not part of it.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from epprof_nb.analysis.attribution import attributed_op_rows
 from epprof_nb.analysis.dataframe import argument_column, names_at, optional, values_at
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.op_args import argument_names, arguments
 
@@ -27,6 +28,7 @@ MAX_ARGUMENTS = 50
 """Columns of arguments if the user names none: those of hostile files would fill the memory."""
 
 
+@with_columns("joined")
 def joined(
     profile: ProfileData,
     *,
@@ -50,7 +52,12 @@ def joined(
     Returns
     -------
     frame
-        One row per activity, with the index of ``prof.activities``.
+        {columns}
+
+        The index is that of ``prof.activities``. Arguments are of dtype boolean, Int64, float64 or
+        category if all their values are bools, integers, numbers or strings, else object; lists
+        and dicts are represented by their JSON text. With ``attribution="capture"``, `op_id` and
+        all that follows from it are those of the op that captured a graph's activity.
 
     Raises
     ------

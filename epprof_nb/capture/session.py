@@ -61,7 +61,7 @@ class Session:
         self._repeats.append(_native.now_ns())
 
     def mark_end(self) -> None:
-        """Record that the profiled code, and its last repeat, ends now; `stop` does so otherwise."""
+        """Record that the profiled code ends now; without this, it ends when `stop` is called."""
         self._code_end = _native.now_ns()
 
     def _on_time_limit(self) -> None:
