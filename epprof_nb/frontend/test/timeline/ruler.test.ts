@@ -36,7 +36,30 @@ test("a repeat is labelled where it starts, or at the left edge, if there is roo
   expect(texts(geometry(0, 1000, 1000))).toEqual(["repeat 0", "repeat 2"]);
   expect(texts(geometry(390, 420, 1000))).toEqual(["repeat 0", "repeat 1", "repeat 2"]);
   expect(marks.labels(geometry(500, 900, 1000))).toEqual([
-    { text: "repeat 2", left: 0, right: 60 },
+    { repeat: 2, text: "repeat 2", left: 0, right: 60 },
   ]);
   expect(new RepeatMarks([]).labels(geometry(0, 10, 100))).toEqual([]);
+});
+
+test("the line of a repeat without a label does not cross the times", () => {
+  const lines: [number, number][] = [];
+  const renderer = {
+    boundary: (x: number, top: number) => lines.push([x, top]),
+    tag: () => {},
+  };
+  const marks = new RepeatMarks([
+    [0, 400],
+    [400, 402],
+    [402, 410],
+    [410, 1000],
+  ]);
+  // biome-ignore lint/suspicious/noExplicitAny: the overlay uses these two methods only
+  marks.under(renderer as any, geometry(0, 1000, 1000));
+  // The second and third start within a few pixels: one line is enough.
+  expect(lines).toEqual([
+    [0, 0],
+    [400, 17],
+    [410, 0],
+    [1000, 17],
+  ]);
 });

@@ -10,7 +10,11 @@ const LEAST = 4;
 const LETTER = 6.5;
 const PADDING = 8;
 
+/** Length of a tick on the ruler, pixels. */
+const TICK = 5;
+
 export interface RepeatLabel {
+  repeat: number;
   text: string;
   left: number;
   right: number;
@@ -21,16 +25,18 @@ export class RepeatMarks implements Overlay {
 
   under(renderer: Renderer, geometry: Geometry): void {
     const { height, ruler, width } = geometry;
+    const labels = this.labels(geometry);
+    const labelled = new Set(labels.map(({ repeat }) => repeat));
+    const starts = this.bounds.map(([start]) => start);
     let last = Number.NEGATIVE_INFINITY;
-    const { bounds } = this;
-    const ends = bounds.length ? [bounds[bounds.length - 1][1]] : [];
-    for (const time of [...bounds.map(([start]) => start), ...ends]) {
+    [...starts, ...this.bounds.slice(-1).map(([, end]) => end)].forEach((time, repeat) => {
       const x = geometry.x(time);
-      if (x < 0 || x > width || x - last < LEAST) continue;
-      renderer.boundary(x, 0, height);
+      if (x < 0 || x > width || x - last < LEAST) return;
+      // Without a label, a line through the ruler would only cross the times.
+      renderer.boundary(x, labelled.has(repeat) ? 0 : ruler - TICK, height);
       last = x;
-    }
-    for (const { text, left } of this.labels(geometry)) renderer.tag(text, left, ruler / 2);
+    });
+    for (const { text, left } of labels) renderer.tag(text, left, ruler / 2);
   }
 
   reserved(geometry: Geometry): [left: number, right: number][] {
@@ -39,12 +45,12 @@ export class RepeatMarks implements Overlay {
 
   /** Labels of the visible repeats that have room for one. */
   labels(geometry: Geometry): RepeatLabel[] {
-    return this.bounds.flatMap(([start, end], i) => {
+    return this.bounds.flatMap(([start, end], repeat) => {
       const left = Math.max(geometry.x(start), 0);
       const until = Math.min(geometry.x(end), geometry.width);
-      const text = `repeat ${i}`;
+      const text = `repeat ${repeat}`;
       const right = left + text.length * LETTER + PADDING;
-      return right <= until ? [{ text, left, right }] : [];
+      return right <= until ? [{ repeat, text, left, right }] : [];
     });
   }
 }
