@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from epprof_nb.capture import session
 from epprof_nb.core.options import Options
+from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
 
 if TYPE_CHECKING:
@@ -43,58 +44,187 @@ class Profile(ProfileData):
         """Return a profile of `data`; the tables are shared, not copied."""
         return cls(data.tables, data.info, data.sources)
 
-    def by_op(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Device and host time of each op name; see `epprof_nb.analysis.by_op.by_op`.
+    @with_columns("joined")
+    def joined(
+        self,
+        *,
+        args: Iterable[str] | None = None,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Activities, each with its op, named range and arguments, API call and launch delay.
 
         Parameters
         ----------
+        args
+            Names of the arguments of ranges that become columns; all if None.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> by_layer = prof.joined().groupby("arg_layer")["duration_ns"].sum()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.joined import joined
+
+        return joined(self, args=args, attribution=attribution)
+
+    @with_columns("by_op")
+    def by_op(
+        self,
+        *,
+        args: Iterable[str] = (),
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Device and host time of each op name.
+
+        Parameters
+        ----------
+        args
+            Names of arguments to group by as well, as in ``prof.by_op(args=["layer"])``.
         attribution
             ``"launch"`` attributes an activity to the op that launched it, so those of a CUDA
             graph to the op that replayed it; ``"capture"`` attributes the activities of a graph
             to the op that captured them.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            Device times are sums over activities: they exceed the wall time where activities
+            overlap.
+
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown, or no op has one of `args`.
         """
         from epprof_nb.analysis.by_op import by_op
 
-        return by_op(self, attribution=attribution)
+        return by_op(self, args=args, attribution=attribution)
 
+    @with_columns("by_kernel")
     def by_kernel(self) -> pd.DataFrame:
-        """Launches and device time of each kernel name."""
+        """Launches and device time of each kernel name.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_kernel import by_kernel
 
         return by_kernel(self)
 
+    @with_columns("by_stream")
     def by_stream(self) -> pd.DataFrame:
-        """Busy time, activities, bytes and launch delay of each stream of a device."""
+        """Busy time, activities, bytes and launch delay of each stream of a device.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_stream import by_stream
 
         return by_stream(self)
 
-    def by_line(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Device and host time of each line of the profiled cells; `attribution` as in `by_op`."""
+    @with_columns("by_line", "by_line_self")
+    def by_line(
+        self,
+        *,
+        inclusive: bool = True,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Device and host time of each line of the profiled cells.
+
+        Parameters
+        ----------
+        inclusive
+            Whether a line includes the statements nested in it. A table never has columns of both
+            kinds: those of a self time or number begin with ``self_``.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_op import by_line
 
-        return by_line(self, attribution=attribution)
+        return by_line(self, inclusive=inclusive, attribution=attribution)
 
+    @with_columns("by_repeat")
+    def by_repeat(self) -> pd.DataFrame:
+        """Wall, device and idle time and device work of each repeat of the code (``--repeat``).
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> prof.by_repeat()["wall_ns"].describe()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_repeat import by_repeat
+
+        return by_repeat(self)
+
+    @with_columns("by_path")
     def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Device and host time of each path from the session through cells and ops to kernels."""
+        """Device and host time of each path from the session through cells and ops to kernels.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_path import by_path
 
         return by_path(self, attribution=attribution)
 
+    @with_columns("by_node")
     def by_node(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Host time, device time and copies of each node of the ONNX Runtime sessions."""
+        """Host time, device time and copies of each node of the ONNX Runtime sessions.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_node import by_node
 
         return by_node(self, attribution=attribution)
 
+    @with_columns("by_op_type")
     def by_op_type(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Host and device time of each ONNX operator and execution provider."""
+        """Host and device time of each ONNX operator and execution provider.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_node import by_op_type
 
         return by_op_type(self, attribution=attribution)
 
+    @with_columns("by_run")
     def by_run(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Host and device time of each run of the ONNX Runtime sessions."""
+        """Host and device time of each run of the ONNX Runtime sessions.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_node import by_run
 
         return by_run(self, attribution=attribution)

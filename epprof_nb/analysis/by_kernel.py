@@ -15,6 +15,7 @@ from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
+@with_columns("by_kernel")
 def by_kernel(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
     """Return the launches and device time of each kernel name.
 
@@ -36,21 +38,7 @@ def by_kernel(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     Returns
     -------
     frame
-        One row per kernel name, by descending device time.
-
-        ================  ========  ===========================================================
-        name              category  the kernel's demangled name
-        count             int64     launches
-        device_ns         int64     device time of all launches
-        share             float64   `device_ns` as a fraction of all device time
-        mean_ns, min_ns,  int64     device time per launch; the 95th percentile is a duration
-        p95_ns, max_ns              that occurred
-        launch_delay_ns   Int64     mean time from the API call to the kernel's start; missing
-                                    if no call was recorded
-        grid, block       object    ``(x, y, z)`` of the most frequent launch; None if not
-                                    recorded
-        ops               int64     number of different ops that launched it
-        ================  ========  ===========================================================
+        {columns}
 
     Examples
     --------
@@ -77,10 +65,10 @@ def by_kernel(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
             "count": statistics.count[order],
             "device_ns": statistics.total[order],
             "share": share(statistics.total[order], all_device_ns),
-            "mean_ns": statistics.mean[order],
-            "min_ns": statistics.percentile(0)[order],
-            "p95_ns": statistics.percentile(95)[order],
-            "max_ns": statistics.percentile(100)[order],
+            "mean_device_ns": statistics.mean[order],
+            "min_device_ns": statistics.percentile(0)[order],
+            "p95_device_ns": statistics.percentile(95)[order],
+            "max_device_ns": statistics.percentile(100)[order],
             "launch_delay_ns": mean_delay(
                 sum_by_group(groups[is_known], delays[is_known], n)[:-1][order],
                 np.bincount(groups[is_known], minlength=n)[order],

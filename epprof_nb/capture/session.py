@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 import epprof_nb.instrument.ranges  # noqa: F401 - installs the hooks that track generators
 from epprof_nb import _native
 from epprof_nb.capture.correlate import correlate
@@ -15,6 +13,7 @@ from epprof_nb.capture.service import Recording, Subscription, service
 from epprof_nb.core.clock import pair_with_epoch
 from epprof_nb.core.options import Options
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.repeats import with_repeats
 from epprof_nb.instrument import range_sources
 from epprof_nb.recorders import nvml
 
@@ -43,7 +42,8 @@ class Session:
         self.options = options
         self._cell = cell
         self._sources = {} if cell is None or source is None else {cell: source}
-        self._runs: list[tuple[int, int]] = []
+        self._repeats: list[int] = []
+        self._code_end: int | None = None
         self._timer: threading.Timer | None = None
         self._recording: Recording | None = None
         begin = _native.now_ns()
@@ -56,9 +56,13 @@ class Session:
             self._timer.daemon = True
             self._timer.start()
 
-    def mark_run(self, index: int) -> None:
-        """Record that repeat `index` of the profiled code starts now."""
-        self._runs.append((_native.now_ns(), index))
+    def mark_repeat(self) -> None:
+        """Record that the next repeat of the profiled code starts now."""
+        self._repeats.append(_native.now_ns())
+
+    def mark_end(self) -> None:
+        """Record that the profiled code ends now; without this, it ends when `stop` is called."""
+        self._code_end = _native.now_ns()
 
     def _on_time_limit(self) -> None:
         self._recording = service.close(self._subscription)
@@ -106,8 +110,10 @@ class Session:
         tables = {
             name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
         }
-        if self._runs:
-            tables["ops"] = self._with_runs(tables["ops"], recording.opened_ns)
+        if self._repeats:
+            until = min(self._code_end or stopped, recording.closed_ns)
+            info["repeats"] = _bounds(self._repeats, until, recording.opened_ns)
+            tables = with_repeats(tables, info)
         places, sources = range_sources.sources_of(tables["ops"])
         if places:
             info["op_places"] = places
@@ -123,14 +129,6 @@ class Session:
             self._timer.cancel()
         service.abort(self._subscription)
 
-    def _with_runs(self, ops: Table, origin: int) -> Table:
-        starts = np.array([at - origin for at, _ in self._runs], np.int64)
-        indices = np.array([index for _, index in self._runs], np.int64)
-        at = np.searchsorted(starts, ops["start_ns"], side="right") - 1
-        # Events of ONNX Runtime keep the run id of their session.
-        of_repeat = (at >= 0) & ~ops.names("source").equals("onnxruntime")
-        return ops.replace(run_id=np.where(of_repeat, indices[at], ops["run_id"]))
-
 
 def start(
     options: Options | None = None, *, cell: str | None = None, source: str | None = None
@@ -142,3 +140,12 @@ def start(
 def _rebased(table: Table, origin: int) -> Table:
     times = {name: table[name] - origin for name in _TIME_COLUMNS if name in table.schema.names}
     return table.replace(**times) if times else table
+
+
+def _bounds(starts: list[int], until: int, origin: int) -> list[list[int]]:
+    """Return start and end of each repeat that began before recording ended, from `origin`."""
+    recorded = [start for start in starts if start < until]
+    return [
+        [start - origin, end - origin]
+        for start, end in zip(recorded, [*recorded[1:], until], strict=True)
+    ]

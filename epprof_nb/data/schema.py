@@ -11,8 +11,11 @@ int       int64                       int64             none
 id        int64                       Int64             -1, in pandas ``<NA>``
 name      int32 codes + categories    category          code -1, in pandas ``NaN``
 bool      bool                        bool              none
-args      int32 codes + JSON strings  object (dict)     code -1, in pandas ``None``
+args      int32 codes + JSON strings  object            code -1, in pandas ``None``
 ========  ==========================  ================  ==================================
+
+In pandas, the elements of an ``args`` column are `epprof_nb.data.op_args.Arguments`, dicts that can
+be hashed.
 """
 
 from __future__ import annotations
@@ -81,7 +84,8 @@ OPS = TableSchema(
         Column("input_shapes", "name", "element types and shapes of a node's inputs"),
         Column("output_shapes", "name", "element types and shapes of a node's outputs"),
         Column("session", "id", "number of the ONNX Runtime session, unique in its process"),
-        Column("run_id", "id", "the run it belongs to: a repeat of the cell or an ORT run"),
+        Column("run_id", "id", "number of the ONNX Runtime run, unique in its profile"),
+        Column("repeat", "id", "repeat of the code (--repeat) in which it started, from 0"),
         Column("start_ns", "time", "start, since the profile's start; negative if earlier"),
         Column("end_ns", "time", "end; for an op still open, the profile's end"),
         Column("duration_ns", "time", "time open and not suspended; the sum if count > 1"),
@@ -121,6 +125,7 @@ ACTIVITIES = TableSchema(
         Column("capture_op_id", "id", "the op that captured the graph node, for a graph replay"),
         Column("attribution", "name", "how op_id was found: stack, cell, none"),
         Column("thread_id", "id", "operating-system thread that launched it"),
+        Column("repeat", "id", "repeat of the code (--repeat) in which it was launched, from 0"),
         Column("bytes", "id", "bytes copied or set"),
         Column("copy_kind", "name", "HtoD, DtoH, DtoD, HtoH, PtoP, ... (CUPTI's names)"),
         Column("src_kind", "name", "kind of memory read: pageable, pinned, device, ..."),

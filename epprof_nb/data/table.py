@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.op_args import parsed
 from epprof_nb.data.schema import MISSING, Kind, TableSchema
 
 if TYPE_CHECKING:
@@ -133,10 +133,8 @@ class Table:
             values = self._columns[column.name]
             if isinstance(values, CategoryColumn):
                 if column.kind == "args":
-                    # Each row has its own dict: changing one must not change another.
-                    cells = np.full(len(values), None, object)
-                    for row in np.flatnonzero(values.codes >= 0).tolist():
-                        cells[row] = json.loads(values.categories[values.codes[row]])
+                    cells = np.empty(len(values), object)
+                    cells[:] = parsed(values)
                     data[column.name] = pd.Series(cells, index=rows, dtype=object)
                 else:
                     compact = values.compact()

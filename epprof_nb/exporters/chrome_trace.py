@@ -1,7 +1,8 @@
 """Chrome trace JSON, which Perfetto and ``chrome://tracing`` open.
 
-A thread of the host is a track with its ops and API calls. Each device is a process with its
-counters and one track per stream. An arrow leads from an API call to each of its activities.
+A thread of the host is a track with its ops and API calls; another track has the repeats of the
+code. Each device is a process with its counters and one track per stream. An arrow leads from an
+API call to each of its activities.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.exporters.chrome_counters import counters
 from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 _HOST = 1
 _DEVICES = 3
 """Process ids of the host and of device 0; 0 has a special meaning in viewers."""
+_REPEATS = 2**22 + 1
+"""Thread id of the track of the repeats, larger than Linux gives to any thread."""
 _BATCH = 50_000
 
 
@@ -58,7 +62,8 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     events = _events(profile, tracks)
     tables = profile.tables
     # Each activity has an arrow with two ends.
-    lines = len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
+    lines = len(repeat_bounds(profile.info)[0])
+    lines += len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
     with (
         replacing(path) as file,
         progress_bar(f"Writing {Path(path).name}", lines, " events") as bar,
@@ -119,6 +124,7 @@ def _head(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
 
 
 def _events(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
+    yield from _repeats(profile)
     yield from _ops(profile.tables["ops"])
     yield from _calls(profile.tables["api_calls"])
     yield from _activities(profile.tables["activities"], tracks)
@@ -138,6 +144,9 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
     for (process, thread), label in tracks.labels.items():
         yield event("thread_name", process, thread, name=label)
         yield event("thread_sort_index", process, thread, sort_index=thread)
+    if len(repeat_bounds(profile.info)[0]):
+        yield event("thread_name", _HOST, _REPEATS, name="repeats")
+        yield event("thread_sort_index", _HOST, _REPEATS, sort_index=-1)
     threads = np.unique(
         np.concatenate([profile.tables[name]["thread_id"] for name in ("ops", "api_calls")])
     )
@@ -148,6 +157,15 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
         name = "main thread" if thread == main else f"thread {thread}"
         yield event("thread_name", _HOST, thread, name=name)
         yield event("thread_sort_index", _HOST, thread, sort_index=int(thread != main))
+
+
+def _repeats(profile: ProfileData) -> Iterator[str]:
+    for number, (start, end) in enumerate(zip(*repeat_bounds(profile.info), strict=True)):
+        yield (
+            f'{{"ph":"X","pid":{_HOST},"tid":{_REPEATS},"ts":{start / 1000:.3f},'
+            f'"dur":{(end - start) / 1000:.3f},"cat":"repeat","name":"repeat {number}",'
+            f'"args":{{"repeat":{number}}}}}'
+        )
 
 
 def _ops(ops: Table) -> Iterator[str]:

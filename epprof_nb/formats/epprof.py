@@ -29,10 +29,11 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
 from epprof_nb.formats import parquet
 from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.formats.older_versions import upgrade
 from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"
-VERSION = (1, 0)
+VERSION = (1, 1)
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
@@ -47,6 +48,7 @@ _INFO_TYPES: dict[str, type | tuple[type, ...]] = {
     "profiling_cost": dict,
     "notes": list,
     "versions": dict,
+    "repeats": list,
 }
 # Exceptions that zipfile, json and pyarrow raise for damaged or malicious data.
 _DAMAGE = (
@@ -173,7 +175,7 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
     info = manifest["info"]
     if notes:
         info["notes"] = [*info.get("notes", []), *notes]
-    return ProfileData(tables, info, manifest["sources"])
+    return upgrade(ProfileData(tables, info, manifest["sources"]), manifest["version"])
 
 
 def _check_directory(file: IO[bytes], path: Path, size: int) -> None:
@@ -242,9 +244,23 @@ def _manifest(
             raise _damaged(path, f"{key} in the info has the wrong type")
     if not 0 <= info.get("wall_ns", 0) < 2**63:
         raise _damaged(path, "wall_ns in the info is out of range")
+    if not _are_bounds(info.get("repeats", [])):
+        raise _damaged(path, "repeats in the info are not ascending time ranges")
     if not all(isinstance(source, str) for source in sources.values()):
         raise _damaged(path, "the source of a cell is not text")
     return manifest
+
+
+def _are_bounds(ranges: list[Any]) -> bool:
+    """Return whether a list holds time ranges, each a start and an end, in ascending order."""
+    times = []
+    for bounds in ranges:
+        match bounds:
+            case [int(start), int(end)]:
+                times += [start, end]
+            case _:
+                return False
+    return times == sorted(times) and all(abs(time) < 2**62 for time in times)
 
 
 def _stated_tables(manifest: dict[str, Any], path: Path) -> tuple[dict[str, tuple[int, str]], int]:

@@ -43,7 +43,7 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("-w", "--warmup", type=int, default=0, metavar="N",
                  help="Run the code N times before profiling."),
         argument("-r", "--repeat", type=int, default=1, metavar="N",
-                 help="Run the code N times while profiling. Each repeat has its own run_id."),
+                 help="Run the code N times while profiling. The column repeat tells them apart."),
         argument("-d", "--detail", metavar="WHAT",
                  help="Record more: api (all CUDA calls), memory (allocations), overhead "
                  "(CUPTI's own overhead) or all. Separate several values with commas."),

@@ -125,7 +125,7 @@ class CellRun:
         """Mark the start of the next repeat; False if it is the last one, run outside the loop."""
         if self._session is not None:
             try:
-                self._session.mark_run(self._repeats)
+                self._session.mark_repeat()
             except Exception as error:  # noqa: BLE001
                 warn(f"the repeats of this profile cannot be separated ({format_error(error)}).")
         self._repeats += 1
@@ -136,6 +136,7 @@ class CellRun:
         session, self._session = self._session, None
         if session is None:
             return
+        session.mark_end()
         _native.pop(self._op)  # also closes the statement that is still open
         self._end_progress()
         try:

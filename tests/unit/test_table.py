@@ -77,13 +77,6 @@ def test_frame_is_a_copy_of_the_table():
     assert table["op_id"].tolist() == [3, 4]
 
 
-def test_rows_do_not_share_their_arguments():
-    args = CategoryColumn.of(['{"a": 1}', '{"a": 1}'])
-    shown = Table(OPS, {"op_id": np.arange(2), "args": args}).to_frame()["args"].tolist()
-    shown[0]["a"] = 2
-    assert shown[1] == {"a": 1}
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

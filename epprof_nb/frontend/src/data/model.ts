@@ -53,6 +53,14 @@ export interface SourceCell {
   totals: LineTotals[];
 }
 
+/** Statistics of the repeats, and wall times (ns) of the strip chart. */
+export interface Repeats {
+  text: string;
+  count: number;
+  mean: number;
+  points: number[];
+}
+
 export interface Finding {
   text: string;
   start: number;
@@ -136,12 +144,15 @@ export interface Overview extends EventsHeader {
     incomplete: boolean;
     empty: string | null;
     error: string | null;
+    repeats: Repeats | null;
     device_word: string;
     notes: string[];
   };
   findings: Finding[];
   /** Idle gaps counted by the summary; of very many, the longest. */
   gaps: [start: number, end: number][];
+  /** Time range of each repeat of the code, in order. */
+  repeats: [start: number, end: number][];
   /** Rows that were passed to Python to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];

@@ -55,7 +55,7 @@ describe("columns", () => {
         { name: "count", values: [12] },
         { name: "device_ns", values: [5e6] },
         { name: "share", values: [0.5] },
-        { name: "max_ns", values: [5e6] },
+        { name: "max_device_ns", values: [5e6] },
         { name: "grid", values: ["1 × 1 × 1"] },
       ],
     };
@@ -64,7 +64,7 @@ describe("columns", () => {
       expect(letters).toBeGreaterThanOrEqual(18);
       return columns.map(({ name }) => name);
     };
-    expect(names(2000)).toEqual(["name", "share", "device_ns", "count", "max_ns", "grid"]);
+    expect(names(2000)).toEqual(["name", "share", "device_ns", "count", "max_device_ns", "grid"]);
     // Less important columns are omitted if names would be elided for them.
     expect(names(900)).toEqual(["name", "share", "device_ns", "count"]);
     expect(names(360)).toEqual(["name", "share", "device_ns"]);
