@@ -168,6 +168,20 @@ def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
     JSON texts. Both lists belong to the session, which appends to them.
     """
 
+def start_cell_log() -> None:
+    """Log the stack of the cell's thread, and sample its CPU time on a thread of the core."""
+
+def stop_cell_log() -> None:
+    """Stop the log of the cell's thread and discard the rest."""
+
+def take_cell_log() -> dict[str, Any]:
+    """Take the log of the cell's thread.
+
+    Columns: top_ns i64 and top_op_id u64, the op on top of the stack from that time on (0: none),
+    where the last entry is of now; cpu_at_ns i64 and cpu_ns i64, samples of the CPU time used so
+    far. ``thread_id``: the cell's thread; 0 if there is no log.
+    """
+
 def drain_launches() -> dict[str, Any]:
     """Take the launch log.
 
@@ -222,6 +236,9 @@ def cupti_stop() -> None: ...
 def cupti_configure(*, buffer_bytes: int, buffers: int, max_records: int) -> None: ...
 def cupti_sync() -> list[tuple[int, int]]:
     """Synchronize every context in use; returns (context, CUresult) of those that failed."""
+
+def cuda_error(result: int, /) -> tuple[str, str]:
+    """Name and description of a CUresult."""
 
 def cupti_pending_records() -> int:
     """Launches, copies and memsets since the start minus those that have been recorded."""

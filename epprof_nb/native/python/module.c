@@ -148,6 +148,24 @@ static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) 
   return add_count(dict, "lost", lost);
 }
 
+static PyObject* start_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  ep_start_cell_log();
+  Py_RETURN_NONE;
+}
+
+static PyObject* stop_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  Py_BEGIN_ALLOW_THREADS
+  ep_stop_cell_log();
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}
+
+static PyObject* take_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  uint64_t thread;
+  PyObject* dict = columns_to_dict(ep_take_cell_log(&thread));
+  return add_count(dict, "thread_id", thread);
+}
+
 static PyObject* launch(PyObject* Py_UNUSED(m), PyObject* args) {
   unsigned int name;
   long long start, end;
@@ -189,6 +207,9 @@ static PyMethodDef functions[] = {
     {"add_statements", add_statements, METH_VARARGS, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
+    {"start_cell_log", start_cell_log, METH_NOARGS, NULL},
+    {"stop_cell_log", stop_cell_log, METH_NOARGS, NULL},
+    {"take_cell_log", take_cell_log, METH_NOARGS, NULL},
     {"launch", launch, METH_VARARGS, NULL},
     {"next_correlation", next_correlation, METH_NOARGS, NULL},
     {"counters", counters, METH_NOARGS, NULL},
