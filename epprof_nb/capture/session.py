@@ -43,7 +43,6 @@ class Session:
         self._cell = cell
         self._sources = {} if cell is None or source is None else {cell: source}
         self._repeats: list[int] = []
-        self._code_end: int | None = None
         self._timer: threading.Timer | None = None
         self._recording: Recording | None = None
         begin = _native.now_ns()
@@ -60,20 +59,18 @@ class Session:
         """Record that the next repeat of the profiled code starts now."""
         self._repeats.append(_native.now_ns())
 
-    def mark_end(self) -> None:
-        """Record that the profiled code ends now; without this, it ends when `stop` is called."""
-        self._code_end = _native.now_ns()
-
     def _on_time_limit(self) -> None:
         self._recording = service.close(self._subscription)
 
-    def stop(self, *, error: str | None = None) -> ProfileData:
+    def stop(self, *, error: str | None = None, ended_ns: int | None = None) -> ProfileData:
         """End the session and correlate what was recorded.
 
         Parameters
         ----------
         error
             Name of the exception that ended the profiled code, if any.
+        ended_ns
+            When the profiled code, and so its last repeat, ended; now if None.
 
         Raises
         ------
@@ -111,7 +108,7 @@ class Session:
             name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
         }
         if self._repeats:
-            until = min(self._code_end or stopped, recording.closed_ns)
+            until = min(ended_ns or stopped, recording.closed_ns)
             info["repeats"] = _bounds(self._repeats, until, recording.opened_ns)
             tables = with_repeats(tables, info)
         places, sources = range_sources.sources_of(tables["ops"])

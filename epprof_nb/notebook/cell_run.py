@@ -136,14 +136,14 @@ class CellRun:
         session, self._session = self._session, None
         if session is None:
             return
-        session.mark_end()
+        ended = _native.now_ns()
         _native.pop(self._op)  # also closes the statement that is still open
         self._end_progress()
         try:
             from epprof_nb.profiles import Profile
 
             name = None if error is None else type(error).__name__
-            self.profile = Profile.from_data(session.stop(error=name))
+            self.profile = Profile.from_data(session.stop(error=name, ended_ns=ended))
         except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001
             session.abort()
             warn(
