@@ -24,6 +24,8 @@ Mask = npt.NDArray[np.bool_]
 
 _IDLE = 8
 """An idle thread uses at most one part in `_IDLE` of the time, as in core/launch_log.cpp."""
+_FALLING_ASLEEP_NS = 50_000
+"""CPU time that a thread may use while it begins or ends to wait, next to the calls of another."""
 
 
 def observe(logs: Sequence[CellLog], thread: I64, at: I64) -> tuple[I64, Mask, Mask]:
@@ -92,4 +94,5 @@ def _use_of_cpu(logs: Sequence[CellLog], begin: I64, end: I64) -> tuple[Mask, Ma
     known = inside | ((at[low] <= begin) & (at[high] >= end))
     most = np.minimum(used, span)
     least = np.maximum(used - (wall - span), 0)
-    return known & (most * _IDLE <= span), known & (least * _IDLE > span)
+    ran = (least * _IDLE > span) & (least > _FALLING_ASLEEP_NS)
+    return known & (most * _IDLE <= span), known & ran

@@ -47,7 +47,8 @@ def test_the_recorder_is_paused_while_torch_profiler_records_the_gpu(torch_profi
     torch_profiler._prepare_profiler("config", {CPU, CUDA})
     torch_profiler._enable_profiler("config", {CPU, CUDA})
     assert torch_profiler._disable_profiler() == "result"
-    assert torch_profiler.calls == ["pause", "prepare", "pause", "enable", "disable", "resume"]
+    starts = ["pause", "prepare", "pause", "enable"]
+    assert torch_profiler.calls == [*starts, "pause", "disable", "resume"]
 
 
 @pytest.mark.usefixtures("hooks")

@@ -126,6 +126,7 @@ class TorchProfilerHooks:
 
     def _resuming(self, function: _Function) -> _Function:
         def stop(*args: object) -> object:
+            self._pause()  # a stop disables records, those of others too
             try:
                 return function(*args)
             finally:
