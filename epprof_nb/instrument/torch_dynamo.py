@@ -9,9 +9,10 @@ imports it.
 from __future__ import annotations
 
 import sys
-import threading
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any
+
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     Marker = Callable[[int], None]
 
 _DYNAMO = "torch._dynamo"
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 _registered = False
 
 
