@@ -95,13 +95,13 @@ def _check(value: object, expected: Any, where: str, depth: int) -> None:  # noq
     matches: Callable[[object], bool]
     if isinstance(expected, dict):
         if not isinstance(value, dict):
-            raise ValueError(f"{where} in the info is not a mapping")
+            raise ValueError(f"{where} in the info is not a mapping")  # noqa: TRY004 - damage
         other = expected.get(_ANY, _anything)
         for key, item in value.items():
             _check(item, expected.get(key, other), f"{where}.{key[:100]}", depth + 1)
     elif isinstance(expected, list):
         if not isinstance(value, list):
-            raise ValueError(f"{where} in the info is not a list")
+            raise ValueError(f"{where} in the info is not a list")  # noqa: TRY004 - damage
         for i, item in enumerate(value):
             _check(item, expected[0], f"{where}[{i}]", depth + 1)
     else:
