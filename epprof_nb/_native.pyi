@@ -7,7 +7,7 @@ Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
@@ -15,7 +15,10 @@ _T = TypeVar("_T")
 class Op:
     """A named range; see `epprof_nb.op`."""
 
+    @overload
     def __new__(cls, name: str, /, **args: object) -> Self: ...
+    @overload
+    def __new__(cls, function: _F, /) -> _F: ...  # type: ignore[misc]  # a decorated function
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
     def __call__(self, function: _F, /) -> _F: ...
@@ -99,8 +102,8 @@ def set_cell_thread(on: bool, /) -> None:
     Launches of worker threads without open ops may belong to its op.
     """
 
-def set_decorator(function: Callable[[Op, Any], Any], /) -> None:
-    """Set the function that decorates a function with an op."""
+def set_decorator(function: Callable[[Op | None, Any], Any], /) -> None:
+    """Set the function that decorates a function with an op; None: one named after it."""
 
 def set_suspender(function: Callable[[Any], None], /) -> None:
     """Set the function called with the frame when an op opens in a generator or coroutine."""
