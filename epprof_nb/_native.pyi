@@ -6,15 +6,19 @@ Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import CodeType, FrameType
-from typing import Any, Self, TypeVar
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Self, TypeVar, overload
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
 
 class Op:
     """A named range; see `epprof_nb.op`."""
 
+    @overload
     def __new__(cls, name: str, /, **args: object) -> Self: ...
+    @overload
+    def __new__(cls, function: _F, /) -> _F: ...  # type: ignore[misc]  # a decorated function
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
     def __call__(self, function: _F, /) -> _F: ...
@@ -22,6 +26,46 @@ class Op:
     def name(self) -> str: ...
     @property
     def args(self) -> dict[str, object] | None: ...
+
+# -- interrupts
+def uninterrupted(function: Callable[..., _T], /, *args: object) -> _T:
+    """Call a function while Ctrl-C (SIGINT) is held back.
+
+    An interrupt that arrives meanwhile is raised at the end, and one that is pending before the
+    call. The result is lost then, so `function` should store what it creates.
+    """
+
+def call_then(end: Callable[[], object], function: Callable[..., _T], /, *args: object) -> _T:
+    """Call ``function(*args)``, and then `end` whatever is raised, interrupts included.
+
+    `end` is called again if it raises, so it must do nothing if all is done.
+    """
+
+class GuardedContext:
+    """Base of context managers that no interrupt can leave open.
+
+    ``__enter__`` calls `_enter` while interrupts are held back. If one arrived, it calls `_end`
+    and raises it. ``__exit__`` calls `_exit`, which may be interrupted, and then `_end` in any
+    case, as `call_then` does. Both are functions of the core: those of Python could be interrupted
+    before their first statement.
+    """
+
+    def __enter__(self) -> Any: ...  # noqa: ANN401 - what `_enter` returns
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+class Finalizer:
+    """Calls ``function(*args)`` when it is deleted, which is when its only owner is.
+
+    Ctrl-C neither prevents nor ends the call. Nothing is called when Python exits.
+    """
+
+    def __init__(self, function: Callable[..., object], /, *args: object) -> None: ...
 
 # -- clock and threads
 def now_ns() -> int: ...
@@ -58,8 +102,8 @@ def set_cell_thread(on: bool, /) -> None:
     Launches of worker threads without open ops may belong to its op.
     """
 
-def set_decorator(function: Callable[[Op, Any], Any], /) -> None:
-    """Set the function that decorates a function with an op."""
+def set_decorator(function: Callable[[Op | None, Any], Any], /) -> None:
+    """Set the function that decorates a function with an op; None: one named after it."""
 
 def set_suspender(function: Callable[[Any], None], /) -> None:
     """Set the function called with the frame when an op opens in a generator or coroutine."""

@@ -31,6 +31,7 @@ def demo(report: Path) -> None:
     from epprof_nb.views.renderers.text import as_text
     from epprof_nb.views.view_model import ViewModel
 
+    _refuse_unwritable(report, "--report")
     prof, where = run()
     click.echo(as_text(ViewModel(prof)))
     click.echo()
@@ -68,6 +69,7 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     from epprof_nb.redaction.profile import parts_of
 
     target = output or file.with_suffix(".html")
+    _refuse_unwritable(target, "--output")
     names = [part.strip() for part in redact.split(",") if part.strip()]
     try:
         parts = parts_of(True if names == ["all"] else names)
@@ -78,6 +80,15 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Wrote {target}")
+
+
+def _refuse_unwritable(path: Path, option: str) -> None:
+    from epprof_nb.formats.atomic_file import check_writable
+
+    try:
+        check_writable(path)
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from epprof_nb import _native
 from epprof_nb.capture import session
 from epprof_nb.core.options import Options
 from epprof_nb.data.columns import with_columns
@@ -354,7 +355,7 @@ class Profile(ProfileData):
         return summary_line(self)
 
 
-class profile:  # noqa: N801 - used as a function, like contextlib's own
+class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like contextlib's own
     """Profile the body of a ``with`` statement.
 
     Parameters
@@ -387,25 +388,25 @@ class profile:  # noqa: N801 - used as a function, like contextlib's own
         self._options = Options(detail, max_records, time_limit_s)
         self._open: list[tuple[Session, Profile]] = []
 
-    def __enter__(self) -> Profile:
+    def _enter(self) -> Profile:
         result = Profile()
         self._open.append((session.start(self._options), result))
         return result
 
-    def __exit__(
+    def _exit(
         self,
         kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        error: BaseException | None,  # noqa: ARG002
+        traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
-        opened, result = self._open.pop()
-        try:
-            finished = opened.stop(error=None if kind is None else kind.__name__)
-        except BaseException:
-            opened.abort()
-            raise
-        result.tables, result.info = finished.tables, finished.info
-        result.sources = finished.sources
+        opened, result = self._open[-1]
+        finished = opened.stop(error=None if kind is None else kind.__name__)
+        result.__dict__.update(finished.__dict__)  # all or nothing
+
+    def _end(self) -> None:
+        opened, _ = self._open[-1]
+        opened.abort()  # does nothing if it has stopped
+        self._open.pop()
 
     def __call__(self, *_: object) -> Self:
         """Raise TypeError: this is not a decorator."""

@@ -13,7 +13,7 @@ from epprof_nb.analysis.measures import bandwidth, mean_delay
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes, sum_by_group
-from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.intervals import covered_by_group, union
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
@@ -21,6 +21,9 @@ from epprof_nb.data.columns import with_columns
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
+
+_MANY = 256
+"""With more streams, their busy times are computed together."""
 
 
 @with_columns("by_stream")
@@ -124,8 +127,11 @@ def _busy(
     groups: IntArray, starts: IntArray, durations: IntArray, rows: IntArray, n: int
 ) -> IntArray:
     """Return the time covered by each group's activities, those at `rows`, ns."""
+    if n > _MANY:
+        begin = starts[rows]
+        return covered_by_group(groups, begin, begin + durations[rows], n)
     # Small dtypes sort fastest.
-    codes = groups.astype(np.uint16) if n < 2**16 else groups
+    codes = groups.astype(np.uint16)
     bounds = np.cumsum(np.bincount(groups, minlength=n))[:-1]
     busy = np.zeros(n, np.int64)
     for number, part in enumerate(np.split(np.argsort(codes, kind="stable"), bounds)[:n]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import epprof_nb.instrument.ranges  # noqa: F401 - installs the hooks that track generators
@@ -10,7 +11,9 @@ from epprof_nb import _native
 from epprof_nb.capture.correlate import correlate
 from epprof_nb.capture.profile_info import build_info
 from epprof_nb.capture.service import Recording, Subscription, service
+from epprof_nb.capture.time_limit import TimeLimit
 from epprof_nb.core.clock import pair_with_epoch
+from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import with_repeats
@@ -28,6 +31,8 @@ _TIME_COLUMNS = ("start_ns", "end_ns", "time_ns")
 class Session:
     """A profiling session in progress, created by `start`; `stop` returns its data.
 
+    A session that is no longer referenced ends by itself.
+
     Parameters
     ----------
     options
@@ -43,24 +48,30 @@ class Session:
         self._cell = cell
         self._sources = {} if cell is None or source is None else {cell: source}
         self._repeats: list[int] = []
-        self._timer: threading.Timer | None = None
+        self._limit: TimeLimit | None = None
         self._recording: Recording | None = None
         begin = _native.now_ns()
         self._gpu_before = nvml.snapshot()
         self._epoch = pair_with_epoch()
         self._subscription: Subscription = service.open(options)
-        self._start_overhead_ns = _native.now_ns() - begin
-        if options.time_limit_s is not None:
-            self._timer = threading.Timer(options.time_limit_s, self._on_time_limit)
-            self._timer.daemon = True
-            self._timer.start()
+        try:
+            if options.time_limit_s is not None:
+                # It must not keep the session alive.
+                self._limit = TimeLimit(options.time_limit_s, _on_time_limit, weakref.ref(self))
+            self._finalizer = _native.Finalizer(_abandon, self._subscription, self._limit)
+            self._start_overhead_ns = _native.now_ns() - begin
+        except BaseException:
+            self.abort()
+            raise
 
     def mark_repeat(self) -> None:
         """Record that the next repeat of the profiled code starts now."""
         self._repeats.append(_native.now_ns())
 
-    def _on_time_limit(self) -> None:
-        self._recording = service.close(self._subscription)
+    def stop_recording(self) -> None:
+        """Stop recording, if it has not stopped; `stop` still returns the data."""
+        with suppress(CaptureError):  # it was aborted
+            self._recording = service.close(self._subscription)
 
     def stop(self, *, error: str | None = None, ended_ns: int | None = None) -> ProfileData:
         """End the session and correlate what was recorded.
@@ -77,9 +88,9 @@ class Session:
         CaptureError
             If the session was already stopped, or was started in the parent of a forked process.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit.join()
         stopped = _native.now_ns()
         recording, self._recording = self._recording or service.close(self._subscription), None
         correlated = correlate(recording)
@@ -122,15 +133,31 @@ class Session:
 
     def abort(self) -> None:
         """End the session and discard what it recorded."""
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._limit is not None:
+            self._limit.cancel()
         service.abort(self._subscription)
+
+
+def _on_time_limit(session: weakref.ref[Session]) -> None:
+    reached = session()
+    if reached is not None:
+        reached.stop_recording()
+
+
+def _abandon(subscription: Subscription, limit: TimeLimit | None) -> None:
+    if limit is not None:
+        limit.cancel()
+    service.abandon(subscription)
 
 
 def start(
     options: Options | None = None, *, cell: str | None = None, source: str | None = None
 ) -> Session:
-    """Start a session; see `Session`."""
+    """Start a session; see `Session`.
+
+    On the main thread, call it inside ``_native.uninterrupted``, in a function that also stores the
+    session.
+    """
     return Session(options or Options(), cell=cell, source=source)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any
+
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     Marker = Callable[[int], object]
 
 _DYNAMO = "torch._dynamo"
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 _registered = False
 
 

@@ -71,7 +71,9 @@ class ProfileMagics(Magics):
         as it would without the magic. Use ``%config GpuProfile`` to change the default options.
         """
         if cell is None:
-            request, source = parse_line(self.gpuprofile, line, self.settings)
+            request, source = parse_line(
+                self.gpuprofile, line, self.settings, transform=self.shell.transform_cell
+            )
             return self._run_directly(request, source)
         request = parse(self.gpuprofile, line, self.settings)
         return self._run_directly(request, cell, magic=f"%%gpuprofile {line}")

@@ -1,5 +1,6 @@
 // The Python module _native, in the limited API of 3.11, and its functions over core/api.h.
 #include "python/convert.h"
+#include "python/interrupts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
+  if (!failed) failed = interrupts_add(module);
   Py_DECREF(type);
   if (failed) return failed;
   PyObject* none = PyTuple_New(0);

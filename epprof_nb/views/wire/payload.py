@@ -13,7 +13,7 @@ from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
-from epprof_nb.views.queries.source import source_listing
+from epprof_nb.views.queries.source import left_out_sources, source_listing
 from epprof_nb.views.queries.tables import available_breakdowns, breakdown_table
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.wire.columns import encode_message
@@ -21,7 +21,6 @@ from epprof_nb.views.wire.columns import encode_message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.queries.window import Ints
     from epprof_nb.views.view_model import ViewModel
@@ -49,7 +48,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
             "stray": None, "incomplete": False, "empty": None, "repeats": _repeats(profile),
             "error": None if error is None else str(error),
-            "device_word": device_word(profile.info), "notes": _notes(profile),
+            "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
         "findings": [],
         "gaps": [],
@@ -86,7 +85,7 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
             "repeats": _repeats(view_model.profile),
             "error": summary.error,
             "device_word": summary.device_word,
-            "notes": _notes(view_model.profile),
+            "notes": _notes(view_model),
         },
         "findings": [
             {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in findings
@@ -112,8 +111,10 @@ def _repeat_bounds(profile: ProfileData) -> list[list[int]]:
     return [list(bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def _notes(profile: ProfileData) -> list[str]:
-    notes = (profile.info.get("notes") or ())[:_MAX_NOTES]
+def _notes(view_model: ViewModel) -> list[str]:
+    profile = view_model.profile
+    left_out = [*view_model.layout.notes, *left_out_sources(profile)]
+    notes = [*left_out, *(profile.info.get("notes") or ())][:_MAX_NOTES]
     return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
 
 
