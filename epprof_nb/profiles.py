@@ -57,11 +57,19 @@ class Profile(ProfileData):
 
         return by_op(self, attribution=attribution)
 
-    def by_kernel(self) -> pd.DataFrame:
-        """Launches and device time of each kernel name."""
+    def by_kernel(self, by: Literal["name", "short_name"] = "name") -> pd.DataFrame:
+        """Launches and device time of each kernel name; see `epprof_nb.analysis.by_kernel`.
+
+        Parameters
+        ----------
+        by
+            ``"name"`` for one row per full name, ``"short_name"`` for one row per short name, as
+            ``reduce_kernel [sum f32]``. Several full names can share a short name; the column
+            ``names`` counts them.
+        """
         from epprof_nb.analysis.by_kernel import by_kernel
 
-        return by_kernel(self)
+        return by_kernel(self, by)
 
     def by_stream(self) -> pd.DataFrame:
         """Busy time, activities, bytes and launch delay of each stream of a device."""

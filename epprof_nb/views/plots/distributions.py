@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epprof_nb.analysis.by_kernel import by_kernel
 from epprof_nb.analysis.idle import gaps as idle_gaps
+from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util import palette
 from epprof_nb.util.format import shorten
 from epprof_nb.views.plots.style import (
@@ -69,17 +69,11 @@ def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
 
 
 def kernel_labels(names: list[str]) -> list[str]:
-    """Return kernel names without namespaces and template arguments, if they stay distinct."""
-    short_names = [
-        re.split(r"[<(]", name.replace("(anonymous namespace)::", ""))[0].split("::")[-1].strip()
-        for name in names
-    ]
+    """Return the short names of kernels; the full name where a short name is not unique."""
+    short_names = [short_name(name) for name in names]
     return [
-        printable(shorten(label, _LABEL_CHARACTERS))
-        for label in (
-            short if short and short_names.count(short) == 1 else name
-            for short, name in zip(short_names, names, strict=True)
-        )
+        printable(shorten(short if short_names.count(short) == 1 else name, _LABEL_CHARACTERS))
+        for short, name in zip(short_names, names, strict=True)
     ]
 
 
