@@ -8,6 +8,10 @@ from epprof_nb.data import kernel_names
 from epprof_nb.data.kernel_name_rules import NAMES, OPERATIONS
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util.cpp_names import parse
+from epprof_nb.views.queries.icicle import icicle
+from epprof_nb.views.queries.search import matching_rows
+from epprof_nb.views.queries.window import WindowQuery, query_window
+from epprof_nb.views.view_model import ViewModel
 
 RULES = [*NAMES, *OPERATIONS]
 
@@ -140,3 +144,22 @@ def test_by_kernel_groups_by_full_or_by_short_name():
 def test_an_unknown_grouping_is_an_error():
     with pytest.raises(ValueError, match="'name' or 'short_name', not 'shorter'"):
         by_kernel(two_kernels(), by="shorter")
+
+
+def test_search_finds_a_kernel_by_its_full_and_its_short_name():
+    view_model = ViewModel(two_kernels())
+    for pattern in (r"reduce_kernel \[mean", "at::native"):
+        assert matching_rows(view_model, pattern)["act"].tolist() == [0, 1]
+    assert matching_rows(view_model, "raw_add")["act"].tolist() == [2]
+
+
+def test_views_get_the_short_names():
+    view_model = ViewModel(two_kernels())
+    header, columns = query_window(view_model, WindowQuery(0, 100))
+    names = [header["names"][code] for code in columns["act.name"].tolist()]
+    assert names == [*FULL, "raw_add", "HtoD"]
+    shown = [header["short_names"].get(code) for code in columns["act.name"].tolist()]
+    assert shown == ["reduce_kernel [mean f32]"] * 2 + [None, None]
+    tree = icicle(view_model)
+    labels = {tree["names"][at]: text for at, text in tree["short_names"].items()}
+    assert labels == dict.fromkeys(FULL, "reduce_kernel [mean f32]")
