@@ -204,6 +204,7 @@ class Profile(ProfileData):
     ) -> None:
         """Write a Chrome trace (JSON), which Perfetto can open.
 
+        It is compressed if the name ends in ``.gz`` or has no suffix.
         `redact` is what to remove from the file; see `redacted`.
         """
         from epprof_nb.exporters.chrome_trace import to_chrome
