@@ -110,8 +110,15 @@ class Profile(ProfileData):
         return by_op(self, args=args, attribution=attribution)
 
     @with_columns("by_kernel")
-    def by_kernel(self) -> pd.DataFrame:
+    def by_kernel(self, by: Literal["name", "short_name"] = "name") -> pd.DataFrame:
         """Launches and device time of each kernel name.
+
+        Parameters
+        ----------
+        by
+            ``"name"`` for one row per full name, ``"short_name"`` for one row per short name, as
+            ``reduce_kernel [sum f32]``. Several full names can share a short name; the column
+            ``names`` counts them.
 
         Returns
         -------
@@ -120,7 +127,7 @@ class Profile(ProfileData):
         """
         from epprof_nb.analysis.by_kernel import by_kernel
 
-        return by_kernel(self)
+        return by_kernel(self, by)
 
     @with_columns("by_stream")
     def by_stream(self) -> pd.DataFrame:
@@ -327,6 +334,7 @@ class Profile(ProfileData):
     ) -> None:
         """Write a Chrome trace (JSON), which Perfetto can open.
 
+        It is compressed if the name ends in ``.gz`` or has no suffix.
         `redact` is what to remove from the file; see `redacted`.
         """
         from epprof_nb.exporters.chrome_trace import to_chrome

@@ -97,7 +97,15 @@ def _columns(*items: str | ColumnDoc, **meanings: str) -> tuple[ColumnDoc, ...]:
 
 
 def _of_schema(table: schema.TableSchema) -> tuple[ColumnDoc, ...]:
-    return tuple(_column(c.name, _DTYPES[c.kind], c.doc) for c in table.columns)
+    columns: list[ColumnDoc] = []
+    for stored in table.columns:
+        columns.append(_column(stored.name, _DTYPES[stored.kind], stored.doc))
+        columns += [
+            _column(derived.name, _DTYPES["name"], derived.doc)
+            for derived in table.derived
+            if derived.source == stored.name
+        ]
+    return tuple(columns)
 
 
 _DEVICE = ("device_ns", "self_device_ns", "share", "kernels", "memcpys", "memsets", "bytes",
@@ -106,6 +114,27 @@ _NODE_TIMES = ("count", "mean_host_ns", "p50_host_ns", "p95_host_ns", "host_ns",
 _PLACE = (
     _SHARED["cell"], _SHARED["line"], _column("source", "object", "text of the line"),
 )  # fmt: skip
+
+_SHORT_NAME = _column(
+    "short_name", "category", "what the kernel is, and its operation, dtype and tile"
+)
+_KERNEL_MEASURES = (
+    "count", "device_ns", "share", "mean_device_ns",
+    _column("min_device_ns", "int64", "shortest device time of a launch"),
+    "p95_device_ns",
+    _column("max_device_ns", "int64", "longest device time of a launch"),
+    "launch_delay_ns",
+    _column("grid", "object", "`(x, y, z)` of the most frequent launch; None if unknown",
+            "blocks"),
+    _column("block", "object", "`(x, y, z)` of the most frequent launch; None if unknown",
+            "threads"),
+    _column("ops", "int64", "number of different ops that launched it"),
+)  # fmt: skip
+_KERNEL_MEANINGS = {
+    "count": "launches",
+    "device_ns": "device time of all launches",
+    "mean_device_ns": "mean device time of a launch",
+}
 
 TABLES: dict[str, TableDoc] = {
     "ops": TableDoc("prof.ops", "One row per op.", _of_schema(schema.OPS)),
@@ -162,19 +191,17 @@ TABLES: dict[str, TableDoc] = {
         "prof.by_kernel()",
         "One row per kernel name, by descending device time.",
         _columns(
-            "name", "count", "device_ns", "share", "mean_device_ns",
-            _column("min_device_ns", "int64", "shortest device time of a launch"),
-            "p95_device_ns",
-            _column("max_device_ns", "int64", "longest device time of a launch"),
-            "launch_delay_ns",
-            _column("grid", "object", "`(x, y, z)` of the most frequent launch; None if unknown",
-                    "blocks"),
-            _column("block", "object", "`(x, y, z)` of the most frequent launch; None if unknown",
-                    "threads"),
-            _column("ops", "int64", "number of different ops that launched it"),
-            name="demangled name of the kernel", count="launches",
-            device_ns="device time of all launches",
-            mean_device_ns="mean device time of a launch",
+            "name", _SHORT_NAME, *_KERNEL_MEASURES,
+            name="demangled name of the kernel", **_KERNEL_MEANINGS,
+        ),
+    ),
+    "by_kernel_short_name": TableDoc(
+        'prof.by_kernel(by="short_name")',
+        "One row per short name, by descending device time.",
+        _columns(
+            _SHORT_NAME,
+            _column("names", "int64", "number of full names with this short name"),
+            *_KERNEL_MEASURES, **_KERNEL_MEANINGS,
         ),
     ),
     "by_stream": TableDoc(
@@ -333,7 +360,8 @@ TABLES: dict[str, TableDoc] = {
         ),
     ),
 }  # fmt: skip
-"""Every table by name; ``by_line_self`` is ``by_line(inclusive=False)``."""
+"""Every table by name; ``by_line_self`` is ``by_line(inclusive=False)``, and
+``by_kernel_short_name`` is ``by_kernel(by="short_name")``."""
 
 
 def with_columns(*tables: str) -> Callable[[_F], _F]:

@@ -21,9 +21,13 @@ be hashed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from epprof_nb.arrays import types
+from epprof_nb.data.kernel_names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Kind = Literal["time", "int", "id", "name", "bool", "args"]
 
@@ -48,12 +52,26 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedColumn:
+    """A column of kind ``name`` that is computed from another one instead of being stored."""
+
+    name: str
+    source: str
+    function: Callable[[str], str]
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The columns of one table, in order; ``index`` is the column of row labels, if any."""
+    """The columns of one table, in order; ``index`` is the column of row labels, if any.
+
+    In DataFrames, a derived column follows its source.
+    """
 
     name: str
     index: str | None
     columns: tuple[Column, ...]
+    derived: tuple[DerivedColumn, ...] = ()
 
     def column(self, name: str) -> Column:
         """Return the column with this name; KeyError if there is none."""
@@ -143,6 +161,14 @@ ACTIVITIES = TableSchema(
         Column("dynamic_shared_bytes", "id", "dynamic shared memory per block"),
         Column("graph_id", "id", "CUPTI id of the executable CUDA graph that launched it"),
         Column("graph_node_id", "id", "CUPTI id of the node in that graph"),
+    ),
+    (
+        DerivedColumn(
+            "short_name",
+            "name",
+            short_name,
+            "kernel name without types and parameters, with its operation, dtype and tile",
+        ),
     ),
 )
 

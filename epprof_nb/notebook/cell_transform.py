@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from IPython.core.inputtransformer2 import cell_magic
 
 from epprof_nb.instrument.cell import at_position, instrument
+from epprof_nb.instrument.head import is_future_import, length_of_head
 from epprof_nb.notebook.cell_run import format_error
 
 if TYPE_CHECKING:
@@ -120,10 +121,10 @@ def assemble(
     # A misplaced break or return would become valid inside the loop added for repeats.
     if _compile_error(plain, flags) is not None:
         return unmarked, None  # IPython reports the syntax error
-    head = _length_of_head(body)
+    head = length_of_head(body)
     if head == len(body):
         return unmarked, None
-    if any(_is_future(node) for node in body[head:]):
+    if any(is_future_import(node) for node in body[head:]):
         return unmarked, _warning(
             "an import from __future__ follows other statements",
             "Move the import to the top of the cell to avoid this message.",
@@ -183,17 +184,6 @@ def _compile_error(nodes: Sequence[ast.stmt], flags: int) -> Exception | None:
     return None
 
 
-def _length_of_head(body: Sequence[ast.stmt]) -> int:
-    """Count the statements that must stay at the top: a docstring and imports from __future__."""
-    count = 0
-    match body:
-        case [ast.Expr(ast.Constant(str())), _, *_]:
-            count = 1
-    while count < len(body) and _is_future(body[count]):
-        count += 1
-    return count
-
-
 def _without_global(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Replace ``global`` outside of functions and classes.
 
@@ -212,10 +202,6 @@ class _GlobalRemover(ast.NodeTransformer):
         return node
 
     visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # noqa: N815
-
-
-def _is_future(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _empty_lines(lines: Sequence[str]) -> int:

@@ -77,7 +77,7 @@ def test_totals_of_lines_add_up_to_the_work_of_the_cell():
     of_line = made.ops.index[made.ops["line"] == busiest.line]
     own = activities[activities["op_id"].isin(of_line)]
     for name, count, spent in busiest.top:
-        rows = own[own["name"] == name]
+        rows = own[own["short_name"] == name]
         assert (len(rows), rows["duration_ns"].sum()) == (count, spent)
 
 

@@ -37,6 +37,7 @@ def test_frame_has_the_schemas_columns_and_dtypes_empty_or_not(schema, rows):
         "args": "object",
     }
     expected = {c.name: by_kind[c.kind] for c in schema.columns if c.name != schema.index}
+    expected |= {derived.name: by_kind["name"] for derived in schema.derived}
     assert shown_dtypes(frame) == expected
     assert len(frame) == rows
     assert frame.index.name == schema.index

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epprof_nb.analysis.by_kernel import by_kernel
 from epprof_nb.analysis.idle import gaps as idle_gaps
+from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util import palette
 from epprof_nb.util.format import shorten
 from epprof_nb.views.plots.style import (
@@ -74,13 +74,8 @@ def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
 
 
 def kernel_labels(names: Sequence[str | None]) -> list[str]:
-    """Return kernel names without namespaces and template arguments, if they stay distinct."""
-    short_names = [
-        re.split(r"[<(]", (name or "").replace("(anonymous namespace)::", ""))[0]
-        .split("::")[-1]
-        .strip()
-        for name in names
-    ]
+    """Return the short names of kernels; the full name where a short name is not unique."""
+    short_names = [None if name is None else short_name(name) for name in names]
     return [
         printable(shorten(label, _LABEL_CHARACTERS))
         for label in (

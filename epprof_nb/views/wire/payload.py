@@ -21,6 +21,7 @@ from epprof_nb.views.wire.columns import encode_message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.queries.window import Ints
     from epprof_nb.views.view_model import ViewModel

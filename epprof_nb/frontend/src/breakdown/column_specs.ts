@@ -16,6 +16,7 @@ interface Spec {
 const SPECS: Record<string, Spec> = {
   line: { label: "line", title: "Line of the cell", rank: 1 },
   name: { label: "name", title: "Name", rank: 0 },
+  short_name: { label: "name", title: "Short name; the full name is in the tooltip", rank: 0 },
   source: { label: "source", title: "The line's text", rank: 0 },
   stream: { label: "stream", title: "Stream of the device", rank: 0 },
   op_type: { label: "type", title: "Cell, line, range, or operator", rank: 7 },
@@ -76,9 +77,11 @@ const SPECS: Record<string, Spec> = {
 const DEVICE_ONLY = new Set(["kernel", "stream"]);
 const DEVICE_RANKS: Record<string, number> = { mean_device_ns: 9, p95_device_ns: 10 };
 const ORDER = Object.keys(SPECS);
-const TEXTS = new Set("name source stream op_type cell provider inside grid block".split(" "));
+const TEXTS = new Set(
+  "name short_name source stream op_type cell provider inside grid block".split(" "),
+);
 /** Columns that identify a row, by preference; the first one present takes the remaining width. */
-const NAME_COLUMNS = ["name", "source", "stream", "op_type"];
+const NAME_COLUMNS = ["short_name", "name", "source", "stream", "op_type"];
 const PLAIN_NUMBERS = new Set("line session node_index device_id context_id stream_id".split(" "));
 
 const LETTER = 6.4;
@@ -131,6 +134,7 @@ export function informativeColumns(table: TableData): Column[] {
   const main = nameColumn(table.columns);
   const informative = table.columns.filter(({ name, values }) => {
     if (name === main) return true;
+    if (name === "name" && main === "short_name") return false; // it is the tooltip
     if (name === "cell") return new Set(values.filter((v) => v !== null)).size > 1;
     return values.some((value) => value !== null && value !== 0 && value !== "");
   });

@@ -38,6 +38,21 @@ describe("columns", () => {
       "kernels",
     ]);
   });
+  test("show the short names of kernels instead of the full ones", () => {
+    const table = {
+      rows: 1,
+      columns: [
+        { name: "name", values: ["void blas::gemm<float>(int*)"] },
+        { name: "short_name", values: ["gemm [f32]"] },
+        { name: "count", values: [2] },
+      ],
+    };
+    expect(informativeColumns(table).map(({ name }) => name)).toEqual(["short_name", "count"]);
+    const sort = { column: "count", descending: true };
+    for (const pattern of ["blas::", "f32]"])
+      expect(filterAndSort(table, sort, pattern).rows).toEqual([0]);
+    expect(filterAndSort(table, sort, "f64").rows).toEqual([]);
+  });
   test("have units by their names", () => {
     expect(formatCell("device_ns", 1500)).toBe("1.50 µs");
     expect(formatCell("bytes", 1500)).toBe("1.50 kB");
