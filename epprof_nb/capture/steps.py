@@ -14,8 +14,8 @@ def step() -> None:
     """Mark the start of the next step of a script that ``epprof run`` profiles.
 
     Step 0 lasts from the start of the script to the first call, step 1 from there to the second
-    call, and so on. ``epprof run --steps 10:20`` records steps 10 to 19; ``prof.ops["run_id"]`` is
-    the step in which an op started. Without ``epprof run`` the function does nothing.
+    call, and so on. ``epprof run --steps 10:20`` records steps 10 to 19. ``prof.ops["repeat"]``
+    counts steps from the first recorded one. Without ``epprof run`` the function does nothing.
 
     Examples
     --------

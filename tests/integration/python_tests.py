@@ -32,6 +32,7 @@ from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 
 import epprof_nb
 from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.head import length_of_head
 from epprof_nb.instrument.markers import install_markers
 from epprof_nb.instrument.statements import Cell
 from epprof_nb.notebook import cell_transform
@@ -71,7 +72,7 @@ def load(name: str, *, profiled: bool) -> tuple[ModuleType, str]:
     source = spec.loader.get_source(spec.name)
     tree = ast.parse(source)
     if profiled:
-        head = cell_transform._length_of_head(tree.body)
+        head = length_of_head(tree.body)
         tree.body[head:] = instrument(tree.body[head:], Cell("In[1]", source))
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

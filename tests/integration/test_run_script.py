@@ -78,7 +78,7 @@ def test_statements_of_the_script_are_ops_with_lines(script, tmp_path):
     assert prof.ops["name"].iloc[0] == "job.py"
     assert not prof.activities["op_id"].isna().any()
     launches = prof.ops[prof.ops["line"] == 8]
-    assert launches["run_id"].tolist() == [1, 2, 3, 4, 5]
+    assert launches["repeat"].tolist() == [1, 2, 3, 4, 5]
 
 
 ENDINGS = {
