@@ -33,8 +33,10 @@ def title_of(profile: ProfileData) -> str:
     ['In[1]', 'synthetic device']
     """
     info = profile.info
-    code = ", ".join(profile.sources) or str(info.get("cell") or info.get("script") or "Profile")
-    parts = [code, *_devices(info), _date(info)[:10]]
+    # The sources of a script include other files, with functions of its ops.
+    script = info.get("script")
+    code = script or ", ".join(profile.sources) or info.get("cell") or "Profile"
+    parts = [str(code), *_devices(info), _date(info)[:10]]
     return " · ".join(shorten(part, _MAX_LENGTH) for part in parts if part)
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import names_at, optional, values_at
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.intervals import complement
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
@@ -104,7 +103,7 @@ def gaps(
     columns = np.concatenate([np.empty((4, 0), np.int64), *of_devices], axis=1)
     start, end, position, launched = columns
     op = _host_op(index, launched, start + (end - start) // 2)
-    statement = np.append(index.tree.nearest_ancestor(ops["line"] != MISSING), MISSING)[op]
+    statement = values_at(index.tree.nearest_ancestor(ops["line"] != MISSING), op)
     return pd.DataFrame(
         {
             "device_id": optional(activities["device_id"][launched]),
@@ -112,10 +111,10 @@ def gaps(
             "end_ns": end,
             "duration_ns": end - start,
             "position": pd.Categorical.from_codes(position, dtype=_POSITION),
-            "op_id": optional(_values_at(ops["op_id"], op)),
-            "name": categorical(_names_at(ops.names("name"), op)),
-            "cell": categorical(_names_at(ops.names("cell"), statement)),
-            "line": optional(_values_at(ops["line"], statement)),
+            "op_id": optional(values_at(ops["op_id"], op)),
+            "name": names_at(ops.names("name"), op),
+            "cell": names_at(ops.names("cell"), statement),
+            "line": optional(values_at(ops["line"], statement)),
         }
     )
 
@@ -180,7 +179,7 @@ def _host_op(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArr
     """
     tables, tree = index.profile.tables, index.tree
     launcher = tree.rows(tables["activities"]["op_id"][launched])
-    op_thread = _values_at(tables["ops"]["thread_id"], launcher)
+    op_thread = values_at(tables["ops"]["thread_id"], launcher)
     thread = tables["activities"]["thread_id"][launched]
     thread = np.where(thread == MISSING, op_thread, thread)
     # An API call knows its op exactly, even among statements that share one row.
@@ -202,16 +201,3 @@ def _op_of_open_call(api_calls: Table, thread_ids: IntArray, times: IntArray) ->
         is_open = api_calls["end_ns"][last] > times[queries]
         op_ids[queries[is_open]] = api_calls["op_id"][last[is_open]]
     return op_ids
-
-
-def _values_at(values: IntArray, rows: IntArray) -> IntArray:
-    # As an index, `MISSING` refers to the last element: missing again.
-    return np.append(values, MISSING)[rows]
-
-
-def _names_at(names: CategoryColumn, rows: IntArray) -> list[str | None]:
-    return (
-        CategoryColumn(np.append(names.codes, np.int32(MISSING)), names.categories)
-        .take(rows)
-        .to_list()
-    )

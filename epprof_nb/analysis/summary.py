@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.devices import device_labels, device_name
 from epprof_nb.analysis.idle import IDLE_GAP_NS, long_gaps
@@ -51,6 +52,7 @@ class Summary:
     start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
     share of launches whose activity was recorded, ``overhead`` the profiler's own time, and
     ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
+    ``repeats`` is None without repeats.
     """
 
     wall_ns: int
@@ -69,6 +71,7 @@ class Summary:
     unattributed: int
     error: str | None
     is_blank: bool
+    repeats: RepeatStatistics | None
 
     @property
     def counted(self) -> list[tuple[str, str]]:
@@ -267,6 +270,7 @@ def summarise(index: ProfileIndex) -> Summary:
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         is_blank=not any(map(len, _timed(profile))),
+        repeats=repeat_statistics(profile),
     )
 
 

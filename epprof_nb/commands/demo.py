@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from epprof_nb import _native
 from epprof_nb.capture import session
 from epprof_nb.capture.op_log import CELL
-from epprof_nb.instrument.cell import install_markers, instrument
+from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.markers import install_markers
 from epprof_nb.instrument.statements import Cell
 from epprof_nb.profiles import Profile
 
@@ -30,7 +31,7 @@ def run() -> tuple[Profile, str]:
     cell = Cell(name, source)
     code = _instrumented(cell)
     _execute(code)  # warm up: compilation and first allocations
-    recording = session.start(cell=name, source=source)
+    recording = session.start(cell=name, source=source, script=name)
     try:
         op = _native.push(_native.intern(name), CELL)
         _execute(code)

@@ -111,7 +111,9 @@ class View:
         if self.tab == "breakdown":
             breakdown = by_path if self.by == "tree" else BREAKDOWNS[self.by]
             return breakdown(self.profile)
-        return by_line(self.profile) if self.tab == "source" else self.profile.activities
+        if self.tab == "source":
+            return by_line(self.profile, inclusive=False)
+        return self.profile.activities
 
     def widget(self) -> LiveView:
         """Show the view with Python behind it: zooming in loads every event.

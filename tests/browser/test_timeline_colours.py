@@ -38,7 +38,7 @@ def test_by_kernel_name_every_name_has_a_hue(page):
     gemm, other, memset = colours(page)
     assert (gemm, other) == (FIRST_HUE, SECOND_HUE)
     assert memset not in (gemm, other)
-    assert legend(page)[0] == "gemm"
+    assert legend(page)[0] == "gemm [f32]"
     assert "other" not in legend(page)
 
 

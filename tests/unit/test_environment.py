@@ -26,6 +26,12 @@ def test_the_title_has_the_cell_the_devices_and_the_day():
     assert f"<title>{title_of(prof)}</title>" in page_html(ViewModel(prof))
 
 
+def test_the_title_of_a_script_has_its_name_only():
+    sources = {"train.py": "step()", "/home/me/ops.py": "def step(): ..."}
+    prof = profile(info={"cell": "train.py", "script": "train.py"}, sources=sources)
+    assert title_of(prof) == "train.py"
+
+
 def test_the_line_has_devices_driver_versions_and_date():
     assert made_on(INFO) == (
         "2 \N{MULTIPLICATION SIGN} NVIDIA H200 · driver 570.86.15 · CUPTI 26 · PyTorch 2.9.0 · "

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.util import palette
 from epprof_nb.util.format import elide
-from epprof_nb.views.plots.distributions import kernel_label
 from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, printable, time_axis
 from epprof_nb.views.queries.window import WindowQuery, query_window
 
@@ -93,7 +92,7 @@ def draw_lanes(
     axes.set_xlim(low, high)
     axes.set_ylim(max(top - _LANE_GAP, 1.0), -0.1)
     header, columns = query_window(model, WindowQuery(low, high, _STEPS), max_rects=_MAX_RECTS)
-    names = header["names"]
+    names, short_names = header["names"], header["short_names"]
     for prefix, colours in (("op", palette.OPS), ("act", palette.KINDS)):
         lane, row = _places(header["slices"][prefix], len(columns[f"{prefix}.start"]))
         shown = np.zeros(len(layout.lanes) + 1, np.int64)
@@ -110,16 +109,18 @@ def draw_lanes(
         rects = _Rects(tops_of + row[rows], start, length, kind, cover)
         _draw(axes, rects, colours=colours)
         codes = columns.get(f"{prefix}.name", np.full(len(row), -1))[rows].tolist()
-        texts = [names[code] if code >= 0 else "" for code in codes]
+        shown_names = (
+            names
+            if prefix == "op"
+            else [short_names.get(code, name) for code, name in enumerate(names)]
+        )
+        texts = [shown_names[code] if code >= 0 else "" for code in codes]
         # A merged rectangle has no label: its name is that of one event only.
         single = columns.get(f"{prefix}.members", np.ones(len(row), np.int64))[rows] == 1
         if prefix == "op":
             _label(axes, rects, texts, np.flatnonzero(single), palette.TEXT)
         else:
-            _label(
-                axes, rects, [kernel_label(text) for text in texts],
-                np.flatnonzero(single & (kind == KERNEL)), "white",
-            )  # fmt: skip
+            _label(axes, rects, texts, np.flatnonzero(single & (kind == KERNEL)), "white")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,17 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis import counters
+from epprof_nb.analysis.by_repeat import repeat_statistics
 from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.environment import made_on
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.arrays.small_codes import count_codes
+from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
-from epprof_nb.views.queries.source import source_listing
+from epprof_nb.views.queries.source import left_out_sources, source_listing
 from epprof_nb.views.queries.tables import available_breakdowns, breakdown_table
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.wire.columns import encode_message
@@ -23,6 +25,7 @@ from epprof_nb.views.wire.columns import encode_message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.queries.window import Ints
     from epprof_nb.views.view_model import ViewModel
@@ -33,6 +36,8 @@ _MAX_RECTS, _MIN_RECTS = 60_000, 300
 _FIRST_VIEW_WIDTH = 1200.0
 """Width in pixels of the first view of a live widget, before the actual width is known."""
 _MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
+_MAX_REPEATS = 2_000
+"""Boundaries on the time axis; more cannot be told apart."""
 
 
 def first_view_header(view_model: ViewModel) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         "summary": {
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
             "overhead": {"text": "", "note": ""},
-            "stray": None, "incomplete": False, "empty": None,
+            "stray": None, "incomplete": False, "empty": None, "repeats": _repeats(profile),
             "error": None if error is None else shorten(str(error), _MAX_NOTE_LENGTH),
             "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
@@ -55,6 +60,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         "made_on": made_on(profile.info),
         "findings": [],
         "gaps": [],
+        "repeats": _repeat_bounds(profile),
         "lanes": [
             {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
              "device": lane.device, "thread": lane.thread}
@@ -89,6 +95,7 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
             "stray": {"what": "stray", "text": stray} if stray else None,
             "incomplete": summary.dropped > 0,
             "empty": summary.empty,
+            "repeats": _repeats(view_model.profile),
             "error": summary.error,
             "device_word": summary.device_word,
             "notes": _notes(view_model),
@@ -105,15 +112,34 @@ def _kinds_present(view_model: ViewModel) -> list[str]:
     return [kind for kind, count in zip(ACTIVITY_KINDS, counts.tolist(), strict=True) if count]
 
 
+def _repeats(profile: ProfileData) -> dict[str, Any] | None:
+    """Return the statistics of the repeats, and the points of their strip chart."""
+    repeats = repeat_statistics(profile)
+    if repeats is None:
+        return None
+    return {
+        "text": repeats.text, "count": repeats.count, "mean": repeats.mean_ns,
+        "points": list(repeats.points_ns),
+    }  # fmt: skip
+
+
+def _repeat_bounds(profile: ProfileData) -> list[list[int]]:
+    """Return the start and end of each repeat, of very many only the first ones."""
+    starts, ends = (times[:_MAX_REPEATS] for times in repeat_bounds(profile.info))
+    return [list(bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
 def _notes(view_model: ViewModel) -> list[str]:
-    notes = list((view_model.profile.info.get("notes") or ())[:_MAX_NOTES])
+    profile = view_model.profile
+    left_out = [*view_model.layout.notes, *left_out_sources(profile)]
     if outside := view_model.events_outside:
         low, high = map(duration, view_model.time_range)
-        notes.insert(
+        left_out.insert(
             0,
             f"{plural(outside, 'event')} outside of {low} to {high} cannot be shown in full: a "
             "clock jumped when they were recorded. Tables and totals include them.",
         )
+    notes = [*left_out, *(profile.info.get("notes") or ())][:_MAX_NOTES]
     return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
 
 

@@ -115,7 +115,7 @@ export function mount(
     }
   }
 
-  root.classList.add("ep-viewer");
+  root.classList.add("ep-viewer", "ep");
   if (options.roomy) root.style.setProperty("--room", `${options.maxHeight}px`);
   root.replaceChildren(
     head,

@@ -12,6 +12,7 @@ type Spec = [label: string, title: string, rank: number];
 const SPECS: Record<string, Spec> = {
   line: ["line", "Line of the cell", 1],
   name: ["name", "Name", 0],
+  short_name: ["name", "Short name; the full name is in the tooltip", 0],
   source: ["source", "The line's text", 0],
   stream: ["stream", "Stream of the device", 0],
   op_type: ["type", "Cell, line, range, or operator", 7],
@@ -30,11 +31,11 @@ const SPECS: Record<string, Spec> = {
   bandwidth: ["bandwidth", "Bytes per second of the copies", 14],
   mean_device_ns: ["device, mean", "Mean device time of an execution", 15],
   p95_device_ns: ["device, p95", "95th percentile of the device time of an execution", 18],
-  mean_ns: ["mean", "Mean duration", 9],
-  min_ns: ["min", "Shortest duration", 21],
-  p50_ns: ["p50", "Median duration", 16],
-  p95_ns: ["p95", "95th percentile of the duration", 10],
-  max_ns: ["max", "Longest duration", 20],
+  mean_host_ns: ["host, mean", "Mean host time of an execution", 9],
+  min_device_ns: ["device, min", "Shortest device time", 21],
+  p50_host_ns: ["host, p50", "Median host time of an execution", 16],
+  p95_host_ns: ["host, p95", "95th percentile of the host time of an execution", 10],
+  max_device_ns: ["device, max", "Longest device time", 20],
   launch_delay_ns: ["launch delay", "Mean time from a kernel's API call to its start", 12],
   provider: ["provider", "Execution provider that ran it", 11],
   inside: ["inside", "Node whose subgraph it is in", 22],
@@ -48,10 +49,15 @@ const SPECS: Record<string, Spec> = {
   context_id: ["context", "Context", 27],
   stream_id: ["stream id", "Stream", 28],
 };
+/** Breakdowns with device times only, and the priorities of their columns where they differ. */
+const DEVICE_ONLY = new Set(["kernel", "stream"]);
+const DEVICE_RANKS: Record<string, number> = { mean_device_ns: 9, p95_device_ns: 10 };
 const ORDER = Object.keys(SPECS);
-const TEXTS = new Set("name source stream op_type cell provider inside grid block".split(" "));
+const TEXTS = new Set(
+  "name short_name source stream op_type cell provider inside grid block".split(" "),
+);
 /** Columns that identify a row, by preference; the first one present takes the remaining width. */
-const NAME_COLUMNS = ["name", "source", "stream", "op_type"];
+const NAME_COLUMNS = ["short_name", "name", "source", "stream", "op_type"];
 const PLAIN_NUMBERS = new Set("line session node_index device_id context_id stream_id".split(" "));
 
 const LETTER = 6.4;
@@ -64,11 +70,14 @@ const MOST_NAME = 90;
 const BEFORE_NAMES = 15;
 
 export function label(name: string, by?: string): string {
-  // The duration of an op is host time, which the label must say beside device times.
-  if (by && !["kernel", "stream"].includes(by) && /^(mean|p50|p95)_ns$/.test(name)) {
-    return `host, ${SPECS[name][0]}`;
-  }
-  return SPECS[name]?.[0] ?? name.replaceAll("_", " ");
+  const text = SPECS[name]?.[0] ?? name.replaceAll("_", " ");
+  // Kernels and streams have no host times to tell apart.
+  return by && DEVICE_ONLY.has(by) ? text.replace("device, ", "") : text;
+}
+
+function rank(name: string, by: string): number {
+  const special = DEVICE_ONLY.has(by) ? DEVICE_RANKS[name] : undefined;
+  return special ?? SPECS[name]?.[2] ?? 99;
 }
 
 export function title(name: string): string {
@@ -101,6 +110,7 @@ export function informativeColumns(table: TableData): Column[] {
   const main = nameColumn(table.columns);
   const informative = table.columns.filter(({ name, values }) => {
     if (name === main) return true;
+    if (name === "name" && main === "short_name") return false; // it is the tooltip
     if (name === "cell") return new Set(values.filter((v) => v !== null)).size > 1;
     return values.some((value) => value !== null && value !== 0 && value !== "");
   });
@@ -139,10 +149,10 @@ export function fittingColumns(columns: Column[], by: string, rows: number[], wi
   const kept = new Set([main]);
   const byRank = columns
     .filter(({ name }) => name !== main)
-    .sort((a, b) => (SPECS[a.name]?.[2] ?? 99) - (SPECS[b.name]?.[2] ?? 99));
+    .sort((a, b) => rank(a.name, by) - rank(b.name, by));
   for (const { name } of byRank) {
     const more = need.get(name) ?? 0;
-    if (!namesWhole && (SPECS[name]?.[2] ?? 99) > BEFORE_NAMES) {
+    if (!namesWhole && rank(name, by) > BEFORE_NAMES) {
       // The remaining columns are rarely needed: whole names come first.
       left -= fullName - minName;
       namesWhole = true;

@@ -22,7 +22,8 @@ type Value = Fields[string];
 const GROUPS = {
   what: "kind op_type category source provider domain attribution count status return_value captured input_shapes output_shapes args",
   when: "dur together_ns start_ns end_ns delay duration_ns device_ns launches suspended_ns",
-  where: "device_id context_id stream_id thread_id session run_id node_index op_id parent_op_id",
+  where:
+    "device_id context_id stream_id thread_id session run_id repeat node_index op_id parent_op_id",
   launch:
     "grid block registers_per_thread static_shared_bytes dynamic_shared_bytes graph_id graph_node_id capture_op_id correlation_id",
   memory: "bytes bandwidth copy_kind src_kind dst_kind src_device_id dst_device_id",
@@ -118,5 +119,5 @@ function show(column: string, value: Value): string {
   if (column.endsWith("bytes")) return size(number);
   if (column === "count") return number > 1 ? count(number) : "";
   if (column === "launches" || column === "return_value") return number ? count(number) : "";
-  return /(_id|session|node_index)$/.test(column) ? String(value) : count(number);
+  return /(_id|session|node_index|repeat)$/.test(column) ? String(value) : count(number);
 }

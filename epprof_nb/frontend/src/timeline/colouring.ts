@@ -4,7 +4,6 @@ import { memoize } from "../base/memoize.ts";
 import { isDeviceWork, KIND } from "../data/kinds.ts";
 import type { EventSet, Events } from "../data/model.ts";
 import { HUES, OTHER, SHADES } from "../render/colours.ts";
-import { shortKernel } from "../render/event_labels.ts";
 
 export const COLOUR_BY = ["kind", "name", "op"] as const;
 export type ColourBy = (typeof COLOUR_BY)[number];
@@ -61,12 +60,8 @@ export class Colouring {
     const hues = new Map(own.map((name, i) => [name, SHADES + i]));
     const hue = (name: string): number => hues.get(name) ?? OTHER;
     if (this.#by === "kind") {
-      op.variant = byName(
-        op,
-        (name) => name,
-        (name) => this.#shade("op", name),
-      );
-      act.variant = byName(act, shortKernel, (name) => this.#shade("act", name));
+      op.variant = byName(op, (name) => this.#shade("op", name));
+      act.variant = byName(act, (name) => this.#shade("act", name));
       // Copies have a hatching instead of shades, and ops without device work stay neutral.
       act.kind?.forEach((kind, i) => {
         if (kind !== KIND.kernel && act.variant) act.variant[i] = 0;
@@ -76,9 +71,9 @@ export class Colouring {
       });
     } else if (this.#by === "name") {
       op.variant = new Uint8Array(op.length).fill(OTHER);
-      act.variant = byName(act, shortKernel, hue);
+      act.variant = byName(act, hue);
     } else {
-      const opHues = byName(op, (name) => name, hue);
+      const opHues = byName(op, hue);
       op.variant = opHues;
       act.variant = Uint8Array.from(act.op, (of) => opHues[of] ?? OTHER);
     }
@@ -101,22 +96,18 @@ function longest({ op, act }: Events, by: ColourBy): string[] {
   for (let i = 0; i < act.length; i++) {
     const of = act.op[i];
     if (!isDeviceWork(act.kind?.[i] ?? KIND.other) || (by === "op" && !(of >= 0))) continue;
-    const name = by === "op" ? op.name("name", of) : shortKernel(act.name("name", i));
+    const name = by === "op" ? op.label(of) : act.label(i);
     total.set(name, (total.get(name) ?? 0) + (act.cover?.[i] ?? act.dur[i]));
   }
   return [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 
 /** One value per event, computed once per name. */
-function byName(
-  set: EventSet,
-  label: (name: string) => string,
-  value: (name: string) => number,
-): Uint8Array {
+function byName(set: EventSet, value: (name: string) => number): Uint8Array {
   const known = new Map<number, number>();
   return Uint8Array.from({ length: set.length }, (_, i) => {
     const code = set.code("name", i);
-    return memoize(known, code, () => value(label(set.name("name", i))), Infinity);
+    return memoize(known, code, () => value(set.label(i)), Infinity);
   });
 }
 

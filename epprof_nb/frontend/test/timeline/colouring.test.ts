@@ -25,6 +25,7 @@ function profile(names = NAMES, acts = ACTS): Events {
         {
           kinds: [...KINDS],
           names,
+          short_names: names === NAMES ? { 2: "gemm" } : {},
           slices: { op: [[0, 0, 0, 2]], api: [], act: [[1, 0, 0, acts.length]] },
           shown: {},
         },
