@@ -12,7 +12,7 @@ Notebook front ends differ in what they allow, and the output has to work in eac
   style, since sanitizers often keep those.
 - In print, the fallback replaces the frame.
 
-The viewer and the payload are embedded compressed: a saved notebook has one copy of them per output.
+The viewer and the payload are embedded compressed, since a notebook has a copy of them per output.
 """
 
 from __future__ import annotations
