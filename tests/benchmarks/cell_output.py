@@ -31,6 +31,7 @@ def work(n):
             host.launch(lambda a: None, small, name=f"kernel_{i % 20}")
             host.to_host(small)
 """
+PROFILED_PLAIN = "%%gpuprofile\nx = 1"
 CELLS = {
     "x = 1": "x = 1",
     "small profile": "work(60)",
@@ -87,25 +88,29 @@ def saved_bytes(outputs: list[dict[str, Any]]) -> int:
     )
 
 
-def first_cells(rounds: int) -> Iterator[tuple[float, float, float]]:
-    """Yield seconds of a plain cell, of the first profiled cell, and its processor time."""
+def first_cells(rounds: int, *, imports: str) -> Iterator[dict[str, tuple[float, float, float]]]:
+    """Yield seconds of a plain cell and of another, and its additional processor time.
+
+    The other cells are ``%load_ext``, and the first one that is profiled after it.
+    """
     for _ in range(rounds):
         with Kernel() as kernel:
-            kernel.run("%load_ext epprof_nb")
-            time.sleep(1)
-            kernel.run("x = 1")
-            plain, used, _ = kernel.measure("x = 1")
-            took, cpu, _ = kernel.measure("%%gpuprofile\nx = 1")
-            yield plain, took, cpu - used
+            kernel.run(f"import {imports}\nx = 1")
+            results = {}
+            for name, code in (("load_ext", "%load_ext epprof_nb"), ("first", PROFILED_PLAIN)):
+                plain, used, _ = kernel.measure("x = 1")
+                took, cpu, _ = kernel.measure(code)
+                results[name] = (plain, took, cpu - used)
+            yield results
 
 
 def line(name: str, plain: list[float], profiled: list[float], cpu: list[float], size: str) -> None:
     """Print one row: medians, and the difference of each pair."""
     more = [b - a for a, b in zip(plain, profiled, strict=True)]
     print(
-        f"{name:16} {statistics.median(plain) * 1e3:8.1f} {statistics.median(profiled) * 1e3:9.1f} "
+        f"{name:36} {statistics.median(plain) * 1e3:8.1f} {statistics.median(profiled) * 1e3:9.1f} "
         f"{statistics.median(more) * 1e3:8.1f} ({min(more) * 1e3:.1f}-{max(more) * 1e3:.1f})".ljust(
-            62
+            82
         )
         + f"{statistics.median(cpu) * 1e3:12.1f} {size:>10}"
     )
@@ -119,11 +124,14 @@ def main() -> None:
     given = parser.parse_args()
     header("Output of a profiled cell, against the same cell without the magic (ms, medians)")
     print(
-        f"{'':16} {'plain':>8} {'profiled':>9} {'more':>8} (range)".ljust(62)
+        f"{'':36} {'plain':>8} {'profiled':>9} {'more':>8} (range)".ljust(82)
         + f"{'more CPU':>12} {'size':>10}"
     )
-    firsts = list(first_cells(given.first))
-    line("first x = 1", *(list(part) for part in zip(*firsts, strict=True)), size="")
+    for imports in ("numpy", "pandas"):
+        firsts = list(first_cells(given.first, imports=imports))
+        for name, code in (("load_ext", "%load_ext"), ("first", "first x = 1")):
+            columns = zip(*(results[name] for results in firsts), strict=True)
+            line(f"{code}, after import of {imports}", *map(list, columns), size="")
     with Kernel() as kernel:
         kernel.run("%load_ext epprof_nb")
         kernel.run(SETUP)
