@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical
+from epprof_nb.analysis.dataframe import ResultTable, categorical, objects
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import mean_delay
 from epprof_nb.analysis.op_totals import share
@@ -18,6 +17,9 @@ from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
+    import pandas as pd
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -58,8 +60,12 @@ def by_kernel(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     >>> int(by_kernel(synthetic_profile(activities=100))["count"].sum())
     97
     """
-    index = index or ProfileIndex(profile)
-    activities = profile.tables["activities"]
+    return kernel_table(index or ProfileIndex(profile)).to_frame()
+
+
+def kernel_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `by_kernel`."""
+    activities = index.profile.tables["activities"]
     all_device_ns = int(np.sum(activities["duration_ns"], where=index.is_device_work))
     kernels = np.flatnonzero(activities.names("kind").equals("kernel"))
     names = activities.names("name").take(kernels)
@@ -71,7 +77,7 @@ def by_kernel(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     order = np.argsort(-statistics.total, kind="stable")
     axes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
     typical = kernels[_most_frequent(groups, n, kernels, axes)[order]]
-    return pd.DataFrame(
+    return ResultTable(
         {
             "name": categorical(names.take(first[order]).to_list()),
             "count": statistics.count[order],
@@ -113,7 +119,7 @@ def _most_frequent(
     return result
 
 
-def _triples(axes: Sequence[IntArray], rows: IntArray) -> pd.Series[Any]:
+def _triples(axes: Sequence[IntArray], rows: IntArray) -> npt.NDArray[Any]:
     """Return ``(x, y, z)`` of each of `rows`; None if one of them is missing."""
     triples = zip(*(axis[rows].tolist() for axis in axes), strict=True)
-    return pd.Series([None if MISSING in triple else triple for triple in triples], dtype=object)
+    return objects(None if MISSING in triple else triple for triple in triples)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
@@ -16,6 +15,8 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -88,14 +89,19 @@ def by_op(
     0                 In[3]       97
     1  for x, y in batches:       97
     """
-    index = index or ProfileIndex(profile)
+    return op_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+
+
+def op_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_op`."""
+    profile = index.profile
     ops = profile.tables["ops"]
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
     groups, first = group_codes(names.codes, types.codes, cells.codes, ops["line"])
     sums = totals(index, groups, np.arange(len(ops)), attribution=attribution)
     order = sums.longest_first()
     rows, last = first[order], int(sums.has_unattributed)
-    return pd.DataFrame(
+    return ResultTable(
         {
             "name": categorical([*names.take(rows).to_list(), *[NO_OP] * last]),
             "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
@@ -140,7 +146,12 @@ def by_line(
     0     1  model, optimizer = build(layers=4, width=1024)
     1     2          batches = load("train", batch_size=64)
     """
-    index = index or ProfileIndex(profile)
+    return line_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+
+
+def line_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_line`."""
+    profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     cells, lines = ops.names("cell"), ops["line"]
     is_line = (cells.codes >= 0) & (lines >= 0) & ~ops.names("op_type").equals("cell")
@@ -157,11 +168,11 @@ def by_line(
     rows, last = first[order], int(sums.has_unattributed)
     columns = _columns(profile, groups, sums, order)
     del columns["memsets"]
-    return pd.DataFrame(
+    return ResultTable(
         {
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*lines[rows], *[MISSING] * last]),
-            "source": pd.Series([*_sources(profile, rows), *[NO_LINE] * last], dtype=object),
+            "source": objects([*_sources(profile, rows), *[NO_LINE] * last]),
             **columns,
         }
     )

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.intervals import complement
@@ -20,6 +19,8 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 IDLE_GAP_NS = 1_000_000
 """Shortest idle gap that the summary counts and the findings consider."""
 
-_POSITION = pd.CategoricalDtype(pd.Index(["before", "between", "after"], dtype=object))
+_POSITIONS = ("before", "between", "after")
 
 
 def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[IntArray, IntArray]:
@@ -98,31 +99,30 @@ def gaps(
       position  line
     0   before     1
     """
-    index = index or ProfileIndex(profile)
-    activities, ops = profile.tables["activities"], profile.tables["ops"]
+    return gap_table(index or ProfileIndex(profile), min_ns).to_frame()
+
+
+def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
+    """Return the columns of `gaps`."""
+    activities, ops = index.profile.tables["activities"], index.profile.tables["ops"]
     of_devices = [_of_device(index, device, min_ns) for device in index.device_ids]
     columns = np.concatenate([np.empty((4, 0), np.int64), *of_devices], axis=1)
     start, end, position, launched = columns
     op = _host_op(index, launched, start + (end - start) // 2)
     statement = np.append(index.tree.nearest_ancestor(ops["line"] != MISSING), MISSING)[op]
-    return pd.DataFrame(
+    return ResultTable(
         {
             "device_id": optional(activities["device_id"][launched]),
             "start_ns": start,
             "end_ns": end,
             "duration_ns": end - start,
-            "position": pd.Categorical.from_codes(position, dtype=_POSITION),
+            "position": CategoryColumn(position.astype(np.int32), _POSITIONS),
             "op_id": optional(_values_at(ops["op_id"], op)),
             "name": categorical(_names_at(ops.names("name"), op)),
             "cell": categorical(_names_at(ops.names("cell"), statement)),
             "line": optional(_values_at(ops["line"], statement)),
         }
     )
-
-
-def long_gaps(index: ProfileIndex) -> pd.DataFrame:
-    """Return `gaps` of at least `IDLE_GAP_NS`, for `ProfileIndex.cached`."""
-    return gaps(index.profile, IDLE_GAP_NS, index=index)
 
 
 def _of_device(index: ProfileIndex, device: int, min_ns: int) -> IntArray:

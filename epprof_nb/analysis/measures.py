@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.dataframe import optional
+from epprof_nb.analysis.dataframe import OptionalColumn, optional
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.dataframe import Column
     from epprof_nb.analysis.op_totals import Totals
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -52,7 +52,7 @@ class MeasureColumns:
         """Return a measure of `Totals.measures`."""
         return self.column(self._totals.measures[name], self._totals.unattributed[name])
 
-    def device(self) -> dict[str, npt.NDArray[np.generic] | pd.api.extensions.ExtensionArray]:
+    def device(self) -> dict[str, Column]:
         """Return ``device_ns`` to ``launch_delay_ns``: device time, numbers, bytes, bandwidth."""
         totals = self._totals
         return {
@@ -98,7 +98,7 @@ def bandwidth(size: IntArray, duration: IntArray) -> npt.NDArray[np.float64]:
     return np.where(is_known, size * 1e9 / np.maximum(duration, 1), np.nan)
 
 
-def mean_delay(total: IntArray, count: IntArray) -> pd.api.extensions.ExtensionArray:
+def mean_delay(total: IntArray, count: IntArray) -> OptionalColumn:
     """Return rounded means of delays (ns), dtype Int64; ``<NA>`` if there is no delay."""
     mean = np.rint(total / np.maximum(count, 1)).astype(np.int64)
     return optional(np.where(count > 0, mean, MISSING))

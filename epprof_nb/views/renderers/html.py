@@ -107,15 +107,11 @@ def _packed_viewer() -> str:
 
 def _top_ops_table(view_model: ViewModel) -> str:
     """Return the ops with the most device time as a table without styles or scripts."""
-    frame = view_model.by_op
-    device_ns = max(int(frame["self_device_ns"].sum()), 1)
-    frame = frame[frame["self_device_ns"] > 0].nlargest(_FALLBACK_ROWS, "self_device_ns")
+    all_ns = max(int(view_model.by_op["self_device_ns"].sum()), 1)
     rows = "".join(
-        f"<tr><td>{escape(shorten(str(row['name']), 80))}</td>"
-        f"<td>{escape(duration(row['self_device_ns']))}</td>"
-        f"<td>{escape(percent(row['self_device_ns'] / device_ns))}</td>"
-        f"<td>{row['count']:,}</td></tr>"
-        for row in frame.to_dict("records")
+        f"<tr><td>{escape(shorten(name, 80))}</td><td>{escape(duration(device_ns))}</td>"
+        f"<td>{escape(percent(device_ns / all_ns))}</td><td>{count:,}</td></tr>"
+        for name, device_ns, count in view_model.top_ops(_FALLBACK_ROWS)
     )
     titles = ("launched by", "device time", "share", "count")
     head = "".join(f'<th scope="col">{title}</th>' for title in titles)

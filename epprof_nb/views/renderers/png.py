@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from epprof_nb.views.renderers.canvas import Canvas, blend, fit, text_width
 from epprof_nb.views.renderers.event_rows import ROW, draw_events
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from epprof_nb.views.view_model import ViewModel
 
@@ -34,8 +34,7 @@ _BAR_SHARE = 0.74
 
 def as_png(view_model: ViewModel) -> bytes:
     """Draw utilisation, host ops, streams and the top ops; return PNG data."""
-    top = view_model.by_op
-    top = top[top["self_device_ns"] > 0].nlargest(_MAX_BARS, "self_device_ns")
+    top = view_model.top_ops(_MAX_BARS)
     notes = _notes(view_model)
     lanes = [
         (number, lane) for number, lane in enumerate(view_model.layout.lanes)
@@ -64,7 +63,7 @@ def as_png(view_model: ViewModel) -> bytes:
         _label(canvas, tops[number] + min(lane.rows, 2) * ROW / 2 - 1, lane.label)
     draw_events(canvas, view_model, rows, _LEFT, _PLOT)
     _draw_axis(canvas, view_model, y)
-    _draw_bars(canvas, top.to_dict("records"), y_bars)
+    _draw_bars(canvas, top, y_bars)
     return canvas.png()
 
 
@@ -118,15 +117,15 @@ def _round_step(rough: float) -> int:
     return int(next(m * power for m in (1, 2, 5, 10) if m * power >= rough))
 
 
-def _draw_bars(canvas: Canvas, rows: Sequence[Mapping[Any, Any]], y: int) -> None:
-    largest = max((row["self_device_ns"] for row in rows), default=1)
-    for i, row in enumerate(rows):
+def _draw_bars(canvas: Canvas, rows: Sequence[tuple[str, int, int]], y: int) -> None:
+    largest = max((device_ns for _, device_ns, _ in rows), default=1)
+    for i, (name, device_ns, count) in enumerate(rows):
         top = y + i * _BAR
         middle = top + _BAR / 2 - 1
-        length = row["self_device_ns"] / largest * _PLOT * _BAR_SHARE
+        length = device_ns / largest * _PLOT * _BAR_SHARE
         canvas.rectangle(_LEFT, top + 3, length, _BAR - 8, palette.KERNEL)
-        _label(canvas, middle, str(row["name"]))
-        text = f"{duration(row['self_device_ns'])}   {row['count']:,} \N{MULTIPLICATION SIGN}"
+        _label(canvas, middle, name)
+        text = f"{duration(device_ns)}   {count:,} \N{MULTIPLICATION SIGN}"
         canvas.text(_LEFT + length + 6, middle, text, _SMALL_TEXT, palette.FAINT)
     if not rows:
         text = "No device time was recorded."
