@@ -26,9 +26,10 @@ _SHADES, _MIN_SHADE = 5, 0.35
 """Shades of a rectangle that stands for several events, by the share that they cover."""
 _MIN_SEPARATED = 4
 """Minimum width of an op that is separated from the next one, in pixels."""
-_MAX_NAMES, _MIN_NAMED = 120, 24
-"""Maximum number of names per row, and minimum width of an op with a name."""
-_TEXT, _PADDING = 10, 4
+_MAX_NAMES, _MIN_NAMED, _MIN_CHARACTERS = 120, 24, 5
+"""Maximum number of names per row, minimum width of an op with a name, and minimum length of a
+shortened name."""
+_TEXT, _PADDING = 11, 4
 
 
 def draw_events(
@@ -76,12 +77,20 @@ def draw_events(
                     np.broadcast_to(fill, (height, width)), drawn // _SHADES == k,
                 )  # fmt: skip
             if prefix == "op":
-                names = columns["op.name"][part]
-                for i in _widest(left[part], right[part]):
-                    text = header["names"][names[i]] if names[i] >= 0 else ""
-                    at, end_x = int(left[first + i]), int(right[first + i])
-                    shown = fit(text, _TEXT, end_x - at - 2 * _PADDING)
-                    canvas.text(x + at + _PADDING, y + _INNER / 2, shown, _TEXT, palette.TEXT)
+                names = [header["names"][n] if n >= 0 else "" for n in columns["op.name"][part]]
+                _write_names(canvas, names, x + left[part], x + right[part], y + _INNER / 2)
+
+
+def _write_names(
+    canvas: Canvas, names: list[str], left: IntArray, right: IntArray, y: float
+) -> None:
+    """Write the names of the ops of a row on those that have room for them, the widest first."""
+    room = right - left
+    named = np.flatnonzero(room >= _MIN_NAMED)
+    for i in named[np.argsort(-room[named])][:_MAX_NAMES].tolist():
+        shown = fit(names[i], _TEXT, int(room[i]) - 2 * _PADDING)
+        if shown == names[i] or len(shown) >= _MIN_CHARACTERS:
+            canvas.text(int(left[i]) + _PADDING, y, shown, _TEXT, palette.TEXT)
 
 
 def _shades(length: IntArray, cover: IntArray) -> IntArray:
@@ -107,11 +116,3 @@ def _row_of_codes(left: IntArray, right: IntArray, codes: IntArray, width: int) 
     offsets = np.repeat(left - np.cumsum(lengths) + lengths, lengths)
     drawn[offsets + np.arange(len(offsets))] = np.repeat(codes, lengths)
     return drawn
-
-
-def _widest(left: IntArray, right: IntArray) -> list[int]:
-    """Return the ops that have room for a name."""
-    room = right - left
-    named = np.flatnonzero(room >= _MIN_NAMED)
-    widest: list[int] = named[np.argsort(-room[named])][:_MAX_NAMES].tolist()
-    return widest

@@ -24,9 +24,9 @@ _LEFT, _RIGHT, _EDGE = 164, 12, 14
 _PLOT = WIDTH - _LEFT - _RIGHT
 _LABEL = _LEFT - _EDGE - 8
 """Width of the labels at the left."""
-_TITLE_TEXT, _NORMAL_TEXT, _SMALL_TEXT = 12, 11, 10
-_LINE, _NOTE, _NOTE_CHARACTERS = 17, WIDTH - 2 * _EDGE, 150
-_BUSY, _LANE_GAP, _AXIS, _BAR = 32, 6, 34, 20
+_TITLE_TEXT, _NORMAL_TEXT, _SMALL_TEXT = 13, 12, 11
+_LINE, _NOTE, _NOTE_CHARACTERS = 19, WIDTH - 2 * _EDGE, 135
+_BUSY, _LANE_GAP, _AXIS, _BAR = 32, 6, 36, 21
 _MAX_LANES, _MAX_ROWS, _MAX_BARS = 10, 8, 6
 _BAR_SHARE = 0.74
 """Share of the plot's width that the longest bar takes."""
