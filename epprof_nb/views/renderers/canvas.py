@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray
 
 _FONT = "DejaVuSans.ttf"
-_SHADES = 6
+_SHADES = 4
 """Shades of antialiased text on each background."""
 _MAX_COLOURS = 256
 
@@ -91,7 +91,7 @@ class Canvas:
         image = Image.fromarray(pixels)
         image.putpalette([channel for entry in palette for channel in entry])
         file = io.BytesIO()
-        image.save(file, "PNG")
+        image.save(file, "PNG", compress_level=8)  # 9 takes three times as long
         return file.getvalue()
 
 
