@@ -14,6 +14,7 @@ from epprof_nb.analysis.ort_fallback import copies_caused, find_fallbacks
 from epprof_nb.analysis.ort_overhead import call_durations
 from epprof_nb.arrays.groups import count_distinct, group_codes
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,6 +30,7 @@ NO_NODE = "(no node)"
 """Name of the row of device work without a node."""
 
 
+@with_columns("by_node")
 def by_node(
     profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -42,38 +44,9 @@ def by_node(
     Returns
     -------
     frame
-        One row per node of a session, by descending device time, then host time. A node inside
-        an If, Loop or Scan has a row of its own and also counts for that one. A last row
-        ``"(no node)"`` holds device work without a node, if there is any, so `self_device_ns`
-        always adds up to the device time of the profile.
+        {columns}
 
-        ====================  ========  =======================================================
-        name                  category  the node's name
-        op_type, provider     category  its operator; the execution provider that runs it
-        session               Int64     the session, as in ``prof.ops``
-        inside                category  name of the node whose subgraph contains it, or missing
-        node_index            Int64     its index in its graph
-        count                 int64     executions
-        mean_ns, p50_ns,      int64     host time per execution, with all ops below; the
-        p95_ns                          percentiles are durations that occurred
-        host_ns               int64     host time of all executions
-        device_ns             int64     device time of the node and all ops below it
-        self_device_ns        int64     device time of what the node launched itself
-        share                 float64   `device_ns` as a fraction of all device time
-        kernels, memcpys,     int64     activities of the node and all ops below it
-        memsets
-        bytes                 int64     bytes that these copied and set
-        bandwidth             float64   bytes per second of the copies; NaN if there are none
-        launch_delay_ns       Int64     mean time from a kernel's API call to its start;
-                                        missing if no call was recorded
-        mean_device_ns,       int64     device time per execution, with all ops below; the
-        p95_device_ns                   percentile is a time that occurred
-        fell_back             bool      it ran on the CPU in a session with an accelerator
-        fallback_copies       int64     executions of the copy nodes that ONNX Runtime inserted
-                                        for that; see `epprof_nb.analysis.ort_fallback`
-        fallback_bytes,       int64     bytes that these copied, and their device time; both are
-        fallback_copy_ns                also in the rows of the copy nodes
-        ====================  ========  =======================================================
+        `self_device_ns` always adds up to the device time of the profile.
 
     Raises
     ------
@@ -127,6 +100,7 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
     )
 
 
+@with_columns("by_op_type")
 def by_op_type(
     profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -140,8 +114,7 @@ def by_op_type(
     Returns
     -------
     frame
-        One row per operator and provider: `op_type`, `provider` (category), `nodes` (int64:
-        number of different nodes) and the columns `count` to `p95_device_ns` of `by_node`.
+        {columns}
 
     Raises
     ------
@@ -180,6 +153,7 @@ def op_type_table(index: ProfileIndex, *, attribution: Attribution = "launch") -
     )
 
 
+@with_columns("by_run")
 def by_run(
     profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -193,24 +167,7 @@ def by_run(
     Returns
     -------
     frame
-        One row per run, in order of start. Device work outside of runs is left out.
-
-        =============  =======  ==============================================================
-        run_id         Int64    the run, as in ``prof.ops``
-        session        Int64    its session
-        thread_id      int64    the thread that ran it
-        start_ns       int64    start, since the profile's start
-        host_ns        int64    host time of the run
-        nodes          int64    executions of nodes
-        device_ns      int64    device time
-        kernels,       int64    number of kernels and copies
-        memcpys
-        bytes          int64    bytes copied and set
-        call_ns        Int64    duration of the call that made the run; missing if not measured
-        unprofiled_ns  Int64    median duration of such calls outside of profiles, with the same
-                                session and inputs of the same shapes; missing if not measured
-        stretch        float64  `call_ns` / `unprofiled_ns`; NaN if not measured
-        =============  =======  ==============================================================
+        {columns}
 
     Raises
     ------
@@ -240,6 +197,7 @@ def by_run(
         {
             "run_id": optional(ops["run_id"][rows]),
             "session": optional(ops["session"][rows]),
+            "repeat": optional(ops["repeat"][rows]),
             "thread_id": ops["thread_id"][rows],
             "start_ns": ops["start_ns"][rows],
             "host_ns": ops["duration_ns"][rows],
@@ -296,6 +254,6 @@ def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
         "count": columns.column(sums.count),
         **columns.host_per_execution(50, 95),
         "host_ns": columns.column(sums.host_ns),
-        **columns.device(),
+        **columns.device_and_self(),
         **columns.device_per_execution(),
     }

@@ -12,6 +12,7 @@ from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ MAX_DEPTH = 48
 _SESSION = 0
 
 
+@with_columns("by_path")
 def by_path(
     profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -41,27 +43,7 @@ def by_path(
     Returns
     -------
     frame
-        A tree with one row per path of names, parents before their children. Executions of one
-        path share a row; the same op below another op has another row. The last step of a path
-        may be the name of an activity. The index is ``node`` (int64).
-
-        ==============  ========  =============================================================
-        parent          Int64     the row above; missing for the session, which is row 0
-        depth           int64     steps from the session
-        level           category  session, cell, line, range, run, node, ...; for an activity
-                                  its kind: kernel, memcpy, memset, graph_launch
-        name            category  name of the op or activity; ``"(no op)"`` holds activities
-                                  without an op
-        op_type         category  the ONNX operator of a node; for other ops the same as `level`
-        cell, line      category, place of a statement; missing for others
-                        Int64
-        count           int64     executions of an op; number of activities
-        device_ns       int64     device time of the row and all rows below it
-        self_device_ns  int64     device time of what the op launched itself; of an activity, all
-        host_ns         int64     host time of an op; of the session, of the outermost ops
-        kernels         int64     kernels of the row and all rows below it
-        bytes           int64     bytes that these rows copied and set
-        ==============  ========  =============================================================
+        {columns}
 
     Raises
     ------

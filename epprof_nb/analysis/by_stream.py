@@ -12,9 +12,10 @@ from epprof_nb.analysis.measures import bandwidth, mean_delay
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes, sum_by_group
-from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.intervals import covered_by_group, union
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
+_MANY = 256
+"""With more streams, their busy times are computed together."""
 
+
+@with_columns("by_stream")
 def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
     """Return the device work of each stream of each device.
 
@@ -36,27 +41,9 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     Returns
     -------
     frame
-        One row per device, context and stream with device work, in this order. `device_ns` adds
-        up to the device time of the profile.
+        {columns}
 
-        ====================  ========  =======================================================
-        stream                category  ``stream 7``, with the device and context if streams
-                                        cannot be told apart otherwise
-        device_id,            Int64     as in ``prof.activities``
-        context_id, stream_id
-        count                 int64     activities
-        device_ns             int64     their total time; each counts where they overlap
-        busy_ns               int64     time during which at least one of them ran
-        share                 float64   `device_ns` as a fraction of all device time
-        mean_ns, p95_ns       int64     time per activity; the percentile is a duration that
-                                        occurred
-        kernels, memcpys,     int64     number of each kind
-        memsets
-        bytes                 int64     bytes copied and set
-        bandwidth             float64   bytes per second of the copies; NaN if there are none
-        launch_delay_ns       Int64     mean time from a kernel's API call to its start; missing
-                                        if no call was recorded
-        ====================  ========  =======================================================
+        `device_ns` adds up to the device time of the profile.
 
     Examples
     --------
@@ -89,8 +76,8 @@ def stream_table(index: ProfileIndex) -> ResultTable:
             "device_ns": statistics.total[order],
             "busy_ns": busy[order],
             "share": share(statistics.total[order], int(statistics.total.sum())),
-            "mean_ns": statistics.mean[order],
-            "p95_ns": statistics.percentile(95)[order],
+            "mean_device_ns": statistics.mean[order],
+            "p95_device_ns": statistics.percentile(95)[order],
             **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
             "bandwidth": bandwidth(sums["copied_bytes"], sums["copy_ns"]),
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
@@ -145,8 +132,11 @@ def _busy(
     groups: IntArray, starts: IntArray, durations: IntArray, rows: IntArray, n: int
 ) -> IntArray:
     """Return the time covered by each group's activities, those at `rows`, ns."""
+    if n > _MANY:
+        begin = starts[rows]
+        return covered_by_group(groups, begin, begin + durations[rows], n)
     # Small dtypes sort fastest.
-    codes = groups.astype(np.uint16) if n < 2**16 else groups
+    codes = groups.astype(np.uint16)
     bounds = np.cumsum(np.bincount(groups, minlength=n))[:-1]
     busy = np.zeros(n, np.int64)
     for number, part in enumerate(np.split(np.argsort(codes, kind="stable"), bounds)[:n]):

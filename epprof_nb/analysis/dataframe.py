@@ -20,17 +20,28 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.op_args import Argument
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalColumn:
-    """Integers, of which some are `MISSING`: a column of dtype Int64."""
+    """Integers or bools, of which some are missing: a column of dtype Int64 or boolean."""
 
-    numbers: IntArray
+    numbers: IntArray | BoolArray
+    is_missing: BoolArray
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> OptionalColumn:
+        """Return some rows."""
+        return OptionalColumn(self.numbers[rows], self.is_missing[rows])
+
+    def to_list(self) -> list[int | bool | None]:
+        """Return the values; None if missing."""
+        pairs = zip(self.numbers.tolist(), self.is_missing.tolist(), strict=True)
+        return [None if is_missing else value for value, is_missing in pairs]
 
 
 Column = CategoryColumn | OptionalColumn | np.ndarray[Any, Any]
@@ -92,10 +103,8 @@ class ResultTable:
     def values(self, name: str) -> list[Any]:
         """Return the values of a column; None if missing."""
         column = self._columns[name]
-        if isinstance(column, CategoryColumn):
+        if isinstance(column, CategoryColumn | OptionalColumn):
             return column.to_list()
-        if isinstance(column, OptionalColumn):
-            return [None if value == MISSING else value for value in column.numbers.tolist()]
         values: list[Any] = column.tolist()
         return values
 
@@ -103,10 +112,8 @@ class ResultTable:
         """Return some rows (indices, a boolean mask or a slice)."""
         return ResultTable(
             {
-                name: OptionalColumn(column.numbers[rows])
-                if isinstance(column, OptionalColumn)
-                else column.take(rows)
-                if isinstance(column, CategoryColumn)
+                name: column.take(rows)
+                if isinstance(column, CategoryColumn | OptionalColumn)
                 else column[rows]
                 for name, column in self._columns.items()
             },
@@ -118,20 +125,27 @@ class ResultTable:
         import pandas as pd
 
         index = None if self._index is None else pd.RangeIndex(len(self), name=self._index)
-        data: dict[str, Any] = {}
-        for name, column in self._columns.items():
-            if isinstance(column, CategoryColumn):
-                # By default, pandas 2.3 and 3 give strings different dtypes.
-                dtype = pd.CategoricalDtype(pd.Index(column.categories, dtype=object))
-                data[name] = pd.Categorical.from_codes(column.codes, dtype=dtype)
-            elif isinstance(column, OptionalColumn):
-                data[name] = pd.arrays.IntegerArray(column.numbers, column.numbers == MISSING)
-            elif column.dtype == object:
-                data[name] = pd.Series(column, index=index, dtype=object)
-            else:
-                data[name] = column
+        data = {name: to_series(column, index) for name, column in self._columns.items()}
         # A copy: changing the frame does not change the result that views share.
         return pd.DataFrame(data, copy=True, index=index)
+
+
+def to_series(column: Column, index: pd.Index | None = None) -> pd.Series:
+    """Return a column as a Series."""
+    import pandas as pd
+
+    values: Any = column
+    if isinstance(column, CategoryColumn):
+        # By default, pandas 2.3 and 3 give strings different dtypes.
+        dtype = pd.CategoricalDtype(pd.Index(column.categories, dtype=object))
+        values = pd.Categorical.from_codes(column.codes, dtype=dtype)
+    elif isinstance(column, OptionalColumn):
+        numbers: Any = column.numbers
+        is_bool = numbers.dtype == np.bool_
+        array: Any = pd.arrays.BooleanArray if is_bool else pd.arrays.IntegerArray
+        values = array(numbers, column.is_missing)
+    series: pd.Series = pd.Series(values, index=index, dtype=values.dtype)
+    return series
 
 
 def categorical(values: Sequence[str | None]) -> CategoryColumn:
@@ -141,7 +155,8 @@ def categorical(values: Sequence[str | None]) -> CategoryColumn:
 
 def optional(values: npt.ArrayLike) -> OptionalColumn:
     """Return a column of dtype Int64; `MISSING` becomes ``<NA>``."""
-    return OptionalColumn(np.array(values, np.int64))
+    numbers = np.array(values, np.int64)
+    return OptionalColumn(numbers, numbers == MISSING)
 
 
 def objects(values: Iterable[object]) -> npt.NDArray[Any]:
@@ -151,3 +166,37 @@ def objects(values: Iterable[object]) -> npt.NDArray[Any]:
     for i, item in enumerate(items):
         column[i] = item
     return column
+
+
+def values_at(values: IntArray, rows: npt.NDArray[Any]) -> IntArray:
+    """Return the values at `rows`; `MISSING` for row `MISSING`."""
+    # As an index, `MISSING` refers to the last element: missing again.
+    found: IntArray = np.append(values, MISSING)[rows]
+    return found
+
+
+def names_at(names: CategoryColumn, rows: IntArray) -> CategoryColumn:
+    """Return a column of the names at `rows`; missing for row `MISSING`."""
+    codes = np.append(names.codes, np.int32(MISSING))[rows]
+    return CategoryColumn(codes, names.categories).compact()
+
+
+def argument_column(argument: Argument) -> Column:
+    """Return a column of an argument with the dtype of its values.
+
+    The dtype is boolean, Int64, float64 or category if all values are bools, integers, numbers or
+    strings, and object otherwise or if integers are too large to be exact.
+    """
+    codes, values = argument.codes, argument.distinct
+    is_missing = codes < 0
+    kinds = set(map(type, values))
+    if kinds == {bool}:
+        return OptionalColumn(np.array([*values, False])[codes], is_missing)
+    largest = max((abs(value) for value in values if isinstance(value, int)), default=0)
+    if kinds == {int} and largest < 2**63:
+        return OptionalColumn(np.array([*values, 0], np.int64)[codes], is_missing)
+    if float in kinds and kinds <= {int, float} and largest <= 2**53:
+        return np.array([*values, np.nan], np.float64)[codes]
+    if kinds <= {str}:
+        return CategoryColumn(codes, tuple(map(str, values))).compact()
+    return objects([*values, None])[codes]

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, names_at, optional, values_at
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.intervals import complement
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def busy_ns(profile: ProfileData, device_id: int | None = None) -> int:
     return int((ends - starts).sum())
 
 
+@with_columns("gaps")
 def gaps(
     profile: ProfileData, min_ns: int = IDLE_GAP_NS, *, index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -75,22 +77,7 @@ def gaps(
     Returns
     -------
     frame
-        One row per interval, by device and time:
-
-        ===========  ========  ================================================================
-        device_id    Int64     the device
-        start_ns     int64     start, since the profile's start
-        end_ns       int64     end
-        duration_ns  int64     ``end_ns - start_ns``
-        position     category  ``between``: an idle gap, between two activities; ``before`` the
-                               device's first activity in the profile; ``after`` the last one
-        op_id        Int64     the op that the host ran: the deepest op open at the middle of
-                               the interval on the thread that launched the next activity (the
-                               last one if none follows)
-        name         category  that op's name
-        cell, line   category, cell and line of the innermost statement that contains the op
-                     Int64
-        ===========  ========  ================================================================
+        {columns}
 
     Examples
     --------
@@ -109,7 +96,7 @@ def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
     columns = np.concatenate([np.empty((4, 0), np.int64), *of_devices], axis=1)
     start, end, position, launched = columns
     op = _host_op(index, launched, start + (end - start) // 2)
-    statement = np.append(index.tree.nearest_ancestor(ops["line"] != MISSING), MISSING)[op]
+    statement = values_at(index.tree.nearest_ancestor(ops["line"] != MISSING), op)
     return ResultTable(
         {
             "device_id": optional(activities["device_id"][launched]),
@@ -117,10 +104,10 @@ def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
             "end_ns": end,
             "duration_ns": end - start,
             "position": CategoryColumn(position.astype(np.int32), _POSITIONS),
-            "op_id": optional(_values_at(ops["op_id"], op)),
-            "name": categorical(_names_at(ops.names("name"), op)),
-            "cell": categorical(_names_at(ops.names("cell"), statement)),
-            "line": optional(_values_at(ops["line"], statement)),
+            "op_id": optional(values_at(ops["op_id"], op)),
+            "name": names_at(ops.names("name"), op),
+            "cell": names_at(ops.names("cell"), statement),
+            "line": optional(values_at(ops["line"], statement)),
         }
     )
 
@@ -180,7 +167,7 @@ def _host_op(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArr
     """
     tables, tree = index.profile.tables, index.tree
     launcher = tree.rows(tables["activities"]["op_id"][launched])
-    op_thread = _values_at(tables["ops"]["thread_id"], launcher)
+    op_thread = values_at(tables["ops"]["thread_id"], launcher)
     thread = tables["activities"]["thread_id"][launched]
     thread = np.where(thread == MISSING, op_thread, thread)
     # An API call knows its op exactly, even among statements that share one row.
@@ -202,16 +189,3 @@ def _op_of_open_call(api_calls: Table, thread_ids: IntArray, times: IntArray) ->
         is_open = api_calls["end_ns"][last] > times[queries]
         op_ids[queries[is_open]] = api_calls["op_id"][last[is_open]]
     return op_ids
-
-
-def _values_at(values: IntArray, rows: IntArray) -> IntArray:
-    # As an index, `MISSING` refers to the last element: missing again.
-    return np.append(values, MISSING)[rows]
-
-
-def _names_at(names: CategoryColumn, rows: IntArray) -> list[str | None]:
-    return (
-        CategoryColumn(np.append(names.codes, np.int32(MISSING)), names.categories)
-        .take(rows)
-        .to_list()
-    )

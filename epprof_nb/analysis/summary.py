@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.devices import device_name
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
@@ -39,7 +40,7 @@ class Summary:
     ``gaps`` is the number of idle gaps (`epprof_nb.analysis.idle`) and ``longest_gaps`` has the
     start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
     share of launches whose activity was recorded, and ``overhead`` the profiler's own time as a
-    share of the wall time; both are None if unknown.
+    share of the wall time; both are None if unknown. ``repeats`` is None without repeats.
     """
 
     wall_ns: int
@@ -57,6 +58,7 @@ class Summary:
     overhead_ns: int
     unattributed: int
     error: str | None
+    repeats: RepeatStatistics | None
 
     @property
     def counted(self) -> list[tuple[str, str]]:
@@ -207,6 +209,7 @@ def summarise(index: ProfileIndex) -> Summary:
         overhead_ns=int(cost.get("ns", 0)),
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else str(error),
+        repeats=repeat_statistics(profile),
     )
 
 

@@ -13,11 +13,11 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from epprof_nb import onnxruntime
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.instrument.cell import MARKERS, install_markers
+from epprof_nb.instrument.markers import MARKERS, install_markers
 from epprof_nb.instrument.statements import Cell
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
-from epprof_nb.notebook.cell_run import CellRun, warn
+from epprof_nb.notebook.cell_run import CellRun, OnError, warn
 from epprof_nb.notebook.completion import matcher
 from epprof_nb.notebook.settings import GpuProfile
 from epprof_nb.notebook.shell import (
@@ -95,7 +95,9 @@ class ProfileMagics(Magics):
             %gpuprofile -o prof y = model(x)
         """
         if cell is None:
-            request, source = parse_line(self.gpuprofile, line, self.settings)
+            request, source = parse_line(
+                self.gpuprofile, line, self.settings, transform=self.shell.transform_cell
+            )
             return self._run_directly(request, source)
         request = parse(self.gpuprofile, line, self.settings)
         return self._run_directly(request, cell, magic=f"%%gpuprofile {line}")
@@ -110,7 +112,7 @@ class ProfileMagics(Magics):
             cell_transform.WARM_UP: self._warm_up,
             cell_transform.REPEAT: self._repeat,
             cell_transform.END: self._end,
-            cell_transform.FAIL: self._fail,
+            cell_transform.GUARD: self._guard,
             cell_transform.VALUE: self._value,
         }
 
@@ -237,9 +239,12 @@ class ProfileMagics(Magics):
             self.runs[-1].stop()
         self.value = value
 
-    def _fail(self) -> None:
+    def _guard(self) -> OnError:
+        return OnError(self._fail)
+
+    def _fail(self, error: BaseException) -> None:
         if self.runs:
-            self.runs[-1].stop(sys.exception())
+            self.runs[-1].stop(error)
 
     def _value(self) -> object:
         value, self.value = self.value, None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.breakdowns import BREAKDOWNS
+from epprof_nb.analysis.by_op import line_table
 from epprof_nb.analysis.by_path import path_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.formats.atomic_file import replacing
@@ -112,11 +113,13 @@ class View:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows behind the view: the activities, or the breakdown that it opens."""
-        if self.tab == "timeline":
-            return self.profile.activities
-        by = "line" if self.tab == "source" else self.by
-        table = path_table if by == "tree" else BREAKDOWNS[by]
-        return table(ProfileIndex(self.profile)).to_frame()
+        index = ProfileIndex(self.profile)
+        if self.tab == "breakdown":
+            table = path_table if self.by == "tree" else BREAKDOWNS[self.by]
+            return table(index).to_frame()
+        if self.tab == "source":
+            return line_table(index, inclusive=False).to_frame()
+        return self.profile.activities
 
     def widget(self) -> LiveView:
         """Show the view with Python behind it: zooming in loads every event.

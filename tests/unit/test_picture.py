@@ -120,7 +120,9 @@ def test_the_font_has_the_signs_of_the_summary(monkeypatch):
 def test_the_output_of_a_cell_imports_neither_matplotlib_nor_pandas():
     code = (
         "import sys; from epprof_nb.testing import synthetic_profile; "
-        "synthetic_profile(activities=2000)._repr_mimebundle_(); "
+        "profile = synthetic_profile(activities=2000); "
+        "profile.info['repeats'] = [[0, 1_000_000], [1_000_000, 3_000_000]]; "
+        "text = profile._repr_mimebundle_()['text/plain']; assert '2 repeats' in text, text; "
         "print({'matplotlib', 'pandas'} & set(sys.modules))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

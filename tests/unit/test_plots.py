@@ -35,6 +35,15 @@ def widths(container):
     return [bar.get_width() for bar in container]
 
 
+def test_kernels_without_a_name_are_drawn_as_such(ax):
+    kernels = [kernel(0, 10, -1, name=None), kernel(20, 30, -1, name="a"), kernel(30, 50, -1)]
+    kernels.append(kernel(60, 90, -1, name=None))
+    profile(activities=kernels).plot.kernels(ax)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels[0] == "(no name)"
+    assert len(labels) == 3
+
+
 def test_bars_have_the_widths_of_the_breakdown(ax, loop):
     assert loop.plot.breakdown(ax, top=5) is ax
     frame = loop.by_op().nlargest(5, "device_ns")
@@ -165,8 +174,8 @@ def test_a_distribution_reaches_from_nothing_to_all():
 
 
 def test_kernels_are_called_by_their_own_names_where_these_differ():
-    names = ["void at::(anonymous namespace)::norm<int>(f)", "a::k<1>()", "b::k<2>()", "<lambda>"]
-    assert kernel_labels(names) == ["norm", "a::k<1>()", "b::k<2>()", "<lambda>"]
+    names = ["void at::(anonymous namespace)::norm<int>(f)", "a::k()", "b::k()", "<lambda>"]
+    assert kernel_labels(names) == ["norm [i32]", "a::k()", "b::k()", "<lambda>"]
 
 
 @pytest.mark.parametrize("name", ["timeline", "breakdown", "utilisation", "kernels", "gaps"])

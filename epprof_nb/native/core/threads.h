@@ -110,6 +110,9 @@ void for_each_thread(void (*each)(ThreadState*, void*), void* data);
 int64_t ended_launch_calls();  // launch calls of the threads freed so far
 void free_ended_threads();     // frees ended threads whose logs have been drained
 
+// CPU time of a thread of this process so far; -1 if it has ended.
+int64_t thread_cpu_time(uint64_t tid);
+
 // The thread that runs the cell. Launches of threads without open ops may belong to its op.
 extern std::atomic<ThreadState*> cell_thread;
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.recorders.onnxruntime import unprofiled_runs
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ class ObservedSession:
     """Number of runs in progress, counted while ONNX Runtime profiles the whole session."""
 
 
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 _recording = False
 _sessions: weakref.WeakKeyDictionary[Any, ObservedSession] = weakref.WeakKeyDictionary()
 _by_number: dict[int, ObservedSession] = {}

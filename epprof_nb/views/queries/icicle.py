@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 
@@ -33,10 +34,10 @@ def icicle(view_model: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
     Returns
     -------
     tree
-        ``names`` (string table); ``parent`` (index of the parent node, -1 for roots; parents
-        precede their children); ``level`` and ``name`` (indices into ``names``); the sums; and
-        ``others``, the number of paths that a node stands for, 0 for a path itself. ``paths`` is
-        the number of all paths.
+        ``names`` (string table); ``short_names`` (of kernels, by index into it); ``parent``
+        (index of the parent node, -1 for roots; parents precede their children); ``level`` and
+        ``name`` (indices into ``names``); the sums; and ``others``, the number of paths that a
+        node stands for, 0 for a path itself. ``paths`` is the number of all paths.
     """
     tree = view_model.path_tree
     parent = tree["parent"]
@@ -60,13 +61,21 @@ def icicle(view_model: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
             names.setdefault(shorten(str(text), _MAX_NAME_LENGTH), len(names)) for text in texts
         ]
 
+    levels, texts = encode("level", "other"), encode("name", "(other)")
+    short_names = {}
+    is_kernel = tree.names("level").equals("kernel")[kept]
+    kernels = map(str, tree.names("name").take(kept[is_kernel]).to_list())
+    for at, name in zip(np.array(texts)[: len(kept)][is_kernel].tolist(), kernels, strict=True):
+        if (short := short_name(name)) != name:
+            short_names[at] = short
     return {
         "parent": [*index[parent[kept]].tolist(), *above.tolist()],
-        "level": encode("level", "other"),
-        "name": encode("name", "(other)"),
+        "level": levels,
+        "name": texts,
         **sums,
         "others": [*[0] * len(kept), *np.bincount(group, minlength=len(above)).tolist()],
         "names": list(names),
+        "short_names": short_names,
         "paths": len(tree),
     }
 

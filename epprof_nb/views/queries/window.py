@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
@@ -65,6 +66,7 @@ class _StringTable:
     def __init__(self) -> None:
         self.index: dict[str, int] = {}
         self.columns: list[str] = []
+        self.short: dict[int, str] = {}
 
     def encode(self, column: str, codes: npt.NDArray[Any], categories: Sequence[str]) -> Ints:
         """Return codes into this table and register `column`; a missing value stays -1."""
@@ -76,6 +78,8 @@ class _StringTable:
             if len(text) > _MAX_NAME_LENGTH:
                 text = shorten(text, _MAX_NAME_LENGTH)
             remap[code] = self.index.setdefault(text, len(self.index))
+            if column == "act.name" and (short := short_name(categories[code])) != text:
+                self.short[int(remap[code])] = short
         mapped: Ints = remap[codes]
         return mapped
 
@@ -109,10 +113,10 @@ def query_window(
     Returns
     -------
     header
-        ``kinds`` (kinds of activities by code), ``names`` (string table), ``texts`` (columns of
-        codes into it), ``slices`` (by prefix, runs of rectangles in one row: lane, row, first,
-        last + 1) and ``shown`` (by table, the number of rectangles and of the events they stand
-        for).
+        ``kinds`` (kinds of activities by code), ``names`` (string table), ``short_names`` (of
+        kernels, by index into it), ``texts`` (columns of codes into it), ``slices`` (by prefix,
+        runs of rectangles in one row: lane, row, first, last + 1) and ``shown`` (by table, the
+        number of rectangles and of the events they stand for).
     columns
         Integers by ``<prefix>.<column>``. ``op`` is the index of the op among those sent, -1 for
         none; text columns are codes into ``names``, -1 for missing. If a rectangle stands for
@@ -167,8 +171,8 @@ def query_window(
         if prefix != "op":
             columns[f"{prefix}.correlation_id"] = table["correlation_id"][rows]
     header = {
-        "kinds": ACTIVITY_KINDS, "names": list(strings.index), "texts": strings.columns,
-        "slices": slices, "shown": shown,
+        "kinds": ACTIVITY_KINDS, "names": list(strings.index), "short_names": strings.short,
+        "texts": strings.columns, "slices": slices, "shown": shown,
     }  # fmt: skip
     return header, columns
 

@@ -119,10 +119,19 @@ def _top_ops_table(view_model: ViewModel) -> str:
 
 
 def _plain_html(view_model: ViewModel) -> str:
-    """Return the summary, findings and top ops as HTML without styles or scripts."""
+    """Return the summary, repeats, findings and top ops as HTML without styles or scripts."""
     sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in view_model.findings)
     line = escape(view_model.summary.line).replace("   ", "\N{EM SPACE}")
-    return f"<p><strong>{line}</strong></p>{sentences}{_top_ops_table(view_model)}"
+    return (
+        f"<p><strong>{line}</strong></p>{_repeats(view_model)}{sentences}"
+        f"{_top_ops_table(view_model)}"
+    )
+
+
+def _repeats(view_model: ViewModel) -> str:
+    """Return the statistics of the repeats with a strip chart of block characters."""
+    repeats = view_model.summary.repeats
+    return "" if repeats is None else f"<p>{escape(repeats.line)}</p>"
 
 
 def _with_code(text: str) -> str:
@@ -203,7 +212,7 @@ def notebook_html(
         '<div class="epprof-fallback">'
         f'<img alt="{escape(_alt_text(view_model))}" width="900" '
         f'src="data:image/png;base64,{to_base64(png)}">'
-        f"{_top_ops_table(view_model)}"
+        f"{_repeats(view_model)}{_top_ops_table(view_model)}"
         "</div></div>"
         f"<script>{_LISTENER}</script>"
     )

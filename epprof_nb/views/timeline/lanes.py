@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 
+MAX_LANES = 200
+"""Maximum number of threads, and of streams, that are drawn."""
+
 MAX_ROWS = 24
 """Maximum rows per lane; events nested or overlapping deeper share the last one."""
 
@@ -88,12 +91,16 @@ class EventLayout:
 
 @dataclass(frozen=True, slots=True)
 class TimelineLayout:
-    """The lanes from top to bottom, and the layout of the events of the three tables."""
+    """The lanes from top to bottom, and the layout of the events of the three tables.
+
+    ``notes`` say which threads and streams are not drawn.
+    """
 
     lanes: tuple[Lane, ...]
     ops: EventLayout
     api_calls: EventLayout
     activities: EventLayout
+    notes: tuple[str, ...] = ()
 
     def by_prefix(self) -> dict[str, EventLayout]:
         """Return the event layouts by the viewer's prefixes of the tables."""
@@ -101,7 +108,7 @@ class TimelineLayout:
 
 
 def _thread_lanes(
-    profile: ProfileData, call_thread: SmallCodes, lanes: list[Lane]
+    profile: ProfileData, call_thread: SmallCodes, lanes: list[Lane], notes: list[str]
 ) -> tuple[SmallCodes, SmallCodes]:
     """Append the lanes of the threads; return the lane of each op and of each API call."""
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
@@ -122,7 +129,14 @@ def _thread_lanes(
     else:
         main = int(calls["thread_id"][0]) if len(calls) else -1
     op_lanes, call_lanes = {}, {}
-    for thread in sorted(with_ops | with_calls, key=lambda t: (t != main, t)):
+    threads = with_ops | with_calls
+    if len(threads) > MAX_LANES:
+        host_ns = _total_ns(op_thread, ops["duration_ns"]) + _total_ns(
+            call_thread, calls["duration_ns"]
+        )
+        threads = {main, *(t for t, _ in host_ns.most_common(MAX_LANES - 1))}
+        notes.append(_left_out("threads", len(with_ops | with_calls), "host time"))
+    for thread in sorted(threads, key=lambda t: (t != main, t)):
         label = "main thread" if thread == main else f"thread {thread}"
         if thread in with_ops:
             op_lanes[thread] = len(lanes)
@@ -140,10 +154,16 @@ def _streams(activities: Table) -> SmallCodes:
     return SmallCodes.combined(*(SmallCodes.of(activities[name]) for name in names))
 
 
-def _stream_lanes(profile: ProfileData, codes: SmallCodes, lanes: list[Lane]) -> SmallCodes:
+def _stream_lanes(
+    profile: ProfileData, codes: SmallCodes, lanes: list[Lane], notes: list[str]
+) -> SmallCodes:
     """Append one lane per stream; return the lane of each activity."""
-    # By device, then stream.
-    keys = sorted(codes.values, key=lambda key: (key[0], key[2], key[1]))
+    keys = list(codes.values)
+    if len(keys) > MAX_LANES:
+        device_ns = _total_ns(codes, profile.tables["activities"]["duration_ns"])
+        notes.append(_left_out("streams", len(keys), "device time"))
+        keys = [key for key, _ in device_ns.most_common(MAX_LANES)]
+    keys.sort(key=lambda key: (key[0], key[2], key[1]))  # by device, then stream
     names = device_names(profile.info)
     devices = {device for device, _, _ in keys}
     contexts = Counter((device, stream) for device, _, stream in keys)
@@ -165,9 +185,24 @@ def _stream_lanes(profile: ProfileData, codes: SmallCodes, lanes: list[Lane]) ->
     return codes.map(numbers.get)
 
 
+def _total_ns(codes: SmallCodes, durations: Ints) -> Counter[Any]:
+    """Return the sum of the durations of each value, but None."""
+    sums = np.bincount(codes.codes, np.maximum(durations, 0), len(codes.values))
+    totals = zip(codes.values, sums.tolist(), strict=True)
+    return Counter({value: int(total) + 1 for value, total in totals if value is not None})
+
+
+def _left_out(what: str, count: int, most: str) -> str:
+    return (
+        f"The timeline shows {MAX_LANES} of {count:,} {what}, those with the most {most}. Totals "
+        "and tables include all."
+    )
+
+
 def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
     """Lay out a whole profile. The layout does not depend on the window shown."""
     lanes: list[Lane] = []
+    notes: list[str] = []
     tables = profile.tables
     # Synchronizations are drawn at the bottom edge of a lane, since they may overlap the work.
     foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(ACTIVITY_KINDS))]
@@ -175,8 +210,8 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
     with ThreadPoolExecutor(2) as pool:
         streams = pool.submit(_streams, tables["activities"])
         call_thread = SmallCodes.of(tables["api_calls"]["thread_id"])
-        op_lane, call_lane = _thread_lanes(profile, call_thread, lanes)
-        stream_lane = _stream_lanes(profile, streams.result(), lanes)
+        op_lane, call_lane = _thread_lanes(profile, call_thread, lanes, notes)
+        stream_lane = _stream_lanes(profile, streams.result(), lanes, notes)
         activities = pool.submit(
             _lay_out, tables["activities"], stream_lane, SmallCodes(index.kinds, foot)
         )
@@ -189,7 +224,7 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
         for lane, row in zip(event_rows.lane.tolist(), event_rows.row.tolist(), strict=True):
             if row < MAX_ROWS:
                 lanes[lane].rows = max(lanes[lane].rows, row + 1)
-    return replace(layout, lanes=tuple(lanes))
+    return replace(layout, lanes=tuple(lanes), notes=tuple(notes))
 
 
 def _min_rows(profile: ProfileData, index: ProfileIndex) -> npt.NDArray[np.uint8]:

@@ -7,11 +7,13 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis import counters
+from epprof_nb.analysis.by_repeat import repeat_statistics
 from epprof_nb.analysis.summary import device_word, wall_of
+from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
-from epprof_nb.views.queries.source import source_listing
+from epprof_nb.views.queries.source import left_out_sources, source_listing
 from epprof_nb.views.queries.tables import available_breakdowns, breakdown_table
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.wire.columns import encode_message
@@ -30,6 +32,8 @@ _MAX_RECTS, _MIN_RECTS = 60_000, 300
 _FIRST_VIEW_WIDTH = 1200.0
 """Width in pixels of the first view of a live widget, before the actual width is known."""
 _MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
+_MAX_REPEATS = 2_000
+"""Boundaries on the time axis; more cannot be told apart."""
 
 
 def first_view_header(view_model: ViewModel) -> dict[str, Any]:
@@ -43,12 +47,13 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         "range": view_model.time_range,
         "summary": {
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
-            "stray": None, "incomplete": False, "empty": None,
+            "stray": None, "incomplete": False, "empty": None, "repeats": _repeats(profile),
             "error": None if error is None else str(error),
-            "device_word": device_word(profile.info), "notes": _notes(profile),
+            "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
         "findings": [],
         "gaps": [],
+        "repeats": _repeat_bounds(profile),
         "lanes": [
             {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
              "device": lane.device, "thread": lane.thread}
@@ -78,9 +83,10 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
             "stray": {"what": "stray", "text": stray} if stray else None,
             "incomplete": summary.dropped > 0,
             "empty": summary.empty,
+            "repeats": _repeats(view_model.profile),
             "error": summary.error,
             "device_word": summary.device_word,
-            "notes": _notes(view_model.profile),
+            "notes": _notes(view_model),
         },
         "findings": [
             {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in findings
@@ -89,8 +95,27 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _notes(profile: ProfileData) -> list[str]:
-    notes = (profile.info.get("notes") or ())[:_MAX_NOTES]
+def _repeats(profile: ProfileData) -> dict[str, Any] | None:
+    """Return the statistics of the repeats, and the points of their strip chart."""
+    repeats = repeat_statistics(profile)
+    if repeats is None:
+        return None
+    return {
+        "text": repeats.text, "count": repeats.count, "mean": repeats.mean_ns,
+        "points": list(repeats.points_ns),
+    }  # fmt: skip
+
+
+def _repeat_bounds(profile: ProfileData) -> list[list[int]]:
+    """Return the start and end of each repeat, of very many only the first ones."""
+    starts, ends = (times[:_MAX_REPEATS] for times in repeat_bounds(profile.info))
+    return [list(bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _notes(view_model: ViewModel) -> list[str]:
+    profile = view_model.profile
+    left_out = [*view_model.layout.notes, *left_out_sources(profile)]
+    notes = [*left_out, *(profile.info.get("notes") or ())][:_MAX_NOTES]
     return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
 
 

@@ -3,6 +3,7 @@
 import { h, withCode } from "../base/dom.ts";
 import type { Count, Finding, Overview } from "../data/model.ts";
 import { notes } from "./notes.ts";
+import { repeats } from "./repeats.ts";
 
 export function header(
   overview: Overview,
@@ -47,6 +48,7 @@ export function header(
   if (summary.error)
     block.append(h("p", { class: "ep-warn" }, `The cell raised ${summary.error}.`));
   if (summary.empty) block.append(h("p", { class: "ep-empty" }, summary.empty));
+  if (summary.repeats) block.append(repeats(summary.repeats));
   if (overview.findings.length) {
     const list = h("p", { class: "ep-findings" });
     for (const finding of overview.findings) {

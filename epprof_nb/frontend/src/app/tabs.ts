@@ -57,7 +57,10 @@ function mountTimeline({ timeline, controls }: TabContext): TabView {
 function mountBreakdown({ overview, source, select }: TabContext): TabView {
   const breakdown = new Breakdown(overview.breakdowns, source, {
     row: (by, row) =>
-      select(queryForRow(by, row), String(row.name ?? row.source ?? row.op_type ?? `by ${by}`)),
+      select(
+        queryForRow(by, row),
+        String(row.short_name ?? row.name ?? row.source ?? row.op_type ?? `by ${by}`),
+      ),
     node: (name, level) => select(queryForNode(name, level), name),
   });
   return {

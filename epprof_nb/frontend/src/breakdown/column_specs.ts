@@ -16,6 +16,7 @@ interface Spec {
 const SPECS: Record<string, Spec> = {
   line: { label: "line", title: "Line of the cell", rank: 1 },
   name: { label: "name", title: "Name", rank: 0 },
+  short_name: { label: "name", title: "Short name; the full name is in the tooltip", rank: 0 },
   source: { label: "source", title: "The line's text", rank: 0 },
   stream: { label: "stream", title: "Stream of the device", rank: 0 },
   op_type: { label: "type", title: "Cell, line, range, or operator", rank: 7 },
@@ -46,11 +47,15 @@ const SPECS: Record<string, Spec> = {
     title: "95th percentile of the device time of an execution",
     rank: 18,
   },
-  mean_ns: { label: "mean", title: "Mean duration", rank: 9 },
-  min_ns: { label: "min", title: "Shortest duration", rank: 21 },
-  p50_ns: { label: "p50", title: "Median duration", rank: 16 },
-  p95_ns: { label: "p95", title: "95th percentile of the duration", rank: 10 },
-  max_ns: { label: "max", title: "Longest duration", rank: 20 },
+  mean_host_ns: { label: "host, mean", title: "Mean host time of an execution", rank: 9 },
+  min_device_ns: { label: "device, min", title: "Shortest device time", rank: 21 },
+  p50_host_ns: { label: "host, p50", title: "Median host time of an execution", rank: 16 },
+  p95_host_ns: {
+    label: "host, p95",
+    title: "95th percentile of the host time of an execution",
+    rank: 10,
+  },
+  max_device_ns: { label: "device, max", title: "Longest device time", rank: 20 },
   launch_delay_ns: {
     label: "launch delay",
     title: "Mean time from a kernel's API call to its start",
@@ -68,10 +73,15 @@ const SPECS: Record<string, Spec> = {
   context_id: { label: "context", title: "Context", rank: 27 },
   stream_id: { label: "stream id", title: "Stream", rank: 28 },
 };
+/** Breakdowns with device times only, and the priorities of their columns where they differ. */
+const DEVICE_ONLY = new Set(["kernel", "stream"]);
+const DEVICE_RANKS: Record<string, number> = { mean_device_ns: 9, p95_device_ns: 10 };
 const ORDER = Object.keys(SPECS);
-const TEXTS = new Set("name source stream op_type cell provider inside grid block".split(" "));
+const TEXTS = new Set(
+  "name short_name source stream op_type cell provider inside grid block".split(" "),
+);
 /** Columns that identify a row, by preference; the first one present takes the remaining width. */
-const NAME_COLUMNS = ["name", "source", "stream", "op_type"];
+const NAME_COLUMNS = ["short_name", "name", "source", "stream", "op_type"];
 const PLAIN_NUMBERS = new Set("line session node_index device_id context_id stream_id".split(" "));
 
 const LETTER = 6.4;
@@ -84,11 +94,14 @@ const MOST_NAME = 90;
 const BEFORE_NAMES = 15;
 
 export function label(name: string, by?: string): string {
-  // The duration of an op is host time, which the label must say beside device times.
-  if (by && !["kernel", "stream"].includes(by) && /^(mean|p50|p95)_ns$/.test(name)) {
-    return `host, ${SPECS[name].label}`;
-  }
-  return SPECS[name]?.label ?? name.replaceAll("_", " ");
+  const text = SPECS[name]?.label ?? name.replaceAll("_", " ");
+  // Kernels and streams have no host times to tell apart.
+  return by && DEVICE_ONLY.has(by) ? text.replace("device, ", "") : text;
+}
+
+function rank(name: string, by: string): number {
+  const special = DEVICE_ONLY.has(by) ? DEVICE_RANKS[name] : undefined;
+  return special ?? SPECS[name]?.rank ?? 99;
 }
 
 export function title(name: string): string {
@@ -121,6 +134,7 @@ export function informativeColumns(table: TableData): Column[] {
   const main = nameColumn(table.columns);
   const informative = table.columns.filter(({ name, values }) => {
     if (name === main) return true;
+    if (name === "name" && main === "short_name") return false; // it is the tooltip
     if (name === "cell") return new Set(values.filter((v) => v !== null)).size > 1;
     return values.some((value) => value !== null && value !== 0 && value !== "");
   });
@@ -159,10 +173,10 @@ export function fittingColumns(columns: Column[], by: string, rows: number[], wi
   const kept = new Set([main]);
   const byRank = columns
     .filter(({ name }) => name !== main)
-    .sort((a, b) => (SPECS[a.name]?.rank ?? 99) - (SPECS[b.name]?.rank ?? 99));
+    .sort((a, b) => rank(a.name, by) - rank(b.name, by));
   for (const { name } of byRank) {
     const more = need.get(name) ?? 0;
-    if (!namesWhole && (SPECS[name]?.rank ?? 99) > BEFORE_NAMES) {
+    if (!namesWhole && rank(name, by) > BEFORE_NAMES) {
       // The remaining columns are rarely needed: whole names come first.
       left -= fullName - minName;
       namesWhole = true;

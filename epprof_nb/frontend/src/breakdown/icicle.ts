@@ -270,7 +270,7 @@ export class Icicle {
       const name = this.tree.name(node);
       const button = h(
         "button",
-        { type: "button", class: "ep-link", title: name },
+        { type: "button", class: "ep-link", title: this.tree.title(node) },
         shorten(name, 28),
       );
       if (node === this.#root) button.setAttribute("aria-current", "true");

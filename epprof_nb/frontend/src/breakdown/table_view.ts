@@ -26,6 +26,8 @@ interface TableContent {
   /** Positions of the rows to show, in order. */
   rows: number[];
   sort: Sort;
+  /** Full names by row, where the table shows short ones. */
+  titles: Cell[] | undefined;
   /** Number of characters of a name that fit. */
   letters: number;
 }
@@ -83,7 +85,7 @@ export function widenNames(table: HTMLTableElement): void {
   const room = cell.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
   if (!(letter > 0)) return;
   for (const name of elided) {
-    const whole = name.parentElement?.title ?? "";
+    const whole = name.parentElement?.dataset.text ?? "";
     name.textContent = shorten(whole, Math.floor(room / letter));
   }
 }
@@ -157,7 +159,7 @@ function cell(column: Column, i: number, content: TableContent, bar: Bars): HTML
   if (name === nameColumn(content.all)) {
     return h(
       "td",
-      { class: "ep-text ep-name", title: text },
+      { class: "ep-text ep-name", title: String(content.titles?.[i] ?? text), "data-text": text },
       h("bdi", text ? {} : { class: "ep-faint" }, shorten(text, content.letters) || NO_NAME),
       // For pointer users; the C key does the same.
       h("button", {

@@ -140,7 +140,8 @@ export class Tables {
         }
       : fittingColumns(all, this.#by, rows, this.#width || 1000);
     this.#shown = { columns, rows };
-    const content = { by: this.#by, columns, all, rows, sort: sorted, letters };
+    const titles = table.columns.find(({ name }) => name === "name")?.values;
+    const content = { by: this.#by, columns, all, rows, sort: sorted, letters, titles };
     const shown = renderTable(content, {
       sort: (sort) => void this.#resort(sort),
       select: (row) => this.onSelect(this.#by, this.#record(table, row)),

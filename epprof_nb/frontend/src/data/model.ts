@@ -53,6 +53,14 @@ export interface SourceCell {
   totals: LineTotals[];
 }
 
+/** Statistics of the repeats, and wall times (ns) of the strip chart. */
+export interface Repeats {
+  text: string;
+  count: number;
+  mean: number;
+  points: number[];
+}
+
 export interface Finding {
   text: string;
   start: number;
@@ -65,6 +73,8 @@ export interface EventsHeader {
   /** Names of the kinds of activity by code. */
   kinds: string[];
   names: string[];
+  /** Short names of kernels, by index into `names`. */
+  short_names?: Record<number, string>;
   /** Columns whose values are indices into `names`. */
   texts?: string[];
   slices: Record<Prefix, [lane: number, row: number, first: number, end: number][]>;
@@ -81,6 +91,8 @@ export interface Counter {
 /** Tree as sent by Python: one value per node, parents before their children. */
 export interface TreeData {
   names: string[];
+  /** Short names of kernels, by index into `names`. */
+  short_names?: Record<number, string>;
   parent: number[];
   level: number[];
   name: number[];
@@ -136,12 +148,15 @@ export interface Overview extends EventsHeader {
     incomplete: boolean;
     empty: string | null;
     error: string | null;
+    repeats: Repeats | null;
     device_word: string;
     notes: string[];
   };
   findings: Finding[];
   /** Idle gaps counted by the summary; of very many, the longest. */
   gaps: [start: number, end: number][];
+  /** Time range of each repeat of the code, in order. */
+  repeats: [start: number, end: number][];
   /** Rows that were passed to Python to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];
@@ -164,8 +179,10 @@ export interface EventColumns {
   readonly members?: Float64Array | undefined;
   readonly cover?: Float64Array | undefined;
   name(column: string, event: number): string;
-  /** Distinct names of the events [first, end). */
-  names?(first: number, end: number): string[];
+  /** Name to show on an event: of a kernel its short name. */
+  label(event: number): string;
+  /** Distinct labels of the events [first, end). */
+  labels?(first: number, end: number): string[];
 }
 
 /** Events [first, end) of one row of a table, in start order. */
@@ -269,13 +286,20 @@ export class EventSet {
     return code < 0 ? "" : (this.bundle.header.names[code] ?? "");
   }
 
-  /** Distinct names of the events [first, end). */
-  names(first: number, end: number): string[] {
+  /** Name to show on an event: of a kernel its short name. */
+  label(event: number): string {
+    const code = this.code("name", event);
+    return this.bundle.header.short_names?.[code] ?? this.name("name", event);
+  }
+
+  /** Distinct labels of the events [first, end). */
+  labels(first: number, end: number): string[] {
     const codes = this.bundle.column(`${this.prefix}.name`) ?? EMPTY;
     const all = this.bundle.header.names;
     const seen = new Uint8Array(all.length);
     for (let i = first; i < end; i++) seen[Number(codes[i])] = 1;
-    return all.filter((_, code) => seen[code]);
+    const short = this.bundle.header.short_names;
+    return all.flatMap((name, code) => (seen[code] ? [short?.[code] ?? name] : []));
   }
 
   /** Whether a column contains names. */
@@ -317,8 +341,9 @@ export type Fields = Record<string, Cell | bigint>;
 /** The three event tables of a bundle. */
 export class Events {
   readonly counts: EventsHeader["shown"];
-  /** All names its columns refer to. */
+  /** All names its columns refer to, and the short ones of kernels by index. */
   readonly names: string[];
+  readonly shortNames: Record<number, string>;
   /**
    * Key of the selection that the sets' `highlighted` belongs to, in a window requested with one.
    */
@@ -329,6 +354,7 @@ export class Events {
   constructor(private readonly bundle: Bundle<EventsHeader>) {
     this.counts = bundle.header.shown;
     this.names = bundle.header.names;
+    this.shortNames = bundle.header.short_names ?? {};
   }
 
   get op(): EventSet {

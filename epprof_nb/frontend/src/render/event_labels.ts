@@ -62,15 +62,9 @@ export class EventLabels {
   ): void {
     const c = this.context;
     const kind = (slice.set.kind?.[event] ?? 0) as Kind;
-    const name = slice.set.name("name", event);
     const from = Math.max(left, 0) + 5;
     const activity = band.look === "activity";
-    const shown = this.#fit(
-      slice,
-      activity ? shortKernel(name) : name,
-      right - from - 3,
-      !activity,
-    );
+    const shown = this.#fit(slice, slice.set.label(event), right - from - 3, !activity);
     if (!shown) return;
     const colour = textColour(band, kind, palette);
     if (!colour) return;
@@ -100,20 +94,18 @@ export class EventLabels {
     const line = firstCharacters(text);
     if (this.#measure(line) <= room) return line;
     const steps = Math.floor(room / ROOM_STEP);
-    const { names, elided: cuts } = this.#row(slice, statement);
+    const { names, elided: cuts } = this.#row(slice);
     return memoize(cuts, `${steps} ${line}`, () =>
       elide(line, steps * ROOM_STEP, statement, (part) => this.#measure(part), names),
     );
   }
 
-  #row(slice: RowSlice, statement: boolean): Row {
+  #row(slice: RowSlice): Row {
     let row = this.#rows.get(slice);
     if (!row) {
-      const all = slice.set.names?.(slice.first, slice.end) ?? [];
+      const all = slice.set.labels?.(slice.first, slice.end) ?? [];
       const some = all.slice(0, MAX_NAMES);
-      const names = new Set(
-        some.map((name) => firstCharacters(statement ? name : shortKernel(name))),
-      );
+      const names = new Set(some.map(firstCharacters));
       row = { names: [...names], elided: new Map() };
       this.#rows.set(slice, row);
     }
@@ -150,14 +142,4 @@ function memoize<Value>(known: Map<string, Value>, key: string, make: () => Valu
     known.set(key, value);
   }
   return value;
-}
-
-/** Name of a C++ kernel without namespaces, templates and arguments. */
-export function shortKernel(name: string): string {
-  const plain = name
-    .replace(/^(void|static)\s+/, "")
-    // Its brackets would be taken for those of the arguments.
-    .replaceAll("(anonymous namespace)::", "");
-  const head = plain.split(/[<(]/)[0].trim();
-  return head.split("::").pop() || plain;
 }

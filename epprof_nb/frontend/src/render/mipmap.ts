@@ -101,6 +101,7 @@ export function mergeNarrow(row: RowSlice, pixel: number, only?: Uint8Array): Ro
     members: Float64Array.from(members),
     cover: Float64Array.from(busy, (cover, i) => Math.min(cover, lengths[i])),
     name: (column, i) => set.name(column, longest[i]),
+    label: (i) => set.label(longest[i]),
   };
   return { set: merged, first: 0, end: starts.length };
 }

@@ -62,6 +62,7 @@ const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
       ["thread_id", "thread"],
       ["session", "session"],
       ["run_id", "run"],
+      ["repeat", "repeat"],
       ["node_index", "node"],
       ["op_id", "op id"],
       ["parent_op_id", "parent op id"],
@@ -158,5 +159,5 @@ function show(column: string, value: Value): string {
   if (column.endsWith("bytes")) return size(number);
   if (column === "count") return number > 1 ? count(number) : "";
   if (column === "launches" || column === "return_value") return number ? count(number) : "";
-  return /(_id|session|node_index)$/.test(column) ? String(value) : count(number);
+  return /(_id|session|node_index|repeat)$/.test(column) ? String(value) : count(number);
 }

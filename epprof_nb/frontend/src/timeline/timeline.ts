@@ -26,6 +26,7 @@ import { MINIMAP, Minimap } from "./minimap.ts";
 import { BoxZoom } from "./overlays/box_zoom.ts";
 import { FlowOverlay } from "./overlays/flows.ts";
 import { type Overlay, Overlays } from "./overlays/overlay.ts";
+import { RepeatMarks } from "./overlays/repeat_marks.ts";
 import { RulerMeasure } from "./overlays/ruler_measure.ts";
 import { UnloadedOverlay } from "./overlays/unloaded.ts";
 import { RowLayout } from "./row_layout.ts";
@@ -135,6 +136,7 @@ export class Timeline {
       isDown: (key) => this.shortcuts.isDown(key),
       redraw: () => this.draw(),
     });
+    this.add(new RepeatMarks(overview.repeats));
     this.add(new BoxZoom(this.viewport, () => this.draw()));
     this.add(measure);
     this.shortcuts.addGestures(...GESTURES);
