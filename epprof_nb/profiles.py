@@ -237,6 +237,31 @@ class Profile(ProfileData):
 
         return by_run(self, attribution=attribution)
 
+    @with_columns("gaps")
+    def gaps(self, min_ns: int = 1_000_000) -> pd.DataFrame:
+        """Idle intervals of each device, and the op that the host ran meanwhile.
+
+        Parameters
+        ----------
+        min_ns
+            Shortest interval, nanoseconds. With 0 the intervals add up to the idle time.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).gaps()[["position", "line"]]
+          position  line
+        0   before     1
+        """
+        from epprof_nb.analysis.idle import gaps
+
+        return gaps(self, min_ns)
+
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:
         """Return a view of the profile that opens on the timeline.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical
+from epprof_nb.analysis.dataframe import ResultTable, categorical, objects
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import mean_delay
 from epprof_nb.analysis.op_totals import share
@@ -20,6 +19,10 @@ from epprof_nb.data.columns import with_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+    import pandas as pd
+
+    from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
@@ -61,8 +64,12 @@ def by_kernel(
     """
     if by not in get_args(KernelName):
         raise ValueError(f"by must be 'name' or 'short_name', not {by!r}")
-    index = index or ProfileIndex(profile)
-    activities = profile.tables["activities"]
+    return kernel_table(index or ProfileIndex(profile), by).to_frame()
+
+
+def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
+    """Return the columns of `by_kernel`."""
+    activities = index.profile.tables["activities"]
     all_device_ns = int(np.sum(activities["duration_ns"], where=index.is_device_work))
     kernels = np.flatnonzero(activities.names("kind").equals("kernel"))
     names, short_names = (activities.names(of).take(kernels) for of in get_args(KernelName))
@@ -74,13 +81,13 @@ def by_kernel(
     order = np.argsort(-statistics.total, kind="stable")
     axes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
     typical = kernels[_most_frequent(groups, n, kernels, axes)[order]]
-    labels: dict[str, Any] = {
+    labels: dict[str, Column] = {
         "name": categorical(names.take(first[order]).to_list()),
         "short_name": categorical(short_names.take(first[order]).to_list()),
         "names": count_distinct(groups, names.codes.astype(np.int64), n)[order],
     }
     del labels["names" if by == "name" else "name"]
-    return pd.DataFrame(
+    return ResultTable(
         labels
         | {
             "count": statistics.count[order],
@@ -122,7 +129,7 @@ def _most_frequent(
     return result
 
 
-def _triples(axes: Sequence[IntArray], rows: IntArray) -> pd.Series[Any]:
+def _triples(axes: Sequence[IntArray], rows: IntArray) -> npt.NDArray[Any]:
     """Return ``(x, y, z)`` of each of `rows`; None if one of them is missing."""
     triples = zip(*(axis[rows].tolist() for axis in axes), strict=True)
-    return pd.Series([None if MISSING in triple else triple for triple in triples], dtype=object)
+    return objects(None if MISSING in triple else triple for triple in triples)

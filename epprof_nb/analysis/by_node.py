@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
@@ -19,10 +18,12 @@ from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pandas as pd
 
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
 
 NO_NODE = "(no node)"
@@ -58,7 +59,12 @@ def by_node(
     >>> by_node(synthetic_profile(activities=100))["name"].tolist()  # runs no session
     ['(no node)']
     """
-    index = index or ProfileIndex(profile)
+    return node_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+
+
+def node_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_node`."""
+    profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     is_node = ops.names("category").equals("node")
     enclosing = _enclosing(tree, is_node)
@@ -74,10 +80,10 @@ def by_node(
     caused = copies_caused(profile, tree, report, groups)
     copies, size, copy_ns = (np.append(values[order], [0] * last) for values in caused)
 
-    def names(column: str, of_last: str | None = None) -> pd.Categorical:
+    def names(column: str, of_last: str | None = None) -> CategoryColumn:
         return categorical([*ops.names(column).take(rows).to_list(), *[of_last] * last])
 
-    return pd.DataFrame(
+    return ResultTable(
         {
             "name": names("name", NO_NODE),
             "op_type": names("op_type"),
@@ -121,7 +127,12 @@ def by_op_type(
     >>> by_op_type(synthetic_profile(activities=100))["op_type"].tolist()  # runs no session
     ['(no node)']
     """
-    index = index or ProfileIndex(profile)
+    return op_type_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+
+
+def op_type_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_op_type`."""
+    profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     is_node = ops.names("category").equals("node")
     nodes, _ = _node_groups(profile, _enclosing(tree, is_node), is_node)
@@ -132,7 +143,7 @@ def by_op_type(
     rows, last = first[order], int(sums.has_unattributed)
     node_counts = count_distinct(groups[is_node], nodes[is_node], len(first))
     types, providers = (ops.names(n).take(rows).to_list() for n in ("op_type", "provider"))
-    return pd.DataFrame(
+    return ResultTable(
         {
             "op_type": categorical([*types, *[NO_NODE] * last]),
             "provider": categorical([*providers, *[None] * last]),
@@ -182,7 +193,7 @@ def by_run(
     measures = ("device_ns", "kernels", "memcpys", "bytes")
     call, unprofiled = call_durations(ops, rows)
     is_known = (call != MISSING) & (unprofiled != MISSING)
-    return pd.DataFrame(
+    return ResultTable(
         {
             "run_id": optional(ops["run_id"][rows]),
             "session": optional(ops["session"][rows]),
@@ -196,7 +207,7 @@ def by_run(
             "unprofiled_ns": optional(unprofiled),
             "stretch": np.where(is_known, call / np.where(is_known, unprofiled, 1), np.nan),
         }
-    )
+    ).to_frame()
 
 
 def _enclosing(tree: OpTree, is_node: BoolArray) -> IntArray:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import argument_column, categorical, optional
+from epprof_nb.analysis.dataframe import (
+    ResultTable,
+    argument_column,
+    categorical,
+    objects,
+    optional,
+)
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
@@ -20,7 +25,10 @@ from epprof_nb.data.op_args import Argument, argument_names, arguments
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import pandas as pd
+
     from epprof_nb.analysis.attribution import Attribution
+    from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
@@ -80,6 +88,14 @@ def by_op(
     1  for x, y in batches:       97
     """
     index = index or ProfileIndex(profile)
+    return op_table(index, args=args, attribution=attribution).to_frame()
+
+
+def op_table(
+    index: ProfileIndex, *, args: Iterable[str] = (), attribution: Attribution = "launch"
+) -> ResultTable:
+    """Return the columns of `by_op`."""
+    profile = index.profile
     ops = profile.tables["ops"]
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
     given = _arguments(ops, args)
@@ -90,7 +106,7 @@ def by_op(
     order = sums.longest_first()
     rows, last = first[order], int(sums.has_unattributed)
     columns = MeasureColumns(profile, groups, sums, order)
-    return pd.DataFrame(
+    return ResultTable(
         {
             "name": categorical([*names.take(rows).to_list(), *[NO_OP] * last]),
             "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
@@ -171,6 +187,14 @@ def by_line(
     1     2          batches = load("train", batch_size=64)
     """
     index = index or ProfileIndex(profile)
+    return line_table(index, inclusive=inclusive, attribution=attribution).to_frame()
+
+
+def line_table(
+    index: ProfileIndex, *, inclusive: bool = True, attribution: Attribution = "launch"
+) -> ResultTable:
+    """Return the columns of `by_line`."""
+    profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     cells, lines = ops.names("cell"), ops["line"]
     is_line = (cells.codes >= 0) & (lines >= 0) & ~ops.names("op_type").equals("cell")
@@ -186,18 +210,18 @@ def by_line(
     order = by_source[sums.shown[by_source]]
     rows, last = first[order], int(sums.has_unattributed)
     columns = MeasureColumns(profile, groups, sums, order)
-    return pd.DataFrame(
+    return ResultTable(
         {
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*lines[rows], *[MISSING] * last]),
-            "source": pd.Series([*_sources(profile, rows), *[NO_LINE] * last], dtype=object),
+            "source": objects([*_sources(profile, rows), *[NO_LINE] * last]),
             "count": columns.column(sums.count),
             **(_inclusive if inclusive else _self)(columns, sums),
         }
     )
 
 
-def _inclusive(columns: MeasureColumns, sums: Totals) -> dict[str, Any]:
+def _inclusive(columns: MeasureColumns, sums: Totals) -> dict[str, Column]:
     return {
         **columns.device(),
         **columns.device_per_execution(),
@@ -206,7 +230,7 @@ def _inclusive(columns: MeasureColumns, sums: Totals) -> dict[str, Any]:
     }
 
 
-def _self(columns: MeasureColumns, sums: Totals) -> dict[str, Any]:
+def _self(columns: MeasureColumns, sums: Totals) -> dict[str, Column]:
     return {**columns.self_device(), "self_host_ns": columns.column(sums.own_host_ns)}
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from epprof_nb.analysis.attribution import Attribution, attributed_op_rows
 from epprof_nb.analysis.by_op import NO_OP
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
@@ -54,9 +56,13 @@ def by_path(
     >>> by_path(synthetic_profile(activities=100))["level"].head(3).tolist()
     ['session', 'cell', 'line']
     """
-    ops, activities = profile.tables["ops"], profile.tables["activities"]
-    index = index or ProfileIndex(profile)
-    tree = index.tree
+    return path_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+
+
+def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_path`."""
+    tables, tree = index.profile.tables, index.tree
+    ops, activities = tables["ops"], tables["activities"]
     paths = _Paths(ops, tree)
     work = np.flatnonzero(index.is_device_work)
     rows = attributed_op_rows(activities, tree, attribution)[work]
@@ -98,7 +104,7 @@ def by_path(
     number = np.full(len(parent) + 1, MISSING, np.int64)
     number[kept] = np.arange(len(kept))
 
-    def texts(of_op: list[str | None], of_leaf: list[str | None]) -> pd.Categorical:
+    def texts(of_op: list[str | None], of_leaf: list[str | None]) -> CategoryColumn:
         return categorical(np.array([*of_op, *of_leaf], object)[kept].tolist())
 
     def of_example(column: str) -> list[str | None]:
@@ -116,7 +122,7 @@ def by_path(
     op_names = of_example("name")
     levels[_SESSION] = op_names[_SESSION] = "session"
     levels[paths.no_op], op_names[paths.no_op] = "none", NO_OP
-    return pd.DataFrame(
+    return ResultTable(
         {
             "parent": optional(number[parent[kept]]),
             "depth": columns.pop("depth")[kept],
@@ -127,7 +133,7 @@ def by_path(
             "line": optional(line[kept]),
             **{name: values[kept] for name, values in columns.items()},
         },
-        index=pd.RangeIndex(len(kept), name="node"),
+        index="node",
     )
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
+from epprof_nb.analysis.dataframe import ResultTable
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.groups import sum_by_group
@@ -17,6 +17,8 @@ from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.util.format import duration, sparkline
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_POINTS = 120
@@ -52,7 +54,12 @@ def by_repeat(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     >>> len(by_repeat(synthetic_profile(activities=100)))  # was not repeated
     0
     """
-    index = index or ProfileIndex(profile)
+    return repeat_table(index or ProfileIndex(profile)).to_frame()
+
+
+def repeat_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `by_repeat`."""
+    profile = index.profile
     activities = profile.tables["activities"]
     starts, ends = repeat_bounds(profile.info)
     n = len(starts)
@@ -65,7 +72,7 @@ def by_repeat(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
 
     before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
     busy = until - before
-    return pd.DataFrame(
+    return ResultTable(
         {
             "repeat": np.arange(n),
             "start_ns": starts,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import bandwidth, mean_delay
@@ -22,6 +21,8 @@ from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pandas as pd
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -54,8 +55,12 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     >>> by_stream(synthetic_profile(activities=100, streams=2))["stream"].tolist()
     ['stream 7', 'stream 13']
     """
-    index = index or ProfileIndex(profile)
-    activities = profile.tables["activities"]
+    return stream_table(index or ProfileIndex(profile)).to_frame()
+
+
+def stream_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `by_stream`."""
+    activities = index.profile.tables["activities"]
     rows = np.flatnonzero(index.is_device_work)
     keys = [activities[name][rows] for name in ("device_id", "context_id", "stream_id")]
     groups, first = group_codes(*keys)
@@ -65,9 +70,9 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     sums = {name: values[order] for name, values in _sums(index, rows, groups, n).items()}
     device, context, stream = (key[first[order]] for key in keys)
     busy = _busy(groups, activities["start_ns"], activities["duration_ns"], rows, n)
-    return pd.DataFrame(
+    return ResultTable(
         {
-            "stream": categorical(_labels(profile.info, device, context, stream)),
+            "stream": categorical(_labels(index.profile.info, device, context, stream)),
             "device_id": optional(device),
             "context_id": optional(context),
             "stream_id": optional(stream),

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epprof_nb.analysis.attribution import attributed_op_rows
-from epprof_nb.analysis.dataframe import argument_column, names_at, optional, values_at
+from epprof_nb.analysis.dataframe import (
+    OptionalColumn,
+    argument_column,
+    names_at,
+    optional,
+    to_series,
+    values_at,
+)
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.analysis.attribution import Attribution
+    from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
@@ -88,7 +96,7 @@ def joined(
     call = index.calls.rows(activities["correlation_id"])
     delays, is_known = index.delays
     delay = np.where(is_known & index.is_device_work, delays, MISSING)
-    columns: dict[str, Any] = {
+    columns: dict[str, Column] = {
         "op_name": names_at(ops.names("name"), op),
         "op_type": names_at(ops.names("op_type"), op),
         "op_category": names_at(ops.names("category"), op),
@@ -106,11 +114,11 @@ def joined(
         activities = activities.replace(op_id=values_at(ops["op_id"], op))
     frame = activities.to_frame()
     for name, values in columns.items():
-        frame[name] = values
+        frame[name] = to_series(values, frame.index)
     return frame
 
 
-def _cells(index: ProfileIndex, statement: IntArray, op: IntArray) -> pd.Categorical:
+def _cells(index: ProfileIndex, statement: IntArray, op: IntArray) -> CategoryColumn:
     """Return the cell of each statement, or of the op if the cell has no marked statements."""
     ops = index.profile.tables["ops"]
     cells, names = ops.names("cell"), ops.names("name")
@@ -122,19 +130,17 @@ def _cells(index: ProfileIndex, statement: IntArray, op: IntArray) -> pd.Categor
     # The same name can be in both.
     texts = CategoryColumn.of([*cells.categories, *names.categories])
     merged = np.append(texts.codes, np.int32(MISSING))[codes]
-    return names_at(CategoryColumn(merged, texts.categories), slice(None))
+    return CategoryColumn(merged, texts.categories).compact()
 
 
-def _times_at(times: IntArray, rows: IntArray) -> pd.api.extensions.ExtensionArray:
+def _times_at(times: IntArray, rows: IntArray) -> OptionalColumn:
     """Return the times at `rows`, dtype Int64; a time may have the value of `MISSING`."""
-    import pandas as pd
-
-    return pd.arrays.IntegerArray(values_at(times, rows), rows < 0)
+    return OptionalColumn(values_at(times, rows), rows < 0)
 
 
 def _arguments(
     profile: ProfileData, ranges: IntArray, wanted: Iterable[str] | None
-) -> dict[str, Any]:
+) -> dict[str, Column]:
     """Return one column for each argument of the ranges at rows `ranges`."""
     texts = profile.tables["ops"].names("args")
     if wanted is None:

@@ -6,22 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.dataframe import optional
+from epprof_nb.analysis.dataframe import OptionalColumn, optional
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.dataframe import Column
     from epprof_nb.analysis.op_totals import Totals
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-    _Column: TypeAlias = npt.NDArray[np.generic] | pd.api.extensions.ExtensionArray
 
 
 class MeasureColumns:
@@ -52,16 +48,16 @@ class MeasureColumns:
         last = np.full(int(self._totals.has_unattributed), unattributed, np.int64)
         return np.append(values[self._order], last)
 
-    def device(self) -> dict[str, _Column]:
+    def device(self) -> dict[str, Column]:
         """Return ``device_ns`` to ``launch_delay_ns`` of the ops and all ops below them."""
         return self._device(self._totals.measures)
 
-    def self_device(self) -> dict[str, _Column]:
+    def self_device(self) -> dict[str, Column]:
         """Return the columns of `device` for what the ops launched themselves, with ``self_``."""
         columns = self._device(self._totals.own_measures)
         return {f"self_{name}": values for name, values in columns.items()}
 
-    def device_and_self(self) -> dict[str, _Column]:
+    def device_and_self(self) -> dict[str, Column]:
         """Return the columns of `device`, and ``self_device_ns`` as the second one."""
         columns = self.device()
         return {
@@ -70,7 +66,7 @@ class MeasureColumns:
             **columns,
         }
 
-    def _device(self, measures: dict[str, IntArray]) -> dict[str, _Column]:
+    def _device(self, measures: dict[str, IntArray]) -> dict[str, Column]:
         rest = self._totals.unattributed
         sums = {name: self.column(values, rest[name]) for name, values in measures.items()}
         return {
@@ -115,7 +111,7 @@ def bandwidth(size: IntArray, duration: IntArray) -> npt.NDArray[np.float64]:
     return np.where(is_known, size * 1e9 / np.maximum(duration, 1), np.nan)
 
 
-def mean_delay(total: IntArray, count: IntArray) -> pd.api.extensions.ExtensionArray:
+def mean_delay(total: IntArray, count: IntArray) -> OptionalColumn:
     """Return rounded means of delays (ns), dtype Int64; ``<NA>`` if there is no delay."""
     mean = np.rint(total / np.maximum(count, 1)).astype(np.int64)
     return optional(np.where(count > 0, mean, MISSING))

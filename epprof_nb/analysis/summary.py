@@ -11,14 +11,13 @@ import numpy as np
 from epprof_nb.analysis.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.devices import device_labels, device_name
-from epprof_nb.analysis.idle import IDLE_GAP_NS, long_gaps
+from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_GAPS = 1_000
@@ -238,16 +237,16 @@ def _busy(index: ProfileIndex, wall_ns: int) -> tuple[Busy, ...]:
     return tuple(result)
 
 
-def _longest(gaps: pd.DataFrame) -> tuple[tuple[int, int], ...]:
-    longest = gaps.nlargest(_MAX_GAPS, "duration_ns").sort_values("start_ns")
-    return tuple(zip(longest["start_ns"].tolist(), longest["end_ns"].tolist(), strict=True))
+def _longest(gaps: ResultTable) -> tuple[tuple[int, int], ...]:
+    longest = gaps.take(np.argsort(-gaps["duration_ns"], kind="stable")[:_MAX_GAPS])
+    return tuple(sorted(zip(longest.values("start_ns"), longest.values("end_ns"), strict=True)))
 
 
 def summarise(index: ProfileIndex) -> Summary:
     """Compute the numbers of the summary line."""
     profile = index.profile
-    gaps = index.cached(long_gaps)
-    gaps = gaps[gaps["position"] == "between"]
+    gaps = index.cached(gap_table)
+    gaps = gaps.take(gaps.names("position").equals("between"))
     is_copy = index.kinds == MEMCPY
     recorded, dropped = _recorded(profile.info)
     wall = wall_of(profile)

@@ -359,6 +359,30 @@ TABLES: dict[str, TableDoc] = {
             bytes="bytes that these copied and set",
         ),
     ),
+    "gaps": TableDoc(
+        "prof.gaps()",
+        "One row per interval in which a device that did work was idle, by device and time.",
+        _columns(
+            "device_id",
+            _column("start_ns", "int64", "start, since the profile's start"),
+            _column("end_ns", "int64", "end, since the profile's start"),
+            _column("duration_ns", "int64", "`end_ns` - `start_ns`"),
+            _column(
+                "position", "category",
+                "`between` two activities: an idle gap; `before` the device's first activity; "
+                "`after` its last",
+            ),
+            _column(
+                "op_id", "Int64",
+                "op that the host ran: the deepest op open at the middle of the interval on the "
+                "thread that launched the next activity, or the last one if none follows",
+            ),
+            "name",
+            _column("cell", "category", "cell of the innermost statement that contains the op"),
+            _column("line", "Int64", "first line of that statement"),
+            name="name of that op", device_id="device that was idle, as in `activities`",
+        ),
+    ),
 }  # fmt: skip
 """Every table by name; ``by_line_self`` is ``by_line(inclusive=False)``, and
 ``by_kernel_short_name`` is ``by_kernel(by="short_name")``."""

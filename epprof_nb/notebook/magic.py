@@ -18,6 +18,7 @@ from epprof_nb.instrument.statements import Cell
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
 from epprof_nb.notebook.cell_run import CellRun, OnError, warn
+from epprof_nb.notebook.completion import matcher
 from epprof_nb.notebook.settings import GpuProfile
 from epprof_nb.notebook.shell import (
     cell_name,
@@ -52,6 +53,7 @@ class ProfileMagics(Magics):
         self.runs: list[CellRun] = []  # profiled cells can be nested
         self.infos: list[ExecutionInfo] = []  # infos of the running cells
         self.planned: CellRun | UsageError | None = None
+        self.completions = matcher(self.gpuprofile.parser)  # type: ignore[attr-defined]
         self.value: object = None  # last expression of a cell, for IPython to display
 
     @with_arguments
@@ -69,6 +71,28 @@ class ProfileMagics(Magics):
         The profile shows the kernels, copies and memsets that each line launched, and where the
         GPU was idle. It is displayed under the cell and assigned to `name`. The code itself runs
         as it would without the magic. Use ``%config GpuProfile`` to change the default options.
+
+        Examples
+        --------
+        Profile a cell and keep the profile as `prof`::
+
+            %%gpuprofile prof
+            y = model(x)
+            loss = y.mean().item()
+
+        Run the cell twice unprofiled, then five times profiled, and show progress::
+
+            %%gpuprofile prof --warmup 2 --repeat 5 --live
+            train_step(batch)
+
+        Record every CUDA call and all allocations, and save the profile::
+
+            %%gpuprofile prof --detail api,memory --save run.epprof
+            y = model(x)
+
+        Profile one statement and keep the profile as `prof`::
+
+            %gpuprofile -o prof y = model(x)
         """
         if cell is None:
             request, source = parse_line(
@@ -107,6 +131,7 @@ class ProfileMagics(Magics):
         shell.configurables.append(self.settings)
         shell.input_transformers_cleanup.insert(0, cell_transform.transform_input)
         shell.ast_transformers.append(self)
+        shell.Completer.custom_matchers.append(self.completions)
         for event, handler in self.handlers().items():
             shell.events.register(event, handler)
         self._install_names()
@@ -126,6 +151,7 @@ class ProfileMagics(Magics):
         for event, handler in self.handlers().items():
             shell.events.unregister(event, handler)
         shell.ast_transformers.remove(self)
+        shell.Completer.custom_matchers.remove(self.completions)
         shell.input_transformers_cleanup.remove(cell_transform.transform_input)
         shell.configurables.remove(self.settings)
         for kind in ("line", "cell"):

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 from tiny import call, kernel, line, op, profile
 
-from epprof_nb.analysis import by_kernel, by_node, by_op, by_path, by_repeat, by_stream, joined
+from epprof_nb.analysis import (
+    by_kernel,
+    by_node,
+    by_op,
+    by_path,
+    by_repeat,
+    by_stream,
+    idle,
+    joined,
+)
 from epprof_nb.data.columns import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
 from epprof_nb.profiles import Profile
@@ -16,6 +25,7 @@ METHODS = [name for name in dir(Profile) if name.startswith("by_")]
 FRAMES = {
     **{schema.name: lambda p, name=schema.name: getattr(p, name) for schema in SCHEMAS},
     **{name: lambda p, name=name: getattr(p, name)() for name in METHODS},
+    "gaps": lambda p: p.gaps(0),
     "joined": lambda p: p.joined(),
     "by_op": lambda p: p.by_op(args=["layer"]),
     "by_kernel_short_name": lambda p: p.by_kernel(by="short_name"),
@@ -23,7 +33,8 @@ FRAMES = {
 }
 FUNCTIONS = (
     by_kernel.by_kernel, by_node.by_node, by_node.by_op_type, by_node.by_run, by_op.by_op,
-    by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream, joined.joined,
+    by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream, idle.gaps,
+    joined.joined,
 )  # fmt: skip
 
 

@@ -267,11 +267,3 @@ def test_the_frames_page_behind_a_view_are_its_rows():
     assert len(View(profile, tab="timeline").to_frame()) == 200
     assert "self_device_ns" in View(profile, tab="breakdown").to_frame()
     assert "source" in View(profile, tab="source").to_frame()
-
-
-def test_pictures_leave_pyplot_alone():
-    import matplotlib.pyplot as plt
-
-    before = plt.get_fignums()
-    View(tiny()).mimebundle()
-    assert plt.get_fignums() == before

@@ -11,11 +11,14 @@ Notebook front ends differ in what they allow, and the output has to work in eac
   iframe. If the iframe or the rule is dropped, the fallback shows. It is never hidden by an inline
   style, since sanitizers often keep those.
 - In print, the fallback replaces the frame.
+
+The viewer and the payload are embedded compressed, since a notebook has a copy of them per output.
 """
 
 from __future__ import annotations
 
 import functools
+import zlib
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
@@ -96,17 +99,20 @@ def _static(name: str) -> str:
     return files("epprof_nb.views").joinpath("static", name).read_text("utf-8")
 
 
+@functools.cache
+def _packed_viewer() -> str:
+    """Return the styles and the program of the viewer, compressed, as base64 text."""
+    text = "\0".join((_static("viewer.css"), _static("viewer.js")))
+    return to_base64(zlib.compress(text.encode(), 9))
+
+
 def _top_ops_table(view_model: ViewModel) -> str:
     """Return the ops with the most device time as a table without styles or scripts."""
-    frame = view_model.by_op
-    device_ns = max(int(frame["self_device_ns"].sum()), 1)
-    frame = frame[frame["self_device_ns"] > 0].nlargest(_FALLBACK_ROWS, "self_device_ns")
+    all_ns = max(int(view_model.by_op["self_device_ns"].sum()), 1)
     rows = "".join(
-        f"<tr><td>{escape(shorten(str(row['name']), 80))}</td>"
-        f"<td>{escape(duration(row['self_device_ns']))}</td>"
-        f"<td>{escape(percent(row['self_device_ns'] / device_ns))}</td>"
-        f"<td>{row['count']:,}</td></tr>"
-        for row in frame.to_dict("records")
+        f"<tr><td>{escape(shorten(name, 80))}</td><td>{escape(duration(device_ns))}</td>"
+        f"<td>{escape(percent(device_ns / all_ns))}</td><td>{count:,}</td></tr>"
+        for name, device_ns, count in view_model.top_ops(_FALLBACK_ROWS)
     )
     titles = ("launched by", "device time", "share", "count")
     head = "".join(f'<th scope="col">{title}</th>' for title in titles)
@@ -163,11 +169,12 @@ def page_html(
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>"
-        f"<style>{_PAGE_STYLE}{_static('viewer.css')}</style></head>"
+        f"<style>{_PAGE_STYLE}</style></head>"
         f'<body><h1>{escape(title)}</h1><main id="epprof" data-tab="{escape(tab)}">'
         f'<div class="plain">{_plain_html(view_model)}</div></main>'
         f'<script type="text/plain" id="epprof-payload">{payload}</script>'
-        f"<script>{_static('viewer.js')}</script></body></html>\n"
+        f'<script type="text/plain" id="epprof-viewer">{_packed_viewer()}</script>'
+        f"<script>{_static('loader.js')}</script></body></html>\n"
     )
 
 
