@@ -41,6 +41,7 @@ _MAX_DIRECTORY_BYTES = 16_384
 _MAX_MANIFEST_BYTES = 64 * 2**20
 _MAX_RATIO, _SMALL_BYTES = 2_000, 64 * 2**20
 _ZIP64_BYTES = 2**31
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # Exceptions that zipfile, json and pyarrow raise for damaged or malicious data.
 _DAMAGE = (
     ArithmeticError,
@@ -93,7 +94,13 @@ def save(profile: ProfileData, path: str | os.PathLike[str]) -> None:
             "info": profile.info,
             "sources": profile.sources,
         }
-        _add(archive, _MANIFEST, json.dumps(manifest, default=_plain).encode())
+        _add(archive, _MANIFEST, _json(manifest))
+
+
+def _json(value: object) -> bytes:
+    """Encode as JSON; characters that UTF-8 cannot encode become escapes, as in the tables."""
+    text = json.dumps(value, default=_plain, ensure_ascii=False)
+    return _LONE_SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):04x}", text).encode()
 
 
 def read(path: str | os.PathLike[str], *, max_bytes: int) -> ProfileData:
