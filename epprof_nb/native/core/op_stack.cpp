@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+
 #include "core/clock.h"
 #include "core/fork.h"
 #include "core/statements.h"
@@ -231,6 +233,7 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
   t->epoch = new_epoch;
   t->depth = t->untracked = t->statement_rows = 0;
   t->top_op = 0;
+  t->last_event_end = 0;
   t->coalesced.clear();
   if (t->capacity == kMaxDepth) return;
   auto* smaller = static_cast<Entry*>(realloc(t->stack, kMaxDepth * sizeof(Entry)));
@@ -301,7 +304,12 @@ void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   entry.name = end.name;
   entry.category = end.category;
   entry.payload_id = end.payload_id;
-  remove_entry(t, index, end.at_ns);
+  int64_t at = end.at_ns;
+  if (end.duration_ns >= 0) at = std::min(at, entry.start + end.duration_ns);
+  // Durations of the owner are rounded: an event ends no sooner than the events inside it.
+  at = std::max(at, std::min(t->last_event_end, end.at_ns));
+  t->last_event_end = at;
+  remove_entry(t, index, at);
 }
 
 void begin_statement(uint32_t key) {

@@ -22,7 +22,8 @@ uint64_t top_op();
 // owner's id of the event and need not be unique. `parent` is used on threads where the owner has
 // no open event (pool threads); 0: the open op. `name` and `category` hold while the event is open.
 struct EventEnd {
-  int64_t at_ns;
+  int64_t at_ns;        // when the owner reported the end
+  int64_t duration_ns;  // as the owner measured it; -1: until `at_ns`
   uint32_t name;
   uint16_t category;
   uint32_t payload_id;

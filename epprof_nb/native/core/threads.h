@@ -53,6 +53,7 @@ struct ThreadState {
   uint32_t depth = 0;
   uint32_t capacity = kMaxDepth;          // of `stack`
   uint32_t untracked = 0;                 // open ops without entries
+  int64_t last_event_end = 0;             // of the event of another profiler that ended last
   std::atomic<uint64_t> top_op{0};        // id of the topmost op that has a row
   std::atomic<uint64_t> stack_changes{0};
   uint64_t next_id = 0;  // op ids of this thread: the block [next_id, last_id)

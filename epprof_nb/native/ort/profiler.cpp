@@ -70,6 +70,11 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
   end->category = kOrtEvent;
   if (category == kNodeEvent) {
     end->category = kOrtNode;
+    int64_t duration_us = -1;
+    Status* status = api.event_duration(event, &duration_us);
+    if (consume_status(status).empty() && duration_us >= 0) {
+      end->duration_ns = duration_us * 1000;
+    }
     size_t stem = shown.size() - kNodeSuffix.size();
     if (shown.size() > kNodeSuffix.size() && shown.substr(stem) == kNodeSuffix) {
       shown = shown.substr(0, stem);
@@ -139,7 +144,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   int64_t now = ep_now_ns();
   return as_status([&] {
     if (!is_event_open(self, uint32_t(id))) return;  // started before recording did
-    EventEnd end{now, 0, kOrtEvent, 0};
+    EventEnd end{now, -1, 0, kOrtEvent, 0};
     auto& profiler = *static_cast<Profiler*>(self);
     read_event(profiler, event, &end);
     if (end.category == kOrtNode) profiler.nodes.fetch_add(1, std::memory_order_relaxed);
