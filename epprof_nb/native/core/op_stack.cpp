@@ -176,6 +176,11 @@ uint64_t new_op_id(ThreadState* t) {
   return t->next_id++;
 }
 
+uint64_t reserve_op_ids(uint64_t count) {
+  uint64_t blocks = (count + kIdsPerBlock - 1) / kIdsPerBlock;
+  return (id_blocks.fetch_add(blocks, std::memory_order_relaxed) - 1) * kIdsPerBlock + 1;
+}
+
 void push_entry(ThreadState* t, const Entry& entry) {
   if (t->depth == t->capacity && !grow_stack(t)) {
     t->untracked += entry.kind == EntryKind::op;

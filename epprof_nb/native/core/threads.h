@@ -75,6 +75,8 @@ struct ThreadState {
 
   // Calls so far that each put one activity on the device.
   std::atomic<uint64_t> launch_calls{0};
+  // Hash of their functions, sizes and order since a reader set it to 0; see launch_signature.h.
+  uint64_t launch_hash = 0;
 
   // The cell's thread as this thread saw it at its last launch.
   uint64_t cell_stack_changes = 0;
