@@ -10,10 +10,11 @@ import pandas as pd
 from epprof_nb.analysis.dataframe import categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
+from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.ort_fallback import copies_caused, find_fallbacks
-from epprof_nb.analysis.ort_overhead import call_durations
-from epprof_nb.arrays.groups import count_distinct, group_codes
+from epprof_nb.analysis.ort_overhead import call_durations, node_events
+from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -53,9 +54,11 @@ def by_node(
         inside                category  name of the node whose subgraph contains it, or missing
         node_index            Int64     its index in its graph
         count                 int64     executions
-        mean_ns, p50_ns,      int64     host time per execution, with all ops below; the
+        recorded              int64     executions in runs that were recorded node by node; the
+                                        host times are those of these executions, 0 without any
+        mean_ns, p50_ns,      int64     host time per recorded execution, with all ops below; the
         p95_ns                          percentiles are durations that occurred
-        host_ns               int64     host time of all executions
+        host_ns               int64     host time of all recorded executions
         device_ns             int64     device time of the node and all ops below it
         self_device_ns        int64     device time of what the node launched itself
         share                 float64   `device_ns` as a fraction of all device time
@@ -191,6 +194,9 @@ def by_run(
         start_ns       int64    start, since the profile's start
         host_ns        int64    host time of the run
         nodes          int64    executions of nodes
+        node_events    category how they are known: recorded; learned (the launches of the run
+                                equal those of a recorded run); mismatched (they do not: the
+                                device work has no nodes); not recorded
         device_ns      int64    device time
         kernels,       int64    number of kernels and copies
         memcpys
@@ -233,6 +239,7 @@ def by_run(
             "start_ns": ops["start_ns"][rows],
             "host_ns": ops["duration_ns"][rows],
             "nodes": tree.subtree_sum(is_node)[rows],
+            "node_events": categorical(node_events(ops, rows)),
             **{name: sums.measures[name] for name in measures},
             "call_ns": optional(call),
             "unprofiled_ns": optional(unprofiled),
@@ -278,11 +285,19 @@ def _masked_group_codes(
     return groups, rows[first]
 
 
+def _recorded(profile: ProfileData, groups: IntArray, count: int) -> IntArray:
+    """Return the number of executions of each group that were recorded node by node."""
+    ops = profile.tables["ops"]
+    recorded: IntArray = sum_by_group(groups, np.where(has_host_time(ops), ops["count"], 0), count)
+    return recorded[:-1]
+
+
 def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray) -> dict[str, Any]:
     """Return the columns of executions, host time and device time."""
     columns = MeasureColumns(profile, groups, sums, order)
     return {
         "count": columns.column(sums.count),
+        "recorded": columns.column(_recorded(profile, groups, len(sums.count))),
         **columns.host_per_execution(50, 95),
         "host_ns": columns.column(sums.host_ns),
         **columns.device(),

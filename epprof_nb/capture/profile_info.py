@@ -50,7 +50,7 @@ def build_info(
         "clock": {"source": "CLOCK_MONOTONIC", **recording.clock},
         "recorded": recorded,
         "attribution": {
-            how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "none")
+            how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "learned", "none")
         },
         **onnxruntime,
         "plausibility": plausible,

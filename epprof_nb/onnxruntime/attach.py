@@ -143,6 +143,7 @@ def create_observed_session(
         providers=tuple(session._providers),  # noqa: SLF001
         missing_providers=tuple(p for p in names if p not in session._providers),  # noqa: SLF001
         session_profile=user_profile or graphs,
+        uses_pool_threads=_uses_pool_threads(session),
         captures_graphs=graphs,
     )
     sessions.register(session, observed_session)
@@ -152,6 +153,13 @@ def create_observed_session(
         from epprof_nb.onnxruntime import json_profile
 
         json_profile.begin(session)
+
+
+def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
+    from onnxruntime import ExecutionMode
+
+    options = session.get_session_options()
+    return bool(options.execution_mode == ExecutionMode.ORT_PARALLEL)
 
 
 class _NotObserved(Exception):  # noqa: N818 - a reason, not an error

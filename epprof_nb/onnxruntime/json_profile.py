@@ -46,7 +46,7 @@ def begin(session: object) -> None:
 
 def subscribe() -> Subscription | None:
     """Start recording device work; return None if there is no supported device."""
-    return service.open(Options()) if driver_present() else None
+    return service.open(Options(ort_nodes="off")) if driver_present() else None
 
 
 def end(session: object, number: int) -> None:

@@ -34,6 +34,11 @@ const SPECS: Record<string, Spec> = {
   host_ns: { label: "host", title: "Host time, including all ops below", rank: 8 },
   self_host_ns: { label: "host, self", title: "Host time outside the ops below", rank: 17 },
   count: { label: "count", title: "Number of executions", rank: 4 },
+  recorded: {
+    label: "recorded",
+    title: "Executions recorded by ONNX Runtime; host times are of these",
+    rank: 20,
+  },
   nodes: { label: "nodes", title: "Number of different nodes", rank: 12 },
   kernels: { label: "kernels", title: "Kernels, including all ops below", rank: 6 },
   memcpys: { label: "copies", title: "Copies, including all ops below", rank: 13 },
