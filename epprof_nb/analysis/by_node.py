@@ -196,7 +196,8 @@ def by_run(
         nodes          int64    executions of nodes
         node_events    category how they are known: recorded; learned (the launches of the run
                                 equal those of a recorded run); mismatched (they do not: the
-                                device work has no nodes); not recorded
+                                device work has no nodes); not recorded; missing for a run
+                                that did not end in the profile
         device_ns      int64    device time
         kernels,       int64    number of kernels and copies
         memcpys

@@ -48,9 +48,16 @@ def call_durations(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
     return call, unprofiled
 
 
-def node_events(ops: Table, runs: IntArray) -> list[str]:
-    """Return how the nodes of some runs are known; see `epprof_nb.analysis.by_node.by_run`."""
-    return [str(of_run.get("nodes", RECORDED)) for of_run in _args(ops, runs)]
+def node_events(ops: Table, runs: IntArray) -> list[str | None]:
+    """Return how the nodes of some runs are known; see `epprof_nb.analysis.by_node.by_run`.
+
+    It is unknown, None, of a run that was still in progress at the end of the profile.
+    """
+    is_open = ops.names("status").equals("open")[runs].tolist()
+    return [
+        None if open_run else str(of_run.get("nodes", RECORDED))
+        for open_run, of_run in zip(is_open, _args(ops, runs), strict=True)
+    ]
 
 
 def _args(ops: Table, runs: IntArray) -> list[dict[str, Any]]:

@@ -222,6 +222,21 @@ def test_sequences_outlive_the_recording_and_alternate():
     assert nodes_of(later, runs[1])[-2:] == ["sigmoid", "sigmoid"]
 
 
+def test_a_recording_uses_all_its_sequences_and_the_history_keeps_the_last():
+    history, recording = RunHistory(), Recording()
+    works = [WORK + WORK[:1] * extra for extra in range(run_histories.MAX_SEQUENCES + 3)]
+    for work in works:
+        recording.run(history, recorded=True, work=work)
+    for work in works:
+        recording.run(history, recorded=False, work=work)
+    assert states(recording) == ["recorded"] * len(works) + ["learned"] * len(works)
+    run_histories.clear_log()
+    later = Recording()
+    for work in works:
+        later.run(history, recorded=False, work=work)
+    assert states(later) == ["mismatched"] * 3 + ["learned"] * run_histories.MAX_SEQUENCES
+
+
 def test_sequences_are_bounded_in_number_and_memory(monkeypatch):
     history = RunHistory()
     recording = Recording()

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun
 
 
+_Key = tuple[int, bytes]
+"""The `RunHistory` of a run, by its id, and the packed launches of the run."""
+
+
 @dataclass(slots=True)
 class IdentifiedRuns:
     """Tables with the nodes of learned runs.
@@ -65,6 +69,11 @@ class _Run:
     is_exact: bool
     """All launches have names, are of the run's thread, and none replays a CUDA graph."""
 
+    @property
+    def key(self) -> _Key:
+        """Key of the run's sequence among those of all sessions and input shapes."""
+        return id(self.logged.history), self.packed
+
 
 def identify_nodes(
     ops: Table, activities: Table, call_start: IntArray, call_end: IntArray
@@ -88,27 +97,26 @@ def identify_nodes(
         return None
     is_learned = np.zeros(len(activities), np.bool_)
     op_id = activities["op_id"].copy()
+    # Histories keep few sequences: those of this recording are all needed.
+    sequences = _known_sequences(runs)
     for run in runs:
         if run.logged.recorded:
-            _learn(run, ops, activities)
-    known: dict[int, str] = {}
+            _learn(run, ops, activities, sequences)
+    states: dict[int, str] = {}
     added = []
-    same: dict[tuple[int, bytes], list[_Run]] = {}
+    same: dict[_Key, list[_Run]] = {}
     for run in runs:
-        known[run.row] = _state(run)
-        if known[run.row] == LEARNED:
-            same.setdefault((id(run.logged.history), run.packed), []).append(run)
-        elif known[run.row] == MISMATCHED and run.logged.history is not None:
+        states[run.row] = _state(run, sequences)
+        if states[run.row] == LEARNED:
+            same.setdefault(run.key, []).append(run)
+        elif states[run.row] == MISMATCHED and run.logged.history is not None:
             run.logged.history.record_next()
-    for (_, packed), group in same.items():
-        history = group[0].logged.history
-        sequence = None if history is None else history.sequences[packed]
-        if sequence is not None:
-            rows, op_ids, table = _identified(group, sequence, ops, call_start, call_end)
-            op_id[rows] = op_ids
-            is_learned[rows] = True
-            added.append(table)
-    ops = ops.replace(args=_with_states(ops, known))
+    for key, group in same.items():
+        rows, op_ids, table = _identified(group, sequences[key], ops, call_start, call_end)
+        op_id[rows] = op_ids
+        is_learned[rows] = True
+        added.append(table)
+    ops = ops.replace(args=_with_states(ops, states))
     if added:
         ops = concat([ops, *added])
         ops = ops.take(np.argsort(ops["start_ns"], kind="stable"))
@@ -166,7 +174,19 @@ def _runs(ops: Table, activities: Table) -> list[_Run]:
     return result
 
 
-def _learn(run: _Run, ops: Table, activities: Table) -> None:
+def _known_sequences(runs: list[_Run]) -> dict[_Key, LaunchSequence]:
+    """Return the sequences that the histories of some runs keep."""
+    histories = {id(run.logged.history): run.logged.history for run in runs}
+    return {
+        (number, launches): sequence
+        for number, history in histories.items()
+        if history is not None
+        for launches, sequence in history.sequences.items()
+        if sequence is not None
+    }
+
+
+def _learn(run: _Run, ops: Table, activities: Table, sequences: dict[_Key, LaunchSequence]) -> None:
     history = run.logged.history
     if history is None or run.logged.failed or not run.is_exact or not len(run.launches):
         return
@@ -177,6 +197,8 @@ def _learn(run: _Run, ops: Table, activities: Table) -> None:
     run_op = int(ops["op_id"][run.row])
     sequence = sequence_of(ops, run.op_rows, run_op, activities["op_id"][run.launches])
     if sequence is not None:
+        if not sequences.setdefault(run.key, sequence).same_nodes(sequence):
+            history.may_learn = False
         history.learn(run.packed, sequence)
 
 
@@ -187,7 +209,7 @@ def _has_subgraphs(ops: Table, rows: IntArray) -> bool:
     return bool((inside >= 0).any())
 
 
-def _state(run: _Run) -> str:
+def _state(run: _Run, sequences: dict[_Key, LaunchSequence]) -> str:
     """Return how the nodes of a run are known; it becomes ``args["nodes"]`` of its op."""
     if run.logged.recorded:
         return RECORDED
@@ -195,7 +217,7 @@ def _state(run: _Run) -> str:
     if history is None or not len(run.launches):
         return NOT_RECORDED
     may_match = history.may_learn and run.is_exact and not run.logged.failed
-    return LEARNED if may_match and history.sequences.get(run.packed) else MISMATCHED
+    return LEARNED if may_match and run.key in sequences else MISMATCHED
 
 
 def _identified(

@@ -89,7 +89,7 @@ class RunHistory:
     def forget(self) -> None:
         """Discard what was learned; the next runs are recorded."""
         self.sequences = {}
-        self._hashes: set[int] = set()
+        self._hashes: dict[int, None] = {}
         self._recorded = self._owed = self._hits = self._misses = 0
         self._first_recorded = False
 
@@ -114,7 +114,9 @@ class RunHistory:
             self._first_recorded |= first
             self._owed = max(self._owed - 1, 0)
             if launches:
-                self._hashes.add(launch_hash)
+                self._hashes[launch_hash] = None
+                if len(self._hashes) > MAX_SEQUENCES:
+                    del self._hashes[next(iter(self._hashes))]
         elif self._launches:
             self._compare(launch_hash)
         if self._recorded > 1:  # the first run is no measure
@@ -145,16 +147,15 @@ class RunHistory:
             self._plain_ns = _smoothed(self._plain_ns, duration_ns)
 
     def learn(self, launches: bytes, sequence: LaunchSequence) -> None:
-        """Keep the sequence of a recorded run, unless there are too many."""
-        if launches in self.sequences:
-            known = self.sequences[launches]
-            if known is None or not known.same_nodes(sequence):
-                self.sequences[launches] = None
-                self.may_learn = False
+        """Keep the sequence of a recorded run in place of the one that was recorded first."""
+        known = self.sequences.pop(launches, sequence)
+        if known is None or not known.same_nodes(sequence):
+            self.sequences[launches] = None
+            self.may_learn = False
             return
         if len(self.sequences) >= MAX_SEQUENCES:
             del self.sequences[next(iter(self.sequences))]
-        self.sequences[launches] = sequence.sharing_ops(self.sequences.values())
+        self.sequences[launches] = known.sharing_ops(self.sequences.values())
         _limit_memory(self)
 
     def record_next(self) -> None:
