@@ -45,14 +45,14 @@ def install(*, nodes: str | None = None) -> None:
     nodes
         Which runs are recorded node by node in a profile:
 
-        * ``"every"``: each run. ONNX Runtime's own recording of nodes slows runs down.
-        * ``"auto"``: the first runs with each combination of input shapes. The nodes of the
-          following runs are identified by their launches on the GPU, which must equal those of
-          a recorded run. Of sessions without GPU work some more runs are recorded, in at most
+        * ``"auto"``, the default: the first runs with each combination of input shapes. The nodes
+          of the following runs are identified by their launches on the GPU, which must equal those
+          of a recorded run. Of sessions without GPU work some more runs are recorded, in at most
           5 % of the time.
+        * ``"every"``: each run. ONNX Runtime's own recording of nodes slows runs down.
         * ``"off"``: none. Runs are ops without nodes.
 
-        None does not change the mode, which is ``"every"`` at first.
+        None does not change the mode.
 
     Raises
     ------

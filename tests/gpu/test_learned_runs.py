@@ -29,7 +29,6 @@ def learning():
         ort.preload_dlls()
     epprof_nb.onnxruntime.install(nodes="auto")
     yield
-    epprof_nb.onnxruntime.install(nodes="every")
     epprof_nb.onnxruntime.uninstall()
 
 

@@ -18,8 +18,7 @@ NAMES = [f"n{i}" for i in range(24)]
 @pytest.fixture
 def auto(installed):
     epprof_nb.onnxruntime.install(nodes="auto")
-    yield installed
-    epprof_nb.onnxruntime.install(nodes="every")
+    return installed
 
 
 def profiled(session, feed, times, mode=None, **more):

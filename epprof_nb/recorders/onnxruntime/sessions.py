@@ -64,8 +64,8 @@ class ObservedSession:
 
 _lock = threading.Lock()
 _recording = False
-_mode: OrtNodes = "every"
-_default_mode: OrtNodes = "every"
+_mode: OrtNodes = "auto"
+_default_mode: OrtNodes = "auto"
 _sessions: weakref.WeakKeyDictionary[Any, ObservedSession] = weakref.WeakKeyDictionary()
 _by_number: dict[int, ObservedSession] = {}
 _session_profiled: weakref.WeakSet[Any] = weakref.WeakSet()
