@@ -54,9 +54,10 @@ def node_events(ops: Table, runs: IntArray) -> list[str | None]:
     It is unknown, None, of a run that was still in progress at the end of the profile.
     """
     is_open = ops.names("status").equals("open")[runs].tolist()
+    known = [of_run.get("nodes", RECORDED) for of_run in _args(ops, runs)]
     return [
-        None if open_run else str(of_run.get("nodes", RECORDED))
-        for open_run, of_run in zip(is_open, _args(ops, runs), strict=True)
+        None if open_run or nodes is None else str(nodes)
+        for open_run, nodes in zip(is_open, known, strict=True)
     ]
 
 

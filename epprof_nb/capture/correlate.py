@@ -65,7 +65,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
         attribution=CategoryColumn(attribution, ("stack", "cell", "none", "learned")),
         thread_id=_take(launches.thread, call),
     )
-    ops, activities = _with_learned_nodes(ops, activities, launches, call)
+    ops, activities = _with_learned_nodes(recording, ops, activities, launches, call)
     memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
     memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
@@ -87,13 +87,19 @@ def correlate(recording: Recording) -> CorrelatedTables:
 
 
 def _with_learned_nodes(
-    ops: Table, activities: Table, launches: LaunchLog, call: I64
+    recording: Recording, ops: Table, activities: Table, launches: LaunchLog, call: I64
 ) -> tuple[Table, Table]:
     """Return ops and activities with the nodes of ONNX Runtime's runs known by their launches.
 
     The API calls of these activities get the nodes, too.
     """
-    found = identify_nodes(ops, activities, _take(launches.start, call), _take(launches.end, call))
+    found = identify_nodes(
+        ops,
+        activities,
+        _take(launches.start, call),
+        _take(launches.end, call),
+        recording.stopped_ns,
+    )
     if found is None:
         return ops, activities
     rows = np.flatnonzero(found.is_learned)

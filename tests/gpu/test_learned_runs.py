@@ -17,6 +17,7 @@ from onnx import TensorProto, helper  # noqa: E402
 
 from tests.gpu import exported  # noqa: E402
 from tests.ort import models  # noqa: E402
+from tests.ort.cuda import bound  # noqa: E402
 from tests.ort.rows import nested_in_time, nodes, runs  # noqa: E402
 
 CUDA = ["CUDAExecutionProvider", "CPUExecutionProvider"]
@@ -228,6 +229,72 @@ def test_an_added_kernel_in_a_run_is_a_mismatch(monkeypatch):
         history.sequences = kept
         profiled(session, [{"x": x}])  # recorded, because the last one was not matched
     assert states(profiled(session, [{"x": x}])) == {"learned": 1}
+
+
+@pytest.mark.parametrize("way", ["run_with_iobinding", "run_with_ort_values"])
+def test_other_ways_to_run(way):
+    session = ort.InferenceSession(models.chain(width=64), providers=CUDA)
+    x = np.ones((32, 64), np.float32)
+    binding, _kept = bound(session, x)
+    value = ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
+    with epprof_nb.profile() as prof:
+        for _ in range(20):
+            if way == "run_with_iobinding":
+                session.run_with_iobinding(binding)
+            else:
+                session.run_with_ort_values(["t2"], {"x": value})
+    assert states(prof)["learned"] >= 17
+    assert states(prof)["mismatched"] == 0
+    assert set(prof.by_node().query("kernels > 0")["name"]) == {"first", "second", "third"}
+
+
+def test_graphs_are_replayed_as_before():
+    providers = [("CUDAExecutionProvider", {"enable_cuda_graph": "1"})]
+    session = ort.InferenceSession(models.chain(width=64), providers=providers)
+    binding, _kept = bound(session, np.ones((32, 64), np.float32))
+    with epprof_nb.profile():
+        for _ in range(3):
+            session.run_with_iobinding(binding)
+    with epprof_nb.profile() as prof:
+        for _ in range(5):
+            session.run_with_iobinding(binding)
+    kernels = prof.activities[prof.activities["kind"] == "kernel"]
+    assert kernels["capture_op_id"].notna().all()
+    assert len(prof.by_run()) == 5
+
+
+def test_a_profile_that_begins_and_ends_inside_a_run():
+    model, (feed,) = exported.get("bert")
+    session = ort.InferenceSession(model, providers=CUDA)
+    profiled(session, [feed] * 5)
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            session.run(None, feed)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    found = Counter()
+    try:
+        for _ in range(30):
+            with epprof_nb.profile() as prof:
+                threading.Event().wait(0.01)
+            found += states(prof)
+            assert_every_learned_run_is_whole(prof)
+    finally:
+        stop.set()
+        thread.join()
+    print(found)
+    assert found["learned"] >= 30
+    assert found["mismatched"] == found["recorded"] == 0
+
+
+def assert_every_learned_run_is_whole(prof):
+    state = prof.by_run().set_index("run_id")["node_events"]
+    of_runs = launches(prof)
+    sizes = {len(of_runs[int(run)]) for run in state.index[state == "learned"]}
+    assert len(sizes) <= 1
 
 
 def test_off_records_runs_only():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.analysis.ort_overhead import node_events
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.recorders.onnxruntime import run_histories
 from epprof_nb.recorders.onnxruntime.learned_runs import identify_nodes
@@ -19,9 +20,9 @@ SPACING = 1_000
 
 @pytest.fixture(autouse=True)
 def log():
-    run_histories.clear_log()
+    run_histories.begin_recording()
     yield
-    run_histories.clear_log()
+    run_histories.begin_recording()
 
 
 class Recording:
@@ -63,13 +64,13 @@ class Recording:
         run_histories._log.append(LoggedRun(first, history, recorded, failed))
         return first
 
-    def identified(self):
+    def identified(self, stopped_ns=1_000_000):
         calls = np.array(self.calls, np.int64).reshape(-1, 2)
         # The device may execute in another order than that of the calls.
         order = np.arange(len(self.work))[::-1]
         activities = table(ACTIVITIES, [self.work[i] for i in order])
         ops = table(OPS, sorted(self.ops, key=lambda row: row["start_ns"]))
-        return identify_nodes(ops, activities, calls[order, 0], calls[order, 1]), order
+        return identify_nodes(ops, activities, calls[order, 0], calls[order, 1], stopped_ns), order
 
 
 def nodes_of(recording, run):
@@ -183,6 +184,18 @@ def test_launches_outside_of_nodes_stay_with_the_run():
     assert nodes_of(recording, run) == ["model_run", "relu", "matmul", "matmul", "sigmoid"]
 
 
+def test_a_run_that_ends_after_the_recording_is_neither_learned_nor_mismatched():
+    history, recording = taught()
+    recording.run(history, recorded=False)
+    recording.run(history, recorded=False, work=WORK[:2])  # its last records are missing
+    found, _ = recording.identified(stopped_ns=2 * SPACING + 500)
+    known = found.ops.to_frame()["args"].dropna()
+    assert [args["nodes"] for args in known] == ["recorded", "learned", None]
+    assert node_events(found.ops, np.flatnonzero(found.ops.names("op_type").equals("run"))) == [
+        "recorded", "learned", None,
+    ]  # fmt: skip
+
+
 def test_failed_runs_teach_nothing_and_are_not_identified():
     history, recording = RunHistory(), Recording()
     recording.run(history, recorded=True, failed=True)
@@ -215,7 +228,7 @@ def test_sequences_outlive_the_recording_and_alternate():
     other = (*WORK, ("sigmoid", 3))
     recording.run(history, recorded=True, work=other)
     recording.identified()
-    run_histories.clear_log()
+    run_histories.begin_recording()
     later = Recording()
     runs = [later.run(history, recorded=False, work=w) for w in (WORK, other, WORK[:2], other)]
     assert states(later) == ["learned", "learned", "mismatched", "learned"]
@@ -230,7 +243,7 @@ def test_a_recording_uses_all_its_sequences_and_the_history_keeps_the_last():
     for work in works:
         recording.run(history, recorded=False, work=work)
     assert states(recording) == ["recorded"] * len(works) + ["learned"] * len(works)
-    run_histories.clear_log()
+    run_histories.begin_recording()
     later = Recording()
     for work in works:
         later.run(history, recorded=False, work=work)
@@ -261,5 +274,5 @@ def test_sequences_are_bounded_in_number_and_memory(monkeypatch):
 
 def test_runs_that_were_not_logged_are_left_alone():
     _, recording = taught()
-    run_histories.clear_log()
+    run_histories.begin_recording()
     assert recording.identified()[0] is None

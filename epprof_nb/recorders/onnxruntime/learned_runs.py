@@ -76,7 +76,7 @@ class _Run:
 
 
 def identify_nodes(
-    ops: Table, activities: Table, call_start: IntArray, call_end: IntArray
+    ops: Table, activities: Table, call_start: IntArray, call_end: IntArray, stopped_ns: int
 ) -> IdentifiedRuns | None:
     """Learn the launch sequences of recorded runs, and identify the nodes of the others.
 
@@ -87,6 +87,9 @@ def identify_nodes(
     call_start, call_end
         int64 arrays, one value per activity: times of its API call; `MISSING` if unknown.
 
+    stopped_ns
+        When the recording was asked to end. Runs that ended later may lack launches.
+
     Returns
     -------
     identified
@@ -95,6 +98,8 @@ def identify_nodes(
     runs = _runs(ops, activities)
     if not runs:
         return None
+    states: dict[int, str | None] = {run.row: None for run in runs}
+    runs = [run for run in runs if ops["end_ns"][run.row] <= stopped_ns]
     is_learned = np.zeros(len(activities), np.bool_)
     op_id = activities["op_id"].copy()
     # Histories keep few sequences: those of this recording are all needed.
@@ -102,7 +107,6 @@ def identify_nodes(
     for run in runs:
         if run.logged.recorded:
             _learn(run, ops, activities, sequences)
-    states: dict[int, str] = {}
     added = []
     same: dict[_Key, list[_Run]] = {}
     for run in runs:
@@ -271,7 +275,7 @@ def _times(
     return start, end
 
 
-def _with_states(ops: Table, states: dict[int, str]) -> CategoryColumn:
+def _with_states(ops: Table, states: dict[int, str | None]) -> CategoryColumn:
     """Args of the ops, with ``nodes`` for each of some runs."""
     args = ops.names("args")
     rows = list(states)

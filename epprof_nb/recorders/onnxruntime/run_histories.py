@@ -56,6 +56,8 @@ class LoggedRun:
 
 
 _log: deque[LoggedRun] = deque(maxlen=_MAX_RUNS)
+_recordings = 0
+"""Incremented when a recording begins or ends."""
 
 
 class RunHistory:
@@ -97,7 +99,7 @@ class RunHistory:
         """Whether to record the next run; `first`: it is the first one of its thread."""
         if self._recorded < _FIRST_RUNS or self._owed > 0:
             return True
-        if self._launches:
+        if self._launches or self.sequences:
             return not self.may_learn or (first and not self._first_recorded)
         cost = max(self._recorded_ns - self._plain_ns, 0.0)
         return self._plain_ns > 0 and (
@@ -241,9 +243,10 @@ class RunInProgress:
         Whether the run is to be recorded node by node.
     """
 
-    __slots__ = ("_first", "_history", "records_nodes")
+    __slots__ = ("_first", "_history", "_recording", "records_nodes")
 
     def __init__(self, runs: SessionRuns, key: object) -> None:
+        self._recording = _recordings
         self._history = None if key is None else runs.history(key)
         self._first = self._history is not None and runs.is_first_of_thread()
         self.records_nodes = self._history is not None and self._history.must_record(
@@ -256,6 +259,8 @@ class RunInProgress:
         op_id, launches, launch_hash, is_recorded, has_subgraphs = _native.ort_take_run()
         if not op_id:
             return  # refused, for example because of the shapes of its inputs
+        if self._recording != _recordings:
+            return  # the recording ended, and with it the log of launches
         history = self._history
         if history is not None and has_subgraphs:
             history.may_learn = False
@@ -270,9 +275,16 @@ class RunInProgress:
         _log.append(LoggedRun(op_id, history, is_recorded, failed))
 
 
-def clear_log() -> None:
+def begin_recording() -> None:
     """Discard the runs of earlier recordings."""
+    end_recording()
     _log.clear()
+
+
+def end_recording() -> None:
+    """Ignore the runs that are in progress: their launches are not seen to the end."""
+    global _recordings  # noqa: PLW0603
+    _recordings += 1
 
 
 def logged_runs() -> dict[int, LoggedRun]:

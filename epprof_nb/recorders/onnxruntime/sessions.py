@@ -102,7 +102,7 @@ def start(mode: str | None = None) -> None:
     _mode = check_ort_nodes(mode or _default_mode)
     with _lock:
         _unobserved_runs.clear()
-        run_histories.clear_log()
+        run_histories.begin_recording()
         _uncertain.clear()
         unprofiled_runs.clear_calls()
         # Runs in progress are not recorded. Nodes on their pool threads would be mistaken for
@@ -119,6 +119,7 @@ def stop() -> None:
     """Stop profiling runs, and restore the user's run options."""
     global _recording  # noqa: PLW0603
     _recording = False
+    run_histories.end_recording()
     with _lock:
         changed_options, session_profiled = list(_user_run_options), list(_session_profiled)
         _user_run_options.clear()
