@@ -12,7 +12,8 @@ from epprof_nb.analysis.breakdowns import breakdown
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, device_kinds_ns
 from epprof_nb.analysis.idle import long_gaps
 from epprof_nb.analysis.line_totals import line_totals
-from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at, slowdown_of
+from epprof_nb.analysis.ort_findings import dominant_operator, longest_execution, unprofiled_ns
+from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.analysis.source_lines import source_line
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.util.format import duration, percent, plural, shorten, size, three_digits
@@ -70,7 +71,7 @@ def findings(index: ProfileIndex, *, limit: int = 2) -> list[Finding]:
     device_ns = device_kinds_ns(index.profile.tables["activities"], index.kinds)
     # The sum is negative if the times of an overflown clock are in it.
     if device_ns <= 0:
-        return _fallbacks(index, wall_ns)[:limit]
+        return [*_fallbacks(index, wall_ns), *_dominant_operator(index)][:limit]
     found = [
         *_hot_line(index, device_ns),
         *_idle(index, wall_ns),
@@ -190,8 +191,10 @@ def _fallbacks(index: ProfileIndex, wall_ns: int) -> list[Finding]:
         return []
     nodes = index.cached(breakdown, "node")
     nodes = nodes[nodes["fell_back"]]
-    # The time of a node includes that of its subgraph.
-    host_ns = nodes["host_ns"].where(~nodes["inside"].isin(nodes["name"]), 0)
+    # The time of a node includes that of its subgraph. Host times are those of recorded runs.
+    outermost = nodes["host_ns"].where(~nodes["inside"].isin(nodes["name"]), 0)
+    host_ns = outermost * nodes["count"] // nodes["recorded"].clip(lower=1)
+    about = "" if (nodes["count"] == nodes["recorded"]).all() else "about "
     cost = host_ns + nodes["fallback_copy_ns"]
     total = int(cost.sum())
     if total < FALLBACK_SHARE * wall_ns:
@@ -200,15 +203,30 @@ def _fallbacks(index: ProfileIndex, wall_ns: int) -> list[Finding]:
     which = f"Node {_code(str(top['name']))} ({shorten(str(top['op_type']), _TYPE_CHARACTERS)})"
     if len(nodes) > 1:
         which += f" and {plural(len(nodes) - 1, 'other')}"
-    text = f"{which} ran on the CPU for {duration(int(host_ns.sum()))}"
+    text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
     copies = int(nodes["fallback_copies"].sum())
     if copies:
         copied = size(int(nodes["fallback_bytes"].sum()))
         text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
-    ops = profile.tables["ops"]
-    of_node = ops.names("category").equals("node") & ops.names("name").equals(str(top["name"]))
-    rows = np.flatnonzero(of_node & (ops["session"] == top["session"]))
-    longest = rows[int(ops["duration_ns"][rows].argmax())]
-    gain = int(total / slowdown_of(profile.info, int(top["session"])))
+    gain = unprofiled_ns(index, top, total)
     return [Finding(f"{text}, although its session has an accelerator.", gain,
-                    int(ops["start_ns"][longest]), int(ops["end_ns"][longest]))]  # fmt: skip
+                    *longest_execution(index, top))]  # fmt: skip
+
+
+def _dominant_operator(index: ProfileIndex) -> list[Finding]:
+    found = dominant_operator(index)
+    if found is None:
+        return []
+    nodes, share = found
+    top = nodes.iloc[0]
+    total = int(nodes["host_ns"].sum())
+    name = shorten(str(top["op_type"]), _TYPE_CHARACTERS)
+    text = (
+        f"{name} nodes account for {percent(share)} of the time of all nodes ({duration(total)} in "
+        f"{plural(int(nodes['recorded'].sum()), 'execution')})"
+    )
+    if len(nodes) > 1:
+        text += (
+            f"; the slowest is {_code(str(top['name']))} ({duration(int(top['mean_ns']))}, mean)"
+        )
+    return [Finding(f"{text}.", unprofiled_ns(index, top, total), *longest_execution(index, top))]

@@ -124,8 +124,9 @@ class Summary:
         """Explanation of a profile without device work; else None."""
         if self.kernels or self.copies or self.memsets:
             return None
-        word = "GPU" if self.device_word == "GPU" else "device"
-        return f"No {word} work was launched in this cell. (Host ops are shown.)"
+        if self.device_word == "GPU":
+            return "No GPU work was launched in this cell. (Host ops are shown.)"
+        return "No GPU was found: run `epprof doctor` to see why. (Host ops are shown.)"
 
 
 def device_word(info: dict[str, Any]) -> str:

@@ -138,7 +138,7 @@ def create_observed_session(
     session._provider_options.pop(NAME, None)  # noqa: SLF001
     names = [p[0] if isinstance(p, tuple) else p for p in requested if not is_observer(p)]
     observed_session = ObservedSession(
-        name,
+        _title(session),
         number=number,
         providers=tuple(session._providers),  # noqa: SLF001
         missing_providers=tuple(p for p in names if p not in session._providers),  # noqa: SLF001
@@ -153,6 +153,13 @@ def create_observed_session(
         from epprof_nb.onnxruntime import json_profile
 
         json_profile.begin(session)
+
+
+def _title(session: Any) -> str:  # noqa: ANN401
+    """Name of a session: ``SessionOptions.logid``, else that of its model's file or graph."""
+    path = getattr(session, "_model_path", None)
+    given = session.get_session_options().logid
+    return session_title(path, given, "" if path else session.get_modelmeta().graph_name)
 
 
 def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401

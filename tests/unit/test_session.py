@@ -44,7 +44,7 @@ def test_an_empty_profile_has_every_table_with_its_full_schema():
         columns = [*([frame.index.name] if frame.index.name else []), *frame.columns]
         assert tuple(columns) == table.schema.names
     assert len(prof.by_op()) == len(prof.by_line()) == len(prof.by_kernel()) == 0
-    assert "No device work" in repr(prof)
+    assert "No GPU was found" in repr(prof)
 
 
 def test_nested_profiles_see_exactly_their_slices():

@@ -11,6 +11,7 @@ import threading
 import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -61,6 +62,9 @@ class ObservedSession:
     active_runs: int = 0
     """Number of runs in progress, counted while ONNX Runtime profiles the whole session."""
 
+
+# Names that exporters give to the graph of any model.
+_GENERIC_GRAPHS = ("main_graph", "torch_jit", "torch-jit-export", "graph", "g", "main")
 
 _lock = threading.Lock()
 _recording = False
@@ -370,6 +374,18 @@ def _count_unobserved_run(session: object, observed_session: ObservedSession | N
         _unobserved_runs[reason] = _unobserved_runs.get(reason, 0) + 1
 
 
-def session_title(path: str | None) -> str:
-    """Return a name for a session, after the file of its model."""
-    return "An ONNX Runtime session" if path is None else f"The ONNX Runtime session of {path}"
+def session_title(path: str | None, given: str = "", graph: str = "") -> str:
+    """Return a name for a session.
+
+    Parameters
+    ----------
+    path
+        Path of its model, if it is a file.
+    given
+        Name that the user gave it, or an empty string.
+    graph
+        Name of the model's graph.
+    """
+    file = "" if path is None else PurePath(path).name
+    name = given or file or ("" if graph in _GENERIC_GRAPHS else graph)
+    return name or "An ONNX Runtime session"

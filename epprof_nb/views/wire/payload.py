@@ -6,8 +6,11 @@ import base64
 import zlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from epprof_nb.analysis import counters
 from epprof_nb.analysis.summary import device_word, wall_of
+from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
@@ -54,9 +57,15 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
              "device": lane.device, "thread": lane.thread}
             for lane in view_model.layout.lanes
         ],
+        "activity_kinds": _kinds_that_occur(view_model),
         "counters": view_model.tracks,
         "breakdowns": available_breakdowns(view_model),
     }  # fmt: skip
+
+
+def _kinds_that_occur(view_model: ViewModel) -> list[str]:
+    counts = np.bincount(view_model.index.kinds, minlength=len(ACTIVITY_KINDS))
+    return [kind for kind, count in zip(ACTIVITY_KINDS, counts, strict=False) if count]
 
 
 def summary_header(view_model: ViewModel) -> dict[str, Any]:

@@ -4,12 +4,12 @@ import { h } from "../base/dom.ts";
 import { Breakdown } from "../breakdown/breakdown.ts";
 import { queryForNode, queryForRow } from "../breakdown/row_selection.ts";
 import type { DataSource } from "../data/data_source.ts";
-import { type KindName, kindLabel } from "../data/kinds.ts";
 import type { Overview } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Theme } from "../render/theme.ts";
 import { sourceView } from "../source/source.ts";
 import type { Timeline } from "../timeline/timeline.ts";
+import { legend } from "./legend.ts";
 import type { TimelineControls } from "./timeline_controls.ts";
 
 /** Parts of the viewer that a tab can use. */
@@ -45,10 +45,10 @@ export const TABS: Tab[] = [
   { id: "source", title: "source", mount: mountSource },
 ];
 
-function mountTimeline({ timeline, controls }: TabContext): TabView {
+function mountTimeline({ overview, timeline, controls }: TabContext): TabView {
   return {
     element: h("section", {}, timeline.element, controls.panel),
-    beside: h("div", { class: "ep-beside" }, controls.search, legend()),
+    beside: h("div", { class: "ep-beside" }, controls.search, legend(overview.activity_kinds)),
     setTheme: (theme) => timeline.setTheme(theme),
     destroy: () => timeline.destroy(),
   };
@@ -93,18 +93,4 @@ function mountSource({ source, select }: TabContext): TabView {
       if (!element.hasChildNodes()) void load();
     },
   };
-}
-
-const LEGEND: KindName[] = ["kernel", "memcpy", "memset", "synchronization"];
-
-function legend(): HTMLElement {
-  const items = LEGEND.map((kind) =>
-    h(
-      "span",
-      { class: "ep-key" },
-      h("i", { class: `ep-swatch ep-swatch-${kind}` }),
-      kindLabel(kind),
-    ),
-  );
-  return h("div", { class: "ep-legend", "aria-label": "Colours" }, ...items);
 }

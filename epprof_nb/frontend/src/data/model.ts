@@ -145,6 +145,8 @@ export interface Overview extends EventsHeader {
   /** Rows that were passed to Python to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];
+  /** Kinds of activity that occur in the profile. */
+  activity_kinds: string[];
   counters: Counter[];
   /** Available breakdowns. */
   breakdowns: string[];
