@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.recorders.onnxruntime import run_histories
+from epprof_nb.recorders.onnxruntime.launch_sequences import LAUNCH
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 ort = pytest.importorskip("onnxruntime", minversion="1.25", reason="onnxruntime is not installed")
@@ -99,6 +101,8 @@ def test_nodes_of_further_runs_are_those_that_recording_gives(name):
     assert_same_nodes(again, every)
     assert_all_device_work_has_an_op(again)
     assert nested_in_time(again)
+    (history,) = getattr(session, run_histories.ATTRIBUTE)._histories.values()
+    assert history.nbytes <= 64 * sum(len(key) // LAUNCH.itemsize for key in history.sequences)
     assert again.by_node().set_index("name").loc[:, "recorded"].max() == 0
     a, b = (p.by_node().set_index(["name", "node_index"])["kernels"] for p in (every, again))
     common = a.index.intersection(b.index)
@@ -205,13 +209,11 @@ def test_other_work_on_the_same_thread_and_stream_is_not_taken_for_a_run():
 
 def test_an_added_kernel_in_a_run_is_a_mismatch(monkeypatch):
     """A run that launches one kernel more, one less, or in another order is not matched."""
-    from epprof_nb.recorders.onnxruntime import run_histories
-
     session = ort.InferenceSession(models.chain(width=64), providers=CUDA)
     x = np.ones((32, 64), np.float32)
     profiled(session, [{"x": x}] * 3)
     (history,) = getattr(session, run_histories.ATTRIBUTE)._histories.values()
-    size = 23
+    size = LAUNCH.itemsize
     for change in (
         lambda launched: launched + launched[-size:],
         lambda launched: launched[:-size],
@@ -287,7 +289,7 @@ def test_a_profile_that_begins_and_ends_inside_a_run():
         thread.join()
     print(found)
     assert found["learned"] >= 30
-    assert found["mismatched"] == found["recorded"] == 0
+    assert found["mismatched"] + found["recorded"] <= 2  # the first runs of the thread
 
 
 def assert_every_learned_run_is_whole(prof):

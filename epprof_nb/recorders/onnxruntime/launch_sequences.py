@@ -7,7 +7,7 @@ subgraphs whose execution depends on data. Names, grids, blocks and sizes are co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,12 +49,12 @@ class LaunchSequence:
     Attributes
     ----------
     op
-        int32 array: index of the op of each launch in `ops`, or `RUN`.
+        int16 or int32 array: index of the op of each launch in `ops`, or `RUN`.
     ops
         Structured array: the ops of the run in order of start. ``parent`` is an index or `RUN`.
     """
 
-    op: npt.NDArray[np.int32]
+    op: npt.NDArray[np.signedinteger[Any]]
     ops: npt.NDArray[np.void]
 
     def same_nodes(self, other: LaunchSequence) -> bool:
@@ -170,7 +170,8 @@ def sequence_of(
     packed["is_node"] = ops.names("category").equals("node")[op_rows]
     packed["node_index"] = ops["node_index"][op_rows]
     packed["parent"] = index_of(ops["parent_op_id"][op_rows])
-    return LaunchSequence(index_of(launch_ops).astype(np.int32), packed)
+    small = np.int16 if len(packed) < 1 << 15 else np.int32
+    return LaunchSequence(index_of(launch_ops).astype(small), packed)
 
 
 def _interned(names: CategoryColumn, used: npt.NDArray[np.int32]) -> npt.NDArray[np.uint32]:
