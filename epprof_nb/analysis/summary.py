@@ -126,7 +126,7 @@ class Summary:
             return None
         if self.device_word == "GPU":
             return "No GPU work was launched in this cell. (Host ops are shown.)"
-        return "No GPU was found: run `epprof doctor` to see why. (Host ops are shown.)"
+        return "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
 
 
 def device_word(info: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from epprof_nb.recorders.onnxruntime.run_histories import (
     MAX_HISTORIES,
     SAMPLED_SHARE,
@@ -83,6 +85,25 @@ def test_forgotten_histories_are_recorded_again():
         ran(history, launches=9, launch_hash=5)
     history.forget()
     assert history.must_record(first=False)
+
+
+def test_threads_share_a_history():
+    runs = SessionRuns(1, must_record_all=False)
+    found = []
+
+    def work(number):
+        for i in range(2000):
+            history = runs.history(i % 3)
+            ran(history, launches=9, launch_hash=i % 3 if i % 7 else number * 10_000 + i)
+            found.append(history)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8000
+    assert len(set(map(id, found))) == 3
 
 
 def test_histories_are_bounded_and_the_oldest_goes_first():

@@ -8,6 +8,7 @@ sequence (`epprof_nb.recorders.onnxruntime.learned_runs`). Otherwise the recorde
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import weakref
 from collections import deque
@@ -42,6 +43,7 @@ ATTRIBUTE = "_epprof_runs"
 _clock = itertools.count()
 _histories: weakref.WeakSet[RunHistory] = weakref.WeakSet()
 _lock = threading.Lock()
+"""Guards `_histories`."""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,7 @@ class RunHistory:
     def forget(self) -> None:
         """Discard what was learned; the next runs are recorded."""
         self.sequences = {}
-        self._hashes: dict[int, None] = {}
+        self._hashes: tuple[int, ...] = ()
         self._recorded = self._owed = self._hits = self._misses = 0
         self._first_recorded = False
 
@@ -115,10 +117,9 @@ class RunHistory:
             self._recorded += 1
             self._first_recorded |= first
             self._owed = max(self._owed - 1, 0)
-            if launches:
-                self._hashes[launch_hash] = None
-                if len(self._hashes) > MAX_SEQUENCES:
-                    del self._hashes[next(iter(self._hashes))]
+            if launches and launch_hash not in self._hashes:
+                # Replaced, not changed: other threads may be reading it.
+                self._hashes = (*self._hashes, launch_hash)[-MAX_SEQUENCES:]
         elif self._launches:
             self._compare(launch_hash)
         if self._recorded > 1:  # the first run is no measure
@@ -198,25 +199,25 @@ def _limit_memory(newest: RunHistory) -> None:
 
 
 class SessionRuns:
-    """Runs of one session, by the shapes of their inputs."""
+    """Runs of one session, by the shapes of their inputs. Threads may share it without a lock."""
 
-    __slots__ = ("_histories", "_lock", "_thread", "must_record_all", "number")
+    __slots__ = ("_histories", "_thread", "must_record_all", "number")
 
     def __init__(self, number: int, *, must_record_all: bool) -> None:
         self.number = number
         self.must_record_all = must_record_all
         """Whether nodes cannot be identified later, because they run on pool threads."""
         self._histories: dict[Any, RunHistory] = {}
-        self._lock = threading.Lock()
         self._thread = threading.local()
 
     def history(self, key: object) -> RunHistory:
         """Return the history of the runs with an input key."""
-        with self._lock:
-            history = self._histories.pop(key, None) or RunHistory()
-            self._histories[key] = history  # the last one is the one used last
+        history = self._histories.get(key)
+        if history is None:
+            history = self._histories.setdefault(key, RunHistory())
             if len(self._histories) > MAX_HISTORIES:
-                del self._histories[next(iter(self._histories))]
+                others = [item for item in list(self._histories.items()) if item[0] != key]
+                self._histories.pop(min(others, key=lambda item: item[1].used)[0], None)
         history.used = next(_clock)
         return history
 
@@ -290,3 +291,12 @@ def end_recording() -> None:
 def logged_runs() -> dict[int, LoggedRun]:
     """Return the runs of the recording in other modes than ``"every"``, by the id of their op."""
     return {run.op_id: run for run in list(_log)}
+
+
+def _after_fork_in_child() -> None:
+    # The thread that held the lock does not exist in the child.
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
