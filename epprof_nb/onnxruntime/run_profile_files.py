@@ -13,11 +13,13 @@ import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.capture.service import service
 from epprof_nb.onnxruntime import json_profile
+from epprof_nb.onnxruntime.run_file_writer import written_run
 from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
@@ -50,20 +52,24 @@ def own_profile_file(session: object, run_options: object) -> Iterator[None]:
     session
         The ``InferenceSession`` that is run.
     run_options
-        Its run options. Nothing is done if they write no file, or if the session is not observed
-        or profiled as a whole.
+        Its run options. Nothing is done if they write no file, or if the session is not observed.
     """
     prefix = sessions.file_prefix(run_options)
     observed_session = sessions.observed(session)
-    is_profiled = (
-        observed_session is not None
-        and observed_session.number is not None
-        and not observed_session.session_profile
-    )
+    number = None if observed_session is None else observed_session.number
     thread = threading.get_ident()
-    if prefix is None or not is_profiled or thread in _active_runs:
+    if prefix is None or observed_session is None or number is None or thread in _active_runs:
         yield
         return
+    if observed_session.session_profile:
+        if observed_session.captures_graphs:
+            yield  # the session's profile is ours, and ends with the first recording
+            return
+        with written_run(number, prefix):
+            yield
+        return
+    if not _is_writable(prefix):
+        sessions.count_run_file(prefix, written=False)
     _native.ort_on_run_file(_on_opened, _on_ending)
     run = _Run(json_profile.subscribe())
     _active_runs[thread] = run
@@ -78,6 +84,11 @@ def own_profile_file(session: object, run_options: object) -> Iterator[None]:
         del _active_runs[thread]
         if run.subscription is not None:
             service.abort(run.subscription)
+
+
+def _is_writable(prefix: str) -> bool:
+    folder = Path(prefix).parent
+    return prefix == sessions.NO_FILE or (folder.is_dir() and os.access(folder, os.W_OK))
 
 
 def _on_opened(*_: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -20,6 +21,7 @@ from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
 from epprof_nb.recorders.onnxruntime import run_histories, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.run_histories import RunInProgress
+from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +77,9 @@ _by_number: dict[int, ObservedSession] = {}
 _session_profiled: weakref.WeakSet[Any] = weakref.WeakSet()
 _uncertain: set[int] = set()
 _unobserved_runs: dict[str, int] = {}
+# Runs by the prefix of their profile file that ONNX Runtime did not write.
+_own_run_files: Counter[str] = Counter()
+_missing_run_files: Counter[str] = Counter()
 _disabled_reasons: list[str] = []
 _default_options: Any = None
 # The user's run options with profiling enabled for a recording ...
@@ -106,6 +111,8 @@ def start(mode: str | None = None) -> None:
     _mode = check_ort_nodes(mode or _default_mode)
     with _lock:
         _unobserved_runs.clear()
+        _own_run_files.clear()
+        _missing_run_files.clear()
         run_histories.begin_recording()
         _uncertain.clear()
         unprofiled_runs.clear_calls()
@@ -140,10 +147,27 @@ def notes() -> list[str]:
     """Return notes on sessions that ran without being observed."""
     with _lock:
         unobserved = list(_unobserved_runs.items())
+        own, missing = list(_own_run_files.items()), list(_missing_run_files.items())
     return [
         *_disabled_reasons,
         *(f"{reason}. {runs:,} of its runs have no nodes." for reason, runs in unobserved),
+        *(
+            f"{plural(runs, 'profile file')} {prefix}_*.json of runs written by epprof_nb: ONNX "
+            "Runtime does not write them while it profiles the whole session."
+            for prefix, runs in own
+        ),
+        *(
+            f"{plural(runs, 'run')} without a profile file: {prefix}_*.json cannot be written. "
+            "Pass a profile_file_prefix in a folder that exists and is writable."
+            for prefix, runs in missing
+        ),
     ]
+
+
+def count_run_file(prefix: str, *, written: bool) -> None:
+    """Count a run whose profile file ONNX Runtime did not write; `written`: we did."""
+    with _lock:
+        (_own_run_files if written else _missing_run_files)[prefix] += 1
 
 
 def disable_with_reason(reason: str | None) -> None:
