@@ -182,6 +182,7 @@ def test_models_with_subgraphs_are_recorded_node_by_node():
     feeds = [{"x": x, "flag": np.array(i % 3 == 0)} for i in range(20)]
     prof = profiled(session, feeds)
     assert states(prof) == {"recorded": 20}
+    assert any("its model has subgraphs" in note for note in prof.info["notes"])
     taken = nodes(prof).astype({"name": str}).groupby("run_id")["name"].agg("|".join)
     assert ["then_add" in str(names) for names in taken] == [i % 3 == 0 for i in range(20)]
 

@@ -155,7 +155,10 @@ def test_a_session_profiled_as_a_whole_records_every_run(auto, x, tmp_path):
     options.enable_profiling = True
     options.profile_file_prefix = str(tmp_path / "whole")
     session = auto.InferenceSession(models.chain(NAMES), options)
-    assert states(profiled(session, {"x": x}, 20)) == ["recorded"] * 20
+    prof = profiled(session, {"x": x}, 20)
+    assert states(prof) == ["recorded"] * 20
+    (note,) = (n for n in prof.info["notes"] if "the nodes of all its runs were recorded" in n)
+    assert "ONNX Runtime profiles the whole session" in note
     session.end_profiling()
     assert "not recorded" in states(profiled(session, {"x": x}, 20))
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.ort_fallback import has_accelerator
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, by_session, runs_by_session
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recorders.onnxruntime import run_histories, sessions
+from epprof_nb.recorders.onnxruntime.learned_runs import has_subgraphs
 from epprof_nb.util.format import duration, plural, three_digits
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def session_notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[s
         *_unrecorded_captures(ops, activities, info),
         *_missing_providers(info),
         *_runs_without_node_events(info),
+        *_always_recorded(ops, info),
         *_profiling_overhead(info),
     ]
 
@@ -143,6 +146,24 @@ def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
                 "the profiling overhead low. Counts and times of nodes are those of these runs. "
                 "Use ort_nodes='every' to record each run."
             )
+
+
+def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:
+    """Say why all runs of a session were recorded in the mode ``"auto"``."""
+    for entry in info.get("onnxruntime_runs", []) if sessions.mode() == "auto" else []:
+        if entry["runs"] <= run_histories.FIRST_RUNS or entry["recorded"] < entry["runs"]:
+            continue
+        observed = sessions.observed_by_number(entry["session"])
+        accelerated = has_accelerator(observed.providers)
+        if observed.session_profile and not observed.captures_graphs:
+            reason = "ONNX Runtime profiles the whole session (SessionOptions.enable_profiling)"
+        elif observed.uses_pool_threads and accelerated:
+            reason = "they run on the threads of a pool (ORT_PARALLEL)"
+        elif accelerated and has_subgraphs(ops, np.flatnonzero(ops["session"] == observed.number)):
+            reason = "its model has subgraphs, and equal launches need not be of equal nodes"
+        else:
+            continue
+        yield f"{_title(info, entry)}: the nodes of all its runs were recorded, because {reason}."
 
 
 def _were(count: int) -> str:

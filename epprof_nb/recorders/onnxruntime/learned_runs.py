@@ -194,7 +194,7 @@ def _learn(run: _Run, ops: Table, activities: Table, sequences: dict[_Key, Launc
     history = run.logged.history
     if history is None or run.logged.failed or not run.is_exact or not len(run.launches):
         return
-    if _has_subgraphs(ops, run.op_rows):
+    if has_subgraphs(ops, run.op_rows):
         history.may_learn = False
     if not history.may_learn:
         return
@@ -206,8 +206,8 @@ def _learn(run: _Run, ops: Table, activities: Table, sequences: dict[_Key, Launc
         history.learn(run.packed, sequence)
 
 
-def _has_subgraphs(ops: Table, rows: IntArray) -> bool:
-    """Whether a node of the run is inside another one."""
+def has_subgraphs(ops: Table, rows: IntArray) -> bool:
+    """Whether one of these ops is inside a node."""
     is_node = ops.names("category").equals("node")[rows]
     inside = IdIndex(ops["op_id"][rows[is_node]]).rows(ops["parent_op_id"][rows])
     return bool((inside >= 0).any())

@@ -30,7 +30,7 @@ MAX_BYTES = 32 << 20
 """Memory of all launch sequences."""
 SAMPLED_SHARE = 0.05
 """Largest share of the time of a session without device work that goes into recording its nodes."""
-_FIRST_RUNS = 2
+FIRST_RUNS = 2
 """Runs recorded in any case: the first one sets up the session for its input shapes."""
 _MAX_OWED = 64
 _HITS_TO_FORGIVE = 16
@@ -99,7 +99,7 @@ class RunHistory:
 
     def must_record(self, *, first: bool) -> bool:
         """Whether to record the next run; `first`: it is the first one of its thread."""
-        if self._recorded < _FIRST_RUNS or self._owed > 0:
+        if self._recorded < FIRST_RUNS or self._owed > 0:
             return True
         if self._launches or self.sequences:
             return not self.may_learn or (first and not self._first_recorded)
@@ -144,7 +144,7 @@ class RunHistory:
         self._total_ns += duration_ns
         if recorded:
             self._recorded_ns = _smoothed(self._recorded_ns, duration_ns)
-            if self._recorded > _FIRST_RUNS:
+            if self._recorded > FIRST_RUNS:
                 self._spent_ns += max(duration_ns - self._plain_ns, 0.0)
         else:
             self._plain_ns = _smoothed(self._plain_ns, duration_ns)

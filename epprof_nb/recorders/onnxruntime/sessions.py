@@ -99,6 +99,11 @@ def set_default_mode(mode: str) -> None:
     _default_mode = check_ort_nodes(mode)
 
 
+def mode() -> OrtNodes:
+    """Return the mode of the current recording, or of the last one."""
+    return _mode
+
+
 def raise_mode(mode: str | None) -> None:
     """Record at least as many nodes as `mode` requires, until the recording ends."""
     global _mode  # noqa: PLW0603
