@@ -17,7 +17,8 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
-from epprof_nb.recorders.onnxruntime.sessions import ObservedSession, session_title
+from epprof_nb.recorders.onnxruntime.session_names import session_title
+from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

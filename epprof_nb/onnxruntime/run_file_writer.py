@@ -24,7 +24,7 @@ from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from epprof_nb.onnxruntime.json_profile import device_events
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recorders.onnxruntime import run_file_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,9 +66,9 @@ def written_run(number: int, prefix: str) -> Iterator[None]:
     try:
         path.write_text(as_json(events), encoding="utf-8")
     except OSError:
-        sessions.count_run_file(prefix, written=False)
+        run_file_notes.count(prefix, written=False)
     else:
-        sessions.count_run_file(prefix, written=True)
+        run_file_notes.count(prefix, written=True)
 
 
 def run_events(

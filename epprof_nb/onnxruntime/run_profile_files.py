@@ -20,7 +20,7 @@ from epprof_nb import _native
 from epprof_nb.capture.service import service
 from epprof_nb.onnxruntime import json_profile
 from epprof_nb.onnxruntime.run_file_writer import written_run
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recorders.onnxruntime import run_file_notes, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def own_profile_file(session: object, run_options: object) -> Iterator[None]:
             yield
         return
     if not _is_writable(prefix):
-        sessions.count_run_file(prefix, written=False)
+        run_file_notes.count(prefix, written=False)
     _native.ort_on_run_file(_on_opened, _on_ending)
     run = _Run(json_profile.subscribe())
     _active_runs[thread] = run

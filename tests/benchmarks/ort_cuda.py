@@ -110,9 +110,9 @@ def prof_of_one(session, feed):
     return prof
 
 
-def in_profile(session, binding, args, check=True) -> float:
+def in_profile(session, binding, args, check=True, mode="every") -> float:
     """As `unprofiled`, recorded; the profile holds every kernel."""
-    with epprof_nb.profile() as prof:
+    with epprof_nb.profile(ort_nodes=mode) as prof:
         seconds = unprofiled(session, binding, args.runs)
     rows = prof.activities
     rows = rows[rows["kind"] == "kernel"]
@@ -137,7 +137,8 @@ def eager(model, x, args) -> None:
         "eager, unprofiled": lambda: unprofiled(plain, of_plain, args.runs),
         "observed, idle": lambda: unprofiled(observed, of_observed, args.runs),
         "ORT's run profiling alone": lambda: unprofiled(plain, of_plain, args.runs, profiled),
-        "in a profile": lambda: in_profile(observed, of_observed, args),
+        "in a profile, node by node": lambda: in_profile(observed, of_observed, args),
+        "in a profile, learned": lambda: in_profile(observed, of_observed, args, mode="auto"),
     }
     bases = ("eager, unprofiled", "ORT's run profiling alone")
     show(paired(variants, args.rounds), bases, "us a run", 1e6 / args.runs)

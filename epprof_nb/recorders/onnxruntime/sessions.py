@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.analysis.ort_fallback import has_accelerator
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
-from epprof_nb.recorders.onnxruntime import run_histories, unprofiled_runs
+from epprof_nb.recorders.onnxruntime import run_file_notes, run_histories, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.run_histories import RunInProgress
-from epprof_nb.util.format import plural
+from epprof_nb.recorders.onnxruntime.session_names import session_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,9 +63,6 @@ class ObservedSession:
     """Number of runs in progress, counted while ONNX Runtime profiles the whole session."""
 
 
-# Names that exporters give to the graph of any model.
-_GENERIC_GRAPHS = ("main_graph", "torch_jit", "torch-jit-export", "graph", "g", "main")
-
 _lock = threading.Lock()
 _recording = False
 _mode: OrtNodes = "auto"
@@ -77,9 +72,6 @@ _by_number: dict[int, ObservedSession] = {}
 _session_profiled: weakref.WeakSet[Any] = weakref.WeakSet()
 _uncertain: set[int] = set()
 _unobserved_runs: dict[str, int] = {}
-# Runs by the prefix of their profile file that ONNX Runtime did not write.
-_own_run_files: Counter[str] = Counter()
-_missing_run_files: Counter[str] = Counter()
 _disabled_reasons: list[str] = []
 _default_options: Any = None
 # The user's run options with profiling enabled for a recording ...
@@ -116,9 +108,8 @@ def start(mode: str | None = None) -> None:
     _mode = check_ort_nodes(mode or _default_mode)
     with _lock:
         _unobserved_runs.clear()
-        _own_run_files.clear()
-        _missing_run_files.clear()
         run_histories.begin_recording()
+        run_file_notes.clear()
         _uncertain.clear()
         unprofiled_runs.clear_calls()
         # Runs in progress are not recorded. Nodes on their pool threads would be mistaken for
@@ -152,27 +143,11 @@ def notes() -> list[str]:
     """Return notes on sessions that ran without being observed."""
     with _lock:
         unobserved = list(_unobserved_runs.items())
-        own, missing = list(_own_run_files.items()), list(_missing_run_files.items())
     return [
         *_disabled_reasons,
         *(f"{reason}. {runs:,} of its runs have no nodes." for reason, runs in unobserved),
-        *(
-            f"{plural(runs, 'profile file')} {prefix}_*.json of runs written by epprof_nb: ONNX "
-            "Runtime does not write them while it profiles the whole session."
-            for prefix, runs in own
-        ),
-        *(
-            f"{plural(runs, 'run')} without a profile file: {prefix}_*.json cannot be written. "
-            "Pass a profile_file_prefix in a folder that exists and is writable."
-            for prefix, runs in missing
-        ),
+        *run_file_notes.notes(),
     ]
-
-
-def count_run_file(prefix: str, *, written: bool) -> None:
-    """Count a run whose profile file ONNX Runtime did not write; `written`: we did."""
-    with _lock:
-        (_own_run_files if written else _missing_run_files)[prefix] += 1
 
 
 def disable_with_reason(reason: str | None) -> None:
@@ -401,20 +376,3 @@ def _count_unobserved_run(session: object, observed_session: ObservedSession | N
         reason = f"{observed_session.name} is not observed: {observed_session.reason}"
     with _lock:
         _unobserved_runs[reason] = _unobserved_runs.get(reason, 0) + 1
-
-
-def session_title(path: str | None, given: str = "", graph: str = "") -> str:
-    """Return a name for a session.
-
-    Parameters
-    ----------
-    path
-        Path of its model, if it is a file.
-    given
-        Name that the user gave it, or an empty string.
-    graph
-        Name of the model's graph.
-    """
-    file = "" if path is None else PurePath(path).name
-    name = given or file or ("" if graph in _GENERIC_GRAPHS else graph)
-    return name or "An ONNX Runtime session"
