@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from epprof_nb import host, onnxruntime, testing
+    from epprof_nb.capture.steps import step
     from epprof_nb.instrument.ranges import op
     from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
     from epprof_nb.profiles import Profile, load, profile
@@ -24,6 +25,7 @@ __all__ = [
     "onnxruntime",
     "op",
     "profile",
+    "step",
     "testing",
     "unload_ipython_extension",
 ]
@@ -36,6 +38,7 @@ _HOMES = {
     "load_ipython_extension": "epprof_nb.notebook.magic",
     "op": "epprof_nb.instrument.ranges",
     "profile": "epprof_nb.profiles",
+    "step": "epprof_nb.capture.steps",
     "unload_ipython_extension": "epprof_nb.notebook.magic",
 }
 

@@ -6,15 +6,19 @@ Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import CodeType, FrameType
-from typing import Any, Self, TypeVar
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Self, TypeVar, overload
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
 
 class Op:
     """A named range; see `epprof_nb.op`."""
 
+    @overload
     def __new__(cls, name: str, /, **args: object) -> Self: ...
+    @overload
+    def __new__(cls, function: _F, /) -> _F: ...  # type: ignore[misc]  # a decorated function
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
     def __call__(self, function: _F, /) -> _F: ...
@@ -22,6 +26,46 @@ class Op:
     def name(self) -> str: ...
     @property
     def args(self) -> dict[str, object] | None: ...
+
+# -- interrupts
+def uninterrupted(function: Callable[..., _T], /, *args: object) -> _T:
+    """Call a function while Ctrl-C (SIGINT) is held back.
+
+    An interrupt that arrives meanwhile is raised at the end, and one that is pending before the
+    call. The result is lost then, so `function` should store what it creates.
+    """
+
+def call_then(end: Callable[[], object], function: Callable[..., _T], /, *args: object) -> _T:
+    """Call ``function(*args)``, and then `end` whatever is raised, interrupts included.
+
+    `end` is called again if it raises, so it must do nothing if all is done.
+    """
+
+class GuardedContext:
+    """Base of context managers that no interrupt can leave open.
+
+    ``__enter__`` calls `_enter` while interrupts are held back. If one arrived, it calls `_end`
+    and raises it. ``__exit__`` calls `_exit`, which may be interrupted, and then `_end` in any
+    case, as `call_then` does. Both are functions of the core: those of Python could be interrupted
+    before their first statement.
+    """
+
+    def __enter__(self) -> Any: ...  # noqa: ANN401 - what `_enter` returns
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+class Finalizer:
+    """Calls ``function(*args)`` when it is deleted, which is when its only owner is.
+
+    Ctrl-C neither prevents nor ends the call. Nothing is called when Python exits.
+    """
+
+    def __init__(self, function: Callable[..., object], /, *args: object) -> None: ...
 
 # -- clock and threads
 def now_ns() -> int: ...
@@ -58,8 +102,8 @@ def set_cell_thread(on: bool, /) -> None:
     Launches of worker threads without open ops may belong to its op.
     """
 
-def set_decorator(function: Callable[[Op, Any], Any], /) -> None:
-    """Set the function that decorates a function with an op."""
+def set_decorator(function: Callable[[Op | None, Any], Any], /) -> None:
+    """Set the function that decorates a function with an op; None: one named after it."""
 
 def set_suspender(function: Callable[[Any], None], /) -> None:
     """Set the function called with the frame when an op opens in a generator or coroutine."""
@@ -113,26 +157,23 @@ def line(key: int, /) -> None:
 def back(key: int, /) -> None:
     """Return to the header of the compound statement `key`; ends the statements of its body."""
 
-def enter(key: int, /) -> None:
-    """Open the scope of a function body; `key` is its ``def`` statement."""
-
-def leave(key: int, /) -> None:
-    """Close the scope that `enter` opened and end the statements still open in it."""
-
-def enter_frame(key: int, /) -> None:
-    """Open the scope of a generator or coroutine, which is suspended with its frame."""
-
-def leave_frame(key: int, /) -> None:
-    """Close the scope that `enter_frame` opened."""
-
 def body(key: int, /) -> AbstractContextManager[None]:
-    """Context manager that calls `enter` and `leave`.
+    """Context manager for a function body; `key` is its ``def`` statement.
 
-    One object per key, without state: functions may recurse and run on several threads.
+    It opens a scope, and on exit closes it and ends the statements still open in it. One object
+    per key, without state: functions may recurse and run on several threads.
     """
 
 def frame_body(key: int, /) -> AbstractContextManager[None]:
-    """Context manager that calls `enter_frame` and `leave_frame`."""
+    """Context manager for the body of a generator or coroutine, suspended with its frame."""
+
+class Markers:
+    """The four functions above as methods, which are pickled by way of their object."""
+
+    def line(self, key: int, /) -> None: ...
+    def back(self, key: int, /) -> None: ...
+    def body(self, key: int, /) -> AbstractContextManager[None]: ...
+    def frame_body(self, key: int, /) -> AbstractContextManager[None]: ...
 
 # -- suspension of generators and coroutines
 def on_yield(code: CodeType, offset: int, value: object, /) -> None:
@@ -174,6 +215,20 @@ def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
     JSON texts. Both lists belong to the session, which appends to them.
     """
 
+def start_cell_log() -> None:
+    """Log the stack of the cell's thread, and sample its CPU time on a thread of the core."""
+
+def stop_cell_log() -> None:
+    """Stop the log of the cell's thread and discard the rest."""
+
+def take_cell_log() -> dict[str, Any]:
+    """Take the log of the cell's thread.
+
+    Columns: top_ns i64 and top_op_id u64, the op on top of the stack from that time on (0: none),
+    where the last entry is of now; cpu_at_ns i64 and cpu_ns i64, samples of the CPU time used so
+    far. ``thread_id``: the cell's thread; 0 if there is no log.
+    """
+
 def drain_launches() -> dict[str, Any]:
     """Take the launch log.
 
@@ -183,6 +238,12 @@ def drain_launches() -> dict[str, Any]:
     call in progress; since the thread's last launch the cell's thread 8: used no CPU time, 16:
     used CPU time), domain u16 (0: driver, 1: runtime, 2: host), thread_id u64. ``lost`` is the
     number of calls dropped since the last drain for want of memory.
+    """
+
+def ended_threads() -> dict[str, Any]:
+    """Return the threads that have ended and whose logs are not freed yet.
+
+    Columns: thread_id u64, name_id u32 (the name that the system had for the thread).
     """
 
 def launch(name_id: int, start_ns: int, end_ns: int, correlation_id: int, /) -> None:
@@ -228,6 +289,9 @@ def cupti_stop() -> None: ...
 def cupti_configure(*, buffer_bytes: int, buffers: int, max_records: int) -> None: ...
 def cupti_sync() -> list[tuple[int, int]]:
     """Synchronize every context in use; returns (context, CUresult) of those that failed."""
+
+def cuda_error(result: int, /) -> tuple[str, str]:
+    """Name and description of a CUresult."""
 
 def cupti_pending_records() -> int:
     """Launches, copies and memsets since the start minus those that have been recorded."""

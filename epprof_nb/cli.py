@@ -1,8 +1,10 @@
-"""The command line: ``epprof demo | doctor | report FILE``."""
+"""The command line: ``epprof run SCRIPT | info FILE | report FILE | demo | doctor``."""
 
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,6 +17,126 @@ from epprof_nb.core.version import package_version
 @click.version_option(package_version(), prog_name="epprof")
 def main() -> None:
     """Commands for epprof_nb, the GPU profiler for notebooks."""
+
+
+class _RunCommand(click.Command):
+    """A command whose options end at the script, or at the module after ``-m``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options; what follows the script or module is left to it."""
+        valued = {
+            name
+            for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag
+            for name in param.opts
+        }
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] not in ("-", "--"):
+            if args[at] == "-m":
+                args = [*args[: at + 2], "--", *args[at + 2 :]]
+                break
+            at += 2 if args[at] in valued else 1
+        return super().parse_args(ctx, args)
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@main.command(cls=_RunCommand, context_settings={"allow_interspersed_args": False})
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
+@click.option("-o", "--out", type=_FILE, help="Path of the profile; default: SCRIPT.epprof.")
+@click.option("--html", type=_FILE, help="Path of an HTML report.")
+@click.option(
+    "--steps",
+    metavar="A:B",
+    help="Record only steps A to B-1; the script begins a step with epprof_nb.step(). Step 0 is "
+    "what comes before the first call.",
+)
+@click.option("-d", "--detail", default="default", help="Record more: api, memory, overhead, all.")
+@click.option("--max-records", type=int, default=5_000_000, help="Maximum number of activities.")
+@click.option("--time-limit", type=float, help="Stop recording after this many seconds.")
+@click.option("--no-lines", is_flag=True, help="Do not record the script's statements as ops.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the script's output and errors.")
+@click.argument("script", required=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def run(
+    *,
+    module: str | None,
+    out: Path | None,
+    html: Path | None,
+    steps: str | None,
+    detail: str,
+    max_records: int,
+    time_limit: float | None,
+    no_lines: bool,
+    quiet: bool,
+    script: str | None,
+    args: tuple[str, ...],
+) -> None:
+    """Profile a script: epprof run [OPTIONS] SCRIPT [ARGS]...
+
+    The script runs as under python, with its arguments, exit code and signals. The profile is
+    saved however the script ends.
+    """
+    from epprof_nb.commands.main_module import ScriptNotFoundError, find_module, find_script
+    from epprof_nb.commands.run import RunRequest
+    from epprof_nb.commands.run import run as run_script
+    from epprof_nb.core.options import Options
+
+    arguments = [*args] if module is None else [*([] if script is None else [script]), *args]
+    if module is None and script is None:
+        raise click.UsageError("Name a script to run, or a module after -m.")
+    try:
+        request = RunRequest(
+            Options(detail, max_records, time_limit), out, html,
+            None if steps is None else _steps(steps), not no_lines, quiet,
+        )  # fmt: skip
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    try:
+        target = find_module(module) if module is not None else find_script(str(script))
+    except ScriptNotFoundError as error:
+        raise click.UsageError(str(error)) from error
+    if out is None and html is None:
+        name = Path(target.argument).stem if module is None else module.rpartition(".")[2]
+        request = replace(request, out=Path(f"{name}.epprof"))
+    for path in (request.out, request.html):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise click.UsageError(f"{path} cannot be written: its folder does not exist.")
+    # The script may change the working directory.
+    request = replace(
+        request, out=request.out and request.out.resolve(),
+        html=request.html and request.html.resolve(),
+    )  # fmt: skip
+    sys.exit(run_script(target, arguments, request))
+
+
+def _steps(text: str) -> tuple[int, int]:
+    """Parse ``A:B``, where either may be left out."""
+    match = re.fullmatch(r"(\d*):(\d*)", text)
+    if not match:
+        raise click.BadParameter(
+            f"{text!r} is not of the form A:B, as 10:20.", param_hint="--steps"
+        )
+    first, end = int(match[1] or 0), int(match[2] or sys.maxsize)
+    if end <= first:
+        raise click.BadParameter(f"{text} contains no step.", param_hint="--steps")
+    return first, end
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def info(file: Path) -> None:
+    """Print what is in a saved profile: devices, versions, duration, counts and notes."""
+    from epprof_nb.commands.info import describe
+    from epprof_nb.profiles import load
+
+    try:
+        profile = load(file)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{file} ({file.stat().st_size / 1e6:,.1f} MB)")
+    click.echo(describe(profile))
 
 
 @main.command()
@@ -31,6 +153,7 @@ def demo(report: Path) -> None:
     from epprof_nb.views.renderers.text import as_text
     from epprof_nb.views.view_model import ViewModel
 
+    _refuse_unwritable(report, "--report")
     prof, where = run()
     click.echo(as_text(ViewModel(prof)))
     click.echo()
@@ -68,6 +191,7 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     from epprof_nb.redaction.profile import parts_of
 
     target = output or file.with_suffix(".html")
+    _refuse_unwritable(target, "--output")
     names = [part.strip() for part in redact.split(",") if part.strip()]
     try:
         parts = parts_of(True if names == ["all"] else names)
@@ -78,6 +202,15 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Wrote {target}")
+
+
+def _refuse_unwritable(path: Path, option: str) -> None:
+    from epprof_nb.formats.atomic_file import check_writable
+
+    try:
+        check_writable(path)
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
 
 
 if __name__ == "__main__":

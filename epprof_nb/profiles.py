@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from epprof_nb import _native
 from epprof_nb.capture import session
 from epprof_nb.core.options import Options
+from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
 
 if TYPE_CHECKING:
@@ -43,61 +45,222 @@ class Profile(ProfileData):
         """Return a profile of `data`; the tables are shared, not copied."""
         return cls(data.tables, data.info, data.sources)
 
-    def by_op(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Device and host time of each op name; see `epprof_nb.analysis.by_op.by_op`.
+    @with_columns("joined")
+    def joined(
+        self,
+        *,
+        args: Iterable[str] | None = None,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Activities, each with its op, named range and arguments, API call and launch delay.
 
         Parameters
         ----------
+        args
+            Names of the arguments of ranges that become columns; all if None.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> by_layer = prof.joined().groupby("arg_layer")["duration_ns"].sum()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.joined import joined
+
+        return joined(self, args=args, attribution=attribution)
+
+    @with_columns("by_op")
+    def by_op(
+        self,
+        *,
+        args: Iterable[str] = (),
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Device and host time of each op name.
+
+        Parameters
+        ----------
+        args
+            Names of arguments to group by as well, as in ``prof.by_op(args=["layer"])``.
         attribution
             ``"launch"`` attributes an activity to the op that launched it, so those of a CUDA
             graph to the op that replayed it; ``"capture"`` attributes the activities of a graph
             to the op that captured them.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            Device times are sums over activities: they exceed the wall time where activities
+            overlap.
+
+        Raises
+        ------
+        ValueError
+            If `attribution` is unknown, or no op has one of `args`.
         """
         from epprof_nb.analysis.by_op import by_op
 
-        return by_op(self, attribution=attribution)
+        return by_op(self, args=args, attribution=attribution)
 
-    def by_kernel(self) -> pd.DataFrame:
-        """Launches and device time of each kernel name."""
+    @with_columns("by_kernel")
+    def by_kernel(self, by: Literal["name", "short_name"] = "name") -> pd.DataFrame:
+        """Launches and device time of each kernel name.
+
+        Parameters
+        ----------
+        by
+            ``"name"`` for one row per full name, ``"short_name"`` for one row per short name, as
+            ``reduce_kernel [sum f32]``. Several full names can share a short name; the column
+            ``names`` counts them.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_kernel import by_kernel
 
-        return by_kernel(self)
+        return by_kernel(self, by)
 
+    @with_columns("by_stream")
     def by_stream(self) -> pd.DataFrame:
-        """Busy time, activities, bytes and launch delay of each stream of a device."""
+        """Busy time, activities, bytes and launch delay of each stream of a device.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_stream import by_stream
 
         return by_stream(self)
 
-    def by_line(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Device and host time of each line of the profiled cells; `attribution` as in `by_op`."""
+    @with_columns("by_line", "by_line_self")
+    def by_line(
+        self,
+        *,
+        inclusive: bool = True,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Device and host time of each line of the profiled cells.
+
+        Parameters
+        ----------
+        inclusive
+            Whether a line includes the statements nested in it. A table never has columns of both
+            kinds: those of a self time or number begin with ``self_``.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_op import by_line
 
-        return by_line(self, attribution=attribution)
+        return by_line(self, inclusive=inclusive, attribution=attribution)
 
+    @with_columns("by_repeat")
+    def by_repeat(self) -> pd.DataFrame:
+        """Wall, device and idle time and device work of each repeat of the code (``--repeat``).
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> prof.by_repeat()["wall_ns"].describe()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_repeat import by_repeat
+
+        return by_repeat(self)
+
+    @with_columns("by_path")
     def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Device and host time of each path from the session through cells and ops to kernels."""
+        """Device and host time of each path from the session through cells and ops to kernels.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_path import by_path
 
         return by_path(self, attribution=attribution)
 
+    @with_columns("by_node")
     def by_node(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Host time, device time and copies of each node of the ONNX Runtime sessions."""
+        """Host time, device time and copies of each node of the ONNX Runtime sessions.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_node import by_node
 
         return by_node(self, attribution=attribution)
 
+    @with_columns("by_op_type")
     def by_op_type(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Host and device time of each ONNX operator and execution provider."""
+        """Host and device time of each ONNX operator and execution provider.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_node import by_op_type
 
         return by_op_type(self, attribution=attribution)
 
+    @with_columns("by_run")
     def by_run(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
-        """Host and device time of each run of the ONNX Runtime sessions."""
+        """Host and device time of each run of the ONNX Runtime sessions.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
         from epprof_nb.analysis.by_node import by_run
 
         return by_run(self, attribution=attribution)
+
+    @with_columns("gaps")
+    def gaps(self, min_ns: int = 1_000_000) -> pd.DataFrame:
+        """Idle intervals of each device, and the op that the host ran meanwhile.
+
+        Parameters
+        ----------
+        min_ns
+            Shortest interval, nanoseconds. With 0 the intervals add up to the idle time.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).gaps()[["position", "line"]]
+          position  line
+        0   before     1
+        """
+        from epprof_nb.analysis.idle import gaps
+
+        return gaps(self, min_ns)
 
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:
         """Return a view of the profile that opens on the timeline.
@@ -196,6 +359,7 @@ class Profile(ProfileData):
     ) -> None:
         """Write a Chrome trace (JSON), which Perfetto can open.
 
+        It is compressed if the name ends in ``.gz`` or has no suffix.
         `redact` is what to remove from the file; see `redacted`.
         """
         from epprof_nb.exporters.chrome_trace import to_chrome
@@ -224,7 +388,7 @@ class Profile(ProfileData):
         return summary_line(self)
 
 
-class profile:  # noqa: N801 - used as a function, like contextlib's own
+class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like contextlib's own
     """Profile the body of a ``with`` statement.
 
     Parameters
@@ -258,25 +422,25 @@ class profile:  # noqa: N801 - used as a function, like contextlib's own
         self._options = Options(detail, max_records, time_limit_s, ort_nodes)
         self._open: list[tuple[Session, Profile]] = []
 
-    def __enter__(self) -> Profile:
+    def _enter(self) -> Profile:
         result = Profile()
         self._open.append((session.start(self._options), result))
         return result
 
-    def __exit__(
+    def _exit(
         self,
         kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        error: BaseException | None,  # noqa: ARG002
+        traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
-        opened, result = self._open.pop()
-        try:
-            finished = opened.stop(error=None if kind is None else kind.__name__)
-        except BaseException:
-            opened.abort()
-            raise
-        result.tables, result.info = finished.tables, finished.info
-        result.sources = finished.sources
+        opened, result = self._open[-1]
+        finished = opened.stop(error=None if kind is None else kind.__name__)
+        result.__dict__.update(finished.__dict__)  # all or nothing
+
+    def _end(self) -> None:
+        opened, _ = self._open[-1]
+        opened.abort()  # does nothing if it has stopped
+        self._open.pop()
 
     def __call__(self, *_: object) -> Self:
         """Raise TypeError: this is not a decorator."""

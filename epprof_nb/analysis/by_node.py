@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_status import has_host_time
@@ -16,19 +15,23 @@ from epprof_nb.analysis.ort_fallback import copies_caused, find_fallbacks
 from epprof_nb.analysis.ort_overhead import call_durations, node_events
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pandas as pd
 
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
 
 NO_NODE = "(no node)"
 """Name of the row of device work without a node."""
 
 
+@with_columns("by_node")
 def by_node(
     profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -42,40 +45,9 @@ def by_node(
     Returns
     -------
     frame
-        One row per node of a session, by descending device time, then host time. A node inside
-        an If, Loop or Scan has a row of its own and also counts for that one. A last row
-        ``"(no node)"`` holds device work without a node, if there is any, so `self_device_ns`
-        always adds up to the device time of the profile.
+        {columns}
 
-        ====================  ========  =======================================================
-        name                  category  the node's name
-        op_type, provider     category  its operator; the execution provider that runs it
-        session               Int64     the session, as in ``prof.ops``
-        inside                category  name of the node whose subgraph contains it, or missing
-        node_index            Int64     its index in its graph
-        count                 int64     executions
-        recorded              int64     executions in runs that were recorded node by node; the
-                                        host times are those of these executions, 0 without any
-        mean_ns, p50_ns,      int64     host time per recorded execution, with all ops below; the
-        p95_ns                          percentiles are durations that occurred
-        host_ns               int64     host time of all recorded executions
-        device_ns             int64     device time of the node and all ops below it
-        self_device_ns        int64     device time of what the node launched itself
-        share                 float64   `device_ns` as a fraction of all device time
-        kernels, memcpys,     int64     activities of the node and all ops below it
-        memsets
-        bytes                 int64     bytes that these copied and set
-        bandwidth             float64   bytes per second of the copies; NaN if there are none
-        launch_delay_ns       Int64     mean time from a kernel's API call to its start;
-                                        missing if no call was recorded
-        mean_device_ns,       int64     device time per execution, with all ops below; the
-        p95_device_ns                   percentile is a time that occurred
-        fell_back             bool      it ran on the CPU in a session with an accelerator
-        fallback_copies       int64     executions of the copy nodes that ONNX Runtime inserted
-                                        for that; see `epprof_nb.analysis.ort_fallback`
-        fallback_bytes,       int64     bytes that these copied, and their device time; both are
-        fallback_copy_ns                also in the rows of the copy nodes
-        ====================  ========  =======================================================
+        `self_device_ns` always adds up to the device time of the profile.
 
     Raises
     ------
@@ -88,7 +60,12 @@ def by_node(
     >>> by_node(synthetic_profile(activities=100))["name"].tolist()  # runs no session
     ['(no node)']
     """
-    index = index or ProfileIndex(profile)
+    return node_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+
+
+def node_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_node`."""
+    profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     is_node = ops.names("category").equals("node")
     enclosing = _enclosing(tree, is_node)
@@ -104,10 +81,10 @@ def by_node(
     caused = copies_caused(profile, tree, report, groups)
     copies, size, copy_ns = (np.append(values[order], [0] * last) for values in caused)
 
-    def names(column: str, of_last: str | None = None) -> pd.Categorical:
+    def names(column: str, of_last: str | None = None) -> CategoryColumn:
         return categorical([*ops.names(column).take(rows).to_list(), *[of_last] * last])
 
-    return pd.DataFrame(
+    return ResultTable(
         {
             "name": names("name", NO_NODE),
             "op_type": names("op_type"),
@@ -124,6 +101,7 @@ def by_node(
     )
 
 
+@with_columns("by_op_type")
 def by_op_type(
     profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -137,8 +115,7 @@ def by_op_type(
     Returns
     -------
     frame
-        One row per operator and provider: `op_type`, `provider` (category), `nodes` (int64:
-        number of different nodes) and the columns `count` to `p95_device_ns` of `by_node`.
+        {columns}
 
     Raises
     ------
@@ -151,7 +128,12 @@ def by_op_type(
     >>> by_op_type(synthetic_profile(activities=100))["op_type"].tolist()  # runs no session
     ['(no node)']
     """
-    index = index or ProfileIndex(profile)
+    return op_type_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+
+
+def op_type_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_op_type`."""
+    profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     is_node = ops.names("category").equals("node")
     nodes, _ = _node_groups(profile, _enclosing(tree, is_node), is_node)
@@ -162,7 +144,7 @@ def by_op_type(
     rows, last = first[order], int(sums.has_unattributed)
     node_counts = count_distinct(groups[is_node], nodes[is_node], len(first))
     types, providers = (ops.names(n).take(rows).to_list() for n in ("op_type", "provider"))
-    return pd.DataFrame(
+    return ResultTable(
         {
             "op_type": categorical([*types, *[NO_NODE] * last]),
             "provider": categorical([*providers, *[None] * last]),
@@ -172,6 +154,7 @@ def by_op_type(
     )
 
 
+@with_columns("by_run")
 def by_run(
     profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -185,28 +168,7 @@ def by_run(
     Returns
     -------
     frame
-        One row per run, in order of start. Device work outside of runs is left out.
-
-        =============  =======  ==============================================================
-        run_id         Int64    the run, as in ``prof.ops``
-        session        Int64    its session
-        thread_id      int64    the thread that ran it
-        start_ns       int64    start, since the profile's start
-        host_ns        int64    host time of the run
-        nodes          int64    executions of nodes
-        node_events    category how they are known: recorded; learned (the launches of the run
-                                equal those of a recorded run); mismatched (they do not: the
-                                device work has no nodes); not recorded; missing for a run
-                                that did not end in the profile
-        device_ns      int64    device time
-        kernels,       int64    number of kernels and copies
-        memcpys
-        bytes          int64    bytes copied and set
-        call_ns        Int64    duration of the call that made the run; missing if not measured
-        unprofiled_ns  Int64    median duration of such calls outside of profiles, with the same
-                                session and inputs of the same shapes; missing if not measured
-        stretch        float64  `call_ns` / `unprofiled_ns`; NaN if not measured
-        =============  =======  ==============================================================
+        {columns}
 
     Raises
     ------
@@ -232,10 +194,11 @@ def by_run(
     measures = ("device_ns", "kernels", "memcpys", "bytes")
     call, unprofiled = call_durations(ops, rows)
     is_known = (call != MISSING) & (unprofiled != MISSING)
-    return pd.DataFrame(
+    return ResultTable(
         {
             "run_id": optional(ops["run_id"][rows]),
             "session": optional(ops["session"][rows]),
+            "repeat": optional(ops["repeat"][rows]),
             "thread_id": ops["thread_id"][rows],
             "start_ns": ops["start_ns"][rows],
             "host_ns": ops["duration_ns"][rows],
@@ -246,7 +209,7 @@ def by_run(
             "unprofiled_ns": optional(unprofiled),
             "stretch": np.where(is_known, call / np.where(is_known, unprofiled, 1), np.nan),
         }
-    )
+    ).to_frame()
 
 
 def _enclosing(tree: OpTree, is_node: BoolArray) -> IntArray:
@@ -301,6 +264,6 @@ def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
         "recorded": columns.column(_recorded(profile, groups, len(sums.count))),
         **columns.host_per_execution(50, 95),
         "host_ns": columns.column(sums.host_ns),
-        **columns.device(),
+        **columns.device_and_self(),
         **columns.device_per_execution(),
     }

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import (
+    ResultTable,
+    argument_column,
+    categorical,
+    objects,
+    optional,
+)
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.source_lines import line_text, split_lines
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.op_args import Argument, argument_names, arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
     from epprof_nb.analysis.attribution import Attribution
+    from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
 
 NO_OP = "(no op)"
 """Name of the row of activities without an op."""
@@ -26,8 +39,13 @@ NO_LINE = "(no line)"
 """Source of the row of activities without a statement."""
 
 
+@with_columns("by_op")
 def by_op(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+    profile: ProfileData,
+    *,
+    args: Iterable[str] = (),
+    attribution: Attribution = "launch",
+    index: ProfileIndex | None = None,
 ) -> pd.DataFrame:
     """Return the device and host time of each op name.
 
@@ -35,6 +53,9 @@ def by_op(
     ----------
     profile
         The profile.
+    args
+        Names of arguments to group by as well: ops of one name with different values of these
+        have a row each.
     attribution
         Op to which an activity is attributed: ``"launch"`` is the op that launched it,
         ``"capture"`` the op that captured it in a CUDA graph, if there is one.
@@ -44,31 +65,9 @@ def by_op(
     Returns
     -------
     frame
-        One row per name, op type and, for statements, cell and line, by descending device time.
-        A last row ``"(no op)"`` holds activities without an op, if there are any, so
-        `self_device_ns` always adds up to the device time of the profile.
+        {columns}
 
-        =================  ========  ==========================================================
-        name               category  the op's name
-        op_type            category  cell, line, range, or an ONNX operator
-        cell, line         category, place of the statement; missing for other ops
-                           Int64
-        count              int64     executions
-        device_ns          int64     device time of the op and all ops below it
-        self_device_ns     int64     device time of what the op launched itself
-        share              float64   `device_ns` as a fraction of all device time
-        kernels, memcpys,  int64     activities of the op and all ops below it
-        memsets
-        bytes              int64     bytes that these copied and set
-        bandwidth          float64   bytes per second of the copies; NaN if there are none
-        launch_delay_ns    Int64     mean time from a kernel's API call to its start; missing
-                                     if no call was recorded
-        mean_device_ns,    int64     device time per execution, with all ops below; the
-        p95_device_ns                percentile is a time that occurred
-        host_ns            int64     host time of the op and all ops below it
-        self_host_ns       int64     host time without the ops below it on its thread
-        mean_ns, p95_ns    int64     host time per execution
-        =================  ========  ==========================================================
+        `self_device_ns` always adds up to the device time of the profile.
 
         Device times are sums over activities: they exceed the wall time where activities
         overlap. An op below one of the same row is not counted twice. If one row of ``prof.ops``
@@ -77,7 +76,7 @@ def by_op(
     Raises
     ------
     ValueError
-        If `attribution` is unknown.
+        If `attribution` is unknown, or no op has one of `args`.
 
     Examples
     --------
@@ -89,25 +88,75 @@ def by_op(
     1  for x, y in batches:       97
     """
     index = index or ProfileIndex(profile)
+    return op_table(index, args=args, attribution=attribution).to_frame()
+
+
+def op_table(
+    index: ProfileIndex, *, args: Iterable[str] = (), attribution: Attribution = "launch"
+) -> ResultTable:
+    """Return the columns of `by_op`."""
+    profile = index.profile
     ops = profile.tables["ops"]
     names, types, cells = ops.names("name"), ops.names("op_type"), ops.names("cell")
-    groups, first = group_codes(names.codes, types.codes, cells.codes, ops["line"])
+    given = _arguments(ops, args)
+    groups, first = group_codes(
+        names.codes, types.codes, cells.codes, ops["line"], *(a.codes for a in given)
+    )
     sums = totals(index, groups, np.arange(len(ops)), attribution=attribution)
     order = sums.longest_first()
     rows, last = first[order], int(sums.has_unattributed)
-    return pd.DataFrame(
+    columns = MeasureColumns(profile, groups, sums, order)
+    return ResultTable(
         {
             "name": categorical([*names.take(rows).to_list(), *[NO_OP] * last]),
             "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*ops["line"][rows], *[MISSING] * last]),
-            **_columns(profile, groups, sums, order),
+            **{f"arg_{a.name}": argument_column(_at(a, rows, last)) for a in given},
+            "count": columns.column(sums.count),
+            **columns.device_and_self(),
+            **columns.device_per_execution(),
+            "host_ns": columns.column(sums.host_ns),
+            "self_host_ns": columns.column(sums.own_host_ns),
+            **columns.host_per_execution(95),
         }
     )
 
 
+def _arguments(ops: Table, names: Iterable[str]) -> list[Argument]:
+    """Return single arguments of all ops.
+
+    Raises
+    ------
+    ValueError
+        If no op has one of them.
+    """
+    names = [names] if isinstance(names, str) else list(names)
+    texts, every_row = ops.names("args"), np.arange(len(ops))
+    found = arguments(texts, every_row, names)
+    for argument in found:
+        if not len(argument.distinct):
+            known = ", ".join(map(repr, argument_names(texts, every_row)[:20])) or "none"
+            raise ValueError(
+                f"no op of this profile has an argument {argument.name!r}; arguments are: {known}. "
+                'Ops get arguments by `with epprof_nb.op("name", argument=value):`.'
+            )
+    return found
+
+
+def _at(argument: Argument, rows: IntArray, last: int) -> Argument:
+    """Return an argument at `rows`, followed by a missing one for a last row."""
+    codes = np.append(argument.codes[rows], np.full(last, MISSING, np.int32))
+    return Argument(argument.name, codes, argument.distinct)
+
+
+@with_columns("by_line", "by_line_self")
 def by_line(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+    profile: ProfileData,
+    *,
+    inclusive: bool = True,
+    attribution: Attribution = "launch",
+    index: ProfileIndex | None = None,
 ) -> pd.DataFrame:
     """Return the device and host time of each statement of the profiled cells.
 
@@ -115,17 +164,14 @@ def by_line(
     ----------
     profile, attribution, index
         See `by_op`.
+    inclusive
+        Whether a statement includes the statements nested in it. A table never has columns of
+        both kinds: those of a self time or number begin with ``self_``.
 
     Returns
     -------
     frame
-        One row per cell and line that ran, in the order of the source. The columns are those of
-        `by_op` without `memsets`; in place of the name is the `source` (object) of the line.
-        `device_ns` and `host_ns` include all that the statement ran; `self_device_ns` and
-        `self_host_ns` exclude nested statements, which have rows of their own, but include the
-        ranges and library ops that the statement ran. A last row ``"(no line)"`` holds
-        activities without a statement, if there are any, so `self_device_ns` always adds up to
-        the device time of the profile.
+        {columns}
 
     Raises
     ------
@@ -141,6 +187,14 @@ def by_line(
     1     2          batches = load("train", batch_size=64)
     """
     index = index or ProfileIndex(profile)
+    return line_table(index, inclusive=inclusive, attribution=attribution).to_frame()
+
+
+def line_table(
+    index: ProfileIndex, *, inclusive: bool = True, attribution: Attribution = "launch"
+) -> ResultTable:
+    """Return the columns of `by_line`."""
+    profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
     cells, lines = ops.names("cell"), ops["line"]
     is_line = (cells.codes >= 0) & (lines >= 0) & ~ops.names("op_type").equals("cell")
@@ -155,30 +209,29 @@ def by_line(
     by_source = np.lexsort((lines[first], group_codes(cells.codes[first])[0]))
     order = by_source[sums.shown[by_source]]
     rows, last = first[order], int(sums.has_unattributed)
-    columns = _columns(profile, groups, sums, order)
-    del columns["memsets"]
-    return pd.DataFrame(
+    columns = MeasureColumns(profile, groups, sums, order)
+    return ResultTable(
         {
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*lines[rows], *[MISSING] * last]),
-            "source": pd.Series([*_sources(profile, rows), *[NO_LINE] * last], dtype=object),
-            **columns,
+            "source": objects([*_sources(profile, rows), *[NO_LINE] * last]),
+            "count": columns.column(sums.count),
+            **(_inclusive if inclusive else _self)(columns, sums),
         }
     )
 
 
-def _columns(
-    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
-) -> dict[str, Any]:
-    columns = MeasureColumns(profile, groups, sums, order)
+def _inclusive(columns: MeasureColumns, sums: Totals) -> dict[str, Column]:
     return {
-        "count": columns.column(sums.count),
         **columns.device(),
         **columns.device_per_execution(),
         "host_ns": columns.column(sums.host_ns),
-        "self_host_ns": columns.column(sums.own_host_ns),
         **columns.host_per_execution(95),
     }
+
+
+def _self(columns: MeasureColumns, sums: Totals) -> dict[str, Column]:
+    return {**columns.self_device(), "self_host_ns": columns.column(sums.own_host_ns)}
 
 
 def _sources(profile: ProfileData, rows: IntArray) -> list[str]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from epprof_nb.analysis.attribution import Attribution, attributed_op_rows
 from epprof_nb.analysis.by_op import NO_OP
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
@@ -27,6 +30,7 @@ MAX_DEPTH = 48
 _SESSION = 0
 
 
+@with_columns("by_path")
 def by_path(
     profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -40,27 +44,7 @@ def by_path(
     Returns
     -------
     frame
-        A tree with one row per path of names, parents before their children. Executions of one
-        path share a row; the same op below another op has another row. The last step of a path
-        may be the name of an activity. The index is ``node`` (int64).
-
-        ==============  ========  =============================================================
-        parent          Int64     the row above; missing for the session, which is row 0
-        depth           int64     steps from the session
-        level           category  session, cell, line, range, run, node, ...; for an activity
-                                  its kind: kernel, memcpy, memset, graph_launch
-        name            category  name of the op or activity; ``"(no op)"`` holds activities
-                                  without an op
-        op_type         category  the ONNX operator of a node; for other ops the same as `level`
-        cell, line      category, place of a statement; missing for others
-                        Int64
-        count           int64     executions of an op; number of activities
-        device_ns       int64     device time of the row and all rows below it
-        self_device_ns  int64     device time of what the op launched itself; of an activity, all
-        host_ns         int64     host time of an op; of the session, of the outermost ops
-        kernels         int64     kernels of the row and all rows below it
-        bytes           int64     bytes that these rows copied and set
-        ==============  ========  =============================================================
+        {columns}
 
     Raises
     ------
@@ -73,9 +57,13 @@ def by_path(
     >>> by_path(synthetic_profile(activities=100))["level"].head(3).tolist()
     ['session', 'cell', 'line']
     """
-    ops, activities = profile.tables["ops"], profile.tables["activities"]
-    index = index or ProfileIndex(profile)
-    tree = index.tree
+    return path_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+
+
+def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_path`."""
+    tables, tree = index.profile.tables, index.tree
+    ops, activities = tables["ops"], tables["activities"]
     paths = _Paths(ops, tree)
     work = np.flatnonzero(index.is_device_work)
     rows = attributed_op_rows(activities, tree, attribution)[work]
@@ -115,7 +103,7 @@ def by_path(
     number = np.full(len(parent) + 1, MISSING, np.int64)
     number[kept] = np.arange(len(kept))
 
-    def texts(of_op: list[str | None], of_leaf: list[str | None]) -> pd.Categorical:
+    def texts(of_op: list[str | None], of_leaf: list[str | None]) -> CategoryColumn:
         return categorical(np.array([*of_op, *of_leaf], object)[kept].tolist())
 
     def of_example(column: str) -> list[str | None]:
@@ -133,7 +121,7 @@ def by_path(
     op_names = of_example("name")
     levels[_SESSION] = op_names[_SESSION] = "session"
     levels[paths.no_op], op_names[paths.no_op] = "none", NO_OP
-    return pd.DataFrame(
+    return ResultTable(
         {
             "parent": optional(number[parent[kept]]),
             "depth": columns.pop("depth")[kept],
@@ -144,7 +132,7 @@ def by_path(
             "line": optional(line[kept]),
             **{name: values[kept] for name, values in columns.items()},
         },
-        index=pd.RangeIndex(len(kept), name="node"),
+        index="node",
     )
 
 

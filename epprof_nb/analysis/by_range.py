@@ -73,7 +73,8 @@ def by_range(index: ProfileIndex, start_ns: int, end_ns: int, top: int = 12) -> 
         strict=True,
     )
     kernels, copies, memsets, size, device_ns = np.sum(counts, axis=0).tolist()
-    op_names, activity_names = (profile.tables[t].names("name") for t in ("ops", "activities"))
+    op_names = profile.tables["ops"].names("name")
+    activity_names = profile.tables["activities"].names("short_name")
     return {
         "start": start_ns,
         "end": end_ns,

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
+from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import bandwidth, mean_delay
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes, sum_by_group
-from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.ids import unique_values
+from epprof_nb.arrays.intervals import covered_by_group, union
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
+_MANY = 256
+"""With more streams, their busy times are computed together."""
 
+
+@with_columns("by_stream")
 def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
     """Return the device work of each stream of each device.
 
@@ -35,27 +45,9 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     Returns
     -------
     frame
-        One row per device, context and stream with device work, in this order. `device_ns` adds
-        up to the device time of the profile.
+        {columns}
 
-        ====================  ========  =======================================================
-        stream                category  ``stream 7``, with the device and context if streams
-                                        cannot be told apart otherwise
-        device_id,            Int64     as in ``prof.activities``
-        context_id, stream_id
-        count                 int64     activities
-        device_ns             int64     their total time; each counts where they overlap
-        busy_ns               int64     time during which at least one of them ran
-        share                 float64   `device_ns` as a fraction of all device time
-        mean_ns, p95_ns       int64     time per activity; the percentile is a duration that
-                                        occurred
-        kernels, memcpys,     int64     number of each kind
-        memsets
-        bytes                 int64     bytes copied and set
-        bandwidth             float64   bytes per second of the copies; NaN if there are none
-        launch_delay_ns       Int64     mean time from a kernel's API call to its start; missing
-                                        if no call was recorded
-        ====================  ========  =======================================================
+        `device_ns` adds up to the device time of the profile.
 
     Examples
     --------
@@ -63,8 +55,12 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     >>> by_stream(synthetic_profile(activities=100, streams=2))["stream"].tolist()
     ['stream 7', 'stream 13']
     """
-    index = index or ProfileIndex(profile)
-    activities = profile.tables["activities"]
+    return stream_table(index or ProfileIndex(profile)).to_frame()
+
+
+def stream_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `by_stream`."""
+    activities = index.profile.tables["activities"]
     rows = np.flatnonzero(index.is_device_work)
     keys = [activities[name][rows] for name in ("device_id", "context_id", "stream_id")]
     groups, first = group_codes(*keys)
@@ -74,9 +70,9 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     sums = {name: values[order] for name, values in _sums(index, rows, groups, n).items()}
     device, context, stream = (key[first[order]] for key in keys)
     busy = _busy(groups, activities["start_ns"], activities["duration_ns"], rows, n)
-    return pd.DataFrame(
+    return ResultTable(
         {
-            "stream": categorical(_labels(device, context, stream)),
+            "stream": categorical(_labels(index.profile.info, device, context, stream)),
             "device_id": optional(device),
             "context_id": optional(context),
             "stream_id": optional(stream),
@@ -84,8 +80,8 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
             "device_ns": statistics.total[order],
             "busy_ns": busy[order],
             "share": share(statistics.total[order], int(statistics.total.sum())),
-            "mean_ns": statistics.mean[order],
-            "p95_ns": statistics.percentile(95)[order],
+            "mean_device_ns": statistics.mean[order],
+            "p95_device_ns": statistics.percentile(95)[order],
             **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
             "bandwidth": bandwidth(sums["copied_bytes"], sums["copy_ns"]),
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
@@ -120,8 +116,12 @@ def _sums(index: ProfileIndex, rows: IntArray, groups: IntArray, n: int) -> dict
     return sums
 
 
-def _labels(device: IntArray, context: IntArray, stream: IntArray) -> list[str]:
-    several_devices = len(np.unique(device)) > 1
+def _labels(
+    info: Mapping[str, Any], device: IntArray, context: IntArray, stream: IntArray
+) -> list[str]:
+    device_ids = unique_values(device)
+    several_devices = len(device_ids) > 1
+    of_device = device_labels(info, device_ids)
     pairs = np.stack([device, stream], axis=1)
     _, position, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
     several_contexts = counts[position.reshape(-1)] > 1
@@ -131,7 +131,7 @@ def _labels(device: IntArray, context: IntArray, stream: IntArray) -> list[str]:
     ):
         label = "no stream" if stream_id == MISSING else f"stream {stream_id}"
         if several_devices:
-            label += f", device {device_id}"
+            label += f", {of_device[device_id]}"
         labels.append(f"{label}, context {context_id}" if needs_context else label)
     return labels
 
@@ -140,8 +140,11 @@ def _busy(
     groups: IntArray, starts: IntArray, durations: IntArray, rows: IntArray, n: int
 ) -> IntArray:
     """Return the time covered by each group's activities, those at `rows`, ns."""
+    if n > _MANY:
+        begin = starts[rows]
+        return covered_by_group(groups, begin, begin + durations[rows], n)
     # Small dtypes sort fastest.
-    codes = groups.astype(np.uint16) if n < 2**16 else groups
+    codes = groups.astype(np.uint16)
     bounds = np.cumsum(np.bincount(groups, minlength=n))[:-1]
     busy = np.zeros(n, np.int64)
     for number, part in enumerate(np.split(np.argsort(codes, kind="stable"), bounds)[:n]):

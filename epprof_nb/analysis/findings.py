@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from epprof_nb.analysis.breakdowns import breakdown
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, device_kinds_ns
-from epprof_nb.analysis.idle import long_gaps
+from epprof_nb.analysis.idle import gap_table
 from epprof_nb.analysis.line_totals import line_totals
 from epprof_nb.analysis.ort_findings import dominant_operator, longest_execution, unprofiled_ns
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
@@ -106,12 +105,12 @@ def _idle(index: ProfileIndex, wall_ns: int) -> list[Finding]:
     """Group idle intervals by position and by what the host ran."""
     profile = index.profile
     grouped: dict[tuple[str, int, str, float], list[tuple[int, int]]] = {}
-    for gap in index.cached(long_gaps).astype(object).to_dict("records"):
-        line = -1 if pd.isna(gap["line"]) else int(gap["line"])
-        name = "" if pd.isna(gap["name"]) else str(gap["name"])
-        slowdown = 1.0 if pd.isna(gap["op_id"]) else slowdown_at(profile, int(gap["op_id"]))
-        key = (str(gap["position"]), line, name, slowdown)
-        grouped.setdefault(key, []).append((int(gap["start_ns"]), int(gap["end_ns"])))
+    gaps = index.cached(gap_table)
+    names = ("position", "line", "name", "op_id", "start_ns", "end_ns")
+    for position, line, name, op_id, start, end in zip(*map(gaps.values, names), strict=True):
+        slowdown = 1.0 if op_id is None else slowdown_at(profile, op_id)
+        key = (position, -1 if line is None else line, name or "", slowdown)
+        grouped.setdefault(key, []).append((start, end))
     word = device_word(profile.info)
     result = []
     for (position, line, name, slowdown), intervals in grouped.items():
@@ -190,17 +189,21 @@ def _fallbacks(index: ProfileIndex, wall_ns: int) -> list[Finding]:
     if not profile.info.get("onnxruntime_sessions"):
         return []
     nodes = index.cached(breakdown, "node")
-    nodes = nodes[nodes["fell_back"]]
+    nodes = nodes.take(nodes["fell_back"])
+    names, inside = nodes.values("name"), nodes.values("inside")
     # The time of a node includes that of its subgraph. Host times are those of recorded runs.
-    outermost = nodes["host_ns"].where(~nodes["inside"].isin(nodes["name"]), 0)
-    host_ns = outermost * nodes["count"] // nodes["recorded"].clip(lower=1)
+    is_outermost = np.array([outer not in names for outer in inside], np.bool_)
+    outermost_ns = np.where(is_outermost, nodes["host_ns"], 0)
+    host_ns = outermost_ns * nodes["count"] // np.maximum(nodes["recorded"], 1)
     about = "" if (nodes["count"] == nodes["recorded"]).all() else "about "
     cost = host_ns + nodes["fallback_copy_ns"]
     total = int(cost.sum())
     if total < FALLBACK_SHARE * wall_ns:
         return []
-    top = nodes.iloc[int(cost.to_numpy().argmax())]
-    which = f"Node {_code(str(top['name']))} ({shorten(str(top['op_type']), _TYPE_CHARACTERS)})"
+    top = int(cost.argmax())
+    name, op_type = str(names[top]), str(nodes.values("op_type")[top])
+    session = int(nodes["session"][top])
+    which = f"Node {_code(name)} ({shorten(op_type, _TYPE_CHARACTERS)})"
     if len(nodes) > 1:
         which += f" and {plural(len(nodes) - 1, 'other')}"
     text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
@@ -208,9 +211,9 @@ def _fallbacks(index: ProfileIndex, wall_ns: int) -> list[Finding]:
     if copies:
         copied = size(int(nodes["fallback_bytes"].sum()))
         text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
-    gain = unprofiled_ns(index, top, total)
+    gain = unprofiled_ns(index, session, total)
     return [Finding(f"{text}, although its session has an accelerator.", gain,
-                    *longest_execution(index, top))]  # fmt: skip
+                    *longest_execution(index, name, session))]  # fmt: skip
 
 
 def _dominant_operator(index: ProfileIndex) -> list[Finding]:
@@ -218,15 +221,15 @@ def _dominant_operator(index: ProfileIndex) -> list[Finding]:
     if found is None:
         return []
     nodes, share = found
-    top = nodes.iloc[0]
     total = int(nodes["host_ns"].sum())
-    name = shorten(str(top["op_type"]), _TYPE_CHARACTERS)
+    slowest, session = str(nodes.values("name")[0]), int(nodes["session"][0])
+    op_type = shorten(str(nodes.values("op_type")[0]), _TYPE_CHARACTERS)
     text = (
-        f"{name} nodes account for {percent(share)} of the time of all nodes ({duration(total)} in "
-        f"{plural(int(nodes['recorded'].sum()), 'execution')})"
+        f"{op_type} nodes account for {percent(share)} of the time of all nodes "
+        f"({duration(total)} in {plural(int(nodes['recorded'].sum()), 'execution')})"
     )
     if len(nodes) > 1:
-        text += (
-            f"; the slowest is {_code(str(top['name']))} ({duration(int(top['mean_ns']))}, mean)"
-        )
-    return [Finding(f"{text}.", unprofiled_ns(index, top, total), *longest_execution(index, top))]
+        mean = duration(int(nodes["mean_host_ns"][0]))
+        text += f"; the slowest is {_code(slowest)} ({mean}, mean)"
+    return [Finding(f"{text}.", unprofiled_ns(index, session, total),
+                    *longest_execution(index, slowest, session))]  # fmt: skip

@@ -10,16 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from epprof_nb.analysis.dataframe import categorical, optional
+from epprof_nb.analysis.dataframe import ResultTable, names_at, optional, values_at
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.intervals import complement
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
 from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 IDLE_GAP_NS = 1_000_000
 """Shortest idle gap that the summary counts and the findings consider."""
 
-_POSITION = pd.CategoricalDtype(pd.Index(["before", "between", "after"], dtype=object))
+_POSITIONS = ("before", "between", "after")
 
 
 def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[IntArray, IntArray]:
@@ -57,6 +59,7 @@ def busy_ns(profile: ProfileData, device_id: int | None = None) -> int:
     return int((ends - starts).sum())
 
 
+@with_columns("gaps")
 def gaps(
     profile: ProfileData, min_ns: int = IDLE_GAP_NS, *, index: ProfileIndex | None = None
 ) -> pd.DataFrame:
@@ -74,22 +77,7 @@ def gaps(
     Returns
     -------
     frame
-        One row per interval, by device and time:
-
-        ===========  ========  ================================================================
-        device_id    Int64     the device
-        start_ns     int64     start, since the profile's start
-        end_ns       int64     end
-        duration_ns  int64     ``end_ns - start_ns``
-        position     category  ``between``: an idle gap, between two activities; ``before`` the
-                               device's first activity in the profile; ``after`` the last one
-        op_id        Int64     the op that the host ran: the deepest op open at the middle of
-                               the interval on the thread that launched the next activity (the
-                               last one if none follows)
-        name         category  that op's name
-        cell, line   category, cell and line of the innermost statement that contains the op
-                     Int64
-        ===========  ========  ================================================================
+        {columns}
 
     Examples
     --------
@@ -98,31 +86,30 @@ def gaps(
       position  line
     0   before     1
     """
-    index = index or ProfileIndex(profile)
-    activities, ops = profile.tables["activities"], profile.tables["ops"]
+    return gap_table(index or ProfileIndex(profile), min_ns).to_frame()
+
+
+def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
+    """Return the columns of `gaps`."""
+    activities, ops = index.profile.tables["activities"], index.profile.tables["ops"]
     of_devices = [_of_device(index, device, min_ns) for device in index.device_ids]
     columns = np.concatenate([np.empty((4, 0), np.int64), *of_devices], axis=1)
     start, end, position, launched = columns
     op = _host_op(index, launched, start + (end - start) // 2)
-    statement = np.append(index.tree.nearest_ancestor(ops["line"] != MISSING), MISSING)[op]
-    return pd.DataFrame(
+    statement = values_at(index.tree.nearest_ancestor(ops["line"] != MISSING), op)
+    return ResultTable(
         {
             "device_id": optional(activities["device_id"][launched]),
             "start_ns": start,
             "end_ns": end,
             "duration_ns": end - start,
-            "position": pd.Categorical.from_codes(position, dtype=_POSITION),
-            "op_id": optional(_values_at(ops["op_id"], op)),
-            "name": categorical(_names_at(ops.names("name"), op)),
-            "cell": categorical(_names_at(ops.names("cell"), statement)),
-            "line": optional(_values_at(ops["line"], statement)),
+            "position": CategoryColumn(position.astype(np.int32), _POSITIONS),
+            "op_id": optional(values_at(ops["op_id"], op)),
+            "name": names_at(ops.names("name"), op),
+            "cell": names_at(ops.names("cell"), statement),
+            "line": optional(values_at(ops["line"], statement)),
         }
     )
-
-
-def long_gaps(index: ProfileIndex) -> pd.DataFrame:
-    """Return `gaps` of at least `IDLE_GAP_NS`, for `ProfileIndex.cached`."""
-    return gaps(index.profile, IDLE_GAP_NS, index=index)
 
 
 def _of_device(index: ProfileIndex, device: int, min_ns: int) -> IntArray:
@@ -180,7 +167,7 @@ def _host_op(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArr
     """
     tables, tree = index.profile.tables, index.tree
     launcher = tree.rows(tables["activities"]["op_id"][launched])
-    op_thread = _values_at(tables["ops"]["thread_id"], launcher)
+    op_thread = values_at(tables["ops"]["thread_id"], launcher)
     thread = tables["activities"]["thread_id"][launched]
     thread = np.where(thread == MISSING, op_thread, thread)
     # An API call knows its op exactly, even among statements that share one row.
@@ -202,16 +189,3 @@ def _op_of_open_call(api_calls: Table, thread_ids: IntArray, times: IntArray) ->
         is_open = api_calls["end_ns"][last] > times[queries]
         op_ids[queries[is_open]] = api_calls["op_id"][last[is_open]]
     return op_ids
-
-
-def _values_at(values: IntArray, rows: IntArray) -> IntArray:
-    # As an index, `MISSING` refers to the last element: missing again.
-    return np.append(values, MISSING)[rows]
-
-
-def _names_at(names: CategoryColumn, rows: IntArray) -> list[str | None]:
-    return (
-        CategoryColumn(np.append(names.codes, np.int32(MISSING)), names.categories)
-        .take(rows)
-        .to_list()
-    )

@@ -121,7 +121,7 @@ def _activity_sums(index: ProfileIndex, group_of_op: IntArray) -> dict[str, IntA
         each chunk in which it occurs.
     """
     activities = index.profile.tables["activities"]
-    names = activities.names("name").codes
+    names = activities.names("short_name").codes
     parts = [np.empty((7, 0), np.int64)]
     for chunk in chunks(len(activities)):
         group, kinds = group_of_op[index.activity_op[chunk]], index.kinds[chunk]
@@ -147,7 +147,7 @@ def _top(
     profile: ProfileData, parts: dict[str, IntArray], n: int
 ) -> list[list[tuple[str, int, int]]]:
     """Return each group's activities by name, by descending time."""
-    names = profile.tables["activities"].names("name")
+    names = profile.tables["activities"].names("short_name")
     pairs, first = group_codes(parts["group"], parts["name"])
     time = sum_by_group(pairs, parts["ns"], len(first))[:-1]
     count = sum_by_group(pairs, parts["count"], len(first))[:-1]

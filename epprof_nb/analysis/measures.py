@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.dataframe import optional
+from epprof_nb.analysis.dataframe import OptionalColumn, optional
 from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.percentiles import GroupStatistics
@@ -14,8 +14,8 @@ from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.dataframe import Column
     from epprof_nb.analysis.op_totals import Totals
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -49,20 +49,33 @@ class MeasureColumns:
         last = np.full(int(self._totals.has_unattributed), unattributed, np.int64)
         return np.append(values[self._order], last)
 
-    def measure(self, name: str) -> IntArray:
-        """Return a measure of `Totals.measures`."""
-        return self.column(self._totals.measures[name], self._totals.unattributed[name])
+    def device(self) -> dict[str, Column]:
+        """Return ``device_ns`` to ``launch_delay_ns`` of the ops and all ops below them."""
+        return self._device(self._totals.measures)
 
-    def device(self) -> dict[str, npt.NDArray[np.generic] | pd.api.extensions.ExtensionArray]:
-        """Return ``device_ns`` to ``launch_delay_ns``: device time, numbers, bytes, bandwidth."""
-        totals = self._totals
+    def self_device(self) -> dict[str, Column]:
+        """Return the columns of `device` for what the ops launched themselves, with ``self_``."""
+        columns = self._device(self._totals.own_measures)
+        return {f"self_{name}": values for name, values in columns.items()}
+
+    def device_and_self(self) -> dict[str, Column]:
+        """Return the columns of `device`, and ``self_device_ns`` as the second one."""
+        columns = self.device()
         return {
-            "device_ns": self.measure("device_ns"),
-            "self_device_ns": self.column(totals.own_device_ns, totals.unattributed["device_ns"]),
-            "share": share(self.measure("device_ns"), totals.device_ns),
-            **{name: self.measure(name) for name in ("kernels", "memcpys", "memsets", "bytes")},
-            "bandwidth": bandwidth(self.measure("copied_bytes"), self.measure("copy_ns")),
-            "launch_delay_ns": mean_delay(self.measure("delay_ns"), self.measure("delays")),
+            "device_ns": columns.pop("device_ns"),
+            "self_device_ns": self.self_device()["self_device_ns"],
+            **columns,
+        }
+
+    def _device(self, measures: dict[str, IntArray]) -> dict[str, Column]:
+        rest = self._totals.unattributed
+        sums = {name: self.column(values, rest[name]) for name, values in measures.items()}
+        return {
+            "device_ns": sums["device_ns"],
+            "share": share(sums["device_ns"], self._totals.device_ns),
+            **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
+            "bandwidth": bandwidth(sums["copied_bytes"], sums["copy_ns"]),
+            "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
         }
 
     def device_per_execution(self) -> dict[str, IntArray]:
@@ -75,12 +88,12 @@ class MeasureColumns:
         }
 
     def host_per_execution(self, *percents: int) -> dict[str, IntArray]:
-        """Return ``mean_ns`` and one ``p.._ns`` for each of `percents`: host time."""
+        """Return ``mean_host_ns`` and one ``p.._host_ns`` for each of `percents`."""
         ops = self._profile.tables["ops"]
         statistics = self._statistics(ops["duration_ns"], has_host_time(ops))
-        columns = {"mean_ns": self.column(statistics.mean)}
+        columns = {"mean_host_ns": self.column(statistics.mean)}
         for percent in percents:
-            columns[f"p{percent}_ns"] = self.column(statistics.percentile(percent))
+            columns[f"p{percent}_host_ns"] = self.column(statistics.percentile(percent))
         return columns
 
     def _statistics(self, values: IntArray, counts_op: BoolArray) -> GroupStatistics:
@@ -100,7 +113,7 @@ def bandwidth(size: IntArray, duration: IntArray) -> npt.NDArray[np.float64]:
     return np.where(is_known, size * 1e9 / np.maximum(duration, 1), np.nan)
 
 
-def mean_delay(total: IntArray, count: IntArray) -> pd.api.extensions.ExtensionArray:
+def mean_delay(total: IntArray, count: IntArray) -> OptionalColumn:
     """Return rounded means of delays (ns), dtype Int64; ``<NA>`` if there is no delay."""
     mean = np.rint(total / np.maximum(count, 1)).astype(np.int64)
     return optional(np.where(count > 0, mean, MISSING))

@@ -36,8 +36,8 @@ class Totals:
         delays) and ``delays`` (their number).
     device_ns_of_op
         int64 array, one value per op: device time of the op and all ops below it.
-    own_device_ns
-        int64 array, one value per group: device time of the group itself.
+    own_measures
+        The same names for the groups themselves, without the ops below them.
     host_ns, own_host_ns
         int64 arrays, one value per group: host time in total, and without the ops below.
     unattributed
@@ -48,7 +48,7 @@ class Totals:
     count: IntArray
     measures: dict[str, IntArray]
     device_ns_of_op: IntArray
-    own_device_ns: IntArray
+    own_measures: dict[str, IntArray]
     host_ns: IntArray
     own_host_ns: IntArray
     unattributed: dict[str, int]
@@ -61,7 +61,7 @@ class Totals:
     @property
     def device_ns(self) -> int:
         """Device time of all activities."""
-        return int(self.own_device_ns.sum()) + self.unattributed["device_ns"]
+        return int(self.own_measures["device_ns"].sum()) + self.unattributed["device_ns"]
 
     def longest_first(self) -> IntArray:
         """Return the shown groups by descending device time, then host time."""
@@ -121,7 +121,9 @@ def totals(
         count=count,
         measures=measures,
         device_ns_of_op=device_ns_of_op,
-        own_device_ns=sum_by_group(groups, of_owner["device_ns"][:-1], n)[:-1],
+        own_measures={
+            name: sum_by_group(groups, values[:-1], n)[:-1] for name, values in of_owner.items()
+        },
         host_ns=sum_by_group(group_of_outermost, host_ns[outermost], n)[:-1],
         own_host_ns=sum_by_group(groups, np.maximum(own_host_ns, 0), n)[:-1],
         unattributed={name: int(values[-1]) for name, values in of_owner.items()},

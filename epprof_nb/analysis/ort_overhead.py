@@ -154,6 +154,17 @@ def slowdown_of(info: dict[str, Any], session: int) -> float:
     return 1.0
 
 
+def largest_slowdown(info: dict[str, Any]) -> float | None:
+    """Return the largest slowdown of a session from a profile's info; None if none was measured."""
+    entries = info.get("onnxruntime_stretch") or ()
+    measured = [
+        slowdown_of(info, entry["session"])
+        for entry in (entries if isinstance(entries, list | tuple) else ())
+        if isinstance(entry, dict) and "session" in entry and "stretch" in entry
+    ]
+    return max(measured, default=None)
+
+
 def slowdown_at(profile: ProfileData, op_id: int) -> float:
     """Return the slowdown of an op's session; 1 for an op without a session."""
     if not profile.info.get("onnxruntime_stretch"):

@@ -56,7 +56,7 @@ class RangeAggregator:
     def __init__(self, index: ProfileIndex) -> None:
         self._index = index
         self._activities = index.profile.tables["activities"]
-        self._names = self._activities.names("name").codes
+        self._names = self._activities.names("short_name").codes
         # Row -1, no op, is the last element.
         codes = index.profile.tables["ops"].names("name").codes
         self._op_names = np.append(codes, np.int32(MISSING))

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.by_repeat import RepeatStatistics, repeat_statistics
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.analysis.devices import device_name
-from epprof_nb.analysis.idle import IDLE_GAP_NS, long_gaps
+from epprof_nb.analysis.devices import device_labels, device_name
+from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.util.format import duration, percent, plural, size
+from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, largest_slowdown
+from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_GAPS = 1_000
-_MAX_OVERHEAD_SHARE = 0.25
-"""A larger overhead is stated as a time; as a share of a short cell it means little."""
+_MAX_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,18 @@ class Busy:
     """Busy time of one device; ``share`` is its part of the wall time, 0 to 1."""
 
     device_id: int
+    label: str
     name: str
     share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """The profiler's own time, ns: to start, and to join its records; None if not known apart."""
+
+    total_ns: int
+    start_ns: int | None = None
+    join_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +49,9 @@ class Summary:
 
     ``gaps`` is the number of idle gaps (`epprof_nb.analysis.idle`) and ``longest_gaps`` has the
     start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
-    share of launches whose activity was recorded, and ``overhead`` the profiler's own time as a
-    share of the wall time; both are None if unknown.
+    share of launches whose activity was recorded, ``overhead`` the profiler's own time, and
+    ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
+    ``repeats`` is None without repeats.
     """
 
     wall_ns: int
@@ -54,10 +65,12 @@ class Summary:
     longest_gaps: tuple[tuple[int, int], ...]
     recorded: float | None
     dropped: int
-    overhead: float | None
-    overhead_ns: int
+    overhead: Overhead | None
+    slowdown: float | None
     unattributed: int
     error: str | None
+    is_blank: bool
+    repeats: RepeatStatistics | None
 
     @property
     def counted(self) -> list[tuple[str, str]]:
@@ -82,8 +95,9 @@ class Summary:
 
     @property
     def data_quality_text(self) -> str:
-        """How complete the profile is: ``recorded 100 %, profiler overhead 4 %``."""
-        return ", ".join(part for part in (self.recording_text, self.unattributed_text) if part)
+        """How complete the profile is: ``recorded 100 %, profiler overhead 36.0 ms``."""
+        parts = (self.recording_text, self.overhead_text, self.unattributed_text)
+        return ", ".join(part for part in parts if part)
 
     @property
     def unattributed_text(self) -> str:
@@ -94,17 +108,45 @@ class Summary:
 
     @property
     def recording_text(self) -> str:
-        """The parts of `data_quality_text` about recording and the profiler's overhead."""
+        """The part of `data_quality_text` about recording; empty if unknown."""
+        if self.recorded is None:
+            return ""
+        dropped = f" ({plural(self.dropped, 'record')} dropped)" if self.dropped else ""
+        share = percent(self.recorded) if not self.dropped else f"{self.recorded * 100:.1f} %"
+        return f"recorded {share}{dropped}"
+
+    @property
+    def overhead_text(self) -> str:
+        """The profiler's own time, and a notable slowdown of the code; empty if unknown."""
         parts = []
-        if self.recorded is not None:
-            dropped = f" ({plural(self.dropped, 'record')} dropped)" if self.dropped else ""
-            share = percent(self.recorded) if not self.dropped else f"{self.recorded * 100:.1f} %"
-            parts.append(f"recorded {share}{dropped}")
         if self.overhead is not None:
-            is_share = self.overhead <= _MAX_OVERHEAD_SHARE
-            amount = percent(self.overhead) if is_share else duration(self.overhead_ns)
-            parts.append(f"profiler overhead {amount}")
+            parts.append(f"profiler overhead {duration(self.overhead.total_ns)}")
+        if self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN:
+            parts.append(f"ONNX Runtime {self.slowdown:.2g}x slower while profiled")
         return ", ".join(parts)
+
+    @property
+    def overhead_note(self) -> str:
+        """Explanation of `overhead_text`; empty if there is nothing to explain."""
+        sentences = []
+        if self.overhead is not None:
+            total, start, join = (
+                self.overhead.total_ns, self.overhead.start_ns, self.overhead.join_ns,
+            )  # fmt: skip
+            took = (
+                f"Starting the profiler took {duration(start)}, joining its records "
+                f"{duration(join)}."
+                if start is not None and join is not None
+                else f"Starting the profiler and joining its records took {duration(total)}."
+            )
+            sentences = [took, "Neither is part of the wall time: this is not a slowdown."]
+        if self.slowdown is not None:
+            sentences.append(
+                f"ONNX Runtime's runs took {self.slowdown:.3g} times as long as unprofiled ones."
+            )
+        elif sentences:
+            sentences.append("How much recording slowed the code down is not known.")
+        return " ".join(sentences)
 
     @property
     def line(self) -> str:
@@ -114,8 +156,8 @@ class Summary:
         """
         parts = [f"{duration(self.wall_ns)} wall"]
         for busy in self.busy:
-            number = f" {busy.device_id}" if len(self.busy) > 1 else ""
-            parts.append(f"{self.device_word}{number} busy {percent(busy.share)}")
+            word = busy.label if len(self.busy) > 1 else self.device_word
+            parts.append(f"{word} busy {percent(busy.share)}")
         parts += [self.counts or self.empty or "", self.data_quality_text]
         return "   ".join(part for part in parts if part)
 
@@ -124,7 +166,10 @@ class Summary:
         """Explanation of a profile without device work; else None."""
         if self.kernels or self.copies or self.memsets:
             return None
-        if self.device_word == "GPU":
+        is_gpu = self.device_word == "GPU"
+        if self.is_blank:
+            return f"No {'GPU' if is_gpu else 'device'} work and no ops were recorded."
+        if is_gpu:
             return "No GPU work was launched in this cell. (Host ops are shown.)"
         return "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
 
@@ -158,6 +203,23 @@ def _recorded(info: dict[str, Any]) -> tuple[float | None, int]:
     return 1 - dropped / max(launched, dropped), dropped
 
 
+def _overhead(info: dict[str, Any], wall_ns: int) -> Overhead | None:
+    cost = info.get("profiling_cost")
+    if not isinstance(cost, Mapping):
+        return None
+    # A file may contain anything.
+    total, share, start, join = (
+        value if isinstance(value := cost.get(key), int | float) else None
+        for key in ("ns", "share", "start_ns", "join_ns")
+    )
+    if total is None:
+        total = None if share is None else share * wall_ns
+    if total is None:
+        return None
+    parts = (None, None) if start is None or join is None else (int(start), int(join))
+    return Overhead(int(total), *parts)
+
+
 def _total(counts: object) -> int:
     """Return the sum of numbers by kind; a plain number is its own sum."""
     if isinstance(counts, Mapping):
@@ -167,28 +229,27 @@ def _total(counts: object) -> int:
 
 def _busy(index: ProfileIndex, wall_ns: int) -> tuple[Busy, ...]:
     result = []
+    labels = device_labels(index.profile.info, index.device_ids)
     for device in index.device_ids:
         if device >= 0:
             starts, ends = index.busy(device)
             share = float((ends - starts).sum()) / wall_ns if wall_ns else 0.0
             name = device_name(index.profile.info, device)
-            result.append(Busy(device, name, min(share, 1.0)))
+            result.append(Busy(device, labels[device], name, min(share, 1.0)))
     return tuple(result)
 
 
-def _longest(gaps: pd.DataFrame) -> tuple[tuple[int, int], ...]:
-    longest = gaps.nlargest(_MAX_GAPS, "duration_ns").sort_values("start_ns")
-    return tuple(zip(longest["start_ns"].tolist(), longest["end_ns"].tolist(), strict=True))
+def _longest(gaps: ResultTable) -> tuple[tuple[int, int], ...]:
+    longest = gaps.take(np.argsort(-gaps["duration_ns"], kind="stable")[:_MAX_GAPS])
+    return tuple(sorted(zip(longest.values("start_ns"), longest.values("end_ns"), strict=True)))
 
 
 def summarise(index: ProfileIndex) -> Summary:
     """Compute the numbers of the summary line."""
     profile = index.profile
-    gaps = index.cached(long_gaps)
-    gaps = gaps[gaps["position"] == "between"]
+    gaps = index.cached(gap_table)
+    gaps = gaps.take(gaps.names("position").equals("between"))
     is_copy = index.kinds == MEMCPY
-    cost = profile.info.get("profiling_cost") or {}
-    overhead = cost.get("share")
     recorded, dropped = _recorded(profile.info)
     wall = wall_of(profile)
     error = profile.info.get("error")
@@ -205,10 +266,12 @@ def summarise(index: ProfileIndex) -> Summary:
         longest_gaps=_longest(gaps),
         recorded=recorded,
         dropped=dropped,
-        overhead=None if overhead is None else float(overhead),
-        overhead_ns=int(cost.get("ns", 0)),
+        overhead=_overhead(profile.info, wall),
+        slowdown=largest_slowdown(profile.info),
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
-        error=None if error is None else str(error),
+        error=None if error is None else shorten(str(error), _MAX_ERROR),
+        is_blank=not any(map(len, _timed(profile))),
+        repeats=repeat_statistics(profile),
     )
 
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from epprof_nb.arrays.chunks import chunks
-from epprof_nb.arrays.ids import row_dtype
+from epprof_nb.arrays.ids import factorize, row_dtype
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def group_codes(*columns: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, IntAr
 
 
 def _table_size(rows: int) -> int:
-    """Return the greatest range of codes that a table renumbers; a hash renumbers larger ones."""
+    """Return the greatest range of codes that a table renumbers without `factorize`."""
     return 2 * rows + 1024
 
 
@@ -68,8 +67,8 @@ def _renumber(codes: IntArray, size: int) -> IntArray:
     """Number codes below `size` by first appearance, in place, and return the first rows."""
     rows = len(codes)
     if size > _table_size(rows):
-        codes[:] = pd.factorize(codes)[0]
-        first = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
+        codes[:], count = factorize(codes)
+        first = np.empty(count, np.int64)
         for chunk in reversed(list(chunks(rows))):
             first[codes[chunk][::-1]] = np.arange(chunk.start, chunk.stop)[::-1]
         return first
@@ -92,8 +91,7 @@ def _from_zero(column: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, int]:
     if low == high:
         return np.empty(0, np.int64), 1
     if high - low >= 2**62:
-        codes, distinct = pd.factorize(column.astype(np.int64))
-        return codes.astype(np.int64), len(distinct)
+        return factorize(column.astype(np.int64))
     return np.subtract(column, low, dtype=np.int64), high - low + 1
 
 

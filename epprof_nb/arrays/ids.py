@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.types import MISSING
@@ -14,6 +13,8 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import BoolArray, IntArray
 
+_HASHED = 20_000
+"""From this number of values, the hash table of pandas is worth its import; fewer are sorted."""
 _DENSE = 16
 """Ids are dense if their range is at most this many times their number."""
 
@@ -108,8 +109,37 @@ def unique_values(values: IntArray) -> list[int]:
     found: set[int] = set()
     for chunk in chunks(len(values)):
         part = values[chunk]
-        found.update((part[:1] if (part == part[0]).all() else pd.unique(part)).tolist())
+        found.update((part[:1] if (part == part[0]).all() else _distinct(part)).tolist())
     return sorted(found)
+
+
+def _distinct(values: IntArray) -> IntArray:
+    if len(values) < _HASHED:
+        return np.unique(values)
+    import pandas as pd
+
+    return pd.unique(values)
+
+
+def factorize(values: IntArray) -> tuple[IntArray, int]:
+    """Number the distinct values by first appearance.
+
+    Returns
+    -------
+    codes
+        int64 array: the number of each value, from 0.
+    count
+        Number of distinct values.
+    """
+    if len(values) < _HASHED:
+        _, first, codes = np.unique(values, return_index=True, return_inverse=True)
+        number = np.empty(len(first), np.int64)
+        number[np.argsort(first)] = np.arange(len(first))
+        return number[codes], len(first)
+    import pandas as pd
+
+    hashed, distinct = pd.factorize(values)
+    return hashed.astype(np.int64, copy=False), len(distinct)
 
 
 def unique_inverse(ids: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex, contains
+from epprof_nb.capture.cell_log import observe
 from epprof_nb.capture.service import Batch, column
 from epprof_nb.core.native_columns import names_of
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.table import concat
+from epprof_nb.data.schema import MISSING
+from epprof_nb.data.table import Table, concat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,10 +141,32 @@ def _from_batches(batches: list[Batch]) -> LaunchLog:
 
 
 def _with_external_correlation(launches: LaunchLog, outputs: Sequence[RecorderOutput]) -> LaunchLog:
-    """Append the API calls of recorders that use external correlation; the op is the pushed id."""
+    """Append the API calls of recorders that use external correlation."""
+    external = from_external_correlation(outputs)
+    if external is None:
+        return launches
+    return LaunchLog(
+        np.concatenate([launches.correlation, external.correlation]),
+        np.concatenate([launches.op, external.op]),
+        np.concatenate([launches.start, external.start]),
+        np.concatenate([launches.end, external.end]),
+        np.concatenate([launches.thread, external.thread]),
+        np.concatenate([launches.result, external.result]),
+        np.concatenate([launches.flags, external.flags]),
+        _append(launches.names, external.names),
+        _append(launches.domains, external.domains),
+    )
+
+
+def from_external_correlation(outputs: Sequence[RecorderOutput]) -> LaunchLog | None:
+    """Build the log that launch callbacks would have written; None if they wrote it themselves.
+
+    The op of a call is the id that was pushed on its thread. The columns of calls without one say
+    the same about the cell's thread as those of a callback.
+    """
     external = [output for output in outputs if output.api_calls is not None]
     if not external:
-        return launches
+        return None
     calls = concat([output.api_calls for output in external if output.api_calls is not None])
     pairs = [o.external_correlation for o in external if o.external_correlation is not None]
     correlation = np.concatenate([pair[0] for pair in pairs])
@@ -150,29 +174,48 @@ def _with_external_correlation(launches: LaunchLog, outputs: Sequence[RecorderOu
     # CUPTI writes one record per call and kind of id, with the innermost id that was pushed.
     row = IdIndex(correlation).rows(calls["correlation_id"])
     op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
+    internal = _waits_of_profiler(external, calls)
+    flags = np.where(internal, _PROFILER_INTERNAL, 0).astype(np.uint16)
+    others = np.flatnonzero((op == 0) & ~internal)
+    cell_op, waited, ran = observe(
+        [output.cell_log for output in external if output.cell_log is not None],
+        calls["thread_id"][others],
+        calls["start_ns"][others],
+    )
+    flags[others] |= np.where(waited, CELL_WAITED, 0).astype(np.uint16)
+    flags[others] |= np.where(ran, _CELL_RAN, 0).astype(np.uint16)
+    op[op == 0] = NO_OP
+    op[others] |= np.maximum(cell_op, 0).astype(np.uint64)
+    return LaunchLog(
+        calls["correlation_id"],
+        op,
+        calls["start_ns"],
+        calls["end_ns"],
+        calls["thread_id"],
+        calls["return_value"],
+        flags,
+        calls.names("name"),
+        calls.names("domain"),
+    )
+
+
+def _waits_of_profiler(outputs: Sequence[RecorderOutput], calls: Table) -> npt.NDArray[np.bool_]:
+    """Mask of the calls with which the profiler itself waited for the device."""
     internal = np.zeros(len(calls), np.bool_)
     names = calls.names("name")
     may_be_internal = np.logical_or.reduce([names.equals(n) for n in _PROFILER_SYNC_CALLS])
-    for output in external:
+    for output in outputs:
         for begin, end in output.profiler_sync_intervals:
             internal |= (
                 may_be_internal
                 & (calls["start_ns"] >= begin - _CLOCK_SLACK_NS)
                 & (calls["end_ns"] <= end + _CLOCK_SLACK_NS)
             )
-    flags = np.where(internal, _PROFILER_INTERNAL, 0).astype(np.uint16)
-    return LaunchLog(
-        np.concatenate([launches.correlation, calls["correlation_id"]]),
-        np.concatenate([launches.op, np.where(op == 0, NO_OP, op)]),
-        np.concatenate([launches.start, calls["start_ns"]]),
-        np.concatenate([launches.end, calls["end_ns"]]),
-        np.concatenate([launches.thread, calls["thread_id"]]),
-        np.concatenate([launches.result, calls["return_value"]]),
-        np.concatenate([launches.flags, flags]),
-        _append(launches.names, names),
-        _append(launches.domains, calls.names("domain")),
-    )
+    return internal
 
 
 def _append(a: CategoryColumn, b: CategoryColumn) -> CategoryColumn:
-    return CategoryColumn.of(a.to_list() + b.to_list())
+    index = {name: code for code, name in enumerate(a.categories)}
+    codes = [index.setdefault(name, len(index)) for name in b.categories]
+    remap = np.array([*codes, MISSING], np.int32)  # code -1 finds the last element
+    return CategoryColumn(np.concatenate([a.codes, remap[b.codes]]), tuple(index))

@@ -41,22 +41,29 @@ def build_info(
     recorded = _recorded(activities, calls, correlated)
     plausible = clock_check.check(correlated.tables["ops"], activities, calls)
     onnxruntime = session_info(correlated.tables["ops"])
+    failure = _device_failure(recording)
     return {
         "format": 1,
         "started_at_epoch_ns": epoch_ns + recording.opened_ns - monotonic,
         "wall_ns": recording.closed_ns - recording.opened_ns,
         "code_ns": recording.stopped_ns - recording.opened_ns,
         "devices": _devices_used(recording.devices, activities),
+        "threads": recording.thread_names.of(
+            np.unique(
+                np.concatenate([correlated.tables["ops"]["thread_id"], calls["thread_id"]])
+            ).tolist()
+        ),
         "clock": {"source": "CLOCK_MONOTONIC", **recording.clock},
         "recorded": recorded,
         "attribution": {
             how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "learned", "none")
         },
+        "device_error": failure[0] if failure else None,
         **onnxruntime,
         "plausibility": plausible,
         "notes": [
             *dict.fromkeys(recording.notes),
-            *_notes_on_dropped(recorded, correlated),
+            *_notes_on_dropped(recorded, correlated, failure),
             *clock_check.notes(plausible),
             *session_notes(correlated.tables["ops"], activities, onnxruntime),
         ],
@@ -85,7 +92,11 @@ def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> 
     launching = (calls["return_value"] == 0) & ~calls["captured"]
     # A runtime call and its driver call are the same launch: only the driver call is counted.
     domain = calls.names("domain")
-    launching &= ~domain.equals("runtime")
+    is_runtime = domain.equals("runtime")
+    if correlated.activities_dropped:
+        # With external correlation CUPTI records no driver calls inside those of the runtime.
+        is_runtime &= contains(calls["correlation_id"][~is_runtime], calls["correlation_id"])
+    launching &= ~is_runtime
     if not correlated.activities_dropped:
         # The host device counts dropped records itself. Without any, a call without an activity
         # is a command that was skipped because an earlier one failed.
@@ -111,10 +122,31 @@ def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> 
     }
 
 
-def _notes_on_dropped(recorded: dict[str, Any], correlated: CorrelatedTables) -> list[str]:
+def _device_failure(recording: Recording) -> tuple[str, str] | None:
+    """Return the name and description of the CUDA error that ended all device work, if any."""
+    outputs = (output for batch in recording.batches for output in batch.outputs)
+    return next((output.failure for output in outputs if output.failure), None)
+
+
+def _note_on_failure(recorded: dict[str, Any], failure: tuple[str, str]) -> str:
+    name, description = failure
+    shown = ", ".join(f"{n:,} {kind}" for kind, n in recorded["shown"].items()) or "none"
+    lost = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items()) or "none"
+    return (
+        f"The GPU failed: {name} ({description}). CUDA does not work in this "
+        "process any more: restart the kernel to use the GPU. Activities recorded before the "
+        f"failure: {shown}. Launched, but lost with the CUDA context: {lost}."
+    )
+
+
+def _notes_on_dropped(
+    recorded: dict[str, Any], correlated: CorrelatedTables, failure: tuple[str, str] | None
+) -> list[str]:
     notes = []
-    if recorded["lost"]:
-        counts = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items())
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in recorded["lost"].items())
+    if failure:
+        notes.append(_note_on_failure(recorded, failure))
+    elif counts:
         notes.append(
             f"Dropped records: {counts}. Totals do not include them. Profile a smaller part of "
             "the code, or raise max_records."

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.intervals import union
-from epprof_nb.capture.launch_log import CELL_WAITED, NO_OP
+from epprof_nb.capture.launch_log import CELL_WAITED, NO_OP, from_external_correlation
 from epprof_nb.capture.op_log import CELL, STATEMENT
 from epprof_nb.core.native_columns import ids, name_of, numbers
 from epprof_nb.data.schema import MISSING
@@ -112,12 +112,21 @@ class RunningTotals:
         )
         op_id, *rest = columns
         self._ops.appendleft((op_id, np.stack(rest)))
-        self._launches.appendleft(_ops_of_launches(batch.launches))
+        raw = batch.launches
+        self._launches.appendleft(
+            _ops_of_launches(
+                ids(raw, "correlation_id", np.uint64),
+                numbers(raw, "op_id", np.uint64),
+                numbers(raw, "flags", np.uint16),
+            )
+        )
+        external = from_external_correlation(batch.outputs)
+        if external is not None:
+            self._launches.appendleft(
+                _ops_of_launches(external.correlation, external.op, external.flags)
+            )
         for output in batch.outputs:
             self._dropped += output.dropped
-            if output.external_correlation is not None:
-                correlation, op = output.external_correlation
-                self._launches.appendleft((correlation, op[np.newaxis]))
             if len(output.activities):
                 self._add_activities(output.activities)
 
@@ -197,14 +206,15 @@ class RunningTotals:
         )
 
 
-def _ops_of_launches(raw: dict[str, Any]) -> tuple[I64, I64]:
+def _ops_of_launches(
+    correlation: I64, tagged: npt.NDArray[np.uint64], flags: npt.NDArray[np.uint16]
+) -> tuple[I64, I64]:
     """Return the correlation ids of a batch's API calls, and the op of each or `MISSING`."""
-    tagged = numbers(raw, "op_id", np.uint64)
-    waited = (numbers(raw, "flags", np.uint16) & CELL_WAITED) != 0
+    waited = (flags & CELL_WAITED) != 0
     op = (tagged & ~NO_OP).astype(np.int64)
     has_op = ((tagged & NO_OP) == 0) | waited
     of_call = np.where(has_op & (op != 0), op, MISSING)
-    return ids(raw, "correlation_id", np.uint64), of_call[np.newaxis]
+    return correlation, of_call[np.newaxis]
 
 
 def _look_up(recent: deque[tuple[I64, I64]], keys: I64, width: int = 1) -> I64:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -17,11 +19,14 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.capture.graph_nodes import GraphNodes
+from epprof_nb.capture.thread_names import ThreadNames
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.instrument import suspension
 from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from epprof_nb.core.options import Options
@@ -64,6 +69,7 @@ class Recording:
     clock: dict[str, Any]
     notes: list[str]
     graph_nodes: GraphNodes
+    thread_names: ThreadNames
 
 
 @cache
@@ -77,43 +83,69 @@ def _recorders() -> tuple[Recorder, ...]:
 
 
 class CaptureService:
-    """Starts the recorders with the first subscription and stops them after the last."""
+    """Starts the recorders with the first subscription and stops them after the last.
+
+    Ctrl-C can raise between any two statements of the main thread. Callers therefore open and
+    abort subscriptions inside ``_native.uninterrupted``, and `close` does so itself.
+    """
 
     def __init__(self) -> None:
         self._reset()
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
+        self._depth = 0  # of the calls that hold the lock
+        self._abandoned: deque[Subscription] = deque()
+        self._recording = False
         self._subscriptions: list[Subscription] = []
         self._batches: list[Batch] = []
         self._dropped_batches = 0
         self._running: list[Recorder] = []
         self._notes: list[str] = []
         self._graph_nodes = GraphNodes()
+        self._thread_names = ThreadNames()
 
     @property
     def open_subscriptions(self) -> int:
         """Number of open subscriptions."""
         return len(self._subscriptions)
 
-    def open(self, options: Options) -> Subscription:
-        """Open a subscription, starting or restarting recorders as `options` require."""
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
         with self._lock:
-            if not self._subscriptions:
-                self._start(options)
-            else:
-                self._flush(wait=False)
-                if not _satisfies(self._subscriptions, options):
-                    self._restart(options)
-                sessions.raise_mode(options.ort_nodes)
-            subscription = Subscription(
-                options,
-                self._dropped_batches + len(self._batches),
-                _native.now_ns(),
-                list(self._batches),
-                list(self._notes),
-            )
-            self._subscriptions.append(subscription)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+        self._end_abandoned()
+
+    def open(self, options: Options) -> Subscription:
+        """Open a subscription, starting or restarting recorders as `options` require.
+
+        If it fails, everything is as before.
+        """
+        with self._exclusive():
+            try:
+                if not self._subscriptions:
+                    self._stop_if_unused()  # what an error of a recorder left behind
+                    self._start(options)
+                else:
+                    self._flush()
+                    if not _satisfies(self._subscriptions, options):
+                        self._restart(options)
+                    sessions.raise_mode(options.ort_nodes)
+                subscription = Subscription(
+                    options,
+                    self._dropped_batches + len(self._batches),
+                    _native.now_ns(),
+                    list(self._batches),
+                    list(self._notes),
+                )
+                self._subscriptions.append(subscription)
+            except BaseException:
+                self._stop_if_unused()
+                raise
             return subscription
 
     def close(self, subscription: Subscription) -> Recording:
@@ -124,27 +156,38 @@ class CaptureService:
         CaptureError
             If the subscription is already closed, or the process was forked after it opened.
         """
-        with self._lock:
-            if subscription not in self._subscriptions:
-                raise CaptureError(
-                    "This profile has no data: it was already stopped, or it was started in the "
-                    "parent of this forked process. Start a new profile."
-                )
-            stopped = _native.now_ns()
+        stopped = _native.now_ns()
+        with self._lock:  # no more than this: Ctrl-C may end the wait
+            self._check_open(subscription)
+            for recorder in list(self._running):
+                recorder.sync()
+        return _native.uninterrupted(self._take, subscription, stopped)
+
+    def _check_open(self, subscription: Subscription) -> None:
+        if subscription not in self._subscriptions:
+            raise CaptureError(
+                "This profile has no data: it was already stopped, or it was started in the "
+                "parent of this forked process. Start a new profile."
+            )
+
+    def _take(self, subscription: Subscription, stopped_ns: int) -> Recording:
+        with self._exclusive():
+            self._check_open(subscription)
             try:
-                self._flush(wait=True)
+                self._flush(waited=True)
                 first = subscription.first_batch - self._dropped_batches
                 return Recording(
                     batches=self._batches[first:],
                     previous_batches=subscription.previous_batches,
                     opened_ns=subscription.opened_ns,
-                    stopped_ns=stopped,
+                    stopped_ns=stopped_ns,
                     closed_ns=self._batches[-1].flushed_ns,
                     devices=[d for r in self._running for d in r.devices()],
                     versions={k: v for r in self._running for k, v in _items(r, "versions")},
                     clock={k: v for r in self._running for k, v in _items(r, "clock")},
                     notes=[*subscription.notes, *(n for r in self._running for n in r.notes())],
                     graph_nodes=self._graph_nodes,
+                    thread_names=self._thread_names,
                 )
             finally:
                 self._remove(subscription)
@@ -166,30 +209,55 @@ class CaptureService:
         batches
             The batches from `index` on; None if the subscription is closed.
         """
-        with self._lock:
+        with self._exclusive():
             if subscription not in self._subscriptions:
                 return None
-            self._flush(wait=False)
+            self._flush()
             return self._batches[subscription.first_batch - self._dropped_batches + index :]
 
     def abort(self, subscription: Subscription) -> None:
-        """Close a subscription and discard its data."""
-        with self._lock:
-            if subscription in self._subscriptions:
-                self._remove(subscription)
+        """Close a subscription, if it is open, and discard its data."""
+        with self._exclusive():
+            self._remove(subscription)
+
+    def abandon(self, subscription: Subscription) -> None:
+        """Do the same from a finalizer.
+
+        A finalizer can run anywhere, even inside another call of the service or on a thread that
+        holds a lock a recorder needs. It therefore never waits: if the service is in use, the
+        subscription is closed at the end of that use.
+        """
+        self._abandoned.append(subscription)
+        self._end_abandoned()
+
+    def _end_abandoned(self) -> None:
+        while self._abandoned and self._lock.acquire(blocking=False):
+            try:
+                if self._depth:  # called inside the call that holds the lock
+                    return
+                self._depth += 1
+                try:
+                    while self._abandoned:
+                        self._remove(self._abandoned.popleft())
+                finally:
+                    self._depth -= 1
+            finally:
+                self._lock.release()
 
     def _remove(self, subscription: Subscription) -> None:
-        self._subscriptions.remove(subscription)
-        if not self._subscriptions:
-            self._stop()
-            return
-        first = min(c.first_batch for c in self._subscriptions)
-        drop = first - self._dropped_batches
-        del self._batches[:drop]
-        self._dropped_batches += drop
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+        self._stop_if_unused()
+        if self._subscriptions:
+            first = min(c.first_batch for c in self._subscriptions)
+            drop = first - self._dropped_batches
+            del self._batches[:drop]
+            self._dropped_batches += drop
 
     def _start(self, options: Options) -> None:
+        self._recording = True
         self._notes = []
+        self._thread_names = ThreadNames()
         # Discard what threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
@@ -214,30 +282,38 @@ class CaptureService:
             recorder.stop()
             self._start_recorder(recorder, options)
 
-    def _stop(self) -> None:
+    def _stop_if_unused(self) -> None:
+        """Stop recording if no subscription is open; a call that failed can be repeated."""
+        if self._subscriptions or not self._recording:
+            return
         try:
-            for recorder in reversed(self._running):
-                recorder.stop()
+            while self._running:
+                recorder = self._running[-1]
+                try:
+                    recorder.stop()
+                finally:
+                    self._running.remove(recorder)
         finally:
-            self._running = []
-            _native.set_cell_thread(False)
-            _native.set_recording(ops=False, launches=False)
-            suspension.stop_tracking()
-            self._batches = []
-            self._dropped_batches = 0
+            if not self._running:
+                _native.set_cell_thread(False)
+                _native.set_recording(ops=False, launches=False)
+                suspension.stop_tracking()
+                self._batches = []
+                self._dropped_batches = 0
+                self._recording = False
 
-    def _flush(self, *, wait: bool) -> None:
-        if wait:
-            for recorder in self._running:
-                recorder.sync()
+    def _flush(self, *, waited: bool = False) -> None:
         now = _native.now_ns()
         # Drain activities first, so that the launch of each is in the same or an earlier batch.
-        outputs = [recorder.drain(waited=wait) for recorder in self._running]
+        outputs = [recorder.drain(waited=waited) for recorder in self._running]
         launches = _native.drain_launches()
         ops = _native.drain_ops(now, open_too=True)
         for output in outputs:
             self._graph_nodes.add(output.graph_nodes)
-        self._batches.append(Batch(ops, launches, outputs, now))
+        batch = Batch(ops, launches, outputs, now)
+        self._batches.append(batch)
+        threads = [column([batch], log, "thread_id", np.uint64) for log in ("ops", "launches")]
+        self._thread_names.update(np.unique(np.concatenate(threads)).tolist())
 
     def after_fork_in_child(self) -> None:
         """Reset: a forked child has neither the threads nor the device of its parent."""

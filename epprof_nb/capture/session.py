@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import threading
+import sys
+import weakref
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 import epprof_nb.instrument.ranges  # noqa: F401 - installs the hooks that track generators
 from epprof_nb import _native
 from epprof_nb.capture.correlate import correlate
 from epprof_nb.capture.profile_info import build_info
 from epprof_nb.capture.service import Recording, Subscription, service
+from epprof_nb.capture.time_limit import TimeLimit
 from epprof_nb.core.clock import pair_with_epoch
+from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.repeats import with_repeats
 from epprof_nb.instrument import range_sources
 from epprof_nb.recorders import nvml
 
@@ -29,62 +33,81 @@ _TIME_COLUMNS = ("start_ns", "end_ns", "time_ns")
 class Session:
     """A profiling session in progress, created by `start`; `stop` returns its data.
 
+    A session that is no longer referenced ends by itself.
+
     Parameters
     ----------
     options
         What to record.
     cell, source
-        Name (such as ``In[3]``) and source text of the profiled cell, if there is one.
+        Name (such as ``In[3]``) and source text of the profiled cell or script, if there is one.
+    script
+        Name of the profiled script. Without a cell, it defaults to the program that is running.
     """
 
     def __init__(
-        self, options: Options, *, cell: str | None = None, source: str | None = None
+        self,
+        options: Options,
+        *,
+        cell: str | None = None,
+        source: str | None = None,
+        script: str | None = None,
     ) -> None:
         self.options = options
         self._cell = cell
+        self._script = script
         self._sources = {} if cell is None or source is None else {cell: source}
-        self._runs: list[tuple[int, int]] = []
-        self._timer: threading.Timer | None = None
+        self._repeats: list[int] = []
+        self._limit: TimeLimit | None = None
         self._recording: Recording | None = None
         begin = _native.now_ns()
         self._gpu_before = nvml.snapshot()
         self._epoch = pair_with_epoch()
         self._subscription: Subscription = service.open(options)
-        self._start_overhead_ns = _native.now_ns() - begin
-        if options.time_limit_s is not None:
-            self._timer = threading.Timer(options.time_limit_s, self._on_time_limit)
-            self._timer.daemon = True
-            self._timer.start()
+        try:
+            if options.time_limit_s is not None:
+                # It must not keep the session alive.
+                self._limit = TimeLimit(options.time_limit_s, _on_time_limit, weakref.ref(self))
+            self._finalizer = _native.Finalizer(_abandon, self._subscription, self._limit)
+            self._start_overhead_ns = _native.now_ns() - begin
+        except BaseException:
+            self.abort()
+            raise
 
-    def mark_run(self, index: int) -> None:
-        """Record that repeat `index` of the profiled code starts now."""
-        self._runs.append((_native.now_ns(), index))
+    def mark_repeat(self) -> None:
+        """Record that the next repeat of the profiled code starts now."""
+        self._repeats.append(_native.now_ns())
 
-    def _on_time_limit(self) -> None:
-        self._recording = service.close(self._subscription)
+    def stop_recording(self) -> None:
+        """Stop recording, if it has not stopped; `stop` still returns the data."""
+        with suppress(CaptureError):  # it was aborted
+            self._recording = service.close(self._subscription)
 
-    def stop(self, *, error: str | None = None) -> ProfileData:
+    def stop(self, *, error: str | None = None, ended_ns: int | None = None) -> ProfileData:
         """End the session and correlate what was recorded.
 
         Parameters
         ----------
         error
             Name of the exception that ended the profiled code, if any.
+        ended_ns
+            When the profiled code, and so its last repeat, ended; now if None.
 
         Raises
         ------
         CaptureError
             If the session was already stopped, or was started in the parent of a forked process.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit.join()
         stopped = _native.now_ns()
         recording, self._recording = self._recording or service.close(self._subscription), None
         correlated = correlate(recording)
         correlated_ns = _native.now_ns()
         info = {
             "cell": self._cell,
+            "script": _program() if self._cell is None else self._script,
             "detail": self.options.detail,
             **build_info(recording, correlated, self._epoch),
             "gpu": {"before": self._gpu_before, "after": nvml.snapshot()},
@@ -106,8 +129,10 @@ class Session:
         tables = {
             name: _rebased(table, recording.opened_ns) for name, table in correlated.tables.items()
         }
-        if self._runs:
-            tables["ops"] = self._with_runs(tables["ops"], recording.opened_ns)
+        if self._repeats:
+            until = min(ended_ns or stopped, recording.closed_ns)
+            info["repeats"] = _bounds(self._repeats, until, recording.opened_ns)
+            tables = with_repeats(tables, info)
         places, sources = range_sources.sources_of(tables["ops"])
         if places:
             info["op_places"] = places
@@ -119,26 +144,53 @@ class Session:
 
     def abort(self) -> None:
         """End the session and discard what it recorded."""
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._limit is not None:
+            self._limit.cancel()
         service.abort(self._subscription)
 
-    def _with_runs(self, ops: Table, origin: int) -> Table:
-        starts = np.array([at - origin for at, _ in self._runs], np.int64)
-        indices = np.array([index for _, index in self._runs], np.int64)
-        at = np.searchsorted(starts, ops["start_ns"], side="right") - 1
-        # Events of ONNX Runtime keep the run id of their session.
-        of_repeat = (at >= 0) & ~ops.names("source").equals("onnxruntime")
-        return ops.replace(run_id=np.where(of_repeat, indices[at], ops["run_id"]))
+
+def _on_time_limit(session: weakref.ref[Session]) -> None:
+    reached = session()
+    if reached is not None:
+        reached.stop_recording()
+
+
+def _abandon(subscription: Subscription, limit: TimeLimit | None) -> None:
+    if limit is not None:
+        limit.cancel()
+    service.abandon(subscription)
 
 
 def start(
-    options: Options | None = None, *, cell: str | None = None, source: str | None = None
+    options: Options | None = None,
+    *,
+    cell: str | None = None,
+    source: str | None = None,
+    script: str | None = None,
 ) -> Session:
-    """Start a session; see `Session`."""
-    return Session(options or Options(), cell=cell, source=source)
+    """Start a session; see `Session`.
+
+    On the main thread, call it inside ``_native.uninterrupted``, in a function that also stores the
+    session.
+    """
+    return Session(options or Options(), cell=cell, source=source, script=script)
+
+
+def _program() -> str | None:
+    """Return the file name of the program, None in an interactive one."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(file).name if isinstance(file, str) else None
 
 
 def _rebased(table: Table, origin: int) -> Table:
     times = {name: table[name] - origin for name in _TIME_COLUMNS if name in table.schema.names}
     return table.replace(**times) if times else table
+
+
+def _bounds(starts: list[int], until: int, origin: int) -> list[list[int]]:
+    """Return start and end of each repeat that began before recording ended, from `origin`."""
+    recorded = [start for start in starts if start < until]
+    return [
+        [start - origin, end - origin]
+        for start, end in zip(recorded, [*recorded[1:], until], strict=True)
+    ]

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+_RATE_TOLERANCE = 0.1
+"""Bound of the error of a rate that was measured over a short time."""
+
+
 def pair_with_epoch() -> tuple[int, int]:
     """Read the monotonic clock and the epoch clock at the same moment.
 
@@ -55,6 +59,20 @@ class Probe:
     def theirs_ns(self) -> int:
         """Midpoint of the call on the recorder's clock."""
         return (self.start_ns + self.end_ns) // 2
+
+
+def same_clock(earlier: Probe, first: Probe, last: Probe) -> bool:
+    """Tell if `earlier` was read on the clock of `first` and `last`, by the rate that it implies.
+
+    Another profiler may replace the recorder's clock. The rate between probes of two different
+    clocks is then far off the one between probes of the same clock.
+    """
+    recently = last.theirs_ns - first.theirs_ns
+    since = last.theirs_ns - earlier.theirs_ns
+    if recently <= 0 or since <= 0:
+        return False
+    rate = (last.ours_ns - first.ours_ns) / recently
+    return abs((last.ours_ns - earlier.ours_ns) / since / rate - 1) < _RATE_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from epprof_nb import _native
 from epprof_nb.arrays.ids import unique_inverse
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OP_NAME = 1 << 31  # native/python/op_object.c
 
 _names: list[str] = []
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 
 
 def numbers(raw: dict[str, Any], name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:

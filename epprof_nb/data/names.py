@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +80,18 @@ class CategoryColumn:
         remap = np.full(len(self.categories) + 1, MISSING, np.int32)
         remap[order] = np.arange(len(order), dtype=np.int32)
         return CategoryColumn(remap[self.codes], tuple(self.categories[i] for i in order))
+
+    def map(self, change: Callable[[str], str]) -> CategoryColumn:
+        """Apply `change` to each category; those that become equal are merged.
+
+        Examples
+        --------
+        >>> CategoryColumn.of(["a1", None, "a2"]).map(lambda text: text[0]).to_list()
+        ['a', None, 'a']
+        """
+        index: dict[str, int] = {}
+        place = [index.setdefault(change(text), len(index)) for text in self.categories]
+        return CategoryColumn(np.array([*place, MISSING], np.int32)[self.codes], tuple(index))
 
     def take(self, rows: npt.NDArray[Any] | slice) -> CategoryColumn:
         """Return some rows (indices, a boolean mask or a slice)."""

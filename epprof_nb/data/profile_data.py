@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.data.columns import with_columns
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEAD
 from epprof_nb.data.table import Table
 
@@ -51,33 +52,57 @@ class ProfileData:
         self.sources: dict[str, str] = dict(sources or {})
 
     @property
+    @with_columns("ops")
     def ops(self) -> pd.DataFrame:
-        """One row per op; see `epprof_nb.data.schema.OPS`."""
+        """One row per op.
+
+        {columns}
+        """
         return self.tables["ops"].to_frame()
 
     @property
+    @with_columns("activities")
     def activities(self) -> pd.DataFrame:
-        """One row per activity of a device; see `epprof_nb.data.schema.ACTIVITIES`."""
+        """One row per activity of a device.
+
+        {columns}
+        """
         return self.tables["activities"].to_frame()
 
     @property
+    @with_columns("api_calls")
     def api_calls(self) -> pd.DataFrame:
-        """One row per API call; see `epprof_nb.data.schema.API_CALLS`."""
+        """One row per API call.
+
+        {columns}
+        """
         return self.tables["api_calls"].to_frame()
 
     @property
+    @with_columns("graphs")
     def graphs(self) -> pd.DataFrame:
-        """One row per CUDA graph that was launched; see `epprof_nb.data.schema.GRAPHS`."""
+        """One row per CUDA graph that was launched.
+
+        {columns}
+        """
         return self.tables["graphs"].to_frame()
 
     @property
+    @with_columns("memory")
     def memory(self) -> pd.DataFrame:
-        """One row per allocation or release, if recorded; see `epprof_nb.data.schema.MEMORY`."""
+        """One row per allocation or release, if recorded.
+
+        {columns}
+        """
         return self.tables["memory"].to_frame()
 
     @property
+    @with_columns("overhead")
     def overhead(self) -> pd.DataFrame:
-        """One row per interval of CUPTI's overhead, if recorded."""
+        """One row per interval of CUPTI's overhead, if recorded.
+
+        {columns}
+        """
         return self.tables["overhead"].to_frame()
 
     @property

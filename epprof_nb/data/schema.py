@@ -11,16 +11,23 @@ int       int64                       int64             none
 id        int64                       Int64             -1, in pandas ``<NA>``
 name      int32 codes + categories    category          code -1, in pandas ``NaN``
 bool      bool                        bool              none
-args      int32 codes + JSON strings  object (dict)     code -1, in pandas ``None``
+args      int32 codes + JSON strings  object            code -1, in pandas ``None``
 ========  ==========================  ================  ==================================
+
+In pandas, the elements of an ``args`` column are `epprof_nb.data.op_args.Arguments`, dicts that can
+be hashed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from epprof_nb.arrays import types
+from epprof_nb.data.kernel_names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Kind = Literal["time", "int", "id", "name", "bool", "args"]
 
@@ -45,12 +52,26 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedColumn:
+    """A column of kind ``name`` that is computed from another one instead of being stored."""
+
+    name: str
+    source: str
+    function: Callable[[str], str]
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The columns of one table, in order; ``index`` is the column of row labels, if any."""
+    """The columns of one table, in order; ``index`` is the column of row labels, if any.
+
+    In DataFrames, a derived column follows its source.
+    """
 
     name: str
     index: str | None
     columns: tuple[Column, ...]
+    derived: tuple[DerivedColumn, ...] = ()
 
     def column(self, name: str) -> Column:
         """Return the column with this name; KeyError if there is none."""
@@ -81,7 +102,8 @@ OPS = TableSchema(
         Column("input_shapes", "name", "element types and shapes of a node's inputs"),
         Column("output_shapes", "name", "element types and shapes of a node's outputs"),
         Column("session", "id", "number of the ONNX Runtime session, unique in its process"),
-        Column("run_id", "id", "the run it belongs to: a repeat of the cell or an ORT run"),
+        Column("run_id", "id", "number of the ONNX Runtime run, unique in its profile"),
+        Column("repeat", "id", "repeat of the code (--repeat) in which it started, from 0"),
         Column("start_ns", "time", "start, since the profile's start; negative if earlier"),
         Column("end_ns", "time", "end; for an op still open, the profile's end"),
         Column("duration_ns", "time", "time open and not suspended; the sum if count > 1"),
@@ -122,6 +144,7 @@ ACTIVITIES = TableSchema(
         Column("capture_op_id", "id", "the op that captured the graph node, for a graph replay"),
         Column("attribution", "name", "how op_id was found: stack, cell, learned, none"),
         Column("thread_id", "id", "operating-system thread that launched it"),
+        Column("repeat", "id", "repeat of the code (--repeat) in which it was launched, from 0"),
         Column("bytes", "id", "bytes copied or set"),
         Column("copy_kind", "name", "HtoD, DtoH, DtoD, HtoH, PtoP, ... (CUPTI's names)"),
         Column("src_kind", "name", "kind of memory read: pageable, pinned, device, ..."),
@@ -139,6 +162,14 @@ ACTIVITIES = TableSchema(
         Column("dynamic_shared_bytes", "id", "dynamic shared memory per block"),
         Column("graph_id", "id", "CUPTI id of the executable CUDA graph that launched it"),
         Column("graph_node_id", "id", "CUPTI id of the node in that graph"),
+    ),
+    (
+        DerivedColumn(
+            "short_name",
+            "name",
+            short_name,
+            "kernel name without types and parameters, with its operation, dtype and tile",
+        ),
     ),
 )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.op_args import parsed
 from epprof_nb.data.schema import MISSING, Kind, TableSchema
 
 if TYPE_CHECKING:
@@ -92,7 +92,10 @@ class Table:
         return values
 
     def names(self, name: str) -> CategoryColumn:
-        """Return a column of kind ``name`` or ``args``."""
+        """Return a column of kind ``name`` or ``args``, or a derived column."""
+        for derived in self.schema.derived:
+            if derived.name == name:
+                return self.names(derived.source).map(derived.function)
         values = self._columns[name]
         if not isinstance(values, CategoryColumn):
             raise TypeError(f"column {name} holds numbers; use Table[{name!r}]")
@@ -133,21 +136,28 @@ class Table:
             values = self._columns[column.name]
             if isinstance(values, CategoryColumn):
                 if column.kind == "args":
-                    # Each row has its own dict: changing one must not change another.
-                    cells = np.full(len(values), None, object)
-                    for row in np.flatnonzero(values.codes >= 0).tolist():
-                        cells[row] = json.loads(values.categories[values.codes[row]])
+                    cells = np.empty(len(values), object)
+                    cells[:] = parsed(values)
                     data[column.name] = pd.Series(cells, index=rows, dtype=object)
                 else:
-                    compact = values.compact()
-                    dtype = pd.CategoricalDtype(pd.Index(compact.categories, dtype=object))
-                    data[column.name] = pd.Categorical.from_codes(compact.codes, dtype=dtype)
+                    data[column.name] = _categorical(values)
+                    for derived in self.schema.derived:
+                        if derived.source == column.name:
+                            data[derived.name] = _categorical(self.names(derived.name))
             elif column.kind == "id":
                 data[column.name] = pd.arrays.IntegerArray(values, values == MISSING)
             else:
                 data[column.name] = values
         # A copy: changing the frame does not change the table.
         return pd.DataFrame(data, copy=True, index=rows)
+
+
+def _categorical(names: CategoryColumn) -> pd.Categorical:
+    import pandas as pd
+
+    compact = names.compact()
+    dtype = pd.CategoricalDtype(pd.Index(compact.categories, dtype=object))
+    return pd.Categorical.from_codes(compact.codes, dtype=dtype)
 
 
 def _numbers(values: npt.NDArray[Any] | CategoryColumn, name: str, kind: Kind) -> npt.NDArray[Any]:

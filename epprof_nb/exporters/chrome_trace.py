@@ -1,40 +1,61 @@
 """Chrome trace JSON, which Perfetto and ``chrome://tracing`` open.
 
-A thread of the host is a track with its ops and API calls. Each device is a process with its
-counters and one track per stream. An arrow leads from an API call to each of its activities.
+A thread of the host is a track with its ops and API calls; another track has the repeats of the
+code. Each device is a process with its counters and one track per stream. An arrow leads from an
+API call to each of its activities.
 """
 
 from __future__ import annotations
 
 import json
-from itertools import islice
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from epprof_nb.analysis.devices import device_names
+from epprof_nb.analysis.threads import thread_names
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.exporters.chrome_counters import counters
+from epprof_nb.exporters.json_rows import (
+    Piece,
+    Texts,
+    batches,
+    combinations,
+    integers,
+    join_rows,
+    microseconds,
+)
 from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
+    from contextlib import AbstractContextManager
 
-    from epprof_nb.arrays.types import IntArray
-    from epprof_nb.data.names import CategoryColumn
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
+Batch: TypeAlias = "tuple[int, Callable[[], memoryview]]"
+"""A number of events, and what makes their JSON."""
 _HOST = 1
 _DEVICES = 3
 """Process ids of the host and of device 0; 0 has a special meaning in viewers."""
-_BATCH = 50_000
+_REPEATS = 2**22 + 1
+"""Thread id of the track of the repeats, larger than Linux gives to any thread."""
+_COMPRESSION_LEVEL = 1
+_MAX_THREADS = 4
 
 
 def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
@@ -46,8 +67,10 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
         The profile. Ops with a ``count`` over 1 and suspended ops do not nest as slices must, so
         they are written as asynchronous slices.
     path
-        The file; an existing file is replaced. Times are microseconds since the profile's start,
-        with three decimals.
+        The file; an existing file is replaced. It is compressed with gzip, which Perfetto and
+        ``chrome://tracing`` read, if its name ends in ``.gz`` or has no suffix, and plain JSON if
+        it has another suffix. Times are microseconds since the profile's start, with three
+        decimals.
 
     Raises
     ------
@@ -55,21 +78,49 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
         If the file cannot be written.
     """
     tracks = _Tracks(profile)
-    events = _events(profile, tracks)
     tables = profile.tables
     # Each activity has an arrow with two ends.
-    lines = len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
+    lines = len(repeat_bounds(profile.info)[0])
+    lines += len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
     with (
         replacing(path) as file,
+        _compressed(file) if Path(path).suffix in ("", ".gz") else nullcontext(file) as stream,
         progress_bar(f"Writing {Path(path).name}", lines, " events") as bar,
     ):
-        file.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
+        stream.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
         # The head is never empty: it has the name of the host's process.
-        file.write(",\n".join(_head(profile, tracks)).encode())
-        while batch := list(islice(events, _BATCH)):
-            file.write((",\n" + ",\n".join(batch)).encode())
-            bar.update(len(batch))
-        file.write(b"\n]}\n")
+        stream.write(",\n".join(_head(profile, tracks)).encode())
+        for events, text in _made_in_order(_events(profile, tracks)):
+            stream.write(text)
+            bar.update(events)
+        stream.write(b"\n]}\n")
+
+
+def _made_in_order(batches: Iterable[Batch]) -> Iterator[tuple[int, memoryview]]:
+    """Make the JSON of the batches in threads, a few batches ahead.
+
+    NumPy and Arrow release the GIL, so this uses several cores.
+    """
+    workers = min(os.cpu_count() or 1, _MAX_THREADS)
+    pending: deque[tuple[int, Future[memoryview]]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for count, make in batches:
+            pending.append((count, pool.submit(make)))
+            if len(pending) > workers:
+                events, made = pending.popleft()
+                yield events, made.result()
+        for events, made in pending:
+            yield events, made.result()
+
+
+def _compressed(file: IO[bytes]) -> AbstractContextManager[Any]:
+    """Return a stream that compresses into `file`, in a thread of its own."""
+    from isal import igzip_threaded
+
+    stream: AbstractContextManager[Any] = igzip_threaded.open(  # type: ignore[no-untyped-call]
+        file, "wb", compresslevel=_COMPRESSION_LEVEL, threads=1
+    )
+    return stream
 
 
 class _Tracks:
@@ -118,7 +169,9 @@ def _head(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
     yield from counters(profile, _DEVICES)
 
 
-def _events(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
+def _events(profile: ProfileData, tracks: _Tracks) -> Iterator[Batch]:
+    """Yield batches of events, each event with the comma that separates it from the one before."""
+    yield from _repeats(profile)
     yield from _ops(profile.tables["ops"])
     yield from _calls(profile.tables["api_calls"])
     yield from _activities(profile.tables["activities"], tracks)
@@ -138,153 +191,185 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
     for (process, thread), label in tracks.labels.items():
         yield event("thread_name", process, thread, name=label)
         yield event("thread_sort_index", process, thread, sort_index=thread)
+    if len(repeat_bounds(profile.info)[0]):
+        yield event("thread_name", _HOST, _REPEATS, name="repeats")
+        yield event("thread_sort_index", _HOST, _REPEATS, sort_index=-1)
     threads = np.unique(
         np.concatenate([profile.tables[name]["thread_id"] for name in ("ops", "api_calls")])
     )
     ops = profile.tables["ops"]
     cells = ops["thread_id"][ops.names("category").equals("cell")]
     main = int(cells[0]) if len(cells) else None
+    named = thread_names(profile.info)
     for thread in sorted(threads.tolist(), key=lambda thread: (thread != main, thread)):
-        name = "main thread" if thread == main else f"thread {thread}"
+        name = "main thread" if thread == main else named.get(thread, f"thread {thread}")
         yield event("thread_name", _HOST, thread, name=name)
         yield event("thread_sort_index", _HOST, thread, sort_index=int(thread != main))
 
 
-def _ops(ops: Table) -> Iterator[str]:
+def _repeats(profile: ProfileData) -> Iterator[Batch]:
+    start, end = repeat_bounds(profile.info)
+    for at in batches(np.ones(len(start), bool), 0):
+        yield len(at), partial(_repeat_slices, start[at], end[at], at)
+
+
+def _repeat_slices(start: IntArray, end: IntArray, number: IntArray) -> memoryview:
+    repeat = integers(number)
+    return join_rows(
+        ',\n{"ph":"X","ts":', *microseconds(start, ',"dur":'),
+        *microseconds(end - start, f',"pid":{_HOST},"tid":{_REPEATS},"cat":"repeat",'),
+        '"name":"repeat ', repeat, '","args":{"repeat":', repeat, "}}",
+    )  # fmt: skip
+
+
+def _ops(ops: Table) -> Iterator[Batch]:
     # Ops of an earlier profile, which captured graphs, have no time on this clock.
-    ops = ops.take(np.flatnonzero(~ops.names("status").equals("earlier")))
-    name, kind = _Quoted(ops.names("name")), _Quoted(ops.names("op_type"))
-    args = _Arguments(ops.names("args"))
+    shown = ~ops.names("status").equals("earlier")
     nested = (ops["count"] <= 1) & (ops["suspended_ns"] == 0)
-    for at in _batches(len(ops)):
-        for title, cat, args_, is_nested, op_id, line, thread, start, length, times in zip(
-            name[at],
-            kind[at],
-            args[at],
-            nested[at].tolist(),
-            ops["op_id"][at].tolist(),
-            _ids(ops["line"][at]),
-            ops["thread_id"][at].tolist(),
-            _us(ops["start_ns"][at]),
-            _us(np.maximum(ops["end_ns"][at] - ops["start_ns"][at], 0)),
-            ops["count"][at].tolist(),
-            strict=True,
-        ):
-            what = f'"pid":{_HOST},"tid":{thread},"cat":{cat},"name":{title}'
-            more = f'"args":{{"op_id":{op_id},"line":{line},"count":{times},"args":{args_}}}'
-            if is_nested:
-                yield f'{{"ph":"X","ts":{start:.3f},"dur":{length:.3f},{what},{more}}}'
-            else:
-                pair = f'"id":"op {op_id}",{what}'
-                yield f'{{"ph":"b","ts":{start:.3f},{pair},{more}}}'
-                yield f'{{"ph":"e","ts":{start + length:.3f},{pair}}}'
+    title = Texts(_op_title, ops.names("op_type"), ops.names("name"))
+    args = Texts(_op_args, ops.names("args"))
+    longest = title.longest + args.longest
+    for at in batches(shown & nested, longest):
+        yield len(at), partial(_slices, ops, title, args, at)
+    for at in batches(shown & ~nested, 2 * longest):
+        yield 2 * len(at), partial(_asynchronous_slices, ops, title, args, at)
 
 
-def _calls(calls: Table) -> Iterator[str]:
-    name = _Quoted(calls.names("name"))
-    for at in _batches(len(calls)):
-        for title, thread, start, length, correlation, result in zip(
-            name[at],
-            calls["thread_id"][at].tolist(),
-            _us(calls["start_ns"][at]),
-            _us(np.maximum(calls["end_ns"][at] - calls["start_ns"][at], 0)),
-            _ids(calls["correlation_id"][at]),
-            calls["return_value"][at].tolist(),
-            strict=True,
-        ):
-            yield (
-                f'{{"ph":"X","pid":{_HOST},"tid":{thread},"ts":{start:.3f},"dur":{length:.3f},'
-                f'"cat":"api","name":{title},'
-                f'"args":{{"correlation_id":{correlation},"return_value":{result}}}}}'
-            )
+def _slices(ops: Table, title: Texts, args: Texts, at: IntArray) -> memoryview:
+    start, end = ops["start_ns"][at], ops["end_ns"][at]
+    return join_rows(
+        ',\n{"ph":"X","ts":', *microseconds(start, ',"dur":'),
+        *microseconds(np.maximum(end - start, 0), f',"pid":{_HOST},"tid":'),
+        integers(ops["thread_id"][at]), title[at],
+        *_op_details(ops, args, at, integers(ops["op_id"][at])),
+    )  # fmt: skip
 
 
-def _activities(activities: Table, tracks: _Tracks) -> Iterator[str]:
-    name, kind = _Quoted(activities.names("name")), _Quoted(activities.names("kind"))
-    shape = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in ("x", "y", "z")]
-    for at in _batches(len(activities)):
-        for title, cat, process, thread, start, length, correlation, op_id, size, xyz in zip(
-            name[at],
-            kind[at],
-            tracks.process[at].tolist(),
-            tracks.thread[at].tolist(),
-            _us(activities["start_ns"][at]),
-            _us(np.maximum(activities["end_ns"][at] - activities["start_ns"][at], 0)),
-            _ids(activities["correlation_id"][at]),
-            _ids(activities["op_id"][at]),
-            _ids(activities["bytes"][at]),
-            zip(*(_ids(axis[at]) for axis in shape), strict=True),
-            strict=True,
-        ):
-            if cat == '"kernel"':
-                detail = '"grid":[{},{},{}],"block":[{},{},{}]'.format(*xyz)
-            else:
-                detail = f'"bytes":{size}'
-            yield (
-                f'{{"ph":"X","pid":{process},"tid":{thread},"ts":{start:.3f},"dur":{length:.3f},'
-                f'"cat":{cat},"name":{title},'
-                f'"args":{{"correlation_id":{correlation},"op_id":{op_id},{detail}}}}}'
-            )
+def _asynchronous_slices(ops: Table, title: Texts, args: Texts, at: IntArray) -> memoryview:
+    start, op_id = ops["start_ns"][at], integers(ops["op_id"][at])
+    pair = [op_id, f'","pid":{_HOST},"tid":', integers(ops["thread_id"][at]), title[at]]
+    return join_rows(
+        ',\n{"ph":"b","ts":', *microseconds(start, ',"id":"op '), *pair,
+        *_op_details(ops, args, at, op_id),
+        ',\n{"ph":"e","ts":', *microseconds(np.maximum(ops["end_ns"][at], start), ',"id":"op '),
+        *pair, "}",
+    )  # fmt: skip
 
 
-def _arrows(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
+def _op_details(ops: Table, args: Texts, at: IntArray, op_id: Piece) -> list[Piece]:
+    return [
+        ',"args":{"op_id":', op_id, ',"line":', integers(ops["line"][at], optional=True),
+        ',"count":', integers(ops["count"][at]), args[at],
+    ]  # fmt: skip
+
+
+def _op_title(op_type: str | None, name: str | None) -> str:
+    return f',"cat":{_quoted(op_type)},"name":{_quoted(name)}'
+
+
+def _op_args(args: str | None) -> str:
+    """Return the end of an op's event; values that JSON lacks, such as NaN, become strings."""
+    valid = "null" if args is None else json.dumps(json.loads(args, parse_constant=str))
+    return f',"args":{valid}}}}}'
+
+
+def _calls(calls: Table) -> Iterator[Batch]:
+    name = Texts(lambda name: f'{_quoted(name)},"args":{{"correlation_id":', calls.names("name"))
+    for at in batches(len(calls), name.longest):
+        yield len(at), partial(_call_slices, calls, name, at)
+
+
+def _call_slices(calls: Table, name: Texts, at: IntArray) -> memoryview:
+    start, end = calls["start_ns"][at], calls["end_ns"][at]
+    return join_rows(
+        combinations(_head_of("X", _HOST), calls["thread_id"][at]),
+        *microseconds(start, ',"dur":'),
+        *microseconds(np.maximum(end - start, 0), ',"cat":"api","name":'),
+        name[at],
+        integers(calls["correlation_id"][at], optional=True),
+        combinations(_call_result, calls["return_value"][at]),
+    )
+
+
+def _call_result(value: int) -> str:
+    return f',"return_value":{value}}}}}'
+
+
+def _activities(activities: Table, tracks: _Tracks) -> Iterator[Batch]:
+    title = Texts(_activity_title, activities.names("kind"), activities.names("name"))
+    is_kernel = activities.names("kind").equals("kernel")
+    for at in batches(len(activities), title.longest):
+        yield len(at), partial(_activity_slices, activities, tracks, title, is_kernel, at)
+
+
+def _activity_slices(
+    activities: Table, tracks: _Tracks, title: Texts, is_kernel: BoolArray, at: IntArray
+) -> memoryview:
+    start, end = activities["start_ns"][at], activities["end_ns"][at]
+    size = np.where(is_kernel[at], 0, activities["bytes"][at])
+    shape = [activities[f"{of}_{axis}"][at] for of in ("grid", "block") for axis in "xyz"]
+    return join_rows(
+        combinations(_head_of("X"), tracks.process[at], tracks.thread[at]),
+        *microseconds(start, ',"dur":'),
+        *microseconds(np.maximum(end - start, 0), ',"cat":'),
+        title[at],
+        integers(activities["correlation_id"][at], optional=True),
+        ',"op_id":',
+        integers(activities["op_id"][at], optional=True),
+        combinations(_activity_detail, is_kernel[at].astype(np.int8), size, *shape),
+    )
+
+
+def _activity_title(kind: str | None, name: str | None) -> str:
+    return f'{_quoted(kind)},"name":{_quoted(name)},"args":{{"correlation_id":'
+
+
+def _activity_detail(is_kernel: int, size: int, *shape: int) -> str:
+    """Return the end of an activity's event: the shape of a kernel's launch, or the bytes."""
+    if not is_kernel:
+        return f',"bytes":{_optional(size)}}}}}'
+    x, y, z, block_x, block_y, block_z = map(_optional, shape)
+    return f',"grid":[{x},{y},{z}],"block":[{block_x},{block_y},{block_z}]}}}}'
+
+
+def _arrows(profile: ProfileData, tracks: _Tracks) -> Iterator[Batch]:
     activities, calls = profile.tables["activities"], profile.tables["api_calls"]
     call = IdIndex(calls["correlation_id"]).rows(activities["correlation_id"])
     launched = (call >= 0) & ~activities.names("kind").equals("synchronization")
-    rows = np.flatnonzero(launched)
-    for at in _batches(len(rows)):
-        for number, source, left, process, thread, arrived in zip(
-            rows[at].tolist(),
-            calls["thread_id"][call[rows[at]]].tolist(),
-            _us(calls["start_ns"][call[rows[at]]]),
-            tracks.process[rows[at]].tolist(),
-            tracks.thread[rows[at]].tolist(),
-            _us(activities["start_ns"][rows[at]]),
-            strict=True,
-        ):
-            both = f'"id":{number},"cat":"launch","name":"launch"'
-            yield f'{{"ph":"s","pid":{_HOST},"tid":{source},"ts":{left:.3f},{both}}}'
-            yield f'{{"ph":"f","bp":"e","pid":{process},"tid":{thread},"ts":{arrived:.3f},{both}}}'
+    for at in batches(launched, 0):
+        yield 2 * len(at), partial(_arrow_ends, activities, calls, tracks, call, at)
 
 
-class _Quoted:
-    """Names as JSON strings, by slices of rows; each category is escaped once."""
-
-    missing = '"(unnamed)"'
-
-    def __init__(self, names: CategoryColumn) -> None:
-        self._codes = names.codes
-        self._texts = [*map(self.text, names.categories), self.missing]
-
-    @staticmethod
-    def text(category: str) -> str:
-        """Return the JSON of one name."""
-        return json.dumps(category)
-
-    def __getitem__(self, rows: slice) -> list[str]:
-        return [self._texts[code] for code in self._codes[rows].tolist()]
-
-
-class _Arguments(_Quoted):
-    """Arguments of the ops as JSON; values that JSON lacks, such as NaN, become strings."""
-
-    missing = "null"
-
-    @staticmethod
-    def text(category: str) -> str:
-        """Return the JSON of one op's arguments."""
-        return json.dumps(json.loads(category, parse_constant=str))
+def _arrow_ends(
+    activities: Table, calls: Table, tracks: _Tracks, call: IntArray, at: IntArray
+) -> memoryview:
+    source, number = call[at], integers(at)
+    both = ',"cat":"launch","name":"launch"}'
+    return join_rows(
+        combinations(_head_of("s", _HOST), calls["thread_id"][source]),
+        *microseconds(calls["start_ns"][source], ',"id":'),
+        number,
+        both,
+        combinations(_head_of('f","bp":"e'), tracks.process[at], tracks.thread[at]),
+        *microseconds(activities["start_ns"][at], ',"id":'),
+        number,
+        both,
+    )
 
 
-def _batches(rows: int) -> Iterator[slice]:
-    return (slice(i, i + _BATCH) for i in range(0, rows, _BATCH))
+def _head_of(phase: str, *process: int) -> Callable[..., str]:
+    """Return a function from process, if it is not given here, and thread to an event's head."""
+
+    def head(*track: int) -> str:
+        pid, tid = (*process, *track)
+        return f',\n{{"ph":"{phase}","pid":{pid},"tid":{tid},"ts":'
+
+    return head
 
 
-def _us(times: IntArray) -> list[float]:
-    # As floats, three decimals are exact for more than a month.
-    microseconds: list[float] = (times / 1000).tolist()
-    return microseconds
+def _quoted(name: str | None) -> str:
+    return json.dumps("(unnamed)" if name is None else name)
 
 
-def _ids(ids: IntArray) -> list[str]:
-    return ["null" if i == MISSING else str(i) for i in ids.tolist()]
+def _optional(value: int) -> str:
+    return "null" if value == MISSING else str(value)

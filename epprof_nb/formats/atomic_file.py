@@ -45,15 +45,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     and `path` stays as it was. Drafts that a killed process left behind are removed by the next
     write to the folder.
     """
-    if not os.fspath(path):
-        raise ValueError('the path is empty; name a file, such as "run.epprof"')
-    target = Path(os.path.realpath(path))
-    try:
-        old = target.stat()
-    except FileNotFoundError:
-        old = None
-    if old is not None and stat.S_ISDIR(old.st_mode):
-        raise IsADirectoryError(f"{target} is a folder; name a file in it")
+    target, old = _target(path)
     if old is not None and not stat.S_ISREG(old.st_mode):
         with tempfile.TemporaryFile() as draft:
             yield draft
@@ -74,6 +66,38 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             draft_path.replace(target)
     finally:
         draft_path.unlink(missing_ok=True)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Check that `replacing` can write a file, before the work whose result it will hold.
+
+    Raises
+    ------
+    ValueError, OSError
+        As `replacing` does.
+    """
+    target, old = _target(path)
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        if not os.access(target, os.W_OK):
+            raise PermissionError(f"{target} cannot be written")
+    elif not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it first")
+    elif not os.access(target.parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"the folder {target.parent} cannot be written; name another one")
+
+
+def _target(path: str | os.PathLike[str]) -> tuple[Path, os.stat_result | None]:
+    """Return the file that a path leads to, and its status if it exists."""
+    if not os.fspath(path):
+        raise ValueError('the path is empty; name a file, such as "run.epprof"')
+    target = Path(os.path.realpath(path))
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        old = None
+    if old is not None and stat.S_ISDIR(old.st_mode):
+        raise IsADirectoryError(f"{target} is a folder; name a file in it")
+    return target, old
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -29,25 +29,19 @@ from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
 from epprof_nb.formats import parquet
 from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.formats.info_schema import check_info, is_text
+from epprof_nb.formats.older_versions import upgrade
 from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"
-VERSION = (1, 0)
+VERSION = (1, 1)
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
 _MAX_MANIFEST_BYTES = 64 * 2**20
 _MAX_RATIO, _SMALL_BYTES = 2_000, 64 * 2**20
 _ZIP64_BYTES = 2**31
-_INFO_TYPES: dict[str, type | tuple[type, ...]] = {
-    "wall_ns": int,
-    "devices": list,
-    "recorded": dict,
-    "attribution": dict,
-    "profiling_cost": dict,
-    "notes": list,
-    "versions": dict,
-}
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # Exceptions that zipfile, json and pyarrow raise for damaged or malicious data.
 _DAMAGE = (
     ArithmeticError,
@@ -100,7 +94,13 @@ def save(profile: ProfileData, path: str | os.PathLike[str]) -> None:
             "info": profile.info,
             "sources": profile.sources,
         }
-        _add(archive, _MANIFEST, json.dumps(manifest, default=_plain).encode())
+        _add(archive, _MANIFEST, _json(manifest))
+
+
+def _json(value: object) -> bytes:
+    """Encode as JSON; characters that UTF-8 cannot encode become escapes, as in the tables."""
+    text = json.dumps(value, default=_plain, ensure_ascii=False)
+    return _LONE_SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):04x}", text).encode()
 
 
 def read(path: str | os.PathLike[str], *, max_bytes: int) -> ProfileData:
@@ -173,7 +173,7 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
     info = manifest["info"]
     if notes:
         info["notes"] = [*info.get("notes", []), *notes]
-    return ProfileData(tables, info, manifest["sources"])
+    return upgrade(ProfileData(tables, info, manifest["sources"]), manifest["version"])
 
 
 def _check_directory(file: IO[bytes], path: Path, size: int) -> None:
@@ -237,12 +237,8 @@ def _manifest(
     info, sources = manifest.get("info"), manifest.get("sources")
     if not isinstance(info, dict) or not isinstance(sources, dict):
         raise _damaged(path, f"{_MANIFEST} lacks the info or the sources")
-    for key, kind in _INFO_TYPES.items():
-        if key in info and not isinstance(info[key], kind):
-            raise _damaged(path, f"{key} in the info has the wrong type")
-    if not 0 <= info.get("wall_ns", 0) < 2**63:
-        raise _damaged(path, "wall_ns in the info is out of range")
-    if not all(isinstance(source, str) for source in sources.values()):
+    check_info(info)
+    if not all(is_text(text) for item in sources.items() for text in item):
         raise _damaged(path, "the source of a cell is not text")
     return manifest
 

@@ -1,4 +1,5 @@
-// Bundle the viewer for the static page (viewer.js) and the live widget (widget.js, an ES module).
+// Bundle the viewer for the static page (viewer.js, started by loader.js) and the live widget
+// (widget.js, an ES module).
 // The output is deterministic: a test builds again and compares.
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -28,6 +29,12 @@ await build({
   entryPoints: ["src/entry/static_page.ts"],
   format: "iife",
   outfile: join(out, "viewer.js"),
+});
+await build({
+  ...common,
+  entryPoints: ["src/entry/loader.ts"],
+  format: "iife",
+  outfile: join(out, "loader.js"),
 });
 const styles = await readFile(join(out, "viewer.css"), "utf8");
 await build({

@@ -37,25 +37,29 @@ class Command(NamedTuple):
 
 
 class Fence:
-    """A point in a queue that is signaled when the worker reaches it."""
+    """A point in a queue that is signaled when the worker reaches it.
 
-    __slots__ = ("_process", "_signaled", "_worker", "time_ns")
+    It is no `threading.Event`: Ctrl-C in a wait can leave the lock of an event locked, and the
+    worker would then wait for it forever.
+    """
+
+    __slots__ = ("_pending", "_process", "_worker", "signaled", "time_ns")
 
     def __init__(self, worker: threading.Thread | None = None) -> None:
         self._worker = worker
-        self._signaled = threading.Event()
+        self._pending = threading.Lock()
+        self._pending.acquire()
         self._process = os.getpid()
-        self.time_ns = 0
-
-    @property
-    def signaled(self) -> bool:
+        self.signaled = False
         """Whether the worker has reached the fence."""
-        return self._signaled.is_set()
+        self.time_ns = 0
 
     def signal(self) -> None:
         """Record the time (CLOCK_MONOTONIC) and wake all waiting threads."""
-        self.time_ns = _native.now_ns()
-        self._signaled.set()
+        if not self.signaled:
+            self.time_ns = _native.now_ns()
+            self.signaled = True
+            self._pending.release()
 
     def wait(self) -> None:
         """Wait until the worker has reached the fence; RuntimeError if it never will."""
@@ -66,7 +70,10 @@ class Fence:
             )
         # Wait with a timeout: once CUDA has started in a process, signals no longer interrupt an
         # unlimited wait, and Ctrl-C would be delayed until the work is done.
-        while not self._signaled.wait(_SIGNAL_POLL_S):
+        while not self.signaled:
+            if self._pending.acquire(timeout=_SIGNAL_POLL_S):
+                self._pending.release()  # for the next waiting thread
+                return
             worker = self._worker
             if worker is not None and not worker.is_alive() and not self.signaled:
                 raise RuntimeError(
@@ -89,7 +96,7 @@ class Queue:
         _live.add(self)
 
     def _reset(self) -> None:
-        self._commands: SimpleQueue[Command | Fence | None] = SimpleQueue()
+        self._commands: SimpleQueue[tuple[int, Command | Fence] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._worker: _Worker | None = None
         self._last = Fence()
@@ -124,12 +131,18 @@ class Queue:
 
     def _put(self, command: Command | Fence) -> None:
         if self._worker is None:
-            self._worker = _Worker(
-                target=self._serve, name=f"epprof-host-stream-{self.stream_id}", daemon=True
-            )
-            self._worker.start()
+            # A queue whose worker never started would be waited for without end.
+            _native.uninterrupted(self._start_worker)
+        # Commands are numbered, so that one lost to Ctrl-C between these lines is not missed.
         self._submitted += 1
-        self._commands.put(command)
+        self._commands.put((self._submitted, command))
+
+    def _start_worker(self) -> None:
+        worker = _Worker(
+            target=self._serve, name=f"epprof-host-stream-{self.stream_id}", daemon=True
+        )
+        worker.start()
+        self._worker = worker
 
     def insert_fence(self) -> Fence:
         """Append a fence after all submitted commands."""
@@ -158,22 +171,23 @@ class Queue:
     def _serve(self) -> None:
         # Nothing is added to a closed queue, so the worker ends once it is empty.
         while not (self._closed and self._commands.empty()):
-            command = self._commands.get()
-            if command is None:
+            item = self._commands.get()
+            if item is None:
                 with self._lock:
                     self._closed = True
                 continue
+            number, command = item
             if isinstance(command, Fence):
-                self._served += 1
+                self._served = number
                 command.signal()
             else:
                 if self._error is None:
                     self._execute(command)
                 else:
                     self._skipped += 1
-                self._served += 1
+                self._served = number
             # Release its arrays now instead of when the next command arrives.
-            del command
+            del item, command
         self._last.signal()
         if not self.failed:
             _live.discard(self)

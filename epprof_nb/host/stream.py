@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 
 from epprof_nb import _native
 from epprof_nb.host import _log
@@ -28,13 +27,13 @@ class Stream:
         Id of the stream, unique in the process; the default stream is 0.
     """
 
-    __slots__ = ("__weakref__", "_queue", "stream_id")
+    __slots__ = ("__weakref__", "_finalizer", "_queue", "stream_id")
 
     def __init__(self) -> None:
         self.stream_id = next(_ids)
         self._queue = Queue(self.stream_id)
         # Not at exit: daemon threads end with the process, as GPU work does.
-        weakref.finalize(self, self._queue.request_close).atexit = False
+        self._finalizer = _native.Finalizer(self._queue.request_close)
 
     def wait_event(self, event: Event) -> None:
         """Make work launched on this stream from now on wait for `event`.

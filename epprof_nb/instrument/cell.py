@@ -3,55 +3,33 @@
 ``__epprof_line__(key)`` precedes each statement. It ends the previous statement of the same level
 and begins this one. The header of a loop and the exit of a context manager run after the last
 statement of their body, so ``__epprof_back__(key)`` ends that body. The body of a function is
-enclosed in ``__epprof_enter__`` and ``__epprof_leave__``: its statements are children of the
-statement that called it.
+enclosed in ``with __epprof_body__(key)``: its statements are children of the statement that called
+it.
 
-Each marker has the position of the statement that follows it, so tracebacks do not change.
+Each marker has the position of the statement that follows it, so tracebacks do not change. A
+``try`` around the body would change them: after a ``finally`` that ends by an exception,
+``frame.f_lineno`` is the line of the ``finally``, while the exit of a ``with`` restores the line.
 Outside of a session the markers do nothing.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 from typing import TYPE_CHECKING, TypeVar
 
-from epprof_nb import _native
-from epprof_nb.instrument import torch_dynamo
 from epprof_nb.instrument.functions import compiled_names, has_own_yield, is_plain_function
+from epprof_nb.instrument.markers import BACK, BODY, FRAME_BODY, LINE
 from epprof_nb.instrument.statements import Cell, Statement, register, statement_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _Node = TypeVar("_Node", bound=ast.stmt | ast.expr)
 
-# Names ending in two underscores are not mangled inside classes.
-MARKERS: dict[str, Callable[[int], None]] = {
-    "__epprof_line__": _native.line,
-    "__epprof_back__": _native.back,
-    "__epprof_enter__": _native.enter,
-    "__epprof_leave__": _native.leave,
-    "__epprof_enter_frame__": _native.enter_frame,
-    "__epprof_leave_frame__": _native.leave_frame,
-}
-
 _NO_WORK = (ast.Pass, ast.Break, ast.Global, ast.Nonlocal)
 _LEAVES_BODY = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-
-
-def install_markers(namespace: dict[str, object]) -> None:
-    """Define the markers for code that runs in `namespace`.
-
-    They are added to the namespace, so that functions pickled by value include them, and to
-    ``builtins``, so that functions still work after a ``%reset`` of the namespace.
-    """
-    for name, marker in MARKERS.items():
-        namespace[name] = marker
-        setattr(builtins, name, marker)
-    torch_dynamo.register_markers(MARKERS.values())
 
 
 def instrument(body: list[ast.stmt], cell: Cell, *, first_line: int = 0) -> list[ast.stmt]:
@@ -111,12 +89,16 @@ class _Instrumenter:
         self.parents.append(parent)
         return len(self.statements) - 1
 
-    def marker(self, name: str, index: int, node: ast.stmt) -> ast.Expr:
+    def marker(self, name: str, index: int, node: ast.stmt) -> ast.Call:
         """Build a marker call at the position of `node`."""
         key = at_position(ast.Constant(index), node)
         self.keys.append(key)
         marker = at_position(ast.Name(name, ast.Load()), node)
-        return at_position(ast.Expr(at_position(ast.Call(marker, [key], []), node)), node)
+        return at_position(ast.Call(marker, [key], []), node)
+
+    def mark(self, name: str, index: int, node: ast.stmt) -> ast.Expr:
+        """Build a statement that calls a marker."""
+        return at_position(ast.Expr(self.marker(name, index, node)), node)
 
     def block(self, body: Sequence[ast.stmt], *, parent: int, loop: int = -1) -> list[ast.stmt]:
         """Mark the statements of a block; `loop` is the loop that ``continue`` refers to."""
@@ -124,10 +106,10 @@ class _Instrumenter:
         for node in body:
             if isinstance(node, ast.Continue):
                 if loop >= 0:
-                    marked.append(self.marker("__epprof_back__", loop, node))
+                    marked.append(self.mark(BACK, loop, node))
             elif not isinstance(node, _NO_WORK):
                 index = self.statement(node, parent)
-                marked.append(self.marker("__epprof_line__", index, node))
+                marked.append(self.mark(LINE, index, node))
                 self.inside(node, index, loop)
             marked.append(node)
         return marked
@@ -163,7 +145,7 @@ class _Instrumenter:
         """Mark a body after which control returns to the enclosing statement."""
         marked = self.block(body, parent=index, loop=loop)
         if not isinstance(marked[-1], _LEAVES_BODY):
-            marked.append(self.marker("__epprof_back__", index, node))
+            marked.append(self.mark(BACK, index, node))
         return marked
 
     def function(self, node: Function, index: int) -> None:
@@ -175,10 +157,8 @@ class _Instrumenter:
         if all(isinstance(s, ast.Pass) or _is_ellipsis(s) for s in body):
             return
         frame = isinstance(node, ast.AsyncFunctionDef) or has_own_yield(node)
-        suffix = "_frame__" if frame else "__"
-        leave = self.marker(f"__epprof_leave{suffix}", index, node)
-        guarded = at_position(ast.Try(self.block(body, parent=-1), [], [], [leave]), node)
-        node.body = [*docstring, self.marker(f"__epprof_enter{suffix}", index, node), guarded]
+        scope = ast.withitem(self.marker(FRAME_BODY if frame else BODY, index, node))
+        node.body = [*docstring, at_position(ast.With([scope], self.block(body, parent=-1)), node)]
 
     def definitions(self, node: ast.AST) -> None:
         """Mark the methods of a class.

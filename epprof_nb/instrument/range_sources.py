@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import linecache
-import threading
 import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from epprof_nb.data.table import Table
@@ -17,7 +18,7 @@ _LINES = 300
 _LINE_CHARACTERS = 400
 _FILE_BYTES = 4_000_000
 
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 _locations: dict[str, tuple[str, int]] = {}
 """Op name to the file and first line of the most recently decorated function."""
 

@@ -1,4 +1,4 @@
-"""Named ranges: ``with epprof_nb.op("name"):`` and ``@epprof_nb.op("name")``."""
+"""Named ranges: ``with epprof_nb.op("name"):``, ``@epprof_nb.op("name")``, ``@epprof_nb.op``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 op = _native.Op
 
 
-def wrap_function(range_op: _native.Op, function: Any) -> Any:  # noqa: ANN401
+def wrap_function(range_op: _native.Op | None, function: Any) -> Any:  # noqa: ANN401
     """Wrap a function so that each call runs inside a range.
 
     Parameters
     ----------
     range_op
-        Provides the name and the arguments of the range.
+        Provides the name and the arguments of the range; None: the range has the name of the
+        function, with that of its class.
     function
         A function, method, coroutine function, generator function or asynchronous generator
         function, a ``staticmethod`` or ``classmethod`` object, or any other callable.
@@ -39,12 +40,15 @@ def wrap_function(range_op: _native.Op, function: Any) -> Any:  # noqa: ANN401
     """
     if isinstance(function, staticmethod | classmethod):
         return type(function)(wrap_function(range_op, function.__func__))
+    written = "op" if range_op is None else f"op({range_op.name!r})"
     if inspect.isclass(function) or not callable(function):
         what = "a class" if inspect.isclass(function) else f"a {type(function).__name__}"
         raise TypeError(
-            f"@op({range_op.name!r}) was applied to {what}, but it supports only functions and "
+            f"@{written} was applied to {what}, but it supports only functions and "
             "methods. Apply it to the methods to be timed, below @property if there is one."
         )
+    if range_op is None:
+        range_op = op(_name_of(function))
     range_sources.register(range_op.name, function)
     # Calls can nest and overlap, so each one needs a range of its own.
     new_range = functools.partial(op, range_op.name, **(range_op.args or {}))
@@ -58,6 +62,16 @@ def wrap_function(range_op: _native.Op, function: Any) -> Any:  # noqa: ANN401
     else:
         wrap = _function
     return functools.wraps(function)(wrap(new_range, function))
+
+
+def _name_of(function: Any) -> str:  # noqa: ANN401
+    name = getattr(function, "__qualname__", None)
+    if not isinstance(name, str):
+        raise TypeError(
+            f"@op was applied to a {type(function).__name__}, which has no name. Name the op: "
+            '@op("name")'
+        )
+    return name.rpartition("<locals>.")[2]
 
 
 def _function(

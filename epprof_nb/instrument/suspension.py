@@ -11,11 +11,11 @@ signal handlers, and a KeyboardInterrupt would be raised outside the generator's
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
@@ -42,7 +42,7 @@ if sys.version_info >= (3, 12):
         """The monitoring tool of the process; holds a tool id only while code is tracked."""
 
         def __init__(self) -> None:
-            self.lock = threading.Lock()
+            self.lock = fork_safe_lock()
             self.tool: int | None = None
             self.refused = False
             # By id: comparing code objects compares their bytecode.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import keyword
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +15,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from epprof_nb.core.options import Options
+from epprof_nb.util.format import elide
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -43,7 +47,7 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("-w", "--warmup", type=int, default=0, metavar="N",
                  help="Run the code N times before profiling."),
         argument("-r", "--repeat", type=int, default=1, metavar="N",
-                 help="Run the code N times while profiling. Each repeat has its own run_id."),
+                 help="Run the code N times while profiling. The column repeat tells them apart."),
         argument("-d", "--detail", metavar="WHAT",
                  help="Record more: api (all CUDA calls), memory (allocations), overhead "
                  "(CUPTI's own overhead) or all. Separate several values with commas."),
@@ -120,8 +124,28 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
     )
 
 
-def parse_line(magic: Callable[..., Any], line: str, settings: GpuProfile) -> tuple[Request, str]:
-    """Parse ``[options] statement`` of the line magic; the statement is returned unchanged."""
+def parse_line(
+    magic: Callable[..., Any],
+    line: str,
+    settings: GpuProfile,
+    *,
+    transform: Callable[[str], str] = str,
+) -> tuple[Request, str]:
+    """Parse ``[options] statement`` of the line magic; the statement is returned unchanged.
+
+    Parameters
+    ----------
+    magic, line, settings
+        The function of the magic, its line and the default options.
+    transform
+        Turns IPython's syntax into Python.
+
+    Raises
+    ------
+    UsageError
+        If an option is unknown, its value is invalid, or the statement is missing or begins with
+        the name of a profile.
+    """
     parser: ArgumentParser = magic.parser  # type: ignore[attr-defined]
     at = 0
     while match := re.compile(r"\s*(-[-\w]+)(=\S*)?(?=\s|$)").match(line, at):
@@ -139,4 +163,31 @@ def parse_line(magic: Callable[..., Any], line: str, settings: GpuProfile) -> tu
             "%gpuprofile has no statement to profile. Put one after the options, as in: "
             "%gpuprofile -o prof y = model(x)"
         )
+    name = _name_before(statement, transform)
+    if name is not None:
+        rest = statement[len(name) :].strip()
+        raise UsageError(
+            f"%gpuprofile takes a statement, and {elide(statement, 60, tail=0)!r} is none. To "
+            f"assign the profile to {name}, write: %gpuprofile -o {name} {elide(rest, 60, tail=0)}"
+        )
     return request, statement
+
+
+def _name_before(statement: str, transform: Callable[[str], str]) -> str | None:
+    """Return the name that stands before a statement, as in the cell magic; None if none does."""
+    match = re.fullmatch(r"([^\W\d]\w*)\s+(\S.*)", statement, re.DOTALL)
+    if match is None or keyword.iskeyword(match[1]) or hasattr(builtins, match[1]):
+        return None
+    if _parses(statement, transform):
+        return None
+    return match[1] if match[2].startswith("-") or _parses(match[2], transform) else None
+
+
+def _parses(code: str, transform: Callable[[str], str]) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(transform(code))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True

@@ -33,6 +33,20 @@ def format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+class OnError:
+    """Context manager that calls a function with the exception that leaves its block."""
+
+    def __init__(self, call: Callable[[BaseException], None]) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None:
+            self._call(error)
+
+
 class CellRun:
     """Warm-ups, session, repeats and result of one use of the magic.
 
@@ -80,20 +94,23 @@ class CellRun:
     def start(self) -> None:
         """Start the session."""
         try:
-            from epprof_nb.capture import session
-            from epprof_nb.capture.op_log import CELL
-
-            self._session = session.start(
-                self.request.options, cell=self.cell.name, source=self.cell.source
-            )
-            self._op = _native.push(_native.intern(self.cell.name), CELL)
-            if self.request.live:
+            _native.uninterrupted(self._start_session)
+            if self.request.live and self._session is not None:
                 self._show_progress(self._session)
         except Exception as error:  # noqa: BLE001 - the code must run in any case
             warn(
                 f"profiling could not be started ({format_error(error)}). The code runs without "
                 "it. Run `epprof doctor` in a terminal to find out what is missing."
             )
+
+    def _start_session(self) -> None:
+        from epprof_nb.capture import session
+        from epprof_nb.capture.op_log import CELL
+
+        self._session = session.start(
+            self.request.options, cell=self.cell.name, source=self.cell.source
+        )
+        self._op = _native.push(_native.intern(self.cell.name), CELL)
 
     def _show_progress(self, session: Session) -> None:
         from IPython.core.interactiveshell import InteractiveShell
@@ -111,7 +128,7 @@ class CellRun:
         """Mark the start of the next repeat; False if it is the last one, run outside the loop."""
         if self._session is not None:
             try:
-                self._session.mark_run(self._repeats)
+                self._session.mark_repeat()
             except Exception as error:  # noqa: BLE001
                 warn(f"the repeats of this profile cannot be separated ({format_error(error)}).")
         self._repeats += 1
@@ -119,23 +136,30 @@ class CellRun:
 
     def stop(self, error: BaseException | None = None) -> None:
         """End the session, if it is active, and create its profile."""
-        session, self._session = self._session, None
-        if session is None:
-            return
+        if self._session is not None:
+            _native.call_then(self._end_session, self._stop, self._session, error)
+
+    def _stop(self, session: Session, error: BaseException | None) -> None:
+        ended = _native.now_ns()
         _native.pop(self._op)  # also closes the statement that is still open
         self._end_progress()
         try:
             from epprof_nb.profiles import Profile
 
             name = None if error is None else type(error).__name__
-            self.profile = Profile.from_data(session.stop(error=name))
+            self.profile = Profile.from_data(session.stop(error=name, ended_ns=ended))
         except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001
-            session.abort()
             warn(
                 f"the profile could not be completed ({format_error(failure)}) and is lost. The "
                 "results of the code are not affected. Run `epprof doctor` in a terminal to check "
                 "the profiler."
             )
+
+    def _end_session(self) -> None:
+        if self._session is not None:
+            _native.pop(self._op)
+            self._session.abort()  # does nothing if it has stopped
+            self._session = None
 
     def _end_progress(self) -> None:
         live, self._live = self._live, None

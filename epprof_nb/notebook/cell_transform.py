@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from IPython.core.inputtransformer2 import cell_magic
 
 from epprof_nb.instrument.cell import at_position, instrument
+from epprof_nb.instrument.head import is_future_import, length_of_head
 from epprof_nb.notebook.cell_run import format_error
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ START = "__epprof_start__"
 WARM_UP = "__epprof_warm_up__"
 REPEAT = "__epprof_repeat__"
 END = "__epprof_end__"
-FAIL = "__epprof_fail__"
+GUARD = "__epprof_guard__"
 VALUE = "__epprof_value__"
 
 _MAGIC_LINE = re.compile(r"%%gpuprofile(?:\s+(.*?))?\s*$")
@@ -118,27 +119,34 @@ def assemble(
     plain = copy.deepcopy(body)
     unmarked = [_call(START, plain[0]), *plain]
     # A misplaced break or return would become valid inside the loop added for repeats.
-    if not _compiles(plain, flags):
+    if _compile_error(plain, flags) is not None:
         return unmarked, None  # IPython reports the syntax error
-    futures = 0
-    while futures < len(body) and _is_future(body[futures]):
-        futures += 1
-    if futures == len(body):
+    head = length_of_head(body)
+    if head == len(body):
         return unmarked, None
+    if any(is_future_import(node) for node in body[head:]):
+        return unmarked, _warning(
+            "an import from __future__ follows other statements",
+            "Move the import to the top of the cell to avoid this message.",
+        )
     try:
-        marked = body[futures:]
+        marked = _without_global(body[head:])
         if request.lines:
             marked = instrument(marked, cell, first_line=first_line)
-        code = _profiled(marked, plain[futures:], request, shows_last=shows_last)
-        nodes = [*body[:futures], *code]
-        reason = None if _compiles(nodes, flags) else "it may nest too many blocks"
+        code = _profiled(marked, _without_global(plain[head:]), request, shows_last=shows_last)
+        nodes = [*body[:head], *code]
+        failure: Exception | None = _compile_error(nodes, flags)
     except Exception as error:  # noqa: BLE001 - the code must run in any case
-        reason = format_error(error)
-    if reason is None:
+        failure = error
+    if failure is None:
         return nodes, None
-    return unmarked, (
+    return unmarked, _warning(format_error(failure), "Use --no-lines to avoid this message.")
+
+
+def _warning(reason: str, advice: str) -> str:
+    return (
         f"the statements of this cell cannot be recorded as ops ({reason}). The cell runs once, "
-        "without them. Use --no-lines to avoid this message."
+        f"without them. {advice}"
     )
 
 
@@ -162,19 +170,38 @@ def _profiled(
     return [_guarded([*steps, last, _call(END, last)], at)]
 
 
-def _compiles(nodes: Sequence[ast.stmt], flags: int) -> bool:
+def _compile_error(nodes: Sequence[ast.stmt], flags: int) -> Exception | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # shown when IPython compiles the code
         try:
             for node in nodes:
                 compile(ast.Module([node], []), "<cell>", "exec", flags, dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-    return True
+        except SyntaxError as error:
+            error.filename = None  # the message would end with the name of this file
+            return error
+        except (ValueError, RecursionError, MemoryError) as error:
+            return error
+    return None
 
 
-def _is_future(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+def _without_global(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Replace ``global`` outside of functions and classes.
+
+    It has no effect there, as IPython compiles each statement by itself. In a single node it would
+    be an error after a use of the name.
+    """
+    remover = _GlobalRemover()
+    return [remover.visit(node) for node in body]
+
+
+class _GlobalRemover(ast.NodeTransformer):
+    def visit_Global(self, node: ast.Global) -> ast.Pass:
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_FunctionDef(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # noqa: N815
 
 
 def _empty_lines(lines: Sequence[str]) -> int:
@@ -198,7 +225,7 @@ def _while(hook: str, body: list[ast.stmt], at: ast.stmt) -> ast.While:
 
 
 def _guarded(nodes: list[ast.stmt], at: ast.stmt) -> ast.stmt:
-    # The session ends at the exception, before IPython formats the traceback.
-    reraise = at_position(ast.Raise(None, None), at)
-    handler = ast.ExceptHandler(_name("BaseException", at), None, [_call(FAIL, at), reraise])
-    return at_position(ast.Try(nodes, [ast.copy_location(handler, reraise)], [], []), at)
+    # The session ends at the exception, before IPython formats the traceback. Unlike an `except`
+    # that raises again, a `with` restores `frame.f_lineno`, which IPython shows.
+    guard = ast.withitem(_call(GUARD, at).value)
+    return at_position(ast.With([guard], nodes), at)

@@ -12,6 +12,7 @@ import shutil
 import sys
 import threading
 import time
+import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -97,7 +98,7 @@ class LiveProgress:
     """
 
     def __init__(self, session: Session, screen: Screen) -> None:
-        self._session = session
+        self._session = weakref.ref(session)  # it ends when nobody else holds it
         self._screen = screen
         self._opened_ns = _native.now_ns()
         self._totals = RunningTotals(self._opened_ns)
@@ -112,7 +113,7 @@ class LiveProgress:
 
     def stop(self) -> None:
         """Stop the thread and clear the screen."""
-        self._ended.set()
+        _native.uninterrupted(self._ended.set)  # Ctrl-C could leave its lock locked
         try:
             self._thread.join()
         finally:
@@ -131,7 +132,9 @@ class LiveProgress:
         while not self._ended.wait(_INTERVAL_S):
             begin = time.thread_time()
             if time.monotonic() >= next_update:
-                batches = self._session.batches_since(batch_count)
+                session = self._session()
+                batches = None if session is None else session.batches_since(batch_count)
+                del session
                 if batches is None:
                     return  # recording has stopped while the code continues
                 batch_count += len(batches)

@@ -13,11 +13,12 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from epprof_nb import onnxruntime
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.instrument.cell import MARKERS, install_markers
+from epprof_nb.instrument.markers import MARKERS, install_markers
 from epprof_nb.instrument.statements import Cell
 from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
-from epprof_nb.notebook.cell_run import CellRun, warn
+from epprof_nb.notebook.cell_run import CellRun, OnError, warn
+from epprof_nb.notebook.completion import matcher
 from epprof_nb.notebook.settings import GpuProfile
 from epprof_nb.notebook.shell import (
     cell_name,
@@ -52,6 +53,7 @@ class ProfileMagics(Magics):
         self.runs: list[CellRun] = []  # profiled cells can be nested
         self.infos: list[ExecutionInfo] = []  # infos of the running cells
         self.planned: CellRun | UsageError | None = None
+        self.completions = matcher(self.gpuprofile.parser)  # type: ignore[attr-defined]
         self.value: object = None  # last expression of a cell, for IPython to display
 
     @with_arguments
@@ -69,9 +71,33 @@ class ProfileMagics(Magics):
         The profile shows the kernels, copies and memsets that each line launched, and where the
         GPU was idle. It is displayed under the cell and assigned to `name`. The code itself runs
         as it would without the magic. Use ``%config GpuProfile`` to change the default options.
+
+        Examples
+        --------
+        Profile a cell and keep the profile as `prof`::
+
+            %%gpuprofile prof
+            y = model(x)
+            loss = y.mean().item()
+
+        Run the cell twice unprofiled, then five times profiled, and show progress::
+
+            %%gpuprofile prof --warmup 2 --repeat 5 --live
+            train_step(batch)
+
+        Record every CUDA call and all allocations, and save the profile::
+
+            %%gpuprofile prof --detail api,memory --save run.epprof
+            y = model(x)
+
+        Profile one statement and keep the profile as `prof`::
+
+            %gpuprofile -o prof y = model(x)
         """
         if cell is None:
-            request, source = parse_line(self.gpuprofile, line, self.settings)
+            request, source = parse_line(
+                self.gpuprofile, line, self.settings, transform=self.shell.transform_cell
+            )
             return self._run_directly(request, source)
         request = parse(self.gpuprofile, line, self.settings)
         return self._run_directly(request, cell, magic=f"%%gpuprofile {line}")
@@ -86,7 +112,7 @@ class ProfileMagics(Magics):
             cell_transform.WARM_UP: self._warm_up,
             cell_transform.REPEAT: self._repeat,
             cell_transform.END: self._end,
-            cell_transform.FAIL: self._fail,
+            cell_transform.GUARD: self._guard,
             cell_transform.VALUE: self._value,
         }
 
@@ -105,6 +131,7 @@ class ProfileMagics(Magics):
         shell.configurables.append(self.settings)
         shell.input_transformers_cleanup.insert(0, cell_transform.transform_input)
         shell.ast_transformers.append(self)
+        shell.Completer.custom_matchers.append(self.completions)
         for event, handler in self.handlers().items():
             shell.events.register(event, handler)
         self._install_names()
@@ -124,6 +151,7 @@ class ProfileMagics(Magics):
         for event, handler in self.handlers().items():
             shell.events.unregister(event, handler)
         shell.ast_transformers.remove(self)
+        shell.Completer.custom_matchers.remove(self.completions)
         shell.input_transformers_cleanup.remove(cell_transform.transform_input)
         shell.configurables.remove(self.settings)
         for kind in ("line", "cell"):
@@ -211,9 +239,12 @@ class ProfileMagics(Magics):
             self.runs[-1].stop()
         self.value = value
 
-    def _fail(self) -> None:
+    def _guard(self) -> OnError:
+        return OnError(self._fail)
+
+    def _fail(self, error: BaseException) -> None:
         if self.runs:
-            self.runs[-1].stop(sys.exception())
+            self.runs[-1].stop(error)
 
     def _value(self) -> object:
         value, self.value = self.value, None

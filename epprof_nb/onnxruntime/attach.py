@@ -8,7 +8,6 @@ would is not observed.
 from __future__ import annotations
 
 import re
-import threading
 import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.session_names import session_title
 from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ _GRAPH = (
 _TINY_MODEL = b"\x08\x08" + bytes([0x3A, len(_GRAPH)]) + _GRAPH + b"\x42\x04\x0a\x00\x10\x0d"
 
 _default_providers: list[str] = []
-_registration_lock = threading.Lock()
+_registration_lock = fork_safe_lock()
 # Originally requested providers, kept while ONNX Runtime retries with fallback providers.
 _requested_providers: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 

@@ -36,12 +36,17 @@ _subscriptions: weakref.WeakKeyDictionary[Any, Subscription] = weakref.WeakKeyDi
 
 def begin(session: object) -> None:
     """Start recording device work for a session, if there is a supported device."""
-    subscription = None if session in _subscriptions else subscribe()
+    if session not in _subscriptions:
+        _native.uninterrupted(_subscribe, session)
+
+
+def _subscribe(session: object) -> None:
+    subscription = subscribe()
     if subscription is None:
         return
     _subscriptions[session] = subscription
     # A session deleted without end_profiling() must not keep the recording on.
-    weakref.finalize(session, service.abort, subscription).atexit = False
+    weakref.finalize(session, service.abandon, subscription).atexit = False
 
 
 def subscribe() -> Subscription | None:

@@ -13,6 +13,7 @@ import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,8 @@ _naming_lock = threading.Lock()
 class _Run:
     """A run in progress that writes a file."""
 
-    subscription: Subscription | None
-    opened: bool = False
+    subscription: Subscription | None = None
+    naming: bool = False  # holds the lock
 
 
 _active_runs: dict[int, _Run] = {}  # by thread
@@ -71,19 +72,29 @@ def own_profile_file(session: object, run_options: object) -> Iterator[None]:
     if not _is_writable(prefix):
         run_file_notes.count(prefix, written=False)
     _native.ort_on_run_file(_on_opened, _on_ending)
-    run = _Run(json_profile.subscribe())
-    _active_runs[thread] = run
-    _naming_lock.acquire()
+    run = _Run()
     try:
+        _active_runs[thread] = run
+        _native.uninterrupted(_begin, run)
         sessions.set_file_prefix(run_options, f"{prefix}_{os.getpid()}_{next(_numbers)}")
         _native.ort_expect_run_file(True)  # noqa: FBT003
         yield
     finally:
-        _native.ort_expect_run_file(False)  # noqa: FBT003
-        _on_opened()  # a run that failed before opening its file still holds the lock
-        del _active_runs[thread]
-        if run.subscription is not None:
-            service.abort(run.subscription)
+        end = partial(_end, run)
+        _native.call_then(end, _native.ort_expect_run_file, False)  # noqa: FBT003
+
+
+def _begin(run: _Run) -> None:
+    run.subscription = json_profile.subscribe()
+    _naming_lock.acquire()
+    run.naming = True
+
+
+def _end(run: _Run) -> None:
+    _on_opened()  # a run that failed before opening its file still holds the lock
+    _active_runs.pop(threading.get_ident(), None)
+    if run.subscription is not None:
+        service.abort(run.subscription)
 
 
 def _is_writable(prefix: str) -> bool:
@@ -94,8 +105,8 @@ def _is_writable(prefix: str) -> bool:
 def _on_opened(*_: int) -> None:
     """Let the next run name its file: the file of this thread's run is open."""
     run = _active_runs.get(threading.get_ident())
-    if run is not None and not run.opened:
-        run.opened = True
+    if run is not None and run.naming:
+        run.naming = False
         _naming_lock.release()
 
 

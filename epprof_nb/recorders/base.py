@@ -5,14 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, OVERHEAD
-from epprof_nb.data.table import Table
+from epprof_nb.data.table import Table, concat
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from epprof_nb.core.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class CellLog:
+    """The log of the cell's thread: its op over time, and samples of its CPU time."""
+
+    thread_id: int
+    top_ns: npt.NDArray[np.int64]
+    """Times at which the op on top of the stack changed."""
+    top_op: npt.NDArray[np.int64]
+    """The op from that time on; 0 if none was open."""
+    cpu_at_ns: npt.NDArray[np.int64]
+    cpu_ns: npt.NDArray[np.int64]
+    """CPU time that the thread had used at ``cpu_at_ns``, in nanoseconds."""
 
 
 @dataclass(slots=True)
@@ -34,10 +51,56 @@ class RecorderOutput:
     """API calls recorded with external correlation, where the launch log is not available."""
     external_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
     """Correlation ids and the op ids pushed as CUPTI's external correlation ids."""
+    cell_log: CellLog | None = None
+    """Recorded with external correlation, to attribute the work of threads without ops."""
     decode_ns: int = 0
     """Time spent decoding records, on the recorder's threads or in `Recorder.drain`."""
+    failure: tuple[str, str] | None = None
+    """CUDA error after which the device is lost to this process, by name and in words."""
     profiler_sync_intervals: tuple[tuple[int, int], ...] = ()
     """Intervals in which the profiler itself waited for the device, in nanoseconds."""
+
+
+def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
+    """Merge outputs that were recorded one after the other."""
+    if len(outputs) == 1:
+        return outputs[0]
+    if not outputs:
+        return RecorderOutput()
+    calls = [output.api_calls for output in outputs if output.api_calls is not None]
+    pairs = [o.external_correlation for o in outputs if o.external_correlation is not None]
+    logs = [output.cell_log for output in outputs if output.cell_log is not None]
+    nodes = [output.graph_nodes for output in outputs if output.graph_nodes]
+    return RecorderOutput(
+        activities=concat([output.activities for output in outputs]),
+        memory=concat([output.memory for output in outputs]),
+        overhead=concat([output.overhead for output in outputs]),
+        dropped=sum(output.dropped for output in outputs),
+        graph_nodes={n: np.concatenate([part[n] for part in nodes]) for n in nodes[0]}
+        if nodes
+        else {},
+        api_calls=concat(calls) if calls else None,
+        external_correlation=(
+            np.concatenate([pair[0] for pair in pairs]),
+            np.concatenate([pair[1] for pair in pairs]),
+        )
+        if pairs
+        else None,
+        cell_log=_merge_cell_logs(logs) if logs else None,
+        decode_ns=sum(output.decode_ns for output in outputs),
+        failure=next((output.failure for output in outputs if output.failure), None),
+        profiler_sync_intervals=tuple(i for o in outputs for i in o.profiler_sync_intervals),
+    )
+
+
+def _merge_cell_logs(logs: Sequence[CellLog]) -> CellLog:
+    return CellLog(
+        logs[-1].thread_id,
+        *(
+            np.concatenate([getattr(log, name) for log in logs])
+            for name in ("top_ns", "top_op", "cpu_at_ns", "cpu_ns")
+        ),
+    )
 
 
 class Recorder(Protocol):

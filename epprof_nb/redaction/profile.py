@@ -17,7 +17,7 @@ from epprof_nb.data.schema import MISSING
 from epprof_nb.redaction.text import PATH, SHAPE, Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     import numpy.typing as npt
 
@@ -31,7 +31,7 @@ _HOST_KEYS = {
     "address", "uuid", "serial", "pcibusid", "pid",
 }  # fmt: skip
 """Keys of ``info`` that identify the machine or its user."""
-_PATH_KEYS = {"path", "file", "filename", "folder", "directory", "cwd", "library"}
+_PATH_KEYS = {"path", "file", "script", "filename", "folder", "directory", "cwd", "library"}
 _SHAPE_KEYS = {"shape", "shapes", "size", "dims"}
 _LAUNCH_SHAPES = tuple(f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz")
 
@@ -140,13 +140,11 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
         elif column.kind == "args":
             drop = "source" in parts
             changed[column.name] = (
-                _missing(len(table))
-                if drop
-                else _map_names(names, lambda text: _args(text, filters))
+                _missing(len(table)) if drop else names.map(lambda text: _args(text, filters))
             )
         else:
             of_kernel = table.schema.name == "activities"
-            changed[column.name] = _map_names(names, filters.kernel if of_kernel else filters)
+            changed[column.name] = names.map(filters.kernel if of_kernel else filters)
     if "shapes" in parts:
         for name in set(_LAUNCH_SHAPES) & set(table.schema.names):
             changed[name] = np.full(len(table), MISSING, np.int64)
@@ -163,7 +161,7 @@ def _op_names(ops: Table, filters: Filter, *, numbered: bool) -> CategoryColumn:
     codes = np.full(len(ops), MISSING, np.int32)
     index: dict[str, int] = {}
     for rows, change in ((nodes, filters.node), (~nodes & ~statements, filters)):
-        part = _map_names(names.take(rows).compact(), change)
+        part = names.take(rows).compact().map(change)
         place = [index.setdefault(text, len(index)) for text in part.categories]
         codes[rows] = np.array([*place, MISSING], np.int32)[part.codes]
     lines, of_row = np.unique(ops["line"][statements], return_inverse=True)
@@ -177,13 +175,6 @@ def _op_names(ops: Table, filters: Filter, *, numbered: bool) -> CategoryColumn:
 
 def _missing(length: int) -> CategoryColumn:
     return CategoryColumn(np.full(length, MISSING, np.int32), ())
-
-
-def _map_names(names: CategoryColumn, change: Callable[[str], str]) -> CategoryColumn:
-    """Apply `change` to each name; names that become equal share a category."""
-    index: dict[str, int] = {}
-    place = [index.setdefault(change(text), len(index)) for text in names.categories]
-    return CategoryColumn(np.array([*place, MISSING], np.int32)[names.codes], tuple(index))
 
 
 def _args(text: str, filters: Filter) -> str:

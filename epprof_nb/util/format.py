@@ -7,6 +7,10 @@ The viewer's ``frontend/src/base/format.ts`` follows the same rules; both are te
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 _BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -99,3 +103,18 @@ def elide(text: str, limit: int, *, tail: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Draw values as one block character each, from the smallest to the largest.
+
+    Examples
+    --------
+    >>> sparkline([1, 2, 3, 8]), sparkline([5, 5])
+    ('▁▂▃█', '▄▄')
+    """
+    low, high = min(values, default=0), max(values, default=0)
+    if low == high:
+        return "▄" * len(values)
+    blocks = "▁▂▃▄▅▆▇█"
+    return "".join(blocks[min(int((v - low) / (high - low) * 8), 7)] for v in values)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis.breakdowns import BREAKDOWNS
-from epprof_nb.analysis.by_op import by_line
-from epprof_nb.analysis.by_path import by_path
+from epprof_nb.analysis.by_op import line_table
+from epprof_nb.analysis.by_path import path_table
+from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
 from epprof_nb.views.prefetch import prefetch_for_page
-from epprof_nb.views.queries.frame_rows import rows_of_frame
 from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.renderers.html import Tab, notebook_html, page_html
 from epprof_nb.views.renderers.png import as_png
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.views.queries.window import Ints
     from epprof_nb.views.widget.widget import LiveView
 
 
@@ -70,7 +71,11 @@ class View:
         self.by = by
         self.select = select
         # Invalid rows raise here rather than when a front end displays the view.
-        self._selected_rows = {} if select is None else dict([rows_of_frame(profile, select)])
+        self._selected_rows: dict[str, Ints] = {}
+        if select is not None:
+            from epprof_nb.views.queries.frame_rows import rows_of_frame
+
+            self._selected_rows = dict([rows_of_frame(profile, select)])
 
     def mimebundle(
         self, *, mount_id: str | None = None, selections: Selections | None = None
@@ -108,10 +113,13 @@ class View:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows behind the view: the activities, or the breakdown that it opens."""
+        index = ProfileIndex(self.profile)
         if self.tab == "breakdown":
-            breakdown = by_path if self.by == "tree" else BREAKDOWNS[self.by]
-            return breakdown(self.profile)
-        return by_line(self.profile) if self.tab == "source" else self.profile.activities
+            table = path_table if self.by == "tree" else BREAKDOWNS[self.by]
+            return table(index).to_frame()
+        if self.tab == "source":
+            return line_table(index, inclusive=False).to_frame()
+        return self.profile.activities
 
     def widget(self) -> LiveView:
         """Show the view with Python behind it: zooming in loads every event.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from epprof_nb.analysis import breakdowns, counters, findings, summary
-from epprof_nb.analysis.by_path import by_path
+from epprof_nb.analysis.by_path import path_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
@@ -14,11 +16,14 @@ from epprof_nb.util.cached import cached_property
 from epprof_nb.views.timeline import lanes
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-    import pandas as pd
 
+    from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.data.profile_data import ProfileData
+
+
+_FAR = 10
+"""Events further outside of the profile than this many times its length are not shown."""
 
 
 class ViewModel:
@@ -46,11 +51,29 @@ class ViewModel:
 
     @cached_property
     def time_range(self) -> list[int]:
-        """First and last nanosecond shown: the profile's length, and events outside of it."""
+        """First and last nanosecond shown: the profile's length, and events outside of it.
+
+        Events further outside than `_FAR` times the length would hide all others: they have times
+        of a clock that jumped.
+        """
         spans = [place.event_rows.time_bounds for place in self.layout.by_prefix().values()]
-        low = max(min(0, *(start for start, _ in spans)), EARLIEST)
-        high = min(max(self.profile.wall_ns, *(end for _, end in spans)), LATEST)
+        wall = self.profile.wall_ns
+        earliest, latest = (-_FAR * wall, (1 + _FAR) * wall) if wall > 0 else (EARLIEST, LATEST)
+        low = max(min(0, *(start for start, _ in spans)), earliest, EARLIEST)
+        high = min(max(wall, *(end for _, end in spans)), latest, LATEST)
         return [low, max(high, low + 1)]
+
+    @cached_property
+    def events_outside(self) -> int:
+        """Number of events that end outside of `time_range`; an op may begin long before it."""
+        low, high = self.time_range
+        outside = 0
+        for place in self.layout.by_prefix().values():
+            rows = place.event_rows
+            if rows.time_bounds[0] < low or rows.time_bounds[1] > high:
+                is_outside = (rows.end < low) | (rows.end > high)
+                outside += int((is_outside & place.is_drawn).sum())
+        return outside
 
     def warm_up_first_view(self) -> None:
         """Compute the parts that the first view needs, on several threads."""
@@ -70,19 +93,31 @@ class ViewModel:
         """The findings, ranked by possible saving."""
         return self.index.cached(findings.findings)
 
-    def breakdown(self, by: str) -> pd.DataFrame:
+    def breakdown(self, by: str) -> ResultTable:
         """Return one of `epprof_nb.analysis.breakdowns.BREAKDOWNS`."""
         return self.index.cached(breakdowns.breakdown, by)
 
     @property
-    def by_op(self) -> pd.DataFrame:
+    def by_op(self) -> ResultTable:
         """The breakdown by op."""
         return self.breakdown("op")
 
+    def top_ops(self, count: int) -> list[tuple[str, int, int]]:
+        """Return name, device time (ns) and executions of the ops that launched the most work.
+
+        Device time of nested ops is not included, so that none is counted twice.
+        """
+        by_op = self.by_op
+        own = by_op["self_device_ns"]
+        rows = np.argsort(-own, kind="stable")[:count]
+        top = by_op.take(rows[own[rows] > 0])
+        columns = (top.values(name) for name in ("name", "self_device_ns", "count"))
+        return list(zip(*columns, strict=True))
+
     @cached_property
-    def path_tree(self) -> pd.DataFrame:
+    def path_tree(self) -> ResultTable:
         """The breakdown by path."""
-        return by_path(self.profile, index=self.index)
+        return path_table(self.index)
 
     @property
     def line_totals(self) -> list[LineTotals]:

@@ -40,6 +40,7 @@ def main() -> None:
     made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     for name in ("op", "kernel", "line", "stream", "path", "node", "op_type"):
         print(f"  by_{name:8} {least(getattr(profile, f'by_{name}')):6.2f} s")
+    print(f"  {'joined':11} {least(profile.joined):6.2f} s")
     view_model = ViewModel(profile)
     _ = view_model.index.activity_op, view_model.index.kinds
     print(f"  {'lines':11} {least(lambda: line_totals(view_model.index)):6.2f} s")

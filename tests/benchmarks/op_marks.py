@@ -15,7 +15,8 @@ from typing import Self
 
 import epprof_nb
 from epprof_nb import _native
-from epprof_nb.instrument.cell import MARKERS, instrument
+from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.markers import MARKERS
 from epprof_nb.instrument.statements import Cell
 from epprof_nb.recorders.cupti.recorder import packed_layout
 from tests.benchmarks.harness import header, paired, show
@@ -75,10 +76,24 @@ def marks() -> None:
     print()
 
 
-def loop(rounds: int) -> None:
-    """Print how much slower a tight pure-Python loop runs in a profiled cell."""
+LOOP = "for i in range(200_000):\n    x = i + 1\n"
+CALLS = "def f(i):\n    return i + 1\nfor i in range(200_000):\n    f(i)\n"
+GENERATORS = """
+def g(i):
+    yield i
+for i in range(200_000):
+    for x in g(i): pass
+"""
+SOURCES = {
+    "A pure-Python loop of one short statement": (LOOP, "ns a turn"),
+    "Calls of a function of one short statement": (CALLS, "ns a call"),
+    "Uses of a generator that yields once": (GENERATORS, "ns each"),
+}
 
-    source = "for i in range(200_000):\n    x = i + 1\n"
+
+def loop(source: str, unit: str, rounds: int) -> None:
+    """Print how much slower code of 200,000 turns runs in a profiled cell."""
+
     plain = compile(source, "plain", "exec")
     tree = ast.parse(source)
     tree.body = instrument(tree.body, Cell("In[1]", source))
@@ -99,12 +114,11 @@ def loop(rounds: int) -> None:
         return timed
 
     variants = {
-        "plain loop": run(plain, recording=False),
+        "plain": run(plain, recording=False),
         "marked, no session": run(marked, recording=False),
         "marked, recording": run(marked, recording=True),
     }
-    print("A pure-Python loop of one short statement, 200,000 times:")
-    show(paired(variants, rounds), ("plain loop",), "ns a turn", 1e9 / 200_000)
+    show(paired(variants, rounds), ("plain",), unit, 1e9 / 200_000)
 
 
 def decoding() -> None:
@@ -132,7 +146,9 @@ def main() -> None:
     args = parser.parse_args()
     header("Marking ops, decoding records")
     marks()
-    loop(args.rounds)
+    for title, (source, unit) in SOURCES.items():
+        print(f"{title}, 200,000 times:")
+        loop(source, unit, args.rounds)
     decoding()
 
 

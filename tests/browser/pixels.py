@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 WHITE = (255, 255, 255)
 KERNEL, COPY, SET = (0, 114, 178), (230, 159, 0), (0, 158, 115)
+KERNEL_2 = (7, 95, 146)
+"""Shade of the kernels whose name has the second most device time."""
 RULER, BUSY = 22, 38
 
 

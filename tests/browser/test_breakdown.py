@@ -52,7 +52,7 @@ def test_only_what_says_something_is_offered(page):
 
 def test_bars_show_the_total_with_the_self_time_inside(page):
     frame = synthetic_profile(activities=3000).by_op()
-    widths = page.locator(".ep-share").evaluate_all(
+    widths = page.locator(".ep-breakdown .ep-share").evaluate_all(
         """(cells) => cells.map((cell) => {
           const width = (name) => cell.querySelector(name).getBoundingClientRect().width;
           return [width(".ep-bar"), width(".ep-bar-own"), width(".ep-track")];
@@ -71,7 +71,7 @@ def test_the_table_fits_and_numbers_touch_nothing(opened, loop_file, width):
     assert place.evaluate("e => e.scrollWidth <= e.clientWidth")
     assert {"name", "share", "device_ns"} <= set(_columns(page))
     assert page.locator(".ep-table-place .ep-name").first.bounding_box()["width"] >= 130
-    room = page.locator(".ep-share").evaluate_all(
+    room = page.locator(".ep-breakdown .ep-share").evaluate_all(
         """(cells) => {
           const range = document.createRange();
           return cells.filter((cell) => cell.textContent).map((cell) => {
@@ -94,18 +94,18 @@ def test_names_take_the_room_there_is(opened, loop_file, width):
           const room = cell.clientWidth - parseFloat(style.paddingLeft)
             - parseFloat(style.paddingRight);
           const text = name.textContent;
-          return [cell.title, text, room, name.offsetWidth, name.offsetWidth / text.length];
+          return [cell.dataset.text, text, room, name.offsetWidth, name.offsetWidth / text.length];
         })"""
     )
     cut = [one for one in names if one[1] != one[0]]
-    assert cut
-    for title, text, room, used, letter in cut:
+    assert bool(cut) == (width < 1600)
+    assert all(used <= room + 1 for _, _, room, used, _ in names)
+    for whole, text, room, used, letter in cut:
         # No letter more would fit, and both ends are there.
-        assert used <= room + 1
         assert used + letter > room - 1
         head, tail = text.split("…")
-        assert title.startswith(head)
-        assert title.endswith(tail)
+        assert whole.startswith(head)
+        assert whole.endswith(tail)
 
 
 def test_filtering_by_text_and_expression(page):

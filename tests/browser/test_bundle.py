@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "epprof_nb"
 STATIC, FRONTEND = ROOT / "views" / "static", ROOT / "frontend"
-NAMES = ("viewer.js", "viewer.css", "widget.js")
+NAMES = ("loader.js", "viewer.js", "viewer.css", "widget.js")
 
 
 def test_the_committed_bundle_is_the_sources_build(tmp_path):
@@ -30,3 +30,4 @@ def test_the_bundle_is_small_and_closes_no_element(name):
     assert len(text) < 150_000
     assert "</script" not in text.lower()
     assert "</style" not in text.lower()
+    assert "\0" not in text  # separates the styles from the program in a page

@@ -119,7 +119,7 @@ def test_text_only_shows_the_summary_and_the_ops(profile):
 def test_the_page_has_one_heading_that_only_screen_readers_meet(opened, page_file):
     page = opened(page_file.as_uri())
     page.locator(".ep-timeline canvas").first.wait_for()
-    assert page.locator("h1").all_text_contents() == ["Profile of In[3]"]
+    assert page.locator("h1").all_text_contents() == ["In[3] · Test <b>GPU</b>"]
     box = page.locator("h1").bounding_box()
     assert (box["width"], box["height"]) == (1, 1)
     for number in page.locator("[role=separator][tabindex]").all():

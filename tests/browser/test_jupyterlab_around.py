@@ -8,7 +8,17 @@ import signal
 import pytest
 
 from tests.browser.moving import WHOLE, at, focused, middle, near, stage_box, window
-from tests.browser.pixels import KERNEL, canvas, click, lane_y, picture, pixel, ready, x_at
+from tests.browser.pixels import (
+    KERNEL,
+    KERNEL_2,
+    canvas,
+    click,
+    lane_y,
+    picture,
+    pixel,
+    ready,
+    x_at,
+)
 from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
@@ -147,7 +157,7 @@ def test_while_python_is_silent_the_view_works_and_says_so(page, stopped):
     before = picture(page)
     # What needs no answer is there at once: the events light up, the window moves.
     click(page, 37, stream)
-    assert pixel(page, x_at(page, 22), stream + 6) != KERNEL
+    assert pixel(page, x_at(page, 22), stream + 6) != KERNEL_2
     for _ in range(4):
         page.keyboard.press("w")
     assert window(page)[1] - window(page)[0] < 40
@@ -184,7 +194,7 @@ def test_what_python_exports_there_is_the_same_picture(page, in_jupyterlab, open
     in_jupyterlab.run(2, "prof.to_html('exported.html')")
     other = ready(opened(in_jupyterlab.path.with_name("exported.html").as_uri()))
     for one in (page, other):
-        assert pixel(one, x_at(one, 22), lane_y(one, "stream 7") + 6) == KERNEL
+        assert pixel(one, x_at(one, 22), lane_y(one, "stream 7") + 6) == KERNEL_2
         assert pixel(one, x_at(one, 65), lane_y(one, "stream 7") + 2) == (255, 255, 255)
     click(other, 37, lane_y(other, "stream 7"))
     assert "y = step(x)" in other.locator(".ep-chain").text_content()

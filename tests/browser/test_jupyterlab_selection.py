@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.open_notebook import IMPORT
-from tests.browser.pixels import COPY, KERNEL, canvas, click, lane_y, pixel, x_at
+from tests.browser.pixels import COPY, KERNEL_2, canvas, click, lane_y, pixel, x_at
 from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
@@ -24,7 +24,7 @@ def _shows_two_copies(page) -> None:
     page.locator(".ep-timeline").press("0")
     settled(page)
     assert COPY in _lit(page, 84, lane_y(page, "stream 13"))
-    assert KERNEL not in _lit(page, 22, lane_y(page, "stream 7") + 6)
+    assert KERNEL_2 not in _lit(page, 22, lane_y(page, "stream 7") + 6)
 
 
 def test_what_is_chosen_is_a_dataframe_in_python(in_jupyterlab):
@@ -68,7 +68,7 @@ def test_python_lights_the_rows_of_a_dataframe(in_jupyterlab):
     assert in_jupyterlab.told(CHOSEN) == "[0, 4] None"
     in_jupyterlab.run(2, "live.select(None)")
     expect(page.locator(".ep-panel")).to_contain_text("Click an event")
-    assert KERNEL in _lit(page, 22, lane_y(page, "stream 7") + 6)
+    assert KERNEL_2 in _lit(page, 22, lane_y(page, "stream 7") + 6)
 
 
 def test_a_view_opens_with_the_rows_it_was_asked_for(in_jupyterlab):

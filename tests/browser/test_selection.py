@@ -6,7 +6,7 @@ import pytest
 
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view import View, write_html
-from tests.browser.pixels import COPY, KERNEL, click, lane_y, pixel, ready, x_at
+from tests.browser.pixels import COPY, KERNEL, KERNEL_2, click, lane_y, pixel, ready, x_at
 from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
@@ -124,7 +124,8 @@ def test_a_span_tells_what_the_device_did_in_it(page):
     assert "50 %" in rows[0] or "49 %" in rows[0]
     page.keyboard.press("Escape")
     settled(page)
-    assert span.is_hidden()
+    # A page of its own then shows the whole profile.
+    expect(span.locator("strong")).to_have_text("Whole profile")
 
 
 def test_a_spans_edge_can_be_dragged(page):
@@ -137,7 +138,7 @@ def test_a_spans_edge_can_be_dragged(page):
     assert abs(float(text.split()[0]) - 10) < 0.3
     box = page.locator(".ep-stage canvas").first.bounding_box()
     page.mouse.click(box["x"] + x_at(page, 80), box["y"] + 8)
-    assert page.locator(".ep-range").is_hidden()
+    expect(page.locator(".ep-range-head strong")).to_have_text("Whole profile")
 
 
 def test_keys_set_a_span_at_the_pointer(page):
@@ -166,7 +167,7 @@ def test_search_lights_counts_and_steps(shows):
     settled(page)
     assert pixel(page, x_at(page, 44), stream + 6) == KERNEL
     assert _lit(page, 84, copies, COPY)
-    assert pixel(page, x_at(page, 22), stream + 6) != KERNEL
+    assert pixel(page, x_at(page, 22), stream + 6) != KERNEL_2
     page.keyboard.press("Enter")
     expect(told).to_have_text("1 of 2")
     expect(page.locator(".ep-leaf")).to_contain_text("gemm")
@@ -176,7 +177,7 @@ def test_search_lights_counts_and_steps(shows):
     page.keyboard.press("Escape")
     expect(page.locator(".ep-search")).to_be_hidden()
     settled(page)
-    assert pixel(page, x_at(page, 22), stream + 6) == KERNEL
+    assert pixel(page, x_at(page, 22), stream + 6) == KERNEL_2
 
 
 def test_brackets_go_along_the_flows(page):
@@ -251,7 +252,7 @@ def test_numbers_of_the_summary_lead_to_what_they_count(shows):
     page.locator(".ep-timeline").press("0")
     settled(page)
     assert _lit(page, 84, copies, COPY)
-    assert pixel(page, x_at(page, 22), stream + 6) != KERNEL
+    assert pixel(page, x_at(page, 22), stream + 6) != KERNEL_2
     gaps = page.locator(".ep-count >> text=idle gap")
     lengths = []
     for _ in range(3):
@@ -307,7 +308,7 @@ def test_the_rows_of_a_dataframe_are_lit_and_gone_to(opened, profile, tmp_path):
     page.locator(".ep-timeline").press("0")
     settled(page)
     assert _lit(page, 84, lane_y(page, "stream 13"), COPY)
-    assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) != KERNEL
+    assert pixel(page, x_at(page, 22), lane_y(page, "stream 7") + 6) != KERNEL_2
     page.click("[aria-label='Next of these']")
     settled(page)
     assert page.locator(".ep-leaf").inner_text() == "HtoD"

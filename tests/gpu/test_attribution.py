@@ -203,7 +203,9 @@ def test_shown_and_lost_add_up_when_cupti_runs_out_of_buffers(monkeypatch):
     assert lost > 0
 
 
-def test_external_correlation_takes_over_where_callbacks_are_held(monkeypatch):
+@pytest.fixture
+def callbacks_held(monkeypatch):
+    """CUPTI as it is while another profiler holds its callbacks."""
     from epprof_nb import _native
 
     real = _native.cupti_start
@@ -217,6 +219,10 @@ def test_external_correlation_takes_over_where_callbacks_are_held(monkeypatch):
         )
 
     monkeypatch.setattr(_native, "cupti_start", refused)
+
+
+@pytest.mark.usefixtures("callbacks_held")
+def test_external_correlation_takes_over_where_callbacks_are_held():
     names = [f"ext_{i}" for i in range(10)]
     for name in names:
         kernel(name)
@@ -226,3 +232,68 @@ def test_external_correlation_takes_over_where_callbacks_are_held(monkeypatch):
                 launch(name)
     assert pairs(prof) == [(name, name) for name in names]
     assert any("MULTIPLE_SUBSCRIBERS" in note for note in prof.info["notes"])
+
+
+@pytest.mark.usefixtures("callbacks_held")
+def test_external_correlation_follows_ops_that_end_out_of_order():
+    for name in ("first", "second", "nobody"):
+        kernel(name)
+    with epprof_nb.profile() as prof:
+        first, second = epprof_nb.op("first"), epprof_nb.op("second")
+        first.__enter__()
+        launch("first")
+        second.__enter__()
+        launch("second")
+        first.__exit__(None, None, None)
+        launch("second")
+        second.__exit__(None, None, None)
+        launch("nobody")
+    assert pairs(prof) == [
+        ("first", "first"),
+        ("second", "second"),
+        ("second", "second"),
+        ("nobody", None),
+    ]
+
+
+@pytest.mark.usefixtures("callbacks_held")
+def test_external_correlation_follows_ops_of_suspended_generators():
+    for name in ("inside", "around", "nobody"):
+        kernel(name)
+
+    def generator():
+        with epprof_nb.op("inside"):
+            launch("inside")
+            yield
+            launch("inside")
+
+    with epprof_nb.profile() as prof:
+        steps = generator()
+        next(steps)
+        launch("nobody")
+        with epprof_nb.op("around"):
+            launch("around")
+            next(steps, None)
+            launch("around")
+        launch("nobody")
+    assert pairs(prof) == [
+        ("inside", "inside"),
+        ("nobody", None),
+        ("around", "around"),
+        ("inside", "inside"),
+        ("around", "around"),
+        ("nobody", None),
+    ]
+
+
+@pytest.mark.usefixtures("callbacks_held")
+def test_an_op_left_open_by_a_profile_is_in_no_later_one():
+    left_open = epprof_nb.op("left open")
+    with epprof_nb.profile():
+        left_open.__enter__()
+        launch("open")
+    with epprof_nb.profile() as prof:
+        launch("later")
+    assert pairs(prof) == [("later", None)]
+    assert prof.info["recorded"]["ops_lost"] == 0
+    left_open.__exit__(None, None, None)

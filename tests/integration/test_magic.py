@@ -91,7 +91,28 @@ def test_warm_up_and_repeat(run, shell, capsys):
     prof = shell.user_ns["prof"]
     assert lines(prof) == [(2, "n.append(1)"), (3, "x = len(n)"), (4, "x")] * 3
     rows = prof.ops[prof.ops["line"].notna()]
-    assert rows.groupby("run_id").size().to_list() == [3, 3, 3]
+    assert rows.groupby("repeat").size().to_list() == [3, 3, 3]
+    assert prof.ops["run_id"].isna().all()
+    assert prof.ops.loc[prof.ops["op_type"] == "cell", "repeat"].isna().all()
+
+
+def test_a_kernel_belongs_to_the_repeat_that_launched_it(run, shell):
+    run(
+        "import time\nimport numpy as np\nfrom epprof_nb import host\n"
+        "x = host.to_device(np.ones(4))"
+    )
+    run(
+        "%%gpuprofile -q prof --repeat 3\nhost.launch(lambda a: time.sleep(0.02), x, name='slow')\n"
+    )
+    prof = shell.user_ns["prof"]
+    kernels = prof.activities[prof.activities["kind"] == "kernel"]
+    assert kernels["repeat"].to_list() == [0, 1, 2]
+    assert prof.ops["repeat"].reindex(kernels["op_id"]).to_list() == [0, 1, 2]
+    # What the magic does after the code is not part of the last repeat.
+    cell = prof.ops.loc[prof.ops["op_type"] == "cell", "end_ns"].iloc[0]
+    assert prof.info["repeats"][2][1] <= cell
+    # The host does not wait: kernels run after the repeat that launched them has ended.
+    assert kernels["start_ns"].iloc[2] > prof.info["repeats"][2][1]
 
 
 def test_no_lines(run, shell):

@@ -111,6 +111,47 @@ def test_too_many_blocks_run_unmarked(run, shell, capsys):
         pytest.skip("this Python does not allow the plain code either")
     result = run(f"%%gpuprofile -q prof\n{source}")
     assert result.result == 0
+    assert "SyntaxError: too many statically nested blocks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("body", "marked"),
+    [
+        ('"""Doc."""\nfrom __future__ import annotations\nx = 3\nx', ["x = 3", "x"]),
+        ("from __future__ import annotations\nx = 3\nx", ["x = 3", "x"]),
+        ("x = 1\nglobal x\nx = 3\nx", ["x = 1", "x = 3", "x"]),
+        ("x = 1\nif True:\n    global x\n    x = 3\nx", ["x = 1", "if True:", "x = 3", "x"]),
+        ("def f():\n    global x\n    x = 3\nf()\nx", ["def f():", "f()", "x = 3", "x"]),
+        ('"""Doc."""\nx = 3\nx', ["x = 3", "x"]),
+        ("'text'", ["'text'"]),
+    ],
+)
+def test_the_statements_of_any_valid_cell_are_marked(run, shell, body, marked, capsys):
+    shell.user_ns["__doc__"] = None
+    plain = run(body)
+    state = {name: shell.user_ns.get(name) for name in ("x", "__doc__")}
+    shell.user_ns.update(x=None, __doc__=None)
+    profiled = run(f"%%gpuprofile -q prof\n{body}")
+    assert profiled.result == plain.result
+    assert {name: shell.user_ns.get(name) for name in state} == state
+    assert [name for _, name in lines(shell.user_ns["prof"])] == marked
+    assert capsys.readouterr().err == ""
+
+
+def test_a_misplaced_global_is_refused_as_in_a_plain_cell(run, capsys):
+    body = "x = 1\nif x:\n    global x\n"
+    plain, profiled = run(body), run(f"%%gpuprofile -q prof\n{body}")
+    assert str(profiled.error_in_exec or profiled.error_before_exec).startswith("name 'x' is used")
+    assert type(plain.error_in_exec) is type(profiled.error_in_exec)
+
+
+def test_a_late_future_import_is_named_as_the_reason(run, shell, capsys):
+    result = run("%%gpuprofile -q prof\nx = 1\nfrom __future__ import annotations\nx")
+    assert result.result == 1
+    said = capsys.readouterr().err
+    assert "an import from __future__ follows other statements" in said
+    assert "Move the import to the top of the cell" in said
+    assert lines(shell.user_ns["prof"]) == []
 
 
 def test_a_terminal_waits_for_the_rest_of_the_cell(shell):

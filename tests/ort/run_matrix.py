@@ -25,20 +25,23 @@ ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("EPPROF_MATRIX", Path.home() / ".cache" / "epprof_nb" / "ort_matrix"))
 
 
-def install(version: str) -> Path:
-    """Install this release alone into a folder, unless it is there, and return the folder."""
-    folder = CACHE / f"onnxruntime-{version}"
+def install(package: str, version: str, *needed: str) -> Path:
+    """Install this release alone into a folder, unless it is there, and return the folder.
+
+    `needed` names packages that only this release needs.
+    """
+    folder = CACHE / f"{package}-{version}"
     complete = folder / "complete"
     if not complete.exists():
         pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade"]
-        subprocess.run([*pip, "--target", folder, f"onnxruntime=={version}"], check=True)
+        subprocess.run([*pip, "--target", folder, f"{package}=={version}", *needed], check=True)
         complete.touch()
     return folder
 
 
-def run(version: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a module of the checkout's with this release in place of the installed one."""
-    path = os.pathsep.join([str(install(version)), str(ROOT)])
+def run(release: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a module of the checkout's with the release in this folder in place of the installed."""
+    path = os.pathsep.join([str(release), str(ROOT)])
     changed = {"PYTHONPATH": path, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
         [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False,
@@ -49,8 +52,8 @@ def run(version: str, *command: str) -> subprocess.CompletedProcess[str]:
 def check(version: str) -> str:
     """Run the tests; return what went wrong, or an empty text."""
     done = run(
-        version, "pytest", "-q", "-rs", "tests/ort", "-m", "not release_independent",
-        "-p", "no:cacheprovider",
+        install("onnxruntime", version), "pytest", "-q", "-rs", "tests/ort",
+        "-m", "not release_independent", "-p", "no:cacheprovider",
     )  # fmt: skip
     summary = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr
     print(f"onnxruntime {version}: {summary}", flush=True)
@@ -65,7 +68,7 @@ def check(version: str) -> str:
 
 def check_too_old(version: str) -> str:
     """Run what must hold with a release that cannot be observed."""
-    done = run(version, "tests.ort.too_old")
+    done = run(install("onnxruntime", version), "tests.ort.too_old")
     print(
         f"onnxruntime {version}: {'failed' if done.returncode else 'refused clearly'}", flush=True
     )

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.capture import session as capture
+from epprof_nb.profiles import Profile
 from tests.ort import models, search_models
 from tests.ort.rows import nested_in_time, nodes, path, runs
 
@@ -70,6 +72,23 @@ def test_the_body_of_a_loop_runs_under_it_each_time(installed, x, make, feeds, n
     table = prof.by_node().set_index("name")
     assert table.at[body, "count"] == times
     assert table.at[body, "inside"] == node
+
+
+def test_runs_keep_their_numbers_inside_repeats(installed, x):
+    session = installed.InferenceSession(models.chain())
+    recording = capture.start()
+    for _ in range(2):
+        recording.mark_repeat()
+        for _ in range(2):
+            with epprof_nb.op("mine"):
+                session.run(None, {"x": x})
+    prof = Profile.from_data(recording.stop())
+    assert runs(prof)["run_id"].tolist() == [0, 1, 2, 3]
+    assert runs(prof)["repeat"].tolist() == [0, 0, 1, 1]
+    assert nodes(prof)["repeat"].tolist() == [0] * 6 + [1] * 6
+    ranges = prof.ops[prof.ops["op_type"] == "range"]
+    assert ranges["repeat"].tolist() == [0, 0, 1, 1]
+    assert ranges["run_id"].isna().all()
 
 
 @pytest.mark.parametrize("kind", ["GreedySearch", "BeamSearch"])

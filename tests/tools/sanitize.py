@@ -3,7 +3,7 @@
 Builds the extension with AddressSanitizer and UndefinedBehaviorSanitizer (with ``--thread``:
 ThreadSanitizer) in a temporary folder, and runs pytest with it instead of the installed one. The
 first error ends the run with a report. Other arguments go to pytest; unless they name files, the
-tests that exercise the native core run.
+unit tests, those of ONNX Runtime and the stress programs run.
 """
 
 from __future__ import annotations
@@ -16,10 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TESTS = [
-    *("cell", "decode", "fork", "host", "host_recording", "op_stack", "ops", "range_args"),
-    *("scopes", "session", "statements", "suspend"),
-]
+TESTS = ("unit", "ort", "stress")
 RUN = """
 import importlib.util, sys
 import pytest
@@ -62,7 +59,7 @@ def main() -> int:
     parser.add_argument("--thread", action="store_true", help="use ThreadSanitizer")
     options, tests = parser.parse_known_args()
     if not any(Path(argument.partition("::")[0]).exists() for argument in tests):
-        tests += [str(ROOT / "tests" / "unit" / f"test_{name}.py") for name in TESTS]
+        tests += [str(ROOT / "tests" / name) for name in TESTS]
     with tempfile.TemporaryDirectory() as folder:
         extension = build(Path(folder), "thread" if options.thread else "address,undefined")
         environment = os.environ | {

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from recorded_ops import drained, recording
 
-from epprof_nb.instrument.cell import install_markers, instrument
+from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.markers import install_markers
 from epprof_nb.instrument.statements import Cell
 
 if TYPE_CHECKING:

@@ -189,9 +189,9 @@ def test_by_kernel_summarises_durations():
     )
     assert found["name"].tolist() == ["other", "gemm"]
     other, gemm = found.iloc[0], found.iloc[1]
-    assert other["min_ns"] == other["p95_ns"] == other["max_ns"] == 400
-    assert (gemm["count"], gemm["device_ns"], gemm["mean_ns"]) == (20, 155, 8)
-    assert (gemm["min_ns"], gemm["p95_ns"], gemm["max_ns"]) == (1, 5, 100)
+    assert other["min_device_ns"] == other["p95_device_ns"] == other["max_device_ns"] == 400
+    assert (gemm["count"], gemm["device_ns"], gemm["mean_device_ns"]) == (20, 155, 8)
+    assert (gemm["min_device_ns"], gemm["p95_device_ns"], gemm["max_device_ns"]) == (1, 5, 100)
     assert gemm["grid"] == (2, 3, 4)
     assert gemm["block"] is None
     assert found["ops"].tolist() == [0, 2]
@@ -248,12 +248,14 @@ def test_own_device_time_always_adds_up(tree, launched, attribution):
         ],
     )
     everything = sum(d for kind, d, _, _ in launched if kind != "synchronization")
-    for breakdown in (by_op, by_line):
-        frame = breakdown(some, attribution=attribution)
-        assert frame["self_device_ns"].sum() == everything
-        assert (frame["self_device_ns"] <= frame["device_ns"]).all()
-        assert (frame["device_ns"] <= everything).all()
-        assert (frame["self_host_ns"] >= 0).all()
+    ops = by_op(some, attribution=attribution)
+    lines = by_line(some, attribution=attribution)
+    own = by_line(some, attribution=attribution, inclusive=False)
+    for inclusive, self_ in ((ops, ops), (lines, own)):
+        assert self_["self_device_ns"].sum() == everything
+        assert (self_["self_device_ns"] <= inclusive["device_ns"]).all()
+        assert (inclusive["device_ns"] <= everything).all()
+        assert (self_["self_host_ns"] >= 0).all()
 
 
 def test_a_large_profile_adds_up():
@@ -261,6 +263,6 @@ def test_a_large_profile_adds_up():
     activities = large.tables["activities"]
     everything = activities["duration_ns"][device_work(activities)].sum()
     assert by_op(large)["self_device_ns"].sum() == everything
-    assert by_line(large)["self_device_ns"].sum() == everything
+    assert by_line(large, inclusive=False)["self_device_ns"].sum() == everything
     kernels = activities.names("kind").equals("kernel")
     assert by_kernel(large)["device_ns"].sum() == activities["duration_ns"][kernels].sum()

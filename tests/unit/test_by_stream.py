@@ -30,7 +30,7 @@ def test_by_stream_sums_activities():
     assert frame.index.tolist() == ["stream 7", "stream 13"]
     first, second = frame.loc["stream 7"], frame.loc["stream 13"]
     assert (first["count"], first["kernels"], first["memcpys"]) == (3, 2, 1)
-    assert (first["device_ns"], first["busy_ns"], first["p95_ns"]) == (35, 30, 15)
+    assert (first["device_ns"], first["busy_ns"], first["p95_device_ns"]) == (35, 30, 15)
     assert first["launch_delay_ns"] == 6
     assert pd.isna(second["launch_delay_ns"])
     assert second["bytes"] == 4064
@@ -77,15 +77,15 @@ def test_executions_of_an_op_have_a_mean_and_a_percentile():
     ).by_op()
     row = found.iloc[0]
     assert (row["mean_device_ns"], row["p95_device_ns"]) == (115, 400)
-    assert (row["mean_ns"], row["p95_ns"]) == (230, 800)
+    assert (row["mean_host_ns"], row["p95_host_ns"]) == (230, 800)
 
 
 def test_a_row_of_many_executions_counts_as_that_many():
     found = profile([op(1, "f", 0, 9000, count=99, duration_ns=990), op(2, "f", 9000, 9500)])
     row = found.by_op().iloc[0]
     assert row["count"] == 100
-    assert row["mean_ns"] == round((990 + 500) / 100)
-    assert row["p95_ns"] == 10
+    assert row["mean_host_ns"] == round((990 + 500) / 100)
+    assert row["p95_host_ns"] == 10
 
 
 values = st.lists(

@@ -14,7 +14,8 @@ from marked_cells import marked, record, run
 from recorded_ops import drained, recording
 
 from epprof_nb import _native
-from epprof_nb.instrument.cell import MARKERS, install_markers, instrument
+from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.markers import MARKERS, install_markers
 from epprof_nb.instrument.statements import Cell
 
 

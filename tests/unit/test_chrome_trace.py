@@ -1,13 +1,17 @@
 """Chrome traces: valid JSON, nested slices, arrows that join, names that cannot break out."""
 
+import gzip
 import json
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from chrome_events import slices_and_arrows
 from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.exporters.chrome_trace import to_chrome
+from epprof_nb.exporters import json_rows
+from epprof_nb.exporters.chrome_trace import _Tracks, to_chrome
 from epprof_nb.testing import synthetic_profile
 
 
@@ -262,3 +266,77 @@ def test_an_empty_profile_is_a_valid_trace(device_events):
 def test_a_folder_that_is_not_there_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         to_chrome(profile(), tmp_path / "nowhere" / "trace.json")
+
+
+def several_batches(monkeypatch):
+    monkeypatch.setattr(json_rows, "_MAX_ROWS", 7)
+
+
+def awkward():
+    return profile(
+        ops=[
+            line(1, 1, -1_500, 90_001, args={"layer": 3, "x": float("inf")}),
+            op(2, "coroutine", 10, 60_000, 1, suspended_ns=5),
+            op(3, "coalesced", -999, -1, count=7),
+            op(4, "backwards", 50, 40),
+        ],
+        activities=[
+            kernel(70_123, 80_000, 2, correlation_id=5, grid_x=1, grid_y=2, grid_z=3),
+            kernel(-1, 5, correlation_id=6),
+            activity("memcpy", 80_000, 80_001, 1, bytes=4096, stream_id=13, device_id=1),
+            activity("memset", 5, 3, bytes=0, stream_id=9),
+            activity("synchronization", 0, 85_000, 1, thread_id=1, correlation_id=6),
+        ],
+        api_calls=[call(20, 30, correlation_id=5), call(-20, 30, correlation_id=6)],
+    )
+
+
+@pytest.mark.parametrize("made", [awkward, lambda: synthetic_profile(3_000, seed=3)])
+def test_events_are_those_of_a_writer_that_knows_no_columns(made, device_events, monkeypatch):
+    several_batches(monkeypatch)
+    written = [e for e in device_events(made()) if e["ph"] in "Xbesf"]
+    expected = list(slices_and_arrows(made(), _Tracks(made())))
+    in_order = [sorted(json.dumps(e, sort_keys=True) for e in es) for es in (written, expected)]
+    assert in_order[0] == in_order[1]
+
+
+@pytest.mark.parametrize("name", ["trace.json.gz", "trace.gz", "trace"])
+def test_a_name_that_says_so_or_nothing_gives_a_compressed_trace(name, tmp_path):
+    made = synthetic_profile(20_000, seed=1)
+    to_chrome(made, tmp_path / name)
+    to_chrome(made, tmp_path / "plain.json")
+    packed, plain = (tmp_path / of for of in (name, "plain.json"))
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    assert packed.stat().st_size < 0.2 * plain.stat().st_size
+
+
+def test_a_trace_is_the_same_each_time(tmp_path):
+    for name in ("a.json.gz", "b.json.gz"):
+        to_chrome(synthetic_profile(5_000), tmp_path / name)
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+
+
+def test_long_names_make_small_batches():
+    sizes = [len(rows) for rows in json_rows.batches(1000, 1 << 20)]
+    assert sum(sizes) == 1000
+    assert max(sizes) == 64
+
+
+def test_an_error_while_events_are_made_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(b"old")
+
+    def broken(*_):
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr("epprof_nb.exporters.chrome_trace.integers", broken)
+    with pytest.raises(MemoryError):
+        to_chrome(synthetic_profile(1_000), path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_microseconds_are_exact_beyond_the_precision_of_a_double():
+    times = np.array([2**62 + 1, -5, -1_000, 0, 999])
+    text = bytes(json_rows.join_rows(*json_rows.microseconds(times, " ")))
+    assert text == b"4611686018427387.905 -0.005 -1.000 0.000 0.999 "

@@ -27,7 +27,11 @@ def tables(profile):
     model = ViewModel(profile)
     of_lines = pd.DataFrame([(t.line, t.device_ns, t.kernels, t.top) for t in model.line_totals])
     names = ("op", "kernel", "line", "stream")
-    return [*map(model.breakdown, names), idle.gaps(profile, 1_000), of_lines]
+    return [
+        *(model.breakdown(name).to_frame() for name in names),
+        idle.gaps(profile, 1_000),
+        of_lines,
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 7, 500])

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from saved_profiles import assert_same, some
+from tiny import kernel, line, op, profile
 
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.formats import epprof
@@ -81,10 +82,59 @@ def test_what_a_newer_minor_version_added_is_left_out_with_a_note(forged, path):
 def test_what_an_older_minor_version_lacked_is_filled(forged, path, monkeypatch):
     forged.change("ops", suspended_ns=None, provider=None, end_line=None)
     del forged.members["overhead.parquet"], forged.manifest["tables"]["overhead"]
-    monkeypatch.setattr(epprof, "VERSION", (1, 1))
+    monkeypatch.setattr(epprof, "VERSION", (epprof.VERSION[0], epprof.VERSION[1] + 1))
     forged.write(path)
     loaded = load(path)
     assert_same(loaded, some())
+
+
+def test_repeats_of_version_1_0_move_to_their_own_column(path):
+    old = profile(
+        ops=[
+            op(1, "In[1]", 0, 100, op_type="cell", source="cell"),
+            line(2, 1, 5, 40, 1, source="cell", run_id=0),
+            op(3, "run", 10, 20, 2, source="onnxruntime", run_id=0),
+            line(4, 1, 50, 90, 1, source="cell", run_id=1),
+            op(5, "run", 60, 70, 4, source="onnxruntime", run_id=1),
+        ],
+        activities=[kernel(15, 55, 3), kernel(65, 75, 5)],
+        info={"wall_ns": 110, "code_ns": 95},
+    )
+    old.save(path)
+    forged = Forged(path.read_bytes())
+    forged.manifest["version"] = [1, 0]
+    forged.change("ops", repeat=None)
+    forged.change("activities", repeat=None)
+    forged.write(path)
+    loaded = load(path)
+    assert loaded.ops["repeat"].fillna(-1).tolist() == [-1, 0, 0, 1, 1]
+    assert loaded.ops["run_id"].fillna(-1).tolist() == [-1, -1, 0, -1, 1]
+    assert loaded.activities["repeat"].tolist() == [0, 1]
+    assert loaded.info["repeats"] == [[5, 50], [50, 95]]
+
+
+def test_runs_of_version_1_0_without_repeats_stay_runs(path):
+    old = profile(
+        ops=[
+            line(1, 1, 0, 100, source="cell"),
+            op(2, "run", 10, 90, 1, source="onnxruntime", run_id=0),
+            op(3, "mine", 20, 30, 2, source="range", run_id=0),
+        ],
+    )
+    old.save(path)
+    forged = Forged(path.read_bytes())
+    forged.manifest["version"] = [1, 0]
+    forged.change("ops", repeat=None)
+    forged.change("activities", repeat=None)
+    forged.write(path)
+    assert load(path).ops["run_id"].fillna(-1).tolist() == [-1, 0, 0]
+    assert "repeats" not in load(path).info
+
+
+@pytest.mark.parametrize("repeats", [[[0]], [[0, 1, 2]], [[5, 4]], [[0, 9], [8, 10]], [["0", 1]]])
+def test_repeats_that_are_no_time_ranges_are_refused(forged, path, repeats):
+    forged.manifest["info"]["repeats"] = repeats
+    refused(forged, path, "repeats in the info")
 
 
 def test_a_column_that_is_missing_without_reason_is_refused(forged, path):

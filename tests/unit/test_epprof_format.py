@@ -180,3 +180,11 @@ def test_flipped_bits_of_the_directory_are_noticed_or_do_not_matter(path, saved,
 def test_noise_is_refused(path, noise):
     assert not loads_as_saved_or_is_refused(path, noise)
     assert not loads_as_saved_or_is_refused(path, b"PK\3\4" + noise)
+
+
+def test_texts_that_utf8_cannot_encode_are_saved_as_escapes(path):
+    tables, info = some().tables, some().info | {"script": "job\udcff.py"}
+    save(Profile(tables, info, {"In[1]": "x = '\udc80'"}), path)
+    loaded = load(path)
+    assert loaded.info["script"] == "job\\udcff.py"
+    assert loaded.sources == {"In[1]": "x = '\\udc80'"}

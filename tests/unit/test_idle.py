@@ -188,3 +188,9 @@ def test_busy_time_and_gaps_fill_the_wall():
 def test_work_past_the_stated_wall_is_no_gap(end):
     found = gaps(profile(activities=[kernel(0, 700)], info={"wall_ns": end}), min_ns=1)
     assert len(found) == 0
+
+
+def test_the_gaps_of_a_profile_add_up_to_its_idle_time():
+    loop = synthetic_profile(activities=500)
+    assert loop.gaps(min_ns=0)["duration_ns"].sum() == loop.wall_ns - busy_ns(loop)
+    pd.testing.assert_frame_equal(loop.gaps(), gaps(loop))

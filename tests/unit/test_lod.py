@@ -232,13 +232,14 @@ def test_odd_times_are_drawn(start, end):
     assert (rects.cover <= rects.dur).all()
 
 
-def test_ten_thousand_streams_have_a_lane_each():
-    rows = [tiny.kernel(i, i + 1, stream_id=i % 10_000) for i in range(20_000)]
+def test_as_many_streams_as_can_be_drawn_have_a_lane_each():
+    count = lanes.MAX_LANES
+    rows = [tiny.kernel(i, i + 1, stream_id=i % count) for i in range(2 * count)]
     profile = tiny.profile(activities=rows)
     laid = lanes.build_layout(profile, ProfileIndex(profile))
-    assert len(laid.lanes) == 10_000
+    assert len(laid.lanes) == count
     assert laid.activities.event_rows.lane[laid.activities.row_index].tolist() == [
-        i % 10_000 for i in range(20_000)
+        i % count for i in range(2 * count)
     ]
 
 

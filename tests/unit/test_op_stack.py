@@ -199,10 +199,9 @@ def test_a_range_opened_in_a_statement_stays_open_over_the_next_statements(recor
 def test_a_functions_scope_closes_with_all_that_is_open_in_it(recording):
     first = statements((-1, "call"), (-1, "inside"), (1, "deeper"))
     _native.line(first)
-    _native.enter(first)
-    _native.line(first + 1)
-    _native.line(first + 2)
-    _native.leave(first)
+    with _native.body(first):
+        _native.line(first + 1)
+        _native.line(first + 2)
     assert _native.depth() == 1
     rows, _ = taken()
     ids = rows.reset_index().set_index("name")["op_id"]
@@ -213,11 +212,10 @@ def test_recursion_nests_the_same_statement_under_itself(recording):
     first = statements((-1, "def"), (-1, "body"))
 
     def recurse(n):
-        _native.enter(first)
-        _native.line(first + 1)
-        if n:
-            recurse(n - 1)
-        _native.leave(first)
+        with _native.body(first):
+            _native.line(first + 1)
+            if n:
+                recurse(n - 1)
 
     recurse(4)
     rows, _ = taken()
@@ -265,11 +263,9 @@ def test_the_number_of_statement_rows_is_bounded_under_recursion(recording):
     first = statements((-1, "def"), (-1, "body"))
 
     def fib(n):
-        _native.enter(first)
-        _native.line(first + 1)
-        result = 1 if n < 2 else fib(n - 1) + fib(n - 2)
-        _native.leave(first)
-        return result
+        with _native.body(first):
+            _native.line(first + 1)
+            return 1 if n < 2 else fib(n - 1) + fib(n - 2)
 
     calls = 2 * fib(17) - 1
     rows, _ = taken()
@@ -373,9 +369,8 @@ def test_statements_too_deep_for_a_row_are_lost_and_counted(recording):
     for _ in range(8192):
         _native.push(_native.intern("x"), 0)
     for _ in range(3):
-        _native.enter(first)
-        _native.line(first + 1)
-        _native.leave(first)
+        with _native.body(first):
+            _native.line(first + 1)
     assert _native.depth() == 8192
     assert taken()[1] == 3
 
@@ -396,9 +391,8 @@ def test_statements_under_very_many_parents_are_bounded_and_counted(recording):
     name = _native.intern("parent")
     for _ in range(500):
         op = _native.push(name, 0)
-        _native.enter(first)
-        _native.line(first + 1)
-        _native.leave(first)
+        with _native.body(first):
+            _native.line(first + 1)
         _native.pop(op)
     rows, lost = taken()
     assert lost == 400

@@ -35,6 +35,15 @@ def widths(container):
     return [bar.get_width() for bar in container]
 
 
+def test_kernels_without_a_name_are_drawn_as_such(ax):
+    kernels = [kernel(0, 10, -1, name=None), kernel(20, 30, -1, name="a"), kernel(30, 50, -1)]
+    kernels.append(kernel(60, 90, -1, name=None))
+    profile(activities=kernels).plot.kernels(ax)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels[0] == "(no name)"
+    assert len(labels) == 3
+
+
 def test_bars_have_the_widths_of_the_breakdown(ax, loop):
     assert loop.plot.breakdown(ax, top=5) is ax
     frame = loop.by_op().nlargest(5, "device_ns")
@@ -165,8 +174,8 @@ def test_a_distribution_reaches_from_nothing_to_all():
 
 
 def test_kernels_are_called_by_their_own_names_where_these_differ():
-    names = ["void at::(anonymous namespace)::norm<int>(f)", "a::k<1>()", "b::k<2>()", "<lambda>"]
-    assert kernel_labels(names) == ["norm", "a::k<1>()", "b::k<2>()", "<lambda>"]
+    names = ["void at::(anonymous namespace)::norm<int>(f)", "a::k()", "b::k()", "<lambda>"]
+    assert kernel_labels(names) == ["norm [i32]", "a::k()", "b::k()", "<lambda>"]
 
 
 @pytest.mark.parametrize("name", ["timeline", "breakdown", "utilisation", "kernels", "gaps"])
@@ -196,3 +205,18 @@ def test_the_example_of_the_documentation_holds(monkeypatch):
     monkeypatch.setattr(builtins, "_", None, raising=False)
     pytest.importorskip("matplotlib.pyplot").switch_backend("agg")
     assert doctest.testmod(figures).failed == 0
+
+
+def test_the_timeline_names_kernels_and_cuts_no_name_at_its_beginning(ax):
+    name = "time.sleep(0.001); losses.append(float(loss))"
+    ops = [op(1, name, 0, 100), op(2, name, 0, 10, parent=1)]
+    kernels = [
+        kernel(0, 50, op_id=1, name="void ns::gemm<float>(int)"),
+        kernel(52, 60, op_id=1, name="void ns::elementwise_kernel<4>(int)"),
+    ]
+    profile(ops, kernels, info={"wall_ns": 100}).plot.timeline(ax)
+    texts = [text.get_text() for text in ax.texts]
+    assert "gemm [f32]" in texts
+    assert len(texts) >= 4
+    for text in texts:
+        assert text.startswith(("time", "gemm", "elem")), text

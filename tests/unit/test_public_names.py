@@ -13,6 +13,7 @@ PUBLIC = [
     "onnxruntime",
     "op",
     "profile",
+    "step",
     "testing",
     "unload_ipython_extension",
 ]

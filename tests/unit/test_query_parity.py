@@ -21,8 +21,20 @@ from epprof_nb.views.wire.payload import page_payload
 
 FIXTURE = Path(__file__).parents[1] / "data" / "queries.json"
 
-KEYS = ("columns", "kinds", "names", "texts", "slices", "shown", "counters", "source")
+KEYS = (
+    "columns",
+    "kinds",
+    "names",
+    "short_names",
+    "texts",
+    "slices",
+    "shown",
+    "counters",
+    "source",
+)
 """Keys of the payload's header that the embedded answers read."""
+
+GEMM = "void blas::gemm<float, 4>(int*)"
 
 REQUESTS = [
     *({"type": "related", "prefix": "op", "row": row} for row in range(4)),
@@ -41,6 +53,7 @@ REQUESTS = [
           {"what": "search", "pattern": "gemm|first"},
           {"what": "search", "pattern": "GEMM"},
           {"what": "search", "pattern": "^cu"},
+          {"what": "search", "pattern": r"gemm \[f32"},
       )
       for target in ({}, {"number": 0}, {"number": -1}, {"at": 350})),
 ]  # fmt: skip
@@ -62,8 +75,8 @@ def view_model() -> ViewModel:
         call(330, 340, correlation_id=8, op_id=4),
     ]
     activities = [
-        kernel(100, 150, 2, correlation_id=7, name="gemm"),
-        kernel(400, 500, 4, correlation_id=8, name="gemm"),
+        kernel(100, 150, 2, correlation_id=7, name=GEMM),
+        kernel(400, 500, 4, correlation_id=8, name=GEMM),
         activity("memcpy", 520, 540, 3, name="HtoD", bytes=4_096),
         activity("memset", 700, 750, name="memset", stream_id=13, bytes=64),
         activity("memcpy", 745, 800, name="DtoH", stream_id=13, bytes=1_024),

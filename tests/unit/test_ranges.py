@@ -197,3 +197,84 @@ def test_other_callables():
 def test_what_cannot_run_in_a_range_is_refused(thing, said):
     with pytest.raises(TypeError, match=said):
         op("x")(thing)
+
+
+def test_an_op_without_parentheses_has_the_name_of_the_function():
+    @op
+    def plain(x):
+        """Doc."""
+        return x + 1
+
+    @op
+    async def waits():
+        await asyncio.sleep(0)
+        return 2
+
+    @op
+    def generates():
+        yield 3
+
+    @op
+    async def streams():
+        yield 4
+
+    async def collect():
+        return [await waits(), *[item async for item in streams()]]
+
+    assert plain.__doc__ == "Doc."
+    assert inspect.iscoroutinefunction(waits)
+    assert inspect.isgeneratorfunction(generates)
+    assert inspect.isasyncgenfunction(streams)
+    with recording():
+        assert plain(1) == 2
+        assert asyncio.run(collect()) == [2, 4]
+        assert list(generates()) == [3]
+        assert [r.name for r in drained()] == ["plain", "waits", "streams", "generates"]
+
+
+def test_a_method_below_an_op_without_parentheses_has_the_name_of_its_class_too():
+    class Model:
+        @op
+        def forward(self):
+            return 1
+
+        @op
+        @staticmethod
+        def below():
+            return 2
+
+        @classmethod
+        @op
+        def above(cls):
+            return cls
+
+        @property
+        @op
+        def size(self):
+            return 4
+
+    with recording():
+        model = Model()
+        assert (model.forward(), model.below(), model.above(), model.size) == (1, 2, Model, 4)
+        assert [r.name for r in drained()] == [
+            "Model.forward", "Model.below", "Model.above", "Model.size",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("thing", "said"),
+    [
+        (dict, "@op was applied to a class"),
+        (property(len), "@op was applied to a property"),
+        (functools.partial(len), r'has no name. Name the op: @op\("name"\)'),
+        (3, "must be a str, not 3"),
+    ],
+)
+def test_an_op_without_parentheses_refuses_what_is_no_function(thing, said):
+    with pytest.raises(TypeError, match=said):
+        op(thing)
+
+
+def test_arguments_need_a_name():
+    with pytest.raises(TypeError, match="must be a str"):
+        op(len, layer=3)

@@ -75,13 +75,44 @@ def test_line_has_the_totals():
     )
     assert line.startswith("100 ms wall   GPU busy 40 %")
     assert "2 kernels · 1 copy (1.20 MB) · 1 idle gap > 1 ms" in line
-    assert "recorded 100 %, profiler overhead 4.0 %" in line
+    assert "recorded 100 %, profiler overhead 4.00 ms" in line
 
 
-def test_large_overhead_is_stated_as_time():
-    cost = {"share": 4.3, "ns": 97_000_000}
+@pytest.mark.parametrize("share", [0.0097, 4.3])
+def test_overhead_is_always_a_time(share):
+    cost = {"share": share, "ns": 97_000_000}
     line = summary_line(profile([kernel(1, 0, 20)], profiling_cost=cost))
     assert "profiler overhead 97.0 ms" in line
+
+
+def test_the_overhead_is_explained():
+    cost = {"ns": 40_000_000, "start_ns": 30_000_000, "join_ns": 10_000_000}
+    summary = summarise(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
+    assert summary.overhead_note == (
+        "Starting the profiler took 30.0 ms, joining its records 10.0 ms. Neither is part of the "
+        "wall time: this is not a slowdown. How much recording slowed the code down is not known."
+    )
+    assert (
+        "took 40.0 ms"
+        in summarise(
+            ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost={"ns": 40_000_000}))
+        ).overhead_note
+    )
+
+
+def test_a_known_slowdown_is_stated():
+    stretch = [{"session": 1, "runs": 2, "compared": 0}, {"session": 2, "stretch": 1.31}]
+    info = {"profiling_cost": {"ns": 1_000_000}, "onnxruntime_stretch": stretch}
+    summary = summarise(ProfileIndex(profile([kernel(1, 0, 20)], **info)))
+    assert "profiler overhead 1.00 ms, ONNX Runtime 1.3x slower while profiled" in summary.line
+    assert "1.31 times as long" in summary.overhead_note
+    assert "not known" not in summary.overhead_note
+
+
+@pytest.mark.parametrize("cost", [None, [], {"ns": "much"}, {"share": None}])
+def test_a_damaged_overhead_is_left_out(cost):
+    summary = summarise(ProfileIndex(profile([kernel(1, 0, 20)], profiling_cost=cost)))
+    assert (summary.overhead, summary.overhead_text, summary.overhead_note) == (None, "", "")
 
 
 def test_dropped_records_are_stated():

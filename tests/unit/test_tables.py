@@ -50,27 +50,27 @@ def test_tables_are_plain_json_and_say_how_long_they_are():
 
 
 def test_a_query_sorts_and_filters_all_rows():
-    frame = many().by_op()
-    found = query_table(frame, sort="name", descending=False, pattern=r"^op 8\d\d$")
+    table = ViewModel(many()).by_op
+    found = query_table(table, sort="name", descending=False, pattern=r"^op 8\d\d$")
     assert (found["rows"], found["found"]) == (900, 100)
     assert values(found, "name") == [f"op {i}" for i in range(800, 900)]
-    longest = query_table(frame, sort="device_ns", descending=True, limit=5)
+    longest = query_table(table, sort="device_ns", descending=True, limit=5)
     assert values(longest, "device_ns") == [7] * 5
-    last = query_table(frame, sort="line", descending=True, limit=3)
+    last = query_table(table, sort="line", descending=True, limit=3)
     assert values(last, "line") == [None] * 3
 
 
 def test_a_query_takes_what_is_no_regular_expression_as_text():
-    frame = profile([op(1, "gemm<float>(int", 0, 1), op(2, "b", 0, 1)]).by_op()
-    found = query_table(frame, pattern="FLOAT>(")
+    table = ViewModel(profile([op(1, "gemm<float>(int", 0, 1), op(2, "b", 0, 1)])).by_op
+    found = query_table(table, pattern="FLOAT>(")
     assert values(found, "name") == ["gemm<float>(int"]
     assert found["note"].startswith("Not a regular expression")
-    assert query_table(frame, pattern="f.oat")["note"] == ""
+    assert query_table(table, pattern="f.oat")["note"] == ""
 
 
 def test_a_query_takes_an_unsupported_pattern_as_text():
-    frame = profile([op(1, "gemm(?=x)", 0, 1), op(2, "gemmx", 0, 1)]).by_op()
-    result = query_table(frame, pattern="gemm(?=x)")
+    table = ViewModel(profile([op(1, "gemm(?=x)", 0, 1), op(2, "gemmx", 0, 1)])).by_op
+    result = query_table(table, pattern="gemm(?=x)")
     assert values(result, "name") == ["gemm(?=x)"]
     assert result["note"].startswith("Look-around")
     assert result["note"].endswith("Searched as text instead.")
@@ -78,10 +78,11 @@ def test_a_query_takes_an_unsupported_pattern_as_text():
 
 def test_a_query_looks_at_every_text_and_not_at_what_is_missing():
     lines = [line(1, 1, 0, 1), line(2, 2, 1, 2), line(3, 1, 2, 3, cell="In[2]")]
-    frame = profile(lines, sources={"In[1]": "x = load()\ny = x"}).by_line()
-    assert values(query_table(frame, pattern=r"^x = l.*\)$"), "source") == ["x = load()"]
-    assert values(query_table(frame, pattern=r"^In\[2"), "line") == [1]
-    assert values(query_table(frame, pattern="^$|none|nan"), "line") == []
+    work = profile(lines, sources={"In[1]": "x = load()\ny = x"})
+    table = ViewModel(work).breakdown("line")
+    assert values(query_table(table, pattern=r"^x = l.*\)$"), "source") == ["x = load()"]
+    assert values(query_table(table, pattern=r"^In\[2"), "line") == [1]
+    assert values(query_table(table, pattern="^$|none|nan"), "line") == []
 
 
 def test_python_answers_for_a_table():
@@ -101,8 +102,9 @@ def test_every_table_of_an_empty_profile_is_empty(by):
 
 
 def test_names_of_any_length_are_shortened():
-    frame = profile([op(1, "x" * 10_000, 0, 1)], [activity("memcpy", 0, 1, 1)]).by_op()
-    assert len(values(to_columns(frame), "name")[0]) == 600
+    work = profile([op(1, "x" * 10_000, 0, 1)], [activity("memcpy", 0, 1, 1)])
+    table = ViewModel(work).by_op
+    assert len(values(to_columns(table), "name")[0]) == 600
 
 
 def test_a_view_gives_the_frame_of_the_table_it_opens_on():

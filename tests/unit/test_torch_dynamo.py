@@ -6,10 +6,12 @@ import ast
 import subprocess
 import sys
 import textwrap
+from types import CodeType
 
 import pytest
 
-from epprof_nb.instrument.cell import MARKERS, install_markers, instrument
+from epprof_nb.instrument.cell import instrument
+from epprof_nb.instrument.markers import BODY, LINE, install_markers
 from epprof_nb.instrument.statements import Cell
 
 DYNAMO = """
@@ -17,7 +19,10 @@ substituted = []
 def substitute_in_graph(function, *, skip_signature_check):
     assert skip_signature_check
     def decorate(replacement):
-        assert replacement(3) is None
+        result = replacement(3)
+        if result is not None:
+            with result:
+                pass
         substituted.append(function)
     return decorate
 """
@@ -43,7 +48,7 @@ def test_told_whenever_it_is_imported(tmp_path, first, module):
     code = f"""
         import sys
         {first}
-        from epprof_nb.instrument.cell import MARKERS, install_markers
+        from epprof_nb.instrument.markers import MARKERS, install_markers
         install_markers({{}})
         install_markers({{}})
         import torch._dynamo as d
@@ -58,23 +63,64 @@ def test_told_whenever_it_is_imported(tmp_path, first, module):
 def test_torch_is_not_imported_for_it(tmp_path):
     code = """
         import sys
-        from epprof_nb.instrument.cell import install_markers
+        from epprof_nb.instrument.markers import install_markers
         install_markers({})
         print("torch" in sys.modules)
         """
     assert in_a_process(code, tmp_path) == "False\n"
 
 
-def test_marked_functions_compile_whole():
+SOURCES = {
+    "function": "def f(x):\n    y = x + 1\n    return y * 2\n",
+    "nested blocks": """
+def f(x):
+    for i in range(2):
+        if i:
+            continue
+        with torch.no_grad():
+            x = x + 1
+    return helper(x)
+def helper(x):
+    y = x * 2
+    return y
+""",
+    "module": """
+class Model(torch.nn.Module):
+    def forward(self, x):
+        y = x + 1
+        return y * 2
+f = Model()
+""",
+    "generator": """
+def values(x):
+    for i in range(2):
+        yield x + i
+def f(x):
+    y = x
+    for value in values(x):
+        y = y + value
+    return y
+""",
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_marked_functions_compile_whole(source):
     torch = pytest.importorskip("torch")
     if not hasattr(torch.compiler, "substitute_in_graph"):
         pytest.skip("torch before 2.6")
-    source = "def f(x):\n    y = x + 1\n    return y * 2\n"
     tree = ast.parse(source)
     tree.body = instrument(tree.body, Cell("In[1]", source))
-    namespace: dict = {}
+    namespace: dict = {"torch": torch}
     install_markers(namespace)
-    exec(compile(tree, "<cell>", "exec"), namespace)
-    assert any(name in MARKERS for name in namespace["f"].__code__.co_names)
+    code = compile(tree, "<cell>", "exec")
+    assert {BODY, LINE} <= names_in(code)
+    exec(code, namespace)
+    torch._dynamo.reset()
     compiled = torch.compile(namespace["f"], backend="eager", fullgraph=True)
     assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
+
+
+def names_in(code):
+    inner = (names_in(c) for c in code.co_consts if isinstance(c, CodeType))
+    return set(code.co_names).union(*inner)

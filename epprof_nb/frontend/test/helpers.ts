@@ -47,7 +47,8 @@ export function encode(header: object, columns: Record<string, Given>): Uint8Arr
 export function columns(set: EventColumns, replaced: Partial<EventColumns> = {}): EventColumns {
   const { prefix, start, dur, reach, kind } = set;
   const name = (column: string, event: number): string => set.name(column, event);
-  return { prefix, start, dur, reach, kind, name, ...replaced };
+  const label = (event: number): string => set.label(event);
+  return { prefix, start, dur, reach, kind, name, label, ...replaced };
 }
 
 /** Events of one op row and one stream: [start, duration] pairs; activities belong to `owners`. */

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/cell_log.h"
 #include "core/launch_log.h"
 #include "core/op_stack.h"
 #include "core/statements.h"
@@ -104,6 +105,10 @@ void ep_log_host_call(uint32_t name, int64_t start, int64_t end, uint64_t correl
 }
 
 uint64_t ep_next_correlation(void) { return next_host_correlation(); }
+
+void ep_start_cell_log(void) { start_cell_log(); }
+void ep_stop_cell_log(void) { stop_cell_log(); }
+ep_columns* ep_take_cell_log(uint64_t* thread) { return take_cell_log(thread); }
 
 void ep_pool_state(uint64_t out[4]) {
   out[0] = op_pool.in_use();

@@ -5,6 +5,7 @@
 
 #include "core/op_stack.h"
 #include "core/statements.h"
+#include "core/string_table.h"
 #include "core/suspended_ops.h"
 
 namespace epprof {
@@ -139,6 +140,25 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
   columns->add("category", std::move(ops.category));
   columns->add("flags", std::move(ops.flags));
   columns->add("thread_id", std::move(ops.thread));
+  return columns;
+}
+
+extern "C" ep_columns* ep_ended_threads() {
+  struct Threads {
+    std::vector<uint64_t> id;
+    std::vector<uint32_t> name;
+  } ended;
+  for_each_thread(
+      [](ThreadState* t, void* data) {
+        if (!t->ended.load(std::memory_order_acquire)) return;
+        auto& ended = *static_cast<Threads*>(data);
+        ended.id.push_back(t->tid);
+        ended.name.push_back(intern(t->name));
+      },
+      &ended);
+  auto* columns = new Columns;
+  columns->add("thread_id", std::move(ended.id));
+  columns->add("name_id", std::move(ended.name));
   return columns;
 }
 

@@ -1,7 +1,5 @@
 #include "core/launch_log.h"
 
-#include <time.h>
-
 #include "core/clock.h"
 #include "core/fork.h"
 #include "core/op_stack.h"
@@ -15,15 +13,6 @@ namespace {
 ResetInChild reset([] { recording_launches = false; });
 std::atomic<uint64_t> host_correlations{uint64_t(1) << 32};
 
-// CPU time of a thread of this process, from Linux's per-thread clock. See clock_getcpuclockid and
-// the kernel's posix-timers.h (CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
-int64_t cpu_time(uint64_t tid) {
-  struct timespec used;
-  auto clock = clockid_t(~uint32_t(tid) << 3 | 4 | 2);
-  if (clock_gettime(clock, &used) != 0) return -1;
-  return int64_t(used.tv_sec) * 1000000000 + used.tv_nsec;
-}
-
 // The op that a launch is attributed to: the one open on this thread, otherwise the one open on the
 // cell's thread, marked kNoOpOnThread. A flag says whether that thread seems to wait for this one:
 // a waiting thread uses no CPU time between our launches, and its stack does not change.
@@ -33,7 +22,7 @@ uint64_t launch_op(ThreadState* t, int64_t now, uint16_t* flags) {
   if (!cell || cell == t) return kNoOpOnThread;
   uint64_t stack_changes = cell->stack_changes.load(std::memory_order_relaxed);
   uint64_t op = cell->top_op.load(std::memory_order_relaxed);
-  int64_t cpu = cpu_time(cell->tid);
+  int64_t cpu = thread_cpu_time(cell->tid);
   if (stack_changes == t->cell_stack_changes && cpu >= 0) {
     bool idle = (cpu - t->cell_cpu_ns) * 8 <= now - t->cell_seen_ns;
     *flags |= idle ? kCellThreadIdle : kCellThreadBusy;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/cell_log.h"
 #include "core/clock.h"
 #include "core/fork.h"
 #include "core/statements.h"
@@ -26,6 +27,12 @@ ResetInChild reset([] {
 
 std::atomic<uint64_t> id_blocks{1};
 constexpr uint64_t kIdsPerBlock = 4096;
+
+void set_top(ThreadState* t, uint64_t op) {
+  bool changes = t->top_op.load(std::memory_order_relaxed) != op;
+  t->top_op = op;
+  if (changes && logged_thread.load(std::memory_order_relaxed) == t) log_cell_top(op);
+}
 
 bool grow_stack(ThreadState* t) {
   if (t->capacity >= kMaxEntries) return false;
@@ -60,8 +67,10 @@ void remove_entry(ThreadState* t, uint32_t index, int64_t now) {
     return;
   }
   close_entry(t, t->stack[index], now);
+  pop_ids(t, index);
   memmove(&t->stack[index], &t->stack[index + 1], (t->depth - index - 1) * sizeof(Entry));
   t->depth--;
+  push_ids(t, index);
   refresh_top(t);
 }
 
@@ -188,7 +197,7 @@ void push_entry(ThreadState* t, const Entry& entry) {
   }
   t->stack[t->depth++] = entry;
   if (entry.has_row()) {
-    t->top_op = entry.op_id;
+    set_top(t, entry.op_id);
     if (on_push) on_push(entry.op_id);
   }
 }
@@ -196,11 +205,25 @@ void push_entry(ThreadState* t, const Entry& entry) {
 void refresh_top(ThreadState* t) {
   for (uint32_t i = t->depth; i-- > 0;) {
     if (t->stack[i].has_row()) {
-      t->top_op = t->stack[i].op_id;
+      set_top(t, t->stack[i].op_id);
       return;
     }
   }
-  t->top_op = 0;
+  set_top(t, 0);
+}
+
+void pop_ids(ThreadState* t, uint32_t from) {
+  if (!on_pop) return;
+  for (uint32_t i = from; i < t->depth; i++) {
+    if (t->stack[i].has_row()) on_pop();
+  }
+}
+
+void push_ids(ThreadState* t, uint32_t from) {
+  if (!on_push) return;
+  for (uint32_t i = from; i < t->depth; i++) {
+    if (t->stack[i].has_row()) on_push(t->stack[i].op_id);
+  }
 }
 
 void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
@@ -237,7 +260,7 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
   StackLockGuard stack_lock(t);
   t->epoch = new_epoch;
   t->depth = t->untracked = t->statement_rows = 0;
-  t->top_op = 0;
+  set_top(t, 0);
   t->last_event_end = 0;
   t->coalesced.clear();
   if (t->capacity == kMaxDepth) return;

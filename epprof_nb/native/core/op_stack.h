@@ -45,8 +45,11 @@ uint64_t new_op_id(ThreadState* t);
 void push_entry(ThreadState* t, const Entry& entry);
 void close_entry(ThreadState* t, const Entry& entry, int64_t now);
 void refresh_top(ThreadState* t);
+void pop_ids(ThreadState* t, uint32_t from);   // calls on_pop for the entries from index `from` on
+void push_ids(ThreadState* t, uint32_t from);  // and on_push
 
-// Hooks on each push and pop of an op with a row, for external correlation. Null: unused.
+// Hooks for a recorder that keeps a stack of op ids of its own, of the ops that have rows. An op that
+// ends below others is removed by popping those and pushing them again. Null: unused.
 extern void (*on_push)(uint64_t op_id);
 extern void (*on_pop)();
 

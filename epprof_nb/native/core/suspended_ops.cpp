@@ -41,19 +41,22 @@ void suspend_frame(uint64_t frame) {
   {
     StackLockGuard stack_lock(t);
     int64_t now = ep_now_ns();
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < t->depth; i++) {
+    uint32_t first = 0;
+    while (first < t->depth && t->stack[first].frame != frame) first++;
+    if (first == t->depth) return;
+    pop_ids(t, first);
+    uint32_t kept = first;
+    for (uint32_t i = first; i < t->depth; i++) {
       if (t->stack[i].frame == frame) {
         entries.push_back(t->stack[i]);
         entries.back().suspended_at = now;
-        if (t->stack[i].has_row() && on_pop) on_pop();
       } else {
         if (kept != i) t->stack[kept] = t->stack[i];
         kept++;
       }
     }
-    if (entries.empty()) return;
     t->depth = kept;
+    push_ids(t, first);
     refresh_top(t);
   }
   ForkLockGuard lock(mutex);

@@ -1,7 +1,9 @@
 #include "core/threads.h"
 
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <vector>
@@ -32,7 +34,11 @@ thread_local bool locals_destroyed = false;
 struct AtThreadEnd {
   bool armed = false;
   ~AtThreadEnd() {
-    if (current) current->ended.store(true, std::memory_order_release);
+    if (current) {
+      // /proc no longer has the name of an ended thread.
+      prctl(PR_GET_NAME, current->name);
+      current->ended.store(true, std::memory_order_release);
+    }
     current = nullptr;
     locals_destroyed = true;
   }
@@ -72,6 +78,15 @@ ThreadState* create() {
 ThreadState* this_thread() {
   ThreadState* t = current;
   return t ? t : create();
+}
+
+// From Linux's per-thread clock. See clock_getcpuclockid and the kernel's posix-timers.h
+// (CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
+int64_t thread_cpu_time(uint64_t tid) {
+  struct timespec used;
+  auto clock = clockid_t(~uint32_t(tid) << 3 | 4 | 2);
+  if (clock_gettime(clock, &used) != 0) return -1;
+  return int64_t(used.tv_sec) * 1000000000 + used.tv_nsec;
 }
 
 void for_each_thread(void (*each)(ThreadState*, void*), void* data) {

@@ -41,9 +41,12 @@ struct Entry {
 constexpr uint32_t kMaxDepth = 8192;
 constexpr uint32_t kMaxEntries = 1 << 20;
 
+constexpr size_t kThreadName = 16;  // as in prctl(2), with the terminating zero
+
 struct ThreadState {
   uint64_t tid = 0;
   std::atomic<bool> ended{false};
+  char name[kThreadName] = "";  // the system's name of the thread, known once it has ended
   bool logs_flushed = false;  // the ops were drained after the thread ended
 
   // The op stack. Other threads read it only under `stack_lock`.
@@ -112,6 +115,9 @@ ThreadState* this_thread();
 void for_each_thread(void (*each)(ThreadState*, void*), void* data);
 int64_t ended_launch_calls();  // launch calls of the threads freed so far
 void free_ended_threads();     // frees ended threads whose logs have been drained
+
+// CPU time of a thread of this process so far; -1 if it has ended.
+int64_t thread_cpu_time(uint64_t tid);
 
 // The thread that runs the cell. Launches of threads without open ops may belong to its op.
 extern std::atomic<ThreadState*> cell_thread;

@@ -29,6 +29,8 @@ void ep_cupti_stop(void);
 // Synchronizes every context used in the session. Returns the number of failures, with the context
 // and CUresult of the first `room` of them.
 size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room);
+// Name and description of a CUresult. Empty if the driver does not know it.
+void ep_cuda_error(int result, const char** name, const char** text);
 // Launch calls since the start minus the activities they launched: records still to come.
 int64_t ep_cupti_pending_records(void);
 uint32_t ep_cupti_flush(int forced);

@@ -111,16 +111,17 @@ bool starts_with(const char* name, const char* prefix) {
   return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-// True for driver calls that launch, copy, set memory or wait; that allocate or load code, because
-// they wait for the device; and that begin or end a capture. The calls of the runtime and of every
-// library pass through them, with the same correlation id.
+// True for calls that launch, copy, set memory or wait; that allocate or load code, because they
+// wait for the device; and that begin or end a capture. The calls of the runtime and of every
+// library pass through those of the driver, with the same correlation id.
 bool is_recorded_call(const char* name) {
+  size_t domain = starts_with(name, "cuda") ? 4 : 2;
   for (const char* prefix :
-       {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuMemPrefetch", "cuMemAlloc",
-        "cuMemFree", "cuMemHostAlloc", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad",
-        "cuGraphInstantiate", "cuStreamBeginCapture", "cuStreamEndCapture",
-        "cuEventQuery", "cuStreamQuery"}) {  // CUPTI records a query that finds its event done
-    if (starts_with(name, prefix)) return true;
+       {"Launch", "GraphLaunch", "Memcpy", "Memset", "MemPrefetch", "MemAlloc", "Malloc", "MemFree",
+        "Free", "MemHostAlloc", "HostAlloc", "ModuleLoad", "ModuleUnload", "LibraryLoad",
+        "GraphInstantiate", "StreamBeginCapture", "StreamEndCapture",
+        "EventQuery", "StreamQuery"}) {  // CUPTI records a query that finds its event done
+    if (strlen(name) > domain && starts_with(name + domain, prefix)) return true;
   }
   return strstr(name, "Synchronize") != nullptr;
 }
@@ -149,6 +150,21 @@ void enable_callbacks(Capture& c, bool all_calls) {
 }
 
 }  // namespace
+
+void select_api_records(bool on) {
+  for (uint32_t domain : {kDriverDomain, kRuntimeDomain}) {
+    auto* enable = domain == kDriverDomain ? cupti.ActivityEnableDriverApi
+                                           : cupti.ActivityEnableRuntimeApi;
+    if (!enable) continue;
+    for (uint32_t cbid = 1; cbid < kCallbackIds; cbid++) {
+      const char* name = nullptr;
+      if (cupti.GetCallbackName(domain, cbid, &name) != 0 || !name) continue;
+      // The probe of the clock calls cuCtxGetCurrent.
+      bool needed = is_recorded_call(name) || strcmp(name, "cuCtxGetCurrent") == 0;
+      if (!needed) enable(cbid, on);
+    }
+  }
+}
 
 CUptiResult subscribe(Capture& c, bool all_calls) {
   CUptiResult result = cupti.Subscribe(&c.subscriber, on_callback, nullptr);

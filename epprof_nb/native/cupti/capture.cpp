@@ -21,8 +21,9 @@ namespace {
 
 ResetInChild reset([] { current_capture = new Capture; });
 
-// CUpti_ExternalCorrelationKind, CUpti_ActivityKind, CUpti_ActivityThreadIdType.
-constexpr uint32_t kExternalCustom0 = 3;
+// CUpti_ExternalCorrelationKind, CUpti_ActivityKind, CUpti_ActivityThreadIdType. PyTorch's profiler
+// uses the kinds CUSTOM0 and CUSTOM1.
+constexpr uint32_t kExternalCustom2 = 5;
 constexpr uint32_t kDriverCalls = 4;
 constexpr uint32_t kDefaultThreadIds = 0, kSystemThreadIds = 1;
 
@@ -60,13 +61,19 @@ void buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_
   if (buffer) c.buffers.put(buffer);
 }
 
+// Of the recording, in the bits of an external id above the op's. Never 0.
+uint64_t external_tag() {
+  return (epoch.load(std::memory_order_relaxed) & ((uint64_t(1) << (63 - kOpBits)) - 1)) |
+         uint64_t(1) << (63 - kOpBits);
+}
+
 void push_external(uint64_t op) {
-  cupti.ActivityPushExternalCorrelationId(kExternalCustom0, op);
+  cupti.ActivityPushExternalCorrelationId(kExternalCustom2, external_tag() << kOpBits | op);
 }
 
 void pop_external() {
   uint64_t last;
-  cupti.ActivityPopExternalCorrelationId(kExternalCustom0, &last);
+  cupti.ActivityPopExternalCorrelationId(kExternalCustom2, &last);
 }
 
 }  // namespace
@@ -146,6 +153,12 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
   }
   if (external) {
     cupti.SetThreadIdType(kSystemThreadIds);  // API records then carry gettid's ids
+    if (!all_calls) select_api_records(false);
+    {
+      std::lock_guard<std::mutex> lock(c.mutex);
+      c.decoder.set_external_tag(external_tag());
+    }
+    c.external = true;
     on_push = push_external;
     on_pop = pop_external;
   }
@@ -155,7 +168,11 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
 
 void ep_cupti_stop(void) {
   Capture& c = capture();
-  if (on_push) cupti.SetThreadIdType(kDefaultThreadIds);
+  if (c.external) {
+    cupti.SetThreadIdType(kDefaultThreadIds);
+    select_api_records(true);  // other profilers record all
+  }
+  c.external = false;
   on_push = nullptr;
   on_pop = nullptr;
   for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
@@ -195,6 +212,11 @@ size_t ep_cupti_sync(uint64_t (*failed)[2], size_t room) {
   }
   if (t) t->in_profiler = false;
   return failures;
+}
+
+void ep_cuda_error(int result, const char** name, const char** text) {
+  if (cupti.GetErrorName(result, name) != 0 || !*name) *name = "";
+  if (cupti.GetErrorString(result, text) != 0 || !*text) *text = "";
 }
 
 int64_t ep_cupti_pending_records(void) {

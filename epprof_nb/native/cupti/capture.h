@@ -31,6 +31,7 @@ struct Capture {
   std::atomic<bool> running{false};
   std::atomic<uint64_t> session{0};
   void* subscriber = nullptr;
+  bool external = false;  // ops are pushed as external correlation ids
   bool clock_registered = false;
   std::vector<uint32_t> kinds;
 
@@ -52,6 +53,9 @@ struct Capture {
 // it while it calls CUPTI, so a fork must not wait for it.
 extern Capture* current_capture;
 inline Capture& capture() { return *current_capture; }
+
+// Records of API calls: only of those that the launch log has, too. `on`: of all again.
+void select_api_records(bool on);
 
 // Subscribes to the API calls to record. Returns CUPTI's result.
 CUptiResult subscribe(Capture& c, bool all_calls);

@@ -21,6 +21,10 @@ struct Resolver {
     function = reinterpret_cast<Function>(dlsym(library, name));
     if (!function) missing = name;
   }
+  template <typename Function>
+  void optional(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+  }
 };
 
 }  // namespace
@@ -54,10 +58,14 @@ std::string load_cupti(const char* path, const char* driver_path) {
   library("cuptiGetCallbackName", c.GetCallbackName);
   library("cuptiSetThreadIdType", c.SetThreadIdType);
   library("cuptiGetGraphNodeId", c.GetGraphNodeId);
+  library.optional("cuptiActivityEnableRuntimeApi", c.ActivityEnableRuntimeApi);
+  library.optional("cuptiActivityEnableDriverApi", c.ActivityEnableDriverApi);
   driver("cuCtxPushCurrent_v2", c.CtxPushCurrent);
   driver("cuCtxPopCurrent_v2", c.CtxPopCurrent);
   driver("cuCtxSynchronize", c.CtxSynchronize);
   driver("cuCtxGetCurrent", c.CtxGetCurrent);
+  driver("cuGetErrorName", c.GetErrorName);
+  driver("cuGetErrorString", c.GetErrorString);
   for (const Resolver& r : {driver, library}) {
     if (r.missing.empty()) continue;
     return std::string(r.path) + " has no function " + r.missing +

@@ -32,12 +32,16 @@ struct Cupti {
   CUptiResult (*EnableCallback)(uint32_t enable, void* subscriber, uint32_t domain, uint32_t cbid);
   CUptiResult (*GetCallbackName)(uint32_t domain, uint32_t cbid, const char** name);
   CUptiResult (*SetThreadIdType)(uint32_t type);
+  CUptiResult (*ActivityEnableRuntimeApi)(uint32_t cbid, uint8_t enable);  // null before CUDA 12.5
+  CUptiResult (*ActivityEnableDriverApi)(uint32_t cbid, uint8_t enable);   // likewise
   CUptiResult (*GetGraphNodeId)(void* node, uint64_t* id);
   // Of the driver, to synchronize the contexts that were used in a session.
   int (*CtxPushCurrent)(CUcontext);
   int (*CtxPopCurrent)(CUcontext*);
   int (*CtxSynchronize)();
   int (*CtxGetCurrent)(CUcontext*);
+  int (*GetErrorName)(int, const char**);
+  int (*GetErrorString)(int, const char**);
 };
 
 extern Cupti cupti;

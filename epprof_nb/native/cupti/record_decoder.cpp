@@ -115,7 +115,12 @@ void RecordDecoder::decode(const unsigned char* r, uint32_t kind) {
     }
     case RecordType::external: {
       const ExternalFields& f = layout_.external.fields;
-      store_.add(ExternalId{f.correlation.get<uint32_t>(r), f.id.get<uint64_t>(r)});
+      uint64_t id = f.id.get<uint64_t>(r);
+      if (external_tag_) {
+        if (id >> kOpBits != external_tag_) return;
+        id &= (uint64_t(1) << kOpBits) - 1;
+      }
+      store_.add(ExternalId{f.correlation.get<uint32_t>(r), id});
       return;
     }
     case RecordType::api: {

@@ -8,12 +8,18 @@
 
 namespace epprof {
 
+// The bits of an external correlation id that hold an op id. Those above tell the recording, because
+// ids of an earlier one, or of another profiler, may be left on CUPTI's stack of a thread.
+constexpr uint32_t kOpBits = 40;
+
 class RecordDecoder {
  public:
   // live: the records are in CUPTI's own buffer, so pointers in them can be followed.
   RecordDecoder(const RecordLayout& layout, ActivityStore& store, bool live)
       : layout_(layout), store_(store), live_(live) {}
   void decode(const unsigned char* record, uint32_t kind);
+  // Keeps only external ids with this value above kOpBits, without it. 0: keeps all as they are.
+  void set_external_tag(uint64_t tag) { external_tag_ = tag; }
   // Drops the cached kernel names. CUPTI may reuse their addresses once a buffer is decoded.
   void forget_names() {
     last_name_ = nullptr;
@@ -28,6 +34,7 @@ class RecordDecoder {
   const RecordLayout& layout_;
   ActivityStore& store_;
   bool live_;
+  uint64_t external_tag_ = 0;
   const char* last_name_ = nullptr;
   uint32_t last_id_ = 0;
   std::unordered_map<const char*, uint32_t> name_ids_;

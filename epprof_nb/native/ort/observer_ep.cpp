@@ -65,7 +65,7 @@ const char* factory_name(const EpFactory*) { return kName; }
 // recognise by this vendor. With it they never choose the observer over the user's provider.
 const char* vendor(const EpFactory*) { return "Microsoft"; }
 uint32_t vendor_id(const EpFactory*) { return 0; }
-const char* version(const EpFactory*) { return "0.1.0"; }
+const char* version(const EpFactory*) { return EPPROF_VERSION; }
 bool is_stream_aware(const EpFactory*) { return false; }
 void release_allocator(EpFactory*, Allocator*) {}
 

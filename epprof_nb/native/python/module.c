@@ -1,10 +1,11 @@
 // The Python module _native, in the limited API of 3.11, and its functions over core/api.h.
 #include "python/convert.h"
+#include "python/interrupts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], frame_functions[], ort_functions[], scope_functions[];
+extern PyMethodDef cupti_functions[], frame_functions[], marker_functions[], ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -135,25 +136,6 @@ static PyObject* add_statements(PyObject* Py_UNUSED(m), PyObject* args) {
   return PyLong_FromUnsignedLong(first);
 }
 
-// The markers run in every statement of an instrumented cell: they return at once if not recording.
-typedef void (*StatementMarker)(uint32_t key);
-
-static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
-  uint32_t key;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_u32(value, &key) < 0) return NULL;
-  mark(key);
-  Py_RETURN_NONE;
-}
-
-static PyObject* line(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_statement(value, ep_begin_statement);
-}
-
-static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_statement(value, ep_return_to_statement);
-}
-
 // -- logs -----------------------------------------------------------------------------------
 
 static PyObject* drain_ops(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
@@ -171,6 +153,28 @@ static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) 
   uint64_t lost;
   PyObject* dict = columns_to_dict(ep_drain_launches(&lost));
   return add_count(dict, "lost", lost);
+}
+
+static PyObject* ended_threads(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return columns_to_dict(ep_ended_threads());
+}
+
+static PyObject* start_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  ep_start_cell_log();
+  Py_RETURN_NONE;
+}
+
+static PyObject* stop_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  Py_BEGIN_ALLOW_THREADS
+  ep_stop_cell_log();
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}
+
+static PyObject* take_cell_log(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  uint64_t thread;
+  PyObject* dict = columns_to_dict(ep_take_cell_log(&thread));
+  return add_count(dict, "thread_id", thread);
 }
 
 static PyObject* launch(PyObject* Py_UNUSED(m), PyObject* args) {
@@ -193,6 +197,8 @@ static PyObject* counters(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
                        "launch_chunks", state[2], "launch_chunks_bound", state[3]);
 }
 
+extern int add_markers_type(PyObject* module);
+
 static PyMethodDef functions[] = {
     {"now_ns", now_ns, METH_NOARGS, NULL},
     {"thread_id", thread_id, METH_NOARGS, NULL},
@@ -211,10 +217,12 @@ static PyMethodDef functions[] = {
     {"reserve_op_ids", reserve_op_ids, METH_O, NULL},
     {"depth", depth, METH_NOARGS, NULL},
     {"add_statements", add_statements, METH_VARARGS, NULL},
-    {"line", line, METH_O, NULL},
-    {"back", back, METH_O, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
+    {"ended_threads", ended_threads, METH_NOARGS, NULL},
+    {"start_cell_log", start_cell_log, METH_NOARGS, NULL},
+    {"stop_cell_log", stop_cell_log, METH_NOARGS, NULL},
+    {"take_cell_log", take_cell_log, METH_NOARGS, NULL},
     {"launch", launch, METH_VARARGS, NULL},
     {"next_correlation", next_correlation, METH_NOARGS, NULL},
     {"counters", counters, METH_NOARGS, NULL},
@@ -225,10 +233,12 @@ static int execute(PyObject* module) {
   PyObject* type = op_type_create(module);
   if (!type) return -1;
   int failed = PyModule_AddObjectRef(module, "Op", type);
-  if (!failed) failed = PyModule_AddFunctions(module, scope_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, marker_functions);
+  if (!failed) failed = add_markers_type(module);
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
+  if (!failed) failed = interrupts_add(module);
   Py_DECREF(type);
   if (failed) return failed;
   PyObject* none = PyTuple_New(0);

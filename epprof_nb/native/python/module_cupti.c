@@ -78,6 +78,14 @@ static PyObject* cupti_sync(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return list;
 }
 
+static PyObject* cuda_error(PyObject* Py_UNUSED(m), PyObject* value) {
+  long result = PyLong_AsLong(value);
+  if (result == -1 && PyErr_Occurred()) return NULL;
+  const char *name, *text;
+  ep_cuda_error((int)result, &name, &text);
+  return Py_BuildValue("ss", name, text);
+}
+
 static PyObject* cupti_pending_records(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyLong_FromLongLong(ep_cupti_pending_records());
 }
@@ -161,6 +169,7 @@ PyMethodDef cupti_functions[] = {
     {"cupti_start", KEYWORDS(cupti_start), NULL},
     {"cupti_stop", cupti_stop, METH_NOARGS, NULL},
     {"cupti_sync", cupti_sync, METH_NOARGS, NULL},
+    {"cuda_error", cuda_error, METH_O, NULL},
     {"cupti_pending_records", cupti_pending_records, METH_NOARGS, NULL},
     {"cupti_flush", KEYWORDS(cupti_flush), NULL},
     {"cuda_started", cuda_started, METH_NOARGS, NULL},

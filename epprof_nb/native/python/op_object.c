@@ -83,6 +83,22 @@ static freefunc release;
 
 // -- the type -------------------------------------------------------------------------------
 
+// Decorates a function with `op`; NULL: with an op named after the function.
+static PyObject* decorate(PyObject* op, PyObject* function) {
+  if (!decorator) {
+    PyErr_SetString(PyExc_RuntimeError, "import epprof_nb before using an op as a decorator");
+    return NULL;
+  }
+  return PyObject_CallFunctionObjArgs(decorator, op ? op : Py_None, function, NULL);
+}
+
+// Tells whether `@op` without parentheses was applied to this object. classmethod objects are not
+// callable, and neither are properties, which the decorator refuses with a reason.
+static int is_decorated(PyObject* object) {
+  return PyCallable_Check(object) || PyObject_HasAttrString(object, "__func__") ||
+         PyObject_HasAttrString(object, "fget");
+}
+
 static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (PyTuple_Size(args) != 1) {
     PyErr_Format(PyExc_TypeError,
@@ -92,6 +108,9 @@ static PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   PyObject* name = PyTuple_GetItem(args, 0);
   if (!name) return NULL;
+  if (!PyUnicode_Check(name) && (!kwargs || PyDict_Size(kwargs) == 0) && is_decorated(name)) {
+    return decorate(NULL, name);
+  }
   if (!PyUnicode_Check(name)) {
     PyErr_Format(PyExc_TypeError, "the name of op() must be a str, not %R", name);
     return NULL;
@@ -343,11 +362,7 @@ static PyObject* op_call(PyObject* self, PyObject* args, PyObject* kwargs) {
                     "an op can only be called as a decorator of one function: @op(\"name\")");
     return NULL;
   }
-  if (!decorator) {
-    PyErr_SetString(PyExc_RuntimeError, "import epprof_nb before using an op as a decorator");
-    return NULL;
-  }
-  return PyObject_CallFunctionObjArgs(decorator, self, PyTuple_GetItem(args, 0), NULL);
+  return decorate(self, PyTuple_GetItem(args, 0));
 }
 
 static PyObject* op_get_name(PyObject* self, void* Py_UNUSED(closure)) {
@@ -384,7 +399,8 @@ static const char doc[] =
     "op(name, /, **args)\n--\n\n"
     "A named range: GPU work launched inside it is attributed to it.\n"
     "\n"
-    "Use it as a context manager or as a decorator. It can be reused, nested and entered from\n"
+    "Use it as a context manager or as a decorator. As a decorator without parentheses, it takes\n"
+    "the name of the function. It can be reused, nested and entered from\n"
     "several threads. In coroutines and generators it is suspended at each ``await`` or ``yield``\n"
     "and resumed afterwards. Outside a session it does nothing.\n"
     "\n"
@@ -404,7 +420,12 @@ static const char doc[] =
     "... def step(batch):\n"
     "...     return batch\n"
     ">>> step(1)\n"
-    "1\n";
+    "1\n"
+    ">>> @epprof_nb.op\n"
+    "... def forward(batch):\n"
+    "...     return batch + 1\n"
+    ">>> forward(1)\n"
+    "2\n";
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (void*)doc},         {Py_tp_new, op_new},

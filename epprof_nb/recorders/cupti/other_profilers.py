@@ -1,14 +1,24 @@
-"""Detection of other profilers in this process, which compete for CUPTI."""
+"""Other profilers in this process, which compete for CUPTI, PyTorch's above all."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import ModuleType
+
+    _Function = Callable[..., object]
 
 _ALREADY_SUBSCRIBED = {
     "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",
     "CUPTI_ERROR_MAX_LIMIT_REACHED",
 }
+_TEARDOWN_S = 0.2
+"""Time within which PyTorch's profiler ends its use of CUPTI, with ample reserve."""
 
 
 def active_profiler() -> str | None:
@@ -32,3 +42,100 @@ def likely_holder(result: str) -> str:
     if "torch" in sys.modules:
         return "another profiler, probably torch.profiler, which keeps them after its first run"
     return "another profiler"
+
+
+def teardown_attempts() -> Iterator[None]:
+    """Let PyTorch's profiler end its use of CUPTI, and yield whenever it may have done so.
+
+    With ``TEARDOWN_CUPTI=1`` it calls ``cuptiFinalize`` after it has stopped, inside the next call
+    of the CUDA runtime. That discards whatever another profiler has set up by then. Yields nothing
+    without the variable.
+    """
+    torch: Any = sys.modules.get("torch")
+    if os.environ.get("TEARDOWN_CUPTI") != "1" or torch is None or not torch.cuda.is_initialized():
+        return
+    end = time.monotonic() + _TEARDOWN_S
+    while time.monotonic() < end:
+        torch.cuda.current_device()  # calls cudaGetDevice
+        yield
+        time.sleep(0.001)
+
+
+class TorchProfilerHooks:
+    """Hands CUPTI to PyTorch's profiler while that records inside a session.
+
+    Its first run in a process subscribes to CUPTI's callbacks. If it is refused then, it records no
+    GPU activity for the rest of the process.
+
+    Parameters
+    ----------
+    pause, resume
+        Called before PyTorch's profiler starts and after it has stopped.
+    """
+
+    def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._pause = pause
+        self._resume = resume
+        self._module: ModuleType | None = None
+        self._original: dict[str, _Function] = {}
+        self._wrapped: dict[str, _Function] = {}
+
+    def install(self) -> None:
+        """Wrap the functions that start and stop PyTorch's profiler, if PyTorch is imported."""
+        self._module = sys.modules.get("torch.autograd.profiler")
+        for name, wrap in (
+            ("_prepare_profiler", self._pausing),
+            ("_enable_profiler", self._pausing_for_gpu),
+            ("_disable_profiler", self._resuming),
+        ):
+            function = getattr(self._module, name, None)
+            if function is not None:
+                self._original[name] = function
+                self._wrapped[name] = wrap(function)
+                setattr(self._module, name, self._wrapped[name])
+
+    def remove(self) -> None:
+        """Restore the functions, except those that were replaced meanwhile."""
+        for name, wrapped in self._wrapped.items():
+            if getattr(self._module, name, None) is wrapped:
+                setattr(self._module, name, self._original[name])
+        self._wrapped.clear()
+        self._original.clear()
+
+    def _pausing(self, function: _Function) -> _Function:
+        def start(*args: object) -> object:
+            self._pause()
+            try:
+                return function(*args)
+            except BaseException:
+                self._resume()
+                raise
+
+        return start
+
+    def _pausing_for_gpu(self, function: _Function) -> _Function:
+        start = self._pausing(function)
+
+        def start_for_gpu(*args: object) -> object:
+            result = start(*args)
+            if not any(getattr(activity, "name", "") == "CUDA" for activity in _activities(args)):
+                self._resume()
+            return result
+
+        return start_for_gpu
+
+    def _resuming(self, function: _Function) -> _Function:
+        def stop(*args: object) -> object:
+            self._pause()  # a stop disables records, those of others too
+            try:
+                return function(*args)
+            finally:
+                self._resume()
+
+        return stop
+
+
+def _activities(args: tuple[object, ...]) -> Iterable[object]:
+    """Return what PyTorch's profiler is to record, from the arguments that start it."""
+    activities = args[1] if len(args) > 1 else ()
+    return activities if isinstance(activities, (set, list, tuple, frozenset)) else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -11,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.core.clock import Calibration, Probe
+from epprof_nb.core.clock import Calibration, Probe, same_clock
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.core.native_columns import ids
-from epprof_nb.recorders.base import RecorderOutput
+from epprof_nb.core.native_columns import ids, numbers
+from epprof_nb.recorders.base import CellLog, RecorderOutput, merge_outputs
 from epprof_nb.recorders.cupti import layouts, library, tables
-from epprof_nb.recorders.cupti.other_profilers import active_profiler, likely_holder
+from epprof_nb.recorders.cupti.other_profilers import (
+    TorchProfilerHooks,
+    active_profiler,
+    likely_holder,
+    teardown_attempts,
+)
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
@@ -27,6 +33,14 @@ BUFFERS = 16
 
 _KIND_TABLE = 128  # kKinds in native/cupti/record_layout.h
 
+
+_DEVICE_LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
+"""CUresult values after which every further call of CUDA in the process fails.
+
+Uncorrectable errors of memory and of NVLink, contained errors, illegal address, timeout, assert,
+hardware stack error, illegal instruction, misaligned address, invalid address space, invalid
+program counter, failed launch, leak of tensor memory.
+"""
 
 _foreign_clock: Probe | None = None
 """First reading of the clock, if another profiler has registered its own clock with CUPTI."""
@@ -79,12 +93,24 @@ def driver_present() -> bool:
     return Path("/dev/nvidiactl").exists() and library.find_driver() is not None
 
 
+def _cell_log() -> CellLog:
+    raw = _native.take_cell_log()
+    return CellLog(
+        raw["thread_id"],
+        numbers(raw, "top_ns", np.int64),
+        ids(raw, "top_op_id", np.uint64),
+        numbers(raw, "cpu_at_ns", np.int64),
+        numbers(raw, "cpu_ns", np.int64),
+    )
+
+
 class CuptiRecorder:
     """Records GPU activities through CUPTI. See `epprof_nb.recorders.base.Recorder`."""
 
     name = "cupti"
 
     def __init__(self) -> None:
+        self._options: Options | None = None
         self._probe: Probe | None = None
         self._external = False
         self._expected_missing = 0
@@ -92,6 +118,14 @@ class CuptiRecorder:
         self._records_left = 0
         self._devices: list[str] = []
         self._device_of_context: dict[int, int] = {}
+        self._failure: tuple[str, str] | None = None
+        self._notes: list[str] = []
+        # PyTorch's profiler pauses the recorder from any thread.
+        self._lock = threading.RLock()
+        self._hooks = TorchProfilerHooks(self._pause, self._resume)
+        self._paused_ns: int | None = None
+        self._interrupted_ns = 0
+        self._before_pause: list[RecorderOutput] = []
         self.versions: dict[str, str] = {}
         self.clock: dict[str, Any] = {}
 
@@ -115,13 +149,26 @@ class CuptiRecorder:
             "cupti_library": libcupti.path,
             "cuda_major": str(libcupti.cuda_major),
         }
-        other = active_profiler()
-        if other == "torch.profiler":
+        if active_profiler() == "torch.profiler":
             raise CaptureError(
                 "GPU activity was not recorded: torch.profiler is recording in this process, and "
                 "CUPTI serves one profiler at a time. Stop it first, or use the two profilers in "
                 "separate cells."
             )
+        with self._lock:
+            self._options = options
+            self._records_left = options.max_records
+            self._failure = None
+            self._notes = []
+            self._paused_ns = None
+            self._interrupted_ns = 0
+            self._before_pause = []
+            notes = self._begin(options)
+            self._hooks.install()
+        return notes
+
+    def _begin(self, options: Options) -> list[str]:
+        """Start CUPTI with callbacks or, if they are held, with external correlation."""
         notes: list[str] = []
         kinds = [_kind(k) for k in ("CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET")]
         # Graphs are recorded node by node. With GRAPH_TRACE enabled, CUPTI 13.0 crashes at the
@@ -131,25 +178,33 @@ class CuptiRecorder:
             kinds.append(_kind("MEMORY2"))
         if options.records("overhead"):
             kinds.append(_kind("OVERHEAD"))
-        self._records_left = options.max_records
         _native.cupti_configure(
             buffer_bytes=BUFFER_BYTES, buffers=BUFFERS, max_records=self._records_left
         )
-        started = self._start(kinds, callbacks=True, all_calls=options.records("api"))
+        all_calls = options.records("api")
         self._external = False
         self._expected_missing = 0
+        started = self._start(kinds, callbacks=True, all_calls=all_calls)
+        if not started["subscribed"]:
+            for _ in teardown_attempts():
+                _native.cupti_stop()
+                started = self._start(kinds, callbacks=True, all_calls=all_calls)
+                if started["subscribed"]:
+                    break
+        other = active_profiler()
         if not started["subscribed"]:
             # Another tool owns CUPTI's callbacks: fall back to external correlation.
             _native.cupti_stop()
             kinds += [_kind(k) for k in ("RUNTIME", "DRIVER", "EXTERNAL_CORRELATION")]
-            self._start(kinds, callbacks=False, all_calls=False)
+            self._start(kinds, callbacks=False, all_calls=all_calls)
+            _native.start_cell_log()
             self._external = True
             result = layouts.RESULTS.get(started["subscribe_result"], started["subscribe_result"])
             holder = other or likely_holder(str(result))
             notes.append(
                 f"CUPTI's callbacks are held by {holder} ({result}). Activities are attributed by "
-                "external correlation instead, which has more overhead. Restart the kernel to "
-                "avoid this."
+                "external correlation instead, which has more overhead and does not tell which ops "
+                "captured a CUDA graph. Restart the kernel to avoid this."
             )
         elif other:
             notes.append(
@@ -165,6 +220,32 @@ class CuptiRecorder:
                 "GPU activity may be missing. Restart the kernel without the other profiler."
             )
         return notes
+
+    def _end(self) -> None:
+        _native.cupti_stop()
+        _native.stop_cell_log()
+
+    def _pause(self) -> None:
+        """Keep what was recorded so far and release CUPTI."""
+        with self._lock:
+            if self._paused_ns is not None or self._options is None:
+                return
+            self.sync()
+            self._before_pause.append(self._drain(waited=True))
+            self._end()
+            self._paused_ns = _native.now_ns()
+
+    def _resume(self) -> None:
+        with self._lock:
+            if self._paused_ns is None or self._options is None:
+                return
+            self._interrupted_ns += _native.now_ns() - self._paused_ns
+            self._paused_ns = None
+            try:
+                self._notes += self._begin(self._options)
+            except CaptureError as error:
+                self._paused_ns = _native.now_ns()
+                self._notes.append(str(error))
 
     def _start(self, kinds: list[int], *, callbacks: bool, all_calls: bool) -> dict[str, int]:
         try:
@@ -187,10 +268,15 @@ class CuptiRecorder:
 
     def sync(self) -> None:
         """Wait for all used contexts, except while a stream is capturing (it would be aborted)."""
-        before = _native.now_ns()
-        _native.cupti_sync()
-        self._sync_intervals.append((before, _native.now_ns()))
-        self._wait_for_outstanding()
+        with self._lock:
+            if self._paused_ns is not None:
+                return
+            before = _native.now_ns()
+            for _, result in _native.cupti_sync():
+                if result in _DEVICE_LOST and self._failure is None:
+                    self._failure = _native.cuda_error(result)
+            self._sync_intervals.append((before, _native.now_ns()))
+            self._wait_for_outstanding()
 
     def _wait_for_outstanding(self) -> None:
         """Flush until every launch has its record; CUPTI completes records on its own thread.
@@ -209,6 +295,13 @@ class CuptiRecorder:
 
     def drain(self, *, waited: bool = True) -> RecorderOutput:
         """Return the records that CUPTI has completed."""
+        with self._lock:
+            outputs, self._before_pause = self._before_pause, []
+            if self._paused_ns is None:
+                outputs.append(self._drain(waited=waited))
+            return merge_outputs(outputs)
+
+    def _drain(self, *, waited: bool) -> RecorderOutput:
         _native.cupti_flush(forced=False)
         raw = _native.cupti_drain()
         # Reading the clock forces a flush, which abandons the records of work still running.
@@ -219,6 +312,7 @@ class CuptiRecorder:
             overhead=tables.overhead(raw, calibration),
             dropped=raw["lost"] + raw["dropped"] + raw["unfinished"],
             decode_ns=raw["decode_ns"],
+            failure=self._failure,
         )
         if self._external:
             output.api_calls = tables.api_calls(raw, calibration)
@@ -226,6 +320,7 @@ class CuptiRecorder:
                 ids(raw, "external.correlation_id", np.uint32),
                 ids(raw, "external.id", np.uint64),
             )
+            output.cell_log = _cell_log()
             output.profiler_sync_intervals = tuple(self._sync_intervals)
         self._sync_intervals.clear()
         self._update_record_limit(output)
@@ -257,21 +352,37 @@ class CuptiRecorder:
             return None
         # Another profiler has registered its own clock with CUPTI. The rate is more accurate the
         # further two readings are apart, so the first reading of that clock is kept.
-        _foreign_clock = _foreign_clock or first
         last = (self._read_clock() if may_read else None) or first
+        if _foreign_clock is None or not same_clock(_foreign_clock, first, last):
+            _foreign_clock = first
         calibration = Calibration(_foreign_clock, last)
         self.clock = {"cupti": "calibrated", "offset_ns": calibration.offset_ns}
         return calibration
 
     def notes(self) -> list[str]:
-        """Return no notes: dropped records are counted instead."""
-        return []
+        """Return notes on interruptions by other profilers; dropped records are counted."""
+        with self._lock:
+            interrupted = self._interrupted_ns
+            if self._paused_ns is not None:
+                interrupted += _native.now_ns() - self._paused_ns
+            if not interrupted:
+                return list(self._notes)
+            note = (
+                f"torch.profiler recorded for {interrupted / 1e9:.3g} s inside this profile. GPU "
+                "activity of that time is in its trace, and missing here."
+            )
+            return [note, *self._notes]
 
     def stop(self) -> None:
         """Stop CUPTI and end the subscription to its callbacks."""
-        _native.cupti_stop()
-        _native.cupti_drain()
-        self._sync_intervals.clear()
+        with self._lock:
+            self._hooks.remove()
+            self._options = None
+            if self._paused_ns is None:
+                self._end()
+            _native.cupti_drain()
+            self._before_pause = []
+            self._sync_intervals.clear()
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the GPUs of this machine."""

@@ -8,7 +8,6 @@ sequence (`epprof_nb.recorders.onnxruntime.learned_runs`). Otherwise the recorde
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import weakref
 from collections import deque
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,7 +42,7 @@ ATTRIBUTE = "_epprof_runs"
 
 _clock = itertools.count()
 _histories: weakref.WeakSet[RunHistory] = weakref.WeakSet()
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 """Guards `_histories`."""
 
 
@@ -291,12 +291,3 @@ def end_recording() -> None:
 def logged_runs() -> dict[int, LoggedRun]:
     """Return the runs of the recording in other modes than ``"every"``, by the id of their op."""
     return {run.op_id: run for run in list(_log)}
-
-
-def _after_fork_in_child() -> None:
-    # The thread that held the lock does not exist in the child.
-    global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)

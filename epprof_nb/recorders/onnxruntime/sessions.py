@@ -20,6 +20,7 @@ from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
 from epprof_nb.recorders.onnxruntime import run_file_notes, run_histories, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.run_histories import RunInProgress
 from epprof_nb.recorders.onnxruntime.session_names import session_title
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,7 @@ class ObservedSession:
     """Number of runs in progress, counted while ONNX Runtime profiles the whole session."""
 
 
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 _recording = False
 _mode: OrtNodes = "auto"
 _default_mode: OrtNodes = "auto"

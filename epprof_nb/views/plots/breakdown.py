@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NAME_COLUMNS = {
-    "op": "name", "op_type": "op_type", "node": "name", "kernel": "name", "line": "source",
+    "op": "name", "op_type": "op_type", "node": "name", "kernel": "short_name", "line": "source",
     "stream": "stream",
 }  # fmt: skip
 

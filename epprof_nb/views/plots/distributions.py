@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epprof_nb.analysis.by_kernel import by_kernel
 from epprof_nb.analysis.idle import gaps as idle_gaps
+from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util import palette
 from epprof_nb.util.format import shorten
 from epprof_nb.views.plots.style import (
@@ -21,6 +21,8 @@ from epprof_nb.views.plots.style import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
     from matplotlib.axes import Axes
 
@@ -31,6 +33,7 @@ _MAX_POINTS = 1000
 """Maximum number of steps of a distribution; more could not be told apart."""
 _BINS_PER_DECADE = 10
 _LABEL_CHARACTERS = 40
+_NO_NAME = "(no name)"
 
 
 def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
@@ -47,10 +50,12 @@ def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
         explain_empty(axes, "No kernels to show.")
         return axes
     kernel_names = activities.names("name").take(rows)
-    names = by_kernel(profile).head(top)["name"].tolist()
+    top_names = by_kernel(profile).head(top)["name"].tolist()
+    names = [name if isinstance(name, str) else None for name in top_names]  # NaN: missing
     edges = log_edges(durations)
     for number, (name, label) in enumerate(zip(names, kernel_labels(names), strict=True)):
-        values = np.sort(durations[kernel_names.equals(name)])
+        of_name = kernel_names.codes < 0 if name is None else kernel_names.equals(name)
+        values = np.sort(durations[of_name])
         if not len(values):
             continue
         label = label.replace("$", r"\$")  # noqa: PLW2901
@@ -68,16 +73,13 @@ def kernels(profile: ProfileData, ax: Axes | None, top: int, kind: str) -> Axes:
     return axes
 
 
-def kernel_labels(names: list[str]) -> list[str]:
-    """Return kernel names without namespaces and template arguments, if they stay distinct."""
-    short_names = [
-        re.split(r"[<(]", name.replace("(anonymous namespace)::", ""))[0].split("::")[-1].strip()
-        for name in names
-    ]
+def kernel_labels(names: Sequence[str | None]) -> list[str]:
+    """Return the short names of kernels; the full name where a short name is not unique."""
+    short_names = [None if name is None else short_name(name) for name in names]
     return [
         printable(shorten(label, _LABEL_CHARACTERS))
         for label in (
-            short if short and short_names.count(short) == 1 else name
+            short if short and short_names.count(short) == 1 else name or _NO_NAME
             for short, name in zip(short_names, names, strict=True)
         )
     ]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.util import palette
-from epprof_nb.util.format import shorten
+from epprof_nb.util.format import elide
 from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, printable, time_axis
 from epprof_nb.views.queries.window import WindowQuery, query_window
 
@@ -27,13 +28,13 @@ _MIN_WIDTH = 1 / 1500
 """Minimum width of a rectangle, as a share of the window."""
 _MIN_ALPHA = 0.35
 _MIN_EDGED = 1 / 250
-"""Minimum width of an op with an edge; the edge would hide a narrower one."""
+"""Minimum width of a rectangle with an edge; the edge would hide a narrower one."""
 _HEIGHTS = {0: 0.5, 1: 0.9, 2: 0.58, 3: 0.36}
 """Height of each kind in its row: kinds differ in height too, not only in hue."""
 _KINDS = {1: "kernel", 2: "copy", 3: "memset"}
 _LANE_GAP = 0.4
 _FONT_POINTS, _CHARACTER_INCHES = 6.5, 0.058
-_MIN_CHARACTERS, _MAX_NAMES = 4, 120
+_MIN_CHARACTERS, _MIN_BOTH_ENDS, _MAX_NAMES = 4, 16, 120
 
 
 def timeline(
@@ -91,7 +92,7 @@ def draw_lanes(
     axes.set_xlim(low, high)
     axes.set_ylim(max(top - _LANE_GAP, 1.0), -0.1)
     header, columns = query_window(model, WindowQuery(low, high, _STEPS), max_rects=_MAX_RECTS)
-    names = header["names"]
+    names, short_names = header["names"], header["short_names"]
     for prefix, colours in (("op", palette.OPS), ("act", palette.KINDS)):
         lane, row = _places(header["slices"][prefix], len(columns[f"{prefix}.start"]))
         shown = np.zeros(len(layout.lanes) + 1, np.int64)
@@ -107,9 +108,19 @@ def draw_lanes(
         kind = np.where(kind > 3, 0, kind)  # a graph launch has no colour of its own
         rects = _Rects(tops_of + row[rows], start, length, kind, cover)
         _draw(axes, rects, colours=colours)
+        codes = columns.get(f"{prefix}.name", np.full(len(row), -1))[rows].tolist()
+        shown_names = (
+            names
+            if prefix == "op"
+            else [short_names.get(code, name) for code, name in enumerate(names)]
+        )
+        texts = [shown_names[code] if code >= 0 else "" for code in codes]
+        # A merged rectangle has no label: its name is that of one event only.
+        single = columns.get(f"{prefix}.members", np.ones(len(row), np.int64))[rows] == 1
         if prefix == "op":
-            codes = columns.get("op.name", np.full(len(row), -1))[rows]
-            _name(axes, rects, [names[code] if code >= 0 else "" for code in codes.tolist()])
+            _label(axes, rects, texts, np.flatnonzero(single), palette.TEXT)
+        else:
+            _label(axes, rects, texts, np.flatnonzero(single & (kind == KERNEL)), "white")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +165,7 @@ def _draw(axes: Axes, rects: _Rects, *, colours: dict[int, str]) -> None:
         fills = np.tile(to_rgba(colour), (len(rows), 1))
         fills[:, 3] = _MIN_ALPHA + (1 - _MIN_ALPHA) * np.clip(cover, 0, 1)
         fills[rects.length[rows] <= 0, 3] = 1
-        edges = np.where(is_op & (x1 - x0 > (high - low) * _MIN_EDGED), 0.4, 0.0)
+        edges = np.where(x1 - x0 > (high - low) * _MIN_EDGED, 0.4, 0.0)
         axes.add_collection(
             PolyCollection(
                 list(corners), facecolors=fills, edgecolors="white",
@@ -164,16 +175,22 @@ def _draw(axes: Axes, rects: _Rects, *, colours: dict[int, str]) -> None:
         )  # fmt: skip
 
 
-def _name(axes: Axes, rects: _Rects, names: list[str]) -> None:
-    """Write the names of ops on the rectangles that are wide enough."""
+def _label(axes: Axes, rects: _Rects, names: list[str], rows: IntArray, colour: str) -> None:
+    """Write the names of the events `rows` on the rectangles that are wide enough."""
     low, high = axes.get_xlim()
     inches = axes.get_window_extent().width / axes.figure.dpi
     start, end = np.maximum(rects.start, low), np.minimum(rects.start + rects.length, high)
     room = ((end - start) / (high - low) * inches / _CHARACTER_INCHES).astype(np.int64) - 1
-    widest = np.argsort(-room)[:_MAX_NAMES]
+    widest = rows[np.argsort(-room[rows], kind="stable")][:_MAX_NAMES]
     for i in widest[room[widest] >= _MIN_CHARACTERS].tolist():
         axes.text(
             start[i] + (high - low) * 0.004, rects.top[i] + 0.46,
-            printable(shorten(names[i], int(room[i]))), fontsize=_FONT_POINTS, va="center",
-            color=palette.TEXT, clip_on=True, parse_math=False,
+            printable(_fitting(names[i], int(room[i]))), fontsize=_FONT_POINTS, va="center",
+            color=colour, clip_on=True, parse_math=False,
         )  # fmt: skip
+
+
+def _fitting(name: str, room: int) -> str:
+    """Cut a name to `room` characters: in the middle, or at the end where few are left."""
+    tail = room // 3 if room >= _MIN_BOTH_ENDS else 0
+    return elide(" ".join(name.split()), room, tail=tail)

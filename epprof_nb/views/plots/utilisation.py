@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.counters import busy_shares
+from epprof_nb.analysis.devices import device_labels
 from epprof_nb.util import palette
 from epprof_nb.views.plots.style import axes_or_new, explain_empty, hide_frame, time_axis
 
@@ -23,10 +24,11 @@ def utilisation(model: ViewModel, ax: Axes | None, bins: int) -> Axes:
     low, high = model.time_range
     edges = np.linspace(low, high, bins + 1)
     devices = [device for device in model.index.device_ids if device >= 0]
+    labels = device_labels(model.profile.info, devices)
     for number, device in enumerate(devices):
         axes.stairs(
             busy_shares(model.index, device, edges) * 100, edges, fill=len(devices) == 1,
-            color=palette.SERIES[number % len(palette.SERIES)], label=f"device {device}",
+            color=palette.SERIES[number % len(palette.SERIES)], label=labels[device],
             linewidth=1,
         )  # fmt: skip
     if len(devices) > 1:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import MISSING
 from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.views.view_model import ViewModel
 
 MAX_NODES = 1500
@@ -34,52 +34,57 @@ def icicle(view_model: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
     Returns
     -------
     tree
-        ``names`` (string table); ``parent`` (index of the parent node, -1 for roots; parents
-        precede their children); ``level`` and ``name`` (indices into ``names``); the sums; and
-        ``others``, the number of paths that a node stands for, 0 for a path itself. ``paths`` is
-        the number of all paths.
+        ``names`` (string table); ``short_names`` (of kernels, by index into it); ``parent``
+        (index of the parent node, -1 for roots; parents precede their children); ``level`` and
+        ``name`` (indices into ``names``); the sums; and ``others``, the number of paths that a
+        node stands for, 0 for a path itself. ``paths`` is the number of all paths.
     """
-    frame = view_model.path_tree
-    parent = frame["parent"].fillna(MISSING).to_numpy(np.int64)
-    kept = _largest(frame, parent, max_nodes)
-    index = np.full(len(frame) + 1, MISSING, np.int64)
+    tree = view_model.path_tree
+    parent = tree["parent"]
+    kept = _largest(tree, max_nodes)
+    index = np.full(len(tree) + 1, MISSING, np.int64)
     index[kept] = np.arange(len(kept))
     # Only the topmost paths left out: their sums include their descendants.
     omitted = np.flatnonzero((index[:-1] == MISSING) & (index[parent] != MISSING))
     above, group = np.unique(index[parent[omitted]], return_inverse=True)
     sums = {}
     for name in _SUMS:
-        values = frame[name].to_numpy(np.int64)
+        values = tree[name]
         rest = np.zeros(len(above), np.int64)
         np.add.at(rest, group, values[omitted])
         sums[name] = np.append(values[kept], rest).tolist()
     names: dict[str, int] = {}
 
     def encode(column: str, merged: str) -> list[int]:
-        texts = frame[column].astype(object).to_numpy()[kept].tolist()
-        texts += [merged] * len(above)
+        texts = [*tree.names(column).take(kept).to_list(), *[merged] * len(above)]
         return [
             names.setdefault(shorten(str(text), _MAX_NAME_LENGTH), len(names)) for text in texts
         ]
 
+    levels, texts = encode("level", "other"), encode("name", "(other)")
+    short_names = {}
+    is_kernel = tree.names("level").equals("kernel")[kept]
+    kernels = map(str, tree.names("name").take(kept[is_kernel]).to_list())
+    for at, name in zip(np.array(texts)[: len(kept)][is_kernel].tolist(), kernels, strict=True):
+        if (short := short_name(name)) != name:
+            short_names[at] = short
     return {
         "parent": [*index[parent[kept]].tolist(), *above.tolist()],
-        "level": encode("level", "other"),
-        "name": encode("name", "(other)"),
+        "level": levels,
+        "name": texts,
         **sums,
         "others": [*[0] * len(kept), *np.bincount(group, minlength=len(above)).tolist()],
         "names": list(names),
-        "paths": len(frame),
+        "short_names": short_names,
+        "paths": len(tree),
     }
 
 
-def _largest(
-    frame: pd.DataFrame, parent: npt.NDArray[np.int64], max_nodes: int
-) -> npt.NDArray[np.int64]:
+def _largest(tree: ResultTable, max_nodes: int) -> npt.NDArray[np.int64]:
     """Return the rows to keep, ascending. The ancestors of a kept row are kept as well."""
-    device, host = (frame[name].to_numpy(np.float64) for name in ("device_ns", "host_ns"))
+    parent, depth = tree["parent"], tree["depth"]
+    device, host = (tree[name].astype(np.float64) for name in ("device_ns", "host_ns"))
     weight = device / max(device.max(initial=0), 1) + host / max(host.max(initial=0), 1)
-    depth = frame["depth"].to_numpy(np.int64)
     for level in range(int(depth.max(initial=0)), 0, -1):
         here = np.flatnonzero(depth == level)
         # Work on other threads may exceed its parent's; a parent weighs at least as much.

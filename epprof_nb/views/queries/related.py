@@ -86,7 +86,11 @@ def related(
     call = _call_of(view_model, row) if prefix == "act" else None
     activities, total = _launched(view_model, prefix, row, window)
     return {
-        "chain": [locate_event(view_model, "op", op) for op in chain],
+        "chain": [
+            locate_event(view_model, "op", op)
+            for op in chain
+            if op == row or op not in view_model.layout.op_of_statement
+        ],
         "line": _line(view_model, chain),
         "call": _located(view_model, "api", call),
         "delay": None if call is None else _delay(view_model, row, call),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.kernel_names import short_name
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
 
@@ -54,17 +55,20 @@ def matching_rows(view_model: ViewModel, pattern: str) -> dict[str, Ints]:
     tables: dict[str, tuple[Table, Ints]] = {}
     for prefix, table_name in PREFIXES.items():
         table = view_model.profile.tables[table_name]
+        full = table.names("name").categories
+        # A kernel is found by its full name and by the short one that is shown.
+        short = map(short_name, full) if prefix == "act" else full
         name_ids = [
             names.setdefault(shorten(name, _MAX_NAME_LENGTH), len(names))
-            for name in table.names("name").categories
+            for name in (*full, *short)
         ]
-        tables[prefix] = table, np.array(name_ids, np.int64)
+        tables[prefix] = table, np.array(name_ids, np.int64).reshape(2, -1)
     is_match = np.zeros(len(names), np.bool_)
     is_match[match_names(list(names), pattern)] = True
     rows: dict[str, Ints] = {}
     for prefix, (table, name_ids_of) in tables.items():
         # Code -1, a missing name, reads the last value: no match.
-        by_code = np.append(is_match[name_ids_of], np.False_)
+        by_code = np.append(is_match[name_ids_of].any(axis=0), np.False_)
         is_match_of = by_code[table.names("name").codes]
         rows[prefix] = np.flatnonzero(is_match_of & layouts[prefix].is_drawn)
     return rows

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from epprof_nb.data.schema import MISSING
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.queries.search import matching_rows
+from epprof_nb.views.timeline.with_statements import drawn_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,10 @@ def select_events(view_model: ViewModel, query: Mapping[str, Any]) -> SelectedEv
     if what == "where":
         prefix = _prefix(query)
         table = view_model.profile.tables[PREFIXES[prefix]]
-        return select_rows(view_model, {prefix: _rows_where(table, dict(query["equals"]))})
+        rows_where = _rows_where(table, dict(query["equals"]))
+        if prefix == "op":
+            rows_where = drawn_rows(rows_where, view_model.layout.op_of_statement)
+        return select_rows(view_model, {prefix: rows_where})
     if what == "search":
         rows = matching_rows(view_model, str(query["pattern"]))
         return select_rows(view_model, rows, related=False)

@@ -9,11 +9,28 @@ from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.syntax import syntax_spans
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from epprof_nb.analysis.line_totals import LineTotals
+    from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.view_model import ViewModel
 
 _MAX_LINES = 1500
 _MAX_LENGTH = 400
+MAX_SOURCES = 200
+"""Maximum number of cells and files that are shown."""
+
+
+def left_out_sources(profile: ProfileData) -> list[str]:
+    """Return a note if not all sources are shown."""
+    count = len(profile.sources)
+    if count <= MAX_SOURCES:
+        return []
+    note = (
+        f"The source shows {MAX_SOURCES} of {count:,} cells and files, those with the most device "
+        "time. Totals and tables include all."
+    )
+    return [note]
 
 
 def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
@@ -25,18 +42,21 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
         For each cell, or group of functions in a file: ``cell``, its name; ``file``, whether it is
         in a file; ``lines``; ``first``, the number of the first line; ``spans``, the syntax
         highlighting (see `epprof_nb.views.queries.syntax`); ``left_out``, the number of lines
-        omitted at the end; ``totals``. Files only contain functions that are ops.
+        omitted at the end; ``totals``. Files only contain functions that are ops. At most
+        `MAX_SOURCES` cells and files: those with the most device time.
     """
-    totals = view_model.line_totals
+    cell_totals = _by_source(view_model.line_totals)
+    file_totals = _by_source(view_model.function_totals)
     profile = view_model.profile
     cells = {*profile.tables["ops"].names("cell").categories, profile.info.get("cell")}
     with_places = bool(profile.info.get("op_places"))
     parts = []
+    shown_names = _most_device_time(profile.sources, cell_totals, file_totals)
     for name, text in profile.sources.items():
+        if name not in shown_names:
+            continue
         is_file = with_places and name not in cells
-        of_source = [
-            t for t in (view_model.function_totals if is_file else totals) if t.cell == name
-        ]
+        of_source = (file_totals if is_file else cell_totals).get(name, [])
         lines = [line[:_MAX_LENGTH] for line in split_lines(text)]
         if lines and not lines[-1]:
             lines.pop()  # empty: after the last newline
@@ -55,6 +75,24 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
                 }
             )
     return parts
+
+
+def _by_source(totals: list[LineTotals]) -> dict[str, list[LineTotals]]:
+    groups: dict[str, list[LineTotals]] = {}
+    for line in totals:
+        groups.setdefault(line.cell, []).append(line)
+    return groups
+
+
+def _most_device_time(
+    names: Iterable[str], *totals: Mapping[str, list[LineTotals]]
+) -> frozenset[str]:
+    """Return the sources to show; the first ones of equal device time."""
+
+    def device_ns(name: str) -> int:
+        return sum(line.device_ns for by_source in totals for line in by_source.get(name, ()))
+
+    return frozenset(sorted(names, key=device_ns, reverse=True)[:MAX_SOURCES])
 
 
 def _blocks(lines: list[str]) -> list[tuple[int, list[str]]]:

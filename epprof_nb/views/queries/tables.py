@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from epprof_nb.analysis.breakdowns import BREAKDOWNS
 from epprof_nb.util.format import shorten
@@ -16,6 +15,7 @@ from epprof_nb.views.queries.search import match_names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.views.view_model import ViewModel
 
 MAX_ROWS = 400
@@ -51,11 +51,11 @@ def breakdown_table(view_model: ViewModel, by: str, **options: Any) -> dict[str,
     KeyError
         If there is no such breakdown.
     """
-    frame = view_model.breakdown(by)
-    return query_table(frame, **options) if options else to_columns(frame)
+    table = view_model.breakdown(by)
+    return query_table(table, **options) if options else to_columns(table)
 
 
-def to_columns(frame: pd.DataFrame, limit: int = MAX_ROWS) -> dict[str, Any]:
+def to_columns(table: ResultTable, limit: int = MAX_ROWS) -> dict[str, Any]:
     """Return the first rows of a breakdown as JSON. Very long names are shortened.
 
     Returns
@@ -64,16 +64,16 @@ def to_columns(frame: pd.DataFrame, limit: int = MAX_ROWS) -> dict[str, Any]:
         ``columns``, a list of ``{"name", "values"}`` with numbers, strings and None as values, and
         ``rows``, the number of rows of the whole breakdown.
     """
-    head = frame.head(limit)
+    head = table.take(slice(0, limit))
     columns = [
-        {"name": str(name), "values": [_to_json(value) for value in head[name].tolist()]}
+        {"name": name, "values": [_to_json(value) for value in head.values(name)]}
         for name in head.columns
     ]
-    return {"columns": columns, "rows": len(frame)}
+    return {"columns": columns, "rows": len(table)}
 
 
 def query_table(
-    frame: pd.DataFrame,
+    table: ResultTable,
     *,
     sort: str | None = None,
     descending: bool = False,
@@ -84,7 +84,7 @@ def query_table(
 
     Parameters
     ----------
-    frame
+    table
         A breakdown.
     sort
         Column to sort by. Without such a column the order is that of the breakdown.
@@ -102,56 +102,59 @@ def query_table(
         See `to_columns`; also ``found``, the number of rows that match the pattern, and ``note``,
         the reason if the pattern was searched as text only, else an empty string.
     """
-    result, note = frame, ""
+    result, note = table, ""
     if pattern:
-        is_match, note = _match_rows(frame, pattern[:_MAX_PATTERN_LENGTH])
-        result = frame[is_match]
-    if sort in result.columns:
-        keys = result[sort]
-        if isinstance(keys.dtype, pd.CategoricalDtype) or keys.dtype == object:
-            keys = keys.astype(object).map(lambda v: None if v is None else str(v).lower())
-        order = keys.reset_index(drop=True).sort_values(
-            ascending=not descending, kind="stable", na_position="last"
-        )
-        result = result.iloc[order.index.to_numpy()]
-    return {**to_columns(result, limit), "rows": len(frame), "found": len(result), "note": note}
+        is_match, note = _match_rows(table, pattern[:_MAX_PATTERN_LENGTH])
+        result = table.take(is_match)
+    if sort is not None and sort in result:
+        result = result.take(_order(result.values(sort), descending=descending))
+    return {**to_columns(result, limit), "rows": len(table), "found": len(result), "note": note}
 
 
-def _match_rows(frame: pd.DataFrame, pattern: str) -> tuple[npt.NDArray[np.bool_], str]:
+def _order(values: list[Any], *, descending: bool) -> npt.NDArray[np.int64]:
+    """Return the rows in the order of their values, equal ones as they are, missing ones last."""
+    keys = [str(v).lower() if isinstance(v, str | tuple) else v for v in values]
+    known = [row for row, key in enumerate(keys) if key is not None and key == key]  # noqa: PLR0124 - NaN
+    missing = [row for row, key in enumerate(keys) if key is None or key != key]  # noqa: PLR0124
+    known.sort(key=keys.__getitem__, reverse=descending)
+    return np.array([*known, *missing], np.int64)
+
+
+def _match_rows(table: ResultTable, pattern: str) -> tuple[npt.NDArray[np.bool_], str]:
     """Return which rows match `pattern`, and a note; see `query_table`."""
     # Match each distinct text once. A missing value has id -1, which reads the last result.
     texts: dict[str, int] = {}
 
     def ids_of(values: Iterable[Any]) -> list[int]:
         return [
-            -1 if pd.isna(value) else texts.setdefault(str(value)[:_MAX_TEXT_LENGTH], len(texts))
+            -1 if value is None else texts.setdefault(str(value)[:_MAX_TEXT_LENGTH], len(texts))
             for value in values
         ]
 
     text_ids = []
-    for name in frame.columns:
-        column = frame[name]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            category_ids = np.array([*ids_of(column.cat.categories), -1], np.int64)
-            text_ids.append(category_ids[column.cat.codes.to_numpy()])
+    for name in table.columns:
+        if table.is_text(name):
+            names = table.names(name)
+            category_ids = np.array([*ids_of(names.categories), -1], np.int64)
+            text_ids.append(category_ids[names.codes])
         elif name == "source":
-            text_ids.append(np.array(ids_of(column), np.int64))
+            text_ids.append(np.array(ids_of(table.values(name)), np.int64))
     lowered, note = pattern.lower(), ""
     is_hit = np.array([*(lowered in text.lower() for text in texts), False], np.bool_)
     try:
         is_hit[match_names(list(texts), pattern, ignore_case=True)] = True
     except ValueError as error:
         note = f"{error} Searched as text instead."
-    is_match = np.zeros(len(frame), np.bool_)
+    is_match = np.zeros(len(table), np.bool_)
     for ids in text_ids:
         is_match |= is_hit[ids]
     return is_match, note
 
 
-def _to_json(value: Any) -> str | float | int | None:  # noqa: ANN401 - whatever a frame holds
+def _to_json(value: Any) -> str | float | int | None:  # noqa: ANN401 - whatever a table holds
     if isinstance(value, tuple):
         return " \N{MULTIPLICATION SIGN} ".join(map(str, value))
-    if pd.isna(value):
+    if value is None:
         return None
     if isinstance(value, int | float):
         return value if math.isfinite(value) else None

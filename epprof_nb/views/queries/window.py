@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
@@ -19,6 +20,7 @@ from epprof_nb.views.timeline.lod import (
     rects_in_window,
     visible_positions,
 )
+from epprof_nb.views.timeline.with_statements import statement_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +33,7 @@ Ints = npt.NDArray[np.int64]
 _NONE: Ints = np.empty(0, np.int64)
 _MAX_NAME_LENGTH = 600
 _LABELS = {"op": "ops", "api": "API calls", "act": "activities"}
+_PLACE = {"cell", "line", "end_line"}
 _NOT_FIELDS = {"start_ns", "end_ns", "op_id", "parent_op_id", "kind"}
 
 MAX_RECTS = 50_000
@@ -65,6 +68,7 @@ class _StringTable:
     def __init__(self) -> None:
         self.index: dict[str, int] = {}
         self.columns: list[str] = []
+        self.short: dict[int, str] = {}
 
     def encode(self, column: str, codes: npt.NDArray[Any], categories: Sequence[str]) -> Ints:
         """Return codes into this table and register `column`; a missing value stays -1."""
@@ -76,6 +80,8 @@ class _StringTable:
             if len(text) > _MAX_NAME_LENGTH:
                 text = shorten(text, _MAX_NAME_LENGTH)
             remap[code] = self.index.setdefault(text, len(self.index))
+            if column == "act.name" and (short := short_name(categories[code])) != text:
+                self.short[int(remap[code])] = short
         mapped: Ints = remap[codes]
         return mapped
 
@@ -109,10 +115,10 @@ def query_window(
     Returns
     -------
     header
-        ``kinds`` (kinds of activities by code), ``names`` (string table), ``texts`` (columns of
-        codes into it), ``slices`` (by prefix, runs of rectangles in one row: lane, row, first,
-        last + 1) and ``shown`` (by table, the number of rectangles and of the events they stand
-        for).
+        ``kinds`` (kinds of activities by code), ``names`` (string table), ``short_names`` (of
+        kernels, by index into it), ``texts`` (columns of codes into it), ``slices`` (by prefix,
+        runs of rectangles in one row: lane, row, first, last + 1) and ``shown`` (by table, the
+        number of rectangles and of the events they stand for).
     columns
         Integers by ``<prefix>.<column>``. ``op`` is the index of the op among those sent, -1 for
         none; text columns are codes into ``names``, -1 for missing. If a rectangle stands for
@@ -167,8 +173,8 @@ def query_window(
         if prefix != "op":
             columns[f"{prefix}.correlation_id"] = table["correlation_id"][rows]
     header = {
-        "kinds": ACTIVITY_KINDS, "names": list(strings.index), "texts": strings.columns,
-        "slices": slices, "shown": shown,
+        "kinds": ACTIVITY_KINDS, "names": list(strings.index), "short_names": strings.short,
+        "texts": strings.columns, "slices": slices, "shown": shown,
     }  # fmt: skip
     return header, columns
 
@@ -215,20 +221,24 @@ def _details(
         columns["op.id"] = table["op_id"][rows]
         columns["op.device_ns"] = index.op_device_time.total[rows]
         columns["op.launches"] = index.op_launches[rows]
+        # An op drawn in place of its `with` statement has the place of the statement.
+        statement = statement_rows(rows, view_model.layout.op_of_statement)
+        placed = np.where(statement == MISSING, rows, statement)
     else:
         names = tables["ops"].names("name")
         missing = np.full(len(rows), MISSING)
         codes = np.where(owner < 0, missing, names.codes[owner]) if len(names) else missing
         columns[f"{prefix}.op_name"] = strings.encode(f"{prefix}.op_name", codes, names.categories)
     for column in table.schema.columns:
+        of = placed if prefix == "op" and column.name in _PLACE else rows
         if column.name in _NOT_FIELDS or (column.name == "duration_ns" and prefix != "op"):
             continue
         if column.kind in ("name", "args"):
             names = table.names(column.name)
-            values = strings.encode(f"{prefix}.{column.name}", names.codes[rows], names.categories)
+            values = strings.encode(f"{prefix}.{column.name}", names.codes[of], names.categories)
             blank = MISSING
         else:
-            values = table[column.name][rows].astype(np.int64)
+            values = table[column.name][of].astype(np.int64)
             blank = 0 if column.kind in ("bool", "time", "int") else MISSING
         if not (values == blank).all():
             columns[f"{prefix}.{column.name}"] = values

@@ -11,15 +11,19 @@ Notebook front ends differ in what they allow, and the output has to work in eac
   iframe. If the iframe or the rule is dropped, the fallback shows. It is never hidden by an inline
   style, since sanitizers often keep those.
 - In print, the fallback replaces the frame.
+
+The viewer and the payload are embedded compressed, since a notebook has a copy of them per output.
 """
 
 from __future__ import annotations
 
 import functools
+import zlib
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
+from epprof_nb.analysis.environment import title_of
 from epprof_nb.util.format import duration, percent, shorten
 from epprof_nb.views.wire.payload import page_payload, to_base64
 
@@ -95,17 +99,20 @@ def _static(name: str) -> str:
     return files("epprof_nb.views").joinpath("static", name).read_text("utf-8")
 
 
+@functools.cache
+def _packed_viewer() -> str:
+    """Return the styles and the program of the viewer, compressed, as base64 text."""
+    text = "\0".join((_static("viewer.css"), _static("viewer.js")))
+    return to_base64(zlib.compress(text.encode(), 9))
+
+
 def _top_ops_table(view_model: ViewModel) -> str:
     """Return the ops with the most device time as a table without styles or scripts."""
-    frame = view_model.by_op
-    device_ns = max(int(frame["self_device_ns"].sum()), 1)
-    frame = frame[frame["self_device_ns"] > 0].nlargest(_FALLBACK_ROWS, "self_device_ns")
+    all_ns = max(int(view_model.by_op["self_device_ns"].sum()), 1)
     rows = "".join(
-        f"<tr><td>{escape(shorten(str(row['name']), 80))}</td>"
-        f"<td>{escape(duration(row['self_device_ns']))}</td>"
-        f"<td>{escape(percent(row['self_device_ns'] / device_ns))}</td>"
-        f"<td>{row['count']:,}</td></tr>"
-        for row in frame.to_dict("records")
+        f"<tr><td>{escape(shorten(name, 80))}</td><td>{escape(duration(device_ns))}</td>"
+        f"<td>{escape(percent(device_ns / all_ns))}</td><td>{count:,}</td></tr>"
+        for name, device_ns, count in view_model.top_ops(_FALLBACK_ROWS)
     )
     titles = ("launched by", "device time", "share", "count")
     head = "".join(f'<th scope="col">{title}</th>' for title in titles)
@@ -113,10 +120,19 @@ def _top_ops_table(view_model: ViewModel) -> str:
 
 
 def _plain_html(view_model: ViewModel) -> str:
-    """Return the summary, findings and top ops as HTML without styles or scripts."""
+    """Return the summary, repeats, findings and top ops as HTML without styles or scripts."""
     sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in view_model.findings)
     line = escape(view_model.summary.line).replace("   ", "\N{EM SPACE}")
-    return f"<p><strong>{line}</strong></p>{sentences}{_top_ops_table(view_model)}"
+    return (
+        f"<p><strong>{line}</strong></p>{_repeats(view_model)}{sentences}"
+        f"{_top_ops_table(view_model)}"
+    )
+
+
+def _repeats(view_model: ViewModel) -> str:
+    """Return the statistics of the repeats with a strip chart of block characters."""
+    repeats = view_model.summary.repeats
+    return "" if repeats is None else f"<p>{escape(repeats.line)}</p>"
 
 
 def _with_code(text: str) -> str:
@@ -145,9 +161,7 @@ def page_html(
     tab
         Tab to open, see `epprof_nb.views.view.View.tab_to_open`.
     """
-    profile = view_model.profile
-    cells = ", ".join(profile.sources) or str(profile.info.get("cell") or "")
-    title = shorten(f"Profile of {cells}" if cells else "Profile", 120)
+    title = title_of(view_model.profile)
     payload = to_base64(page_payload(view_model, selection))
     return (
         "<!doctype html>\n"
@@ -155,11 +169,12 @@ def page_html(
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title>"
-        f"<style>{_PAGE_STYLE}{_static('viewer.css')}</style></head>"
+        f"<style>{_PAGE_STYLE}</style></head>"
         f'<body><h1>{escape(title)}</h1><main id="epprof" data-tab="{escape(tab)}">'
         f'<div class="plain">{_plain_html(view_model)}</div></main>'
         f'<script type="text/plain" id="epprof-payload">{payload}</script>'
-        f"<script>{_static('viewer.js')}</script></body></html>\n"
+        f'<script type="text/plain" id="epprof-viewer">{_packed_viewer()}</script>'
+        f"<script>{_static('loader.js')}</script></body></html>\n"
     )
 
 
@@ -196,7 +211,7 @@ def notebook_html(
         '<div class="epprof-fallback">'
         f'<img alt="{escape(_alt_text(view_model))}" width="900" '
         f'src="data:image/png;base64,{to_base64(png)}">'
-        f"{_top_ops_table(view_model)}"
+        f"{_repeats(view_model)}{_top_ops_table(view_model)}"
         "</div></div>"
         f"<script>{_LISTENER}</script>"
     )

@@ -13,20 +13,24 @@ _NAME_WIDTH = 48
 
 
 def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
-    """Return the summary, the findings and a table of the top `rows` ops by device time."""
-    lines = [view_model.summary.line, *(f"  {finding.text}" for finding in view_model.findings)]
-    frame = view_model.by_op
-    shown = frame[frame["device_ns"] > 0].head(rows)
+    """Return the summary, repeats, findings and a table of the top `rows` ops by device time."""
+    summary = view_model.summary
+    lines = [summary.line, *(f"  {finding.text}" for finding in view_model.findings)]
+    if summary.repeats is not None:
+        lines.insert(1, f"  {summary.repeats.line}")
+    by_op = view_model.by_op
+    with_work = by_op.take(by_op["device_ns"] > 0)
+    shown = with_work.take(slice(0, rows))
     if len(shown):
         head = f"{'op':<{_NAME_WIDTH}} {'device':>9} {'share':>6} {'count':>7} {'kernels':>8}"
         lines += ["", head]
-    for row in shown.to_dict("records"):
-        name = shorten(str(row["name"]), _NAME_WIDTH)
+    columns = (shown.values(name) for name in ("name", "device_ns", "share", "count", "kernels"))
+    for name, device_ns, share, count, kernels in zip(*columns, strict=True):
         lines.append(
-            f"{name:<{_NAME_WIDTH}} {duration(row['device_ns']):>9} {percent(row['share']):>6} "
-            f"{row['count']:>7,} {row['kernels']:>8,}"
+            f"{shorten(name, _NAME_WIDTH):<{_NAME_WIDTH}} {duration(device_ns):>9} "
+            f"{percent(share):>6} {count:>7,} {kernels:>8,}"
         )
-    omitted = int((frame["device_ns"] > 0).sum()) - len(shown)
+    omitted = len(with_work) - len(shown)
     if omitted > 0:
         lines.append(f"({omitted:,} more ops)")
     return "\n".join(lines)

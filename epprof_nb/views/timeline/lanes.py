@@ -5,18 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import FIRST_WAIT
-from epprof_nb.analysis.devices import device_names
+from epprof_nb.analysis.devices import device_labels, device_names
+from epprof_nb.analysis.threads import thread_names
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.small_codes import SmallCodes
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.views.timeline.row_builder import build_rows
+from epprof_nb.views.timeline.with_statements import depth_without, ops_of_with_statements
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.index import ProfileIndex
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from epprof_nb.views.timeline.rows import EventRows
 
 Ints = npt.NDArray[np.int64]
+
+MAX_LANES = 200
+"""Maximum number of threads, and of streams, that are drawn."""
 
 MAX_ROWS = 24
 """Maximum rows per lane; events nested or overlapping deeper share the last one."""
@@ -88,12 +93,18 @@ class EventLayout:
 
 @dataclass(frozen=True, slots=True)
 class TimelineLayout:
-    """The lanes from top to bottom, and the layout of the events of the three tables."""
+    """The lanes from top to bottom, and the layout of the events of the three tables.
+
+    ``op_of_statement`` maps the row of each ``with`` statement that is not drawn to its op.
+    ``notes`` say which threads and streams are not drawn.
+    """
 
     lanes: tuple[Lane, ...]
     ops: EventLayout
     api_calls: EventLayout
     activities: EventLayout
+    op_of_statement: dict[int, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def by_prefix(self) -> dict[str, EventLayout]:
         """Return the event layouts by the viewer's prefixes of the tables."""
@@ -101,12 +112,17 @@ class TimelineLayout:
 
 
 def _thread_lanes(
-    profile: ProfileData, call_thread: SmallCodes, lanes: list[Lane]
+    profile: ProfileData,
+    call_thread: SmallCodes,
+    hidden: Ints,
+    lanes: list[Lane],
+    notes: list[str],
 ) -> tuple[SmallCodes, SmallCodes]:
     """Append the lanes of the threads; return the lane of each op and of each API call."""
     ops, calls = profile.tables["ops"], profile.tables["api_calls"]
     # Ops of an earlier profile, kept because they captured a CUDA graph, have no times here.
     shown = ~ops.names("status").equals("earlier")
+    shown[hidden] = False
     cells = np.flatnonzero(ops.names("category").equals("cell") & shown)
     op_thread = SmallCodes.of(ops["thread_id"])
     if not shown.all():
@@ -122,15 +138,25 @@ def _thread_lanes(
     else:
         main = int(calls["thread_id"][0]) if len(calls) else -1
     op_lanes, call_lanes = {}, {}
-    for thread in sorted(with_ops | with_calls, key=lambda t: (t != main, t)):
-        label = "main thread" if thread == main else f"thread {thread}"
+    names = thread_names(profile.info)
+    threads = with_ops | with_calls
+    if len(threads) > MAX_LANES:
+        host_ns = _total_ns(op_thread, ops["duration_ns"]) + _total_ns(
+            call_thread, calls["duration_ns"]
+        )
+        threads = {main, *(t for t, _ in host_ns.most_common(MAX_LANES - 1))}
+        notes.append(_left_out("threads", len(with_ops | with_calls), "host time"))
+    for thread in sorted(threads, key=lambda t: (t != main, t)):
+        name = names.get(thread)
+        label = "main thread" if thread == main else name or f"thread {thread}"
+        described = f"thread {thread} ({name})" if name else f"thread {thread}"
         if thread in with_ops:
             op_lanes[thread] = len(lanes)
-            lanes.append(Lane("ops", label, f"Ops of thread {thread}", thread=thread))
+            lanes.append(Lane("ops", label, f"Ops of {described}", thread=thread))
         if thread in with_calls:
             call_lanes[thread] = len(lanes)
-            name = "API calls" if thread in with_ops else label
-            lanes.append(Lane("api", name, f"CUDA API calls of thread {thread}", thread=thread))
+            of_calls = "API calls" if thread in with_ops else label
+            lanes.append(Lane("api", of_calls, f"CUDA API calls of {described}", thread=thread))
     return op_thread.map(op_lanes.get), call_thread.map(call_lanes.get)
 
 
@@ -140,23 +166,32 @@ def _streams(activities: Table) -> SmallCodes:
     return SmallCodes.combined(*(SmallCodes.of(activities[name]) for name in names))
 
 
-def _stream_lanes(profile: ProfileData, codes: SmallCodes, lanes: list[Lane]) -> SmallCodes:
+def _stream_lanes(
+    profile: ProfileData, codes: SmallCodes, lanes: list[Lane], notes: list[str]
+) -> SmallCodes:
     """Append one lane per stream; return the lane of each activity."""
-    # By device, then stream.
-    keys = sorted(codes.values, key=lambda key: (key[0], key[2], key[1]))
+    keys = list(codes.values)
+    if len(keys) > MAX_LANES:
+        device_ns = _total_ns(codes, profile.tables["activities"]["duration_ns"])
+        notes.append(_left_out("streams", len(keys), "device time"))
+        keys = [key for key, _ in device_ns.most_common(MAX_LANES)]
+    keys.sort(key=lambda key: (key[0], key[2], key[1]))  # by device, then stream
     names = device_names(profile.info)
     devices = {device for device, _, _ in keys}
     contexts = Counter((device, stream) for device, _, stream in keys)
+    device_label = device_labels(profile.info, devices)
     numbers = {}
     for device, context, stream in keys:
         label = f"stream {stream}" if stream >= 0 else "waits"
         if len(devices) > 1 and device >= 0:
-            label = f"{label} · {device}"
+            label = f"{label} · {device_label[device]}"
         title = f"Stream {stream}" if stream >= 0 else "Synchronization without a stream"
         if device >= 0:
-            title += f" on device {device}"
-            if device in names:
-                title += f" ({names[device]})"
+            title += f" on {device_label[device]}"
+            name = names.get(device, device_label[device])
+            if name != device_label[device]:
+                # The name of the host device begins with its label.
+                title = f"{title} ({name.removeprefix(device_label[device]).strip(' ()')})"
         if contexts[device, stream] > 1:
             label += f" (ctx {context})"
             title += f", context {context}"
@@ -165,9 +200,24 @@ def _stream_lanes(profile: ProfileData, codes: SmallCodes, lanes: list[Lane]) ->
     return codes.map(numbers.get)
 
 
+def _total_ns(codes: SmallCodes, durations: Ints) -> Counter[Any]:
+    """Return the sum of the durations of each value, but None."""
+    sums = np.bincount(codes.codes, np.maximum(durations, 0), len(codes.values))
+    totals = zip(codes.values, sums.tolist(), strict=True)
+    return Counter({value: int(total) + 1 for value, total in totals if value is not None})
+
+
+def _left_out(what: str, count: int, most: str) -> str:
+    return (
+        f"The timeline shows {MAX_LANES} of {count:,} {what}, those with the most {most}. Totals "
+        "and tables include all."
+    )
+
+
 def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
     """Lay out a whole profile. The layout does not depend on the window shown."""
     lanes: list[Lane] = []
+    notes: list[str] = []
     tables = profile.tables
     # Synchronizations are drawn at the bottom edge of a lane, since they may overlap the work.
     foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(ACTIVITY_KINDS))]
@@ -175,27 +225,29 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
     with ThreadPoolExecutor(2) as pool:
         streams = pool.submit(_streams, tables["activities"])
         call_thread = SmallCodes.of(tables["api_calls"]["thread_id"])
-        op_lane, call_lane = _thread_lanes(profile, call_thread, lanes)
-        stream_lane = _stream_lanes(profile, streams.result(), lanes)
+        op_of_statement = ops_of_with_statements(tables["ops"], index.tree)
+        hidden = np.array(list(op_of_statement), np.int64)
+        op_lane, call_lane = _thread_lanes(profile, call_thread, hidden, lanes, notes)
+        stream_lane = _stream_lanes(profile, streams.result(), lanes, notes)
         activities = pool.submit(
             _lay_out, tables["activities"], stream_lane, SmallCodes(index.kinds, foot)
         )
         calls = pool.submit(_lay_out, tables["api_calls"], call_lane, _ROW_0)
-        ops = _lay_out(tables["ops"], op_lane, SmallCodes.of(_min_rows(profile, index)))
-        layout = TimelineLayout((), ops, calls.result(), activities.result())
+        ops = _lay_out(tables["ops"], op_lane, SmallCodes.of(_min_rows(profile, index, hidden)))
+        layout = TimelineLayout((), ops, calls.result(), activities.result(), op_of_statement)
     for event_layout in layout.by_prefix().values():
         event_rows = event_layout.event_rows
         # MAX_ROWS stands for the bottom edge, which is not a row.
         for lane, row in zip(event_rows.lane.tolist(), event_rows.row.tolist(), strict=True):
             if row < MAX_ROWS:
                 lanes[lane].rows = max(lanes[lane].rows, row + 1)
-    return replace(layout, lanes=tuple(lanes))
+    return replace(layout, lanes=tuple(lanes), notes=tuple(notes))
 
 
-def _min_rows(profile: ProfileData, index: ProfileIndex) -> npt.NDArray[np.uint8]:
+def _min_rows(profile: ProfileData, index: ProfileIndex, hidden: Ints) -> npt.NDArray[np.uint8]:
     """Return the row that each op takes at least: its nesting depth within its thread."""
     threads, tree = profile.tables["ops"]["thread_id"], index.tree
-    depth, parent = tree.depth, tree.parent
+    depth, parent = depth_without(tree, hidden), tree.parent
     # Ops whose parent is on another thread start at the top of their own lane.
     from_other_thread = (parent >= 0) & (threads[parent] != threads) if len(parent) else parent >= 0
     if from_other_thread.any():

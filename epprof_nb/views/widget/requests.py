@@ -124,7 +124,7 @@ HANDLERS: dict[str, Callable[[Selections, Mapping[str, Any]], Response]] = {
 
 def is_request(kind: object) -> bool:
     """Return whether a message of this type is a request that expects a response."""
-    return kind in HANDLERS
+    return isinstance(kind, str) and kind in HANDLERS
 
 
 def handle(selections: Selections, request: Mapping[str, Any]) -> Response:

@@ -36,10 +36,24 @@ class SelectionState:
         self.time_range: tuple[int, int] | None = None
 
     def on_frontend_selection(self, content: Mapping[str, Any]) -> None:
-        """Update the state from a message of the viewer."""
-        query, time_range = content.get("selection"), content.get("span")
+        """Update the state from a message of the viewer.
+
+        Raises
+        ------
+        ArithmeticError, LookupError, TypeError, ValueError
+            If the message is malformed. The state is then unchanged.
+        """
+        query, span = content.get("selection"), content.get("span")
+        if query:
+            self._selections.of(query)  # the viewer asks for it next
+        time_range = None
+        if span:
+            start, end = span
+            time_range = int(start), int(end)
+            if max(map(abs, time_range)) >= 2**62:
+                raise ValueError("the time range is too large")
         self._query = dict(query) if query else None
-        self.time_range = (int(time_range[0]), int(time_range[1])) if time_range else None
+        self.time_range = time_range
 
     def select_rows(self, frame: pd.DataFrame | None) -> dict[str, Any] | None:
         """Select the rows of a DataFrame; return the query that the viewer sends for them.

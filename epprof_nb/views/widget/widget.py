@@ -176,20 +176,25 @@ class LiveView(anywidget.AnyWidget):
         if self._display is not None:
             self._display.clear()
 
-    def _on_message(self, _: object, content: dict[str, Any], __: object) -> None:
-        kind = content.get("type")
+    def _on_message(self, _: object, content: Any, __: object) -> None:  # noqa: ANN401
+        kind = content.get("type") if isinstance(content, dict) else None
         if kind == "mounted":
             self.clear_display()
         elif kind == "closed":
             self.close()
-        elif kind == "selected":
-            self._state.on_frontend_selection(content)
         elif is_request(kind):
             response = handle(self.selections, content)
             self.send(
                 {**response.content, "type": kind, "request": content.get("request")},
                 buffers=[] if response.data is None else [response.data],
             )
+        else:
+            try:
+                if kind != "selected":
+                    raise ValueError("the type of the message is unknown")  # noqa: TRY301
+                self._state.on_frontend_selection(content)
+            except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+                self.send({"type": "error", "error": f"{type(error).__name__}: {error}"[:1000]})
 
 
 def _close_replaced(*_: object) -> None:

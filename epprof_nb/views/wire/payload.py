@@ -6,15 +6,18 @@ import base64
 import zlib
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from epprof_nb.analysis import counters
+from epprof_nb.analysis.by_repeat import repeat_statistics
+from epprof_nb.analysis.devices import device_labels
+from epprof_nb.analysis.environment import made_on
 from epprof_nb.analysis.summary import device_word, wall_of
+from epprof_nb.arrays.small_codes import count_codes
+from epprof_nb.data.repeats import repeat_bounds
 from epprof_nb.data.schema import ACTIVITY_KINDS
-from epprof_nb.util.format import duration, percent, shorten
+from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
-from epprof_nb.views.queries.source import source_listing
+from epprof_nb.views.queries.source import left_out_sources, source_listing
 from epprof_nb.views.queries.tables import available_breakdowns, breakdown_table
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.wire.columns import encode_message
@@ -33,6 +36,8 @@ _MAX_RECTS, _MIN_RECTS = 60_000, 300
 _FIRST_VIEW_WIDTH = 1200.0
 """Width in pixels of the first view of a live widget, before the actual width is known."""
 _MAX_NOTES, _MAX_NOTE_LENGTH = 20, 500
+_MAX_REPEATS = 2_000
+"""Boundaries on the time axis; more cannot be told apart."""
 
 
 def first_view_header(view_model: ViewModel) -> dict[str, Any]:
@@ -46,26 +51,28 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         "range": view_model.time_range,
         "summary": {
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
-            "stray": None, "incomplete": False, "empty": None,
-            "error": None if error is None else str(error),
-            "device_word": device_word(profile.info), "notes": _notes(profile),
+            "overhead": {"text": "", "note": ""},
+            "stray": None, "incomplete": False, "empty": None, "repeats": _repeats(profile),
+            "error": None if error is None else shorten(str(error), _MAX_NOTE_LENGTH),
+            "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
+        "kinds_present": _kinds_present(view_model),
+        "made_on": made_on(profile.info),
         "findings": [],
         "gaps": [],
+        "repeats": _repeat_bounds(profile),
         "lanes": [
             {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
              "device": lane.device, "thread": lane.thread}
             for lane in view_model.layout.lanes
         ],
-        "activity_kinds": _kinds_that_occur(view_model),
+        "devices": device_labels(
+            profile.info,
+            sorted({lane.device for lane in view_model.layout.lanes if lane.device >= 0}),
+        ),
         "counters": view_model.tracks,
         "breakdowns": available_breakdowns(view_model),
     }  # fmt: skip
-
-
-def _kinds_that_occur(view_model: ViewModel) -> list[str]:
-    counts = np.bincount(view_model.index.kinds, minlength=len(ACTIVITY_KINDS))
-    return [kind for kind, count in zip(ACTIVITY_KINDS, counts, strict=False) if count]
 
 
 def summary_header(view_model: ViewModel) -> dict[str, Any]:
@@ -77,19 +84,21 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
         "summary": {
             "wall": duration(summary.wall_ns),
             "busy": [
-                {"label": f"{summary.device_word} {b.device_id}" if len(summary.busy) > 1
-                 else summary.device_word, "name": b.name, "share": b.share,
+                {"label": b.label if len(summary.busy) > 1 else summary.device_word,
+                 "name": b.name, "share": b.share,
                  "text": percent(b.share)}
                 for b in summary.busy
             ],
             "counts": [{"what": what, "text": text} for what, text in summary.counted],
             "quality": summary.recording_text,
+            "overhead": {"text": summary.overhead_text, "note": summary.overhead_note},
             "stray": {"what": "stray", "text": stray} if stray else None,
             "incomplete": summary.dropped > 0,
             "empty": summary.empty,
+            "repeats": _repeats(view_model.profile),
             "error": summary.error,
             "device_word": summary.device_word,
-            "notes": _notes(view_model.profile),
+            "notes": _notes(view_model),
         },
         "findings": [
             {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in findings
@@ -98,8 +107,39 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _notes(profile: ProfileData) -> list[str]:
-    notes = (profile.info.get("notes") or ())[:_MAX_NOTES]
+def _kinds_present(view_model: ViewModel) -> list[str]:
+    counts = count_codes(view_model.index.kinds, len(ACTIVITY_KINDS))
+    return [kind for kind, count in zip(ACTIVITY_KINDS, counts.tolist(), strict=True) if count]
+
+
+def _repeats(profile: ProfileData) -> dict[str, Any] | None:
+    """Return the statistics of the repeats, and the points of their strip chart."""
+    repeats = repeat_statistics(profile)
+    if repeats is None:
+        return None
+    return {
+        "text": repeats.text, "count": repeats.count, "mean": repeats.mean_ns,
+        "points": list(repeats.points_ns),
+    }  # fmt: skip
+
+
+def _repeat_bounds(profile: ProfileData) -> list[list[int]]:
+    """Return the start and end of each repeat, of very many only the first ones."""
+    starts, ends = (times[:_MAX_REPEATS] for times in repeat_bounds(profile.info))
+    return [list(bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _notes(view_model: ViewModel) -> list[str]:
+    profile = view_model.profile
+    left_out = [*view_model.layout.notes, *left_out_sources(profile)]
+    if outside := view_model.events_outside:
+        low, high = map(duration, view_model.time_range)
+        left_out.insert(
+            0,
+            f"{plural(outside, 'event')} outside of {low} to {high} cannot be shown in full: a "
+            "clock jumped when they were recorded. Tables and totals include them.",
+        )
+    notes = [*left_out, *(profile.info.get("notes") or ())][:_MAX_NOTES]
     return [shorten(str(note), _MAX_NOTE_LENGTH) for note in notes]
 
 

@@ -3,6 +3,7 @@
 import { h, withCode } from "../base/dom.ts";
 import type { Count, Finding, Overview } from "../data/model.ts";
 import { notes } from "./notes.ts";
+import { repeats } from "./repeats.ts";
 
 export function header(
   overview: Overview,
@@ -32,21 +33,23 @@ export function header(
     });
     line.append(counts);
   }
-  if (summary.quality || summary.stray) {
+  const { quality, overhead, stray } = summary;
+  const parts = [
+    quality,
+    overhead.text && h("span", { class: "ep-hover", title: overhead.note }, overhead.text),
+    stray && link(stray, onCount),
+  ].filter(Boolean);
+  if (parts.length) {
+    const kind = summary.incomplete ? "ep-quality ep-warn" : "ep-quality";
     line.append(
-      h(
-        "span",
-        { class: summary.incomplete ? "ep-quality ep-warn" : "ep-quality" },
-        summary.quality,
-        summary.stray && (summary.quality ? ", " : ""),
-        summary.stray && link(summary.stray, onCount),
-      ),
+      h("span", { class: kind }, ...parts.flatMap((part, i) => (i ? [", ", part] : part))),
     );
   }
   const block = h("header", { class: "ep-header" }, line);
   if (summary.error)
     block.append(h("p", { class: "ep-warn" }, `The cell raised ${summary.error}.`));
   if (summary.empty) block.append(h("p", { class: "ep-empty" }, summary.empty));
+  if (summary.repeats) block.append(repeats(summary.repeats));
   if (overview.findings.length) {
     const list = h("p", { class: "ep-findings" });
     for (const finding of overview.findings) {

@@ -1,24 +1,46 @@
-// The legend beside the tabs: the colours of the kinds of activity.
+// Legend of the timeline: what the colours stand for, and which there are.
 
-import { h } from "../base/dom.ts";
-import { type KindName, kindLabel } from "../data/kinds.ts";
+import { h, on } from "../base/dom.ts";
+import { kindLabel } from "../data/kinds.ts";
+import { hue } from "../render/colours.ts";
+import { COLOUR_BY, type ColourBy, type Colouring } from "../timeline/colouring.ts";
 
-const LEGEND: KindName[] = ["kernel", "memcpy", "memset", "synchronization"];
+const LABELS: Record<ColourBy, string> = { kind: "kind", name: "kernel name", op: "op" };
 
-/** Kinds of the legend that occur in a profile. */
-export function legendKinds(occurring: string[]): KindName[] {
-  return LEGEND.filter((kind) => occurring.includes(kind));
+/** Legend with a choice of what the colours stand for; `kinds` are those of the profile. */
+export function legend(kinds: readonly string[], colouring: Colouring): HTMLElement {
+  const keys = h("span", { class: "ep-keys" });
+  const show = (): void => {
+    const { by, hues } = colouring;
+    if (by === "kind") {
+      keys.replaceChildren(
+        ...kinds.map((kind) =>
+          key(h("i", { class: `ep-swatch ep-swatch-${kind}` }), kindLabel(kind)),
+        ),
+      );
+      return;
+    }
+    keys.replaceChildren(
+      ...hues.map(({ name, number }) => {
+        const swatch = h("i", { class: "ep-swatch" });
+        swatch.style.background = hue(number);
+        return key(swatch, name);
+      }),
+    );
+  };
+  const choice = h(
+    "select",
+    {},
+    ...COLOUR_BY.map((by) => h("option", { value: by, selected: by === colouring.by }, LABELS[by])),
+  );
+  on(choice, "change", () => {
+    colouring.by = choice.value as ColourBy;
+    show();
+  });
+  show();
+  return h("div", { class: "ep-legend" }, keys, h("label", {}, "colour by ", choice));
 }
 
-/** Colours of the kinds that occur. */
-export function legend(occurring: string[]): HTMLElement {
-  const items = legendKinds(occurring).map((kind) =>
-    h(
-      "span",
-      { class: "ep-key" },
-      h("i", { class: `ep-swatch ep-swatch-${kind}` }),
-      kindLabel(kind),
-    ),
-  );
-  return h("div", { class: "ep-legend", "aria-label": "Colours" }, ...items);
+function key(swatch: HTMLElement, name: string): HTMLElement {
+  return h("span", { class: "ep-key", title: name }, swatch, name || "(no name)");
 }

@@ -1,6 +1,6 @@
 // Search bar: regular expressions over the names of ops, API calls and activities.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { SelectionQuery } from "../data/queries.ts";
@@ -10,6 +10,12 @@ const PAUSE_MS = 140;
 
 export class SearchBar {
   readonly element = h("div", { class: "ep-search", role: "search", hidden: true });
+  /** Button that opens the bar, shown while it is closed. */
+  readonly opener = h(
+    "button",
+    { type: "button", class: "ep-search-open", title: "Search names (/)" },
+    "search",
+  );
   readonly #field = h("input", {
     type: "text",
     placeholder: "Search names",
@@ -31,7 +37,7 @@ export class SearchBar {
   ) {
     const button = (sign: string, label: string, run: () => void): HTMLElement => {
       const one = h("button", { type: "button", "aria-label": label, title: label }, sign);
-      one.addEventListener("click", run);
+      on(one, "click", run);
       return one;
     };
     this.element.append(
@@ -41,11 +47,12 @@ export class SearchBar {
       button("›", "Next match (Enter)", () => void this.#seekBy(1)),
       button("×", "Close the search (Escape)", () => this.close()),
     );
-    this.#field.addEventListener("input", () => {
+    on(this.opener, "click", () => this.open());
+    on(this.#field, "input", () => {
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => void this.#search(), PAUSE_MS) as unknown as number;
     });
-    this.element.addEventListener("keydown", (event) => {
+    on(this.element, "keydown", (event) => {
       // Here the timeline's shortcuts are letters to type.
       event.stopPropagation();
       if (event.key === "Escape") this.close();
@@ -58,6 +65,7 @@ export class SearchBar {
 
   open(): void {
     this.element.hidden = false;
+    this.opener.hidden = true;
     this.#field.focus();
     this.#field.select();
     void this.#search();
@@ -65,6 +73,7 @@ export class SearchBar {
 
   close(): void {
     this.element.hidden = true;
+    this.opener.hidden = false;
     clearTimeout(this.#timer);
     this.#pattern = "";
     if (this.selection.query?.what === "search") this.selection.clear();

@@ -7,7 +7,7 @@ import type { DataSource } from "../data/data_source.ts";
 import type { Overview } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
 import type { Theme } from "../render/theme.ts";
-import { sourceView } from "../source/source.ts";
+import { showHottestLine, sourceView } from "../source/source.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import { legend } from "./legend.ts";
 import type { TimelineControls } from "./timeline_controls.ts";
@@ -48,7 +48,12 @@ export const TABS: Tab[] = [
 function mountTimeline({ overview, timeline, controls }: TabContext): TabView {
   return {
     element: h("section", {}, timeline.element, controls.panel),
-    beside: h("div", { class: "ep-beside" }, controls.search, legend(overview.activity_kinds)),
+    beside: h(
+      "div",
+      { class: "ep-beside" },
+      ...controls.search,
+      legend(overview.kinds_present, timeline.colouring),
+    ),
     setTheme: (theme) => timeline.setTheme(theme),
     destroy: () => timeline.destroy(),
   };
@@ -57,7 +62,10 @@ function mountTimeline({ overview, timeline, controls }: TabContext): TabView {
 function mountBreakdown({ overview, source, select }: TabContext): TabView {
   const breakdown = new Breakdown(overview.breakdowns, source, {
     row: (by, row) =>
-      select(queryForRow(by, row), String(row.name ?? row.source ?? row.op_type ?? `by ${by}`)),
+      select(
+        queryForRow(by, row),
+        String(row.short_name ?? row.name ?? row.source ?? row.op_type ?? `by ${by}`),
+      ),
     node: (name, level) => select(queryForNode(name, level), name),
   });
   return {
@@ -83,6 +91,7 @@ function mountSource({ source, select }: TabContext): TabView {
         ),
       );
       element.replaceChildren(view);
+      showHottestLine(view);
     } catch (error) {
       element.replaceChildren(h("p", { class: "ep-warn" }, `No source: ${error}`));
     }

@@ -12,13 +12,16 @@ const GROUP = "Select";
 export interface TimelineControls {
   /** Event details and range breakdown, to be placed below the timeline. */
   panel: HTMLElement;
-  /** Search bar, hidden until opened; to be placed where it covers nothing. */
-  search: HTMLElement;
+  /** Search bar, hidden until opened, and its button; to be placed where they cover nothing. */
+  search: HTMLElement[];
   mark: RangeMark;
 }
 
-/** Add search and range selection to a timeline. */
-export function addControls(timeline: Timeline): TimelineControls {
+/**
+ * Add search and range selection to a timeline. If there is room, the whole profile is broken down
+ * below it while no range is marked.
+ */
+export function addControls(timeline: Timeline, roomy: boolean): TimelineControls {
   const { selection, overview, source, viewport } = timeline;
   const mark = new RangeMark(
     viewport.whole,
@@ -29,11 +32,18 @@ export function addControls(timeline: Timeline): TimelineControls {
       timeline.draw();
     },
   );
-  const panel = new RangePanel(source, overview.summary.device_word, {
-    zoom: (range) => viewport.show(range),
-    clear: () => mark.set(null),
-    highlight: (by, name) => void selection.select(queryBy(by, name), name, false),
-  });
+  const panel = new RangePanel(
+    source,
+    overview.summary.device_word,
+    overview.devices,
+    {
+      zoom: (range) => viewport.show(range),
+      clear: () => mark.set(null),
+      highlight: (by, name) => void selection.select(queryBy(by, name), name, false),
+    },
+    roomy && overview.kinds_present.length ? viewport.whole : null,
+  );
+  void panel.show(null);
   timeline.add(mark);
 
   const search = new SearchBar(
@@ -93,7 +103,7 @@ export function addControls(timeline: Timeline): TimelineControls {
   const { given } = overview;
   if (given) void selection.select({ what: "rows" }, rowsLabel(given.count, given.sent));
   const below = h("div", { class: "ep-below" }, selection.panel, panel.element);
-  return { panel: below, search: search.element, mark };
+  return { panel: below, search: [search.opener, search.element], mark };
 }
 
 function rowsLabel(count: number, sent: number): string {

@@ -1,6 +1,6 @@
 // The viewer: summary, tab bar and tabs, mounted into an element.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { Events, type Overview } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
@@ -18,6 +18,8 @@ interface ViewerOptions {
   /** Maximum height of the timeline in pixels. */
   maxHeight: number;
   greedyWheel: boolean;
+  /** Whether the viewer has a page of its own. */
+  roomy: boolean;
 }
 
 interface Viewer {
@@ -38,7 +40,7 @@ export function mount(
 ): Viewer {
   const overview = bundle.header;
   const timeline = new Timeline(overview, new Events(bundle), source, options);
-  const controls = addControls(timeline);
+  const controls = addControls(timeline, options.roomy);
   const context = {
     overview,
     source,
@@ -57,7 +59,7 @@ export function mount(
       { type: "button", role: "tab", id: `${prefix}${id}`, "data-tab": id },
       title,
     );
-    button.addEventListener("click", () => show(id));
+    on(button, "click", () => show(id));
     bar.append(button);
     const view = mount(context);
     view.element.setAttribute("role", "tabpanel");
@@ -65,7 +67,7 @@ export function mount(
     view.element.classList.add("ep-tab-panel");
     return { id, button, view };
   });
-  bar.addEventListener("keydown", (event) => {
+  on(bar, "keydown", (event) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
     const current = tabs.findIndex(({ view }) => !view.element.hidden);
@@ -113,11 +115,13 @@ export function mount(
     }
   }
 
-  root.classList.add("ep-viewer");
+  root.classList.add("ep-viewer", "ep");
+  if (options.roomy) root.style.setProperty("--room", `${options.maxHeight}px`);
   root.replaceChildren(
     head,
     h("div", { class: "ep-tab-bar" }, bar, ...tabs.flatMap(({ view }) => view.beside ?? [])),
     ...tabs.map(({ view }) => view.element),
+    h("footer", { class: "ep-made-on" }, overview.made_on),
   );
   const [tab, detail] = options.tab.split(":");
   show(TABS.some(({ id }) => id === tab) ? tab : TIMELINE, detail);

@@ -17,6 +17,16 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Call `run` on each event of a type. */
+export function on<K extends keyof HTMLElementEventMap>(
+  target: HTMLElement,
+  type: K,
+  run: (event: HTMLElementEventMap[K]) => void,
+  options?: AddEventListenerOptions,
+): void {
+  target.addEventListener(type, run, options);
+}
+
 /** Text nodes, with `backticks` turned into code elements. */
 export function withCode(text: string): Node[] {
   return text

@@ -1,6 +1,6 @@
 // Breakdown tab: tables or the tree, with one filter for both.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { Cell } from "../data/model.ts";
 import type { Theme } from "../render/theme.ts";
@@ -47,14 +47,14 @@ export class Breakdown {
     for (const by of [...offered, "tree"]) {
       const text = by === "tree" ? "tree" : `by ${BREAKDOWN_NAMES[by] ?? by}`;
       const button = h("button", { type: "button", "data-by": by }, text);
-      button.addEventListener("click", () => void this.show(by));
+      on(button, "click", () => void this.show(by));
       this.#switch.append(button);
     }
-    this.#filter.addEventListener("input", () => {
+    on(this.#filter, "input", () => {
       clearTimeout(this.#typing);
       this.#typing = window.setTimeout(() => this.#search(), FILTER_MS);
     });
-    this.#filter.addEventListener("keydown", (event) => event.stopPropagation());
+    on(this.#filter, "keydown", (event) => event.stopPropagation());
     const tools = h(
       "div",
       { class: "ep-tools" },

@@ -5,78 +5,60 @@ import type { Cell, TableData } from "../data/model.ts";
 
 export type Column = TableData["columns"][number];
 
-interface Spec {
-  label: string;
-  title: string;
-  /** Priority: columns with a higher rank are dropped first when space is short. */
-  rank: number;
-}
+/** Rank is a priority: columns with a higher one are dropped first when space is short. */
+type Spec = [label: string, title: string, rank: number];
 
 /** Columns in display order. */
 const SPECS: Record<string, Spec> = {
-  line: { label: "line", title: "Line of the cell", rank: 1 },
-  name: { label: "name", title: "Name", rank: 0 },
-  source: { label: "source", title: "The line's text", rank: 0 },
-  stream: { label: "stream", title: "Stream of the device", rank: 0 },
-  op_type: { label: "type", title: "Cell, line, range, or operator", rank: 7 },
-  share: {
-    label: "share",
-    title: "Share of all device time; the solid part is self time",
-    rank: 2,
-  },
-  device_ns: { label: "device", title: "Device time, including all ops below", rank: 3 },
-  self_device_ns: {
-    label: "self",
-    title: "Device time of the activities it launched itself",
-    rank: 5,
-  },
-  busy_ns: { label: "busy", title: "Time during which any activity ran", rank: 5 },
-  host_ns: { label: "host", title: "Host time, including all ops below", rank: 8 },
-  self_host_ns: { label: "host, self", title: "Host time outside the ops below", rank: 17 },
-  count: { label: "count", title: "Number of executions", rank: 4 },
-  recorded: {
-    label: "recorded",
-    title: "Executions recorded by ONNX Runtime; host times are of these",
-    rank: 20,
-  },
-  nodes: { label: "nodes", title: "Number of different nodes", rank: 12 },
-  kernels: { label: "kernels", title: "Kernels, including all ops below", rank: 6 },
-  memcpys: { label: "copies", title: "Copies, including all ops below", rank: 13 },
-  memsets: { label: "memsets", title: "Memsets, including all ops below", rank: 19 },
-  bytes: { label: "bytes", title: "Bytes copied or set", rank: 11 },
-  bandwidth: { label: "bandwidth", title: "Bytes per second of the copies", rank: 14 },
-  mean_device_ns: { label: "device, mean", title: "Mean device time of an execution", rank: 15 },
-  p95_device_ns: {
-    label: "device, p95",
-    title: "95th percentile of the device time of an execution",
-    rank: 18,
-  },
-  mean_ns: { label: "mean", title: "Mean duration", rank: 9 },
-  min_ns: { label: "min", title: "Shortest duration", rank: 21 },
-  p50_ns: { label: "p50", title: "Median duration", rank: 16 },
-  p95_ns: { label: "p95", title: "95th percentile of the duration", rank: 10 },
-  max_ns: { label: "max", title: "Longest duration", rank: 20 },
-  launch_delay_ns: {
-    label: "launch delay",
-    title: "Mean time from a kernel's API call to its start",
-    rank: 12,
-  },
-  provider: { label: "provider", title: "Execution provider that ran it", rank: 11 },
-  inside: { label: "inside", title: "Node whose subgraph it is in", rank: 22 },
-  session: { label: "session", title: "ONNX Runtime session", rank: 23 },
-  node_index: { label: "index", title: "Index of the node in its graph", rank: 25 },
-  cell: { label: "cell", title: "Cell", rank: 24 },
-  grid: { label: "grid", title: "Grid of the most frequent launch, blocks", rank: 22 },
-  block: { label: "block", title: "Block of the most frequent launch, threads", rank: 23 },
-  ops: { label: "ops", title: "Number of different ops that launched it", rank: 24 },
-  device_id: { label: "device id", title: "Device", rank: 26 },
-  context_id: { label: "context", title: "Context", rank: 27 },
-  stream_id: { label: "stream id", title: "Stream", rank: 28 },
+  line: ["line", "Line of the cell", 1],
+  name: ["name", "Name", 0],
+  short_name: ["name", "Short name; the full name is in the tooltip", 0],
+  source: ["source", "The line's text", 0],
+  stream: ["stream", "Stream of the device", 0],
+  op_type: ["type", "Cell, line, range, or operator", 7],
+  share: ["share", "Share of all device time; the solid part is self time", 2],
+  device_ns: ["device", "Device time, including all ops below", 3],
+  self_device_ns: ["self", "Device time of the activities it launched itself", 5],
+  busy_ns: ["busy", "Time during which any activity ran", 5],
+  host_ns: ["host", "Host time, including all ops below", 8],
+  self_host_ns: ["host, self", "Host time outside the ops below", 17],
+  count: ["count", "Number of executions", 4],
+  recorded: ["recorded", "Executions recorded by ONNX Runtime; host times are of these", 20],
+  nodes: ["nodes", "Number of different nodes", 12],
+  kernels: ["kernels", "Kernels, including all ops below", 6],
+  memcpys: ["copies", "Copies, including all ops below", 13],
+  memsets: ["memsets", "Memsets, including all ops below", 19],
+  bytes: ["bytes", "Bytes copied or set", 11],
+  bandwidth: ["bandwidth", "Bytes per second of the copies", 14],
+  mean_device_ns: ["device, mean", "Mean device time of an execution", 15],
+  p95_device_ns: ["device, p95", "95th percentile of the device time of an execution", 18],
+  mean_host_ns: ["host, mean", "Mean host time of an execution", 9],
+  min_device_ns: ["device, min", "Shortest device time", 21],
+  p50_host_ns: ["host, p50", "Median host time of an execution", 16],
+  p95_host_ns: ["host, p95", "95th percentile of the host time of an execution", 10],
+  max_device_ns: ["device, max", "Longest device time", 20],
+  launch_delay_ns: ["launch delay", "Mean time from a kernel's API call to its start", 12],
+  provider: ["provider", "Execution provider that ran it", 11],
+  inside: ["inside", "Node whose subgraph it is in", 22],
+  session: ["session", "ONNX Runtime session", 23],
+  node_index: ["index", "Index of the node in its graph", 25],
+  cell: ["cell", "Cell", 24],
+  grid: ["grid", "Grid of the most frequent launch, blocks", 22],
+  block: ["block", "Block of the most frequent launch, threads", 23],
+  ops: ["ops", "Number of different ops that launched it", 24],
+  device_id: ["device id", "Device", 26],
+  context_id: ["context", "Context", 27],
+  stream_id: ["stream id", "Stream", 28],
 };
+/** Breakdowns with device times only, and the priorities of their columns where they differ. */
+const DEVICE_ONLY = new Set(["kernel", "stream"]);
+const DEVICE_RANKS: Record<string, number> = { mean_device_ns: 9, p95_device_ns: 10 };
 const ORDER = Object.keys(SPECS);
-const TEXTS = new Set("name source stream op_type cell provider inside grid block".split(" "));
+const TEXTS = new Set(
+  "name short_name source stream op_type cell provider inside grid block".split(" "),
+);
 /** Columns that identify a row, by preference; the first one present takes the remaining width. */
-const NAME_COLUMNS = ["name", "source", "stream", "op_type"];
+const NAME_COLUMNS = ["short_name", "name", "source", "stream", "op_type"];
 const PLAIN_NUMBERS = new Set("line session node_index device_id context_id stream_id".split(" "));
 
 const LETTER = 6.4;
@@ -89,15 +71,18 @@ const MOST_NAME = 90;
 const BEFORE_NAMES = 15;
 
 export function label(name: string, by?: string): string {
-  // The duration of an op is host time, which the label must say beside device times.
-  if (by && !["kernel", "stream"].includes(by) && /^(mean|p50|p95)_ns$/.test(name)) {
-    return `host, ${SPECS[name].label}`;
-  }
-  return SPECS[name]?.label ?? name.replaceAll("_", " ");
+  const text = SPECS[name]?.[0] ?? name.replaceAll("_", " ");
+  // Kernels and streams have no host times to tell apart.
+  return by && DEVICE_ONLY.has(by) ? text.replace("device, ", "") : text;
+}
+
+function rank(name: string, by: string): number {
+  const special = DEVICE_ONLY.has(by) ? DEVICE_RANKS[name] : undefined;
+  return special ?? SPECS[name]?.[2] ?? 99;
 }
 
 export function title(name: string): string {
-  return SPECS[name]?.title ?? name;
+  return SPECS[name]?.[1] ?? name;
 }
 
 export function isText(name: string): boolean {
@@ -126,6 +111,7 @@ export function informativeColumns(table: TableData): Column[] {
   const main = nameColumn(table.columns);
   const informative = table.columns.filter(({ name, values }) => {
     if (name === main) return true;
+    if (name === "name" && main === "short_name") return false; // it is the tooltip
     if (name === "cell") return new Set(values.filter((v) => v !== null)).size > 1;
     return values.some((value) => value !== null && value !== 0 && value !== "");
   });
@@ -164,10 +150,10 @@ export function fittingColumns(columns: Column[], by: string, rows: number[], wi
   const kept = new Set([main]);
   const byRank = columns
     .filter(({ name }) => name !== main)
-    .sort((a, b) => (SPECS[a.name]?.rank ?? 99) - (SPECS[b.name]?.rank ?? 99));
+    .sort((a, b) => rank(a.name, by) - rank(b.name, by));
   for (const { name } of byRank) {
     const more = need.get(name) ?? 0;
-    if (!namesWhole && (SPECS[name]?.rank ?? 99) > BEFORE_NAMES) {
+    if (!namesWhole && rank(name, by) > BEFORE_NAMES) {
       // The remaining columns are rarely needed: whole names come first.
       left -= fullName - minName;
       namesWhole = true;

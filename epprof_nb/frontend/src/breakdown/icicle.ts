@@ -1,7 +1,7 @@
 // Icicle chart of the tree, from the session at the top down to the kernels.
 
 import { FrameScheduler } from "../base/animation_frame.ts";
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { count, percent, shorten } from "../base/format.ts";
 import { toPixel, toTime } from "../base/time_scale.ts";
 import { Tooltip } from "../base/tooltip.ts";
@@ -67,7 +67,7 @@ export class Icicle {
     const offered = (Object.keys(MEASURES) as Measure[]).filter((m) => tree.values(m)[0] > 0);
     for (const measure of offered) {
       const button = h("button", { type: "button", "data-measure": measure }, MEASURES[measure]);
-      button.addEventListener("click", () => this.measure(measure));
+      on(button, "click", () => this.measure(measure));
       this.#measures.append(button);
     }
     const head = h("div", { class: "ep-icicle-head" }, this.#crumbs, this.#measures);
@@ -83,7 +83,7 @@ export class Icicle {
     this.#layout = new IcicleLayout(tree, offered[0] ?? "device");
     this.#listen();
     this.measure(offered[0] ?? "device");
-    this.#table.addEventListener("toggle", () => this.#showTable());
+    on(this.#table, "toggle", () => this.#showTable());
     this.#resizes.observe(this.#stage);
   }
 
@@ -201,21 +201,21 @@ export class Icicle {
         Math.floor(event.offsetY / ROW),
         toTime(event.offsetX, this.#viewport.view, this.#viewport.width),
       );
-    this.#canvas.addEventListener("pointermove", (event) => {
+    on(this.#canvas, "pointermove", (event) => {
       const node = nodeAt(event);
       this.#canvas.classList.toggle("ep-over", node >= 0);
       if (node < 0) this.#tip.hide();
       else this.#tip.show(nodeTooltip(this.tree, node), event.clientX, event.clientY, this.element);
     });
-    this.#canvas.addEventListener("pointerleave", () => this.#tip.hide());
-    this.#canvas.addEventListener("click", (event) => {
+    on(this.#canvas, "pointerleave", () => this.#tip.hide());
+    on(this.#canvas, "click", (event) => {
       const node = nodeAt(event);
       if (node < 0) return;
       this.#tip.hide();
       this.#select(node);
       this.zoom(node);
     });
-    this.#stage.addEventListener("keydown", (event) => {
+    on(this.#stage, "keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !this.#key(event.key)) return;
       event.preventDefault();
       // Notebooks have shortcuts of their own on plain keys.
@@ -270,11 +270,11 @@ export class Icicle {
       const name = this.tree.name(node);
       const button = h(
         "button",
-        { type: "button", class: "ep-link", title: name },
+        { type: "button", class: "ep-link", title: this.tree.title(node) },
         shorten(name, 28),
       );
       if (node === this.#root) button.setAttribute("aria-current", "true");
-      button.addEventListener("click", () => {
+      on(button, "click", () => {
         this.#select(node);
         this.zoom(node);
       });

@@ -5,7 +5,7 @@ import { count, duration, percent, shorten, size } from "../base/format.ts";
 import type { Tree } from "./tree.ts";
 
 export function nodeTooltip(tree: Tree, node: number): Node[] {
-  const name = h("bdi", {}, shorten(tree.name(node), 300));
+  const name = h("bdi", {}, shorten(tree.title(node), 300));
   const title = h("div", { class: "ep-tip-title" }, name);
   const level = h("span", { class: "ep-faint ep-level" }, tree.level(node));
   return [title, level, list(tree, node)];
@@ -19,7 +19,7 @@ export function nodePanel(tree: Tree, node: number, show: () => void): Node[] {
   const details = h(
     "div",
     { class: "ep-node-details" },
-    h("span", { class: "ep-leaf", title: name }, h("bdi", {}, shorten(name, 110))),
+    h("span", { class: "ep-leaf", title: tree.title(node) }, h("bdi", {}, shorten(name, 110))),
     h("span", { class: "ep-faint" }, tree.level(node)),
     node > 0 && !tree.data.others[node] ? button : null,
   );

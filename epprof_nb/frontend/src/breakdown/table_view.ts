@@ -1,6 +1,6 @@
 // Rendering of a table: sortable headers, rows reachable by keyboard.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { shorten } from "../base/format.ts";
 import type { Cell } from "../data/model.ts";
 import {
@@ -26,6 +26,8 @@ interface TableContent {
   /** Positions of the rows to show, in order. */
   rows: number[];
   sort: Sort;
+  /** Full names by row, where the table shows short ones. */
+  titles: Cell[] | undefined;
   /** Number of characters of a name that fit. */
   letters: number;
 }
@@ -52,14 +54,14 @@ export function renderTable(content: TableContent, act: TableActions): HTMLTable
   );
   const rowOf = (event: Event): HTMLElement | null =>
     event.target instanceof Element ? event.target.closest<HTMLElement>("tr[data-row]") : null;
-  body.addEventListener("click", (event) => {
+  on(body, "click", (event) => {
     const row = rowOf(event);
     if (!row) return;
     const onCode = event.target instanceof Element && event.target.closest(".ep-row-code");
     if (onCode) act.code(Number(row.dataset.row));
     else act.select(Number(row.dataset.row));
   });
-  body.addEventListener("keydown", (event) => {
+  on(body, "keydown", (event) => {
     const row = rowOf(event);
     if (!row) return;
     if (event.key === "Enter") act.select(Number(row.dataset.row));
@@ -83,7 +85,7 @@ export function widenNames(table: HTMLTableElement): void {
   const room = cell.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
   if (!(letter > 0)) return;
   for (const name of elided) {
-    const whole = name.parentElement?.title ?? "";
+    const whole = name.parentElement?.dataset.text ?? "";
     name.textContent = shorten(whole, Math.floor(room / letter));
   }
 }
@@ -106,7 +108,7 @@ function header(name: string, { sort, by }: TableContent, act: TableActions): HT
   const active = sort.column === name;
   const arrow = active ? (sort.descending ? " ↓" : " ↑") : "";
   const button = h("button", { type: "button", title: title(name) }, label(name, by) + arrow);
-  button.addEventListener("click", () => {
+  on(button, "click", () => {
     // Start with the largest numbers, but with the first names and lines.
     const descending = active ? !sort.descending : !isText(name) && name !== "line";
     act.sort({ column: name, descending });
@@ -157,7 +159,7 @@ function cell(column: Column, i: number, content: TableContent, bar: Bars): HTML
   if (name === nameColumn(content.all)) {
     return h(
       "td",
-      { class: "ep-text ep-name", title: text },
+      { class: "ep-text ep-name", title: String(content.titles?.[i] ?? text), "data-text": text },
       h("bdi", text ? {} : { class: "ep-faint" }, shorten(text, content.letters) || NO_NAME),
       // For pointer users; the C key does the same.
       h("button", {

@@ -1,7 +1,7 @@
 // Tables of the breakdown: by op, kernel, line and so on, with sorting, filtering and copying.
 
 import { copyText } from "../base/clipboard.ts";
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
 import type { DataSource } from "../data/data_source.ts";
 import type { Cell, TableData } from "../data/model.ts";
@@ -79,7 +79,7 @@ export class Tables {
   #makeTools(): HTMLElement {
     const tool = (text: string, title: string, act: () => void): HTMLElement => {
       const button = h("button", { type: "button", class: "ep-tool", title }, text);
-      button.addEventListener("click", act);
+      on(button, "click", act);
       return button;
     };
     const pick = tool("columns", "Choose the columns", () =>
@@ -140,7 +140,8 @@ export class Tables {
         }
       : fittingColumns(all, this.#by, rows, this.#width || 1000);
     this.#shown = { columns, rows };
-    const content = { by: this.#by, columns, all, rows, sort: sorted, letters };
+    const titles = table.columns.find(({ name }) => name === "name")?.values;
+    const content = { by: this.#by, columns, all, rows, sort: sorted, letters, titles };
     const shown = renderTable(content, {
       sort: (sort) => void this.#resort(sort),
       select: (row) => this.onSelect(this.#by, this.#record(table, row)),
@@ -209,7 +210,7 @@ export class Tables {
     const boxes = all.map(({ name }) => {
       const box = h("input", { type: "checkbox", value: name, disabled: name === main });
       box.checked = this.#shown.columns.some((column) => column.name === name);
-      box.addEventListener("change", () => {
+      on(box, "change", () => {
         const names = [...this.#picker.querySelectorAll<HTMLInputElement>("input:checked")];
         this.#pickedColumns.set(this.#by, new Set(names.map(({ value }) => value)));
         this.#render();
@@ -217,7 +218,7 @@ export class Tables {
       return h("label", {}, box, label(name, this.#by));
     });
     const auto = h("button", { type: "button", class: "ep-tool" }, "automatic");
-    auto.addEventListener("click", () => {
+    on(auto, "click", () => {
       this.#pickedColumns.delete(this.#by);
       this.#render();
       this.#openPicker(true);

@@ -41,16 +41,21 @@ export class Tree {
     this.maxDepth = this.depth.reduce((most, d) => Math.max(most, d), 0);
   }
 
-  /** Displayed name of a node. */
+  /** Displayed name of a node: of a kernel its short name. */
   name(node: number): string {
     const { others } = this.data;
     if (others[node]) return `(${others[node]} smaller)`;
-    return this.fullName(node) || "(no name)";
+    return this.data.short_names?.[this.data.name[node]] ?? (this.fullName(node) || "(no name)");
   }
 
   /** Name in the profile. */
   fullName(node: number): string {
     return this.data.names[this.data.name[node]];
+  }
+
+  /** Whole name, for a tooltip. */
+  title(node: number): string {
+    return this.data.others[node] ? this.name(node) : this.fullName(node);
   }
 
   level(node: number): string {
@@ -95,7 +100,7 @@ export class Tree {
     for (let i = 0; i < this.size; i++) {
       const above = this.data.parent[i];
       if (above >= 0) covered[i] = covered[above];
-      if (this.data.others[i] || !matches(this.name(i))) continue;
+      if (this.data.others[i] || !(matches(this.name(i)) || matches(this.fullName(i)))) continue;
       matched.add(i);
       if (!covered[i]) sum += values[i];
       covered[i] = 1;
@@ -137,10 +142,14 @@ class IcicleBoxes implements EventColumns {
   }
 
   name(_column: string, event: number): string {
+    return this.tree.fullName(this.nodes[event]);
+  }
+
+  label(event: number): string {
     return this.tree.name(this.nodes[event]);
   }
 
-  names(first: number, end: number): string[] {
+  labels(first: number, end: number): string[] {
     return [...new Set(Array.from(this.nodes.slice(first, end), (node) => this.tree.name(node)))];
   }
 

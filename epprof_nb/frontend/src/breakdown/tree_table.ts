@@ -17,7 +17,7 @@ export function treeTable(layout: IcicleLayout, root: number): HTMLTableElement 
     const level = tree.depth[node] - tree.depth[root];
     const name = h(
       "th",
-      { scope: "row", class: "ep-text ep-name", title: tree.name(node) },
+      { scope: "row", class: "ep-text ep-name", title: tree.title(node) },
       h("bdi", {}, shorten(tree.name(node), 60)),
     );
     name.style.paddingLeft = `${4 + level * 14}px`;

@@ -53,6 +53,14 @@ export interface SourceCell {
   totals: LineTotals[];
 }
 
+/** Statistics of the repeats, and wall times (ns) of the strip chart. */
+export interface Repeats {
+  text: string;
+  count: number;
+  mean: number;
+  points: number[];
+}
+
 export interface Finding {
   text: string;
   start: number;
@@ -65,11 +73,15 @@ export interface EventsHeader {
   /** Names of the kinds of activity by code. */
   kinds: string[];
   names: string[];
+  /** Short names of kernels, by index into `names`. */
+  short_names?: Record<number, string>;
   /** Columns whose values are indices into `names`. */
   texts?: string[];
   slices: Record<Prefix, [lane: number, row: number, first: number, end: number][]>;
   shown: Record<string, [sent: number, total: number]>;
 }
+
+export type DeviceLabels = Readonly<Record<number, string>>;
 
 /** Counter of a profile: its device and what it counts. */
 export interface Counter {
@@ -81,6 +93,8 @@ export interface Counter {
 /** Tree as sent by Python: one value per node, parents before their children. */
 export interface TreeData {
   names: string[];
+  /** Short names of kernels, by index into `names`. */
+  short_names?: Record<number, string>;
   parent: number[];
   level: number[];
   name: number[];
@@ -132,21 +146,30 @@ export interface Overview extends EventsHeader {
     busy: { label: string; name: string; share: number; text: string }[];
     counts: Count[];
     quality: string;
+    /** The profiler's own time, and what it is. */
+    overhead: { text: string; note: string };
     stray: Count | null;
     incomplete: boolean;
     empty: string | null;
     error: string | null;
+    repeats: Repeats | null;
     device_word: string;
     notes: string[];
   };
+  /** Kinds of activity that the profile has. */
+  kinds_present: string[];
+  /** Device, driver and versions the profile was made on, and its date. */
+  made_on: string;
   findings: Finding[];
   /** Idle gaps counted by the summary; of very many, the longest. */
   gaps: [start: number, end: number][];
+  /** Time range of each repeat of the code, in order. */
+  repeats: [start: number, end: number][];
   /** Rows that were passed to Python to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];
-  /** Kinds of activity that occur in the profile. */
-  activity_kinds: string[];
+  /** Short label of each device by id, such as "GPU 0" or "host device". */
+  devices: DeviceLabels;
   counters: Counter[];
   /** Available breakdowns. */
   breakdowns: string[];
@@ -163,11 +186,15 @@ export interface EventColumns {
   /** Latest end among the event and those before it in its slice. */
   readonly reach: Float64Array;
   readonly kind: Float64Array | undefined;
+  /** Variant of each event's colour, see render/colours.ts. */
+  readonly variant?: Uint8Array | undefined;
   readonly members?: Float64Array | undefined;
   readonly cover?: Float64Array | undefined;
   name(column: string, event: number): string;
-  /** Distinct names of the events [first, end). */
-  names?(first: number, end: number): string[];
+  /** Name to show on an event: of a kernel its short name. */
+  label(event: number): string;
+  /** Distinct labels of the events [first, end). */
+  labels?(first: number, end: number): string[];
 }
 
 /** Events [first, end) of one row of a table, in start order. */
@@ -208,6 +235,7 @@ export class EventSet {
   /** 1 for each event among the rows that were passed to Python to select. */
   readonly pinned: Float64Array | undefined;
   readonly slices: LaneSlice[];
+  variant: Uint8Array | undefined;
 
   constructor(
     readonly prefix: Prefix,
@@ -271,13 +299,20 @@ export class EventSet {
     return code < 0 ? "" : (this.bundle.header.names[code] ?? "");
   }
 
-  /** Distinct names of the events [first, end). */
-  names(first: number, end: number): string[] {
+  /** Name to show on an event: of a kernel its short name. */
+  label(event: number): string {
+    const code = this.code("name", event);
+    return this.bundle.header.short_names?.[code] ?? this.name("name", event);
+  }
+
+  /** Distinct labels of the events [first, end). */
+  labels(first: number, end: number): string[] {
     const codes = this.bundle.column(`${this.prefix}.name`) ?? EMPTY;
     const all = this.bundle.header.names;
     const seen = new Uint8Array(all.length);
     for (let i = first; i < end; i++) seen[Number(codes[i])] = 1;
-    return all.filter((_, code) => seen[code]);
+    const short = this.bundle.header.short_names;
+    return all.flatMap((name, code) => (seen[code] ? [short?.[code] ?? name] : []));
   }
 
   /** Whether a column contains names. */
@@ -319,8 +354,9 @@ export type Fields = Record<string, Cell | bigint>;
 /** The three event tables of a bundle. */
 export class Events {
   readonly counts: EventsHeader["shown"];
-  /** All names its columns refer to. */
+  /** All names its columns refer to, and the short ones of kernels by index. */
   readonly names: string[];
+  readonly shortNames: Record<number, string>;
   /**
    * Key of the selection that the sets' `highlighted` belongs to, in a window requested with one.
    */
@@ -331,6 +367,7 @@ export class Events {
   constructor(private readonly bundle: Bundle<EventsHeader>) {
     this.counts = bundle.header.shown;
     this.names = bundle.header.names;
+    this.shortNames = bundle.header.short_names ?? {};
   }
 
   get op(): EventSet {

@@ -21,6 +21,7 @@ async function start(): Promise<void> {
     tab: root.dataset.tab ?? "timeline",
     maxHeight: framed ? FRAME_HEIGHT : Math.max(window.innerHeight - PAGE_REST, 280),
     greedyWheel: !framed,
+    roomy: !framed,
   });
 
   const system = matchMedia("(prefers-color-scheme: dark)");

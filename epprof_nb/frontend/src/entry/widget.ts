@@ -51,6 +51,7 @@ async function render(model: Model, el: HTMLElement): Promise<(() => void) | und
     tab: String(model.get("tab")),
     maxHeight: MAX_HEIGHT,
     greedyWheel: false,
+    roomy: false,
   });
   root.classList.add("ep-live");
   const notice = h("p", { class: "ep-note ep-silent", role: "status" });

@@ -2,20 +2,10 @@
 // pixel.
 
 import { context2d } from "../base/dom.ts";
-import { KIND, KIND_CODES, type Kind } from "../data/kinds.ts";
+import { KIND } from "../data/kinds.ts";
 import type { RowSlice } from "../data/model.ts";
-import {
-  DIMMED,
-  EDGE,
-  edgeShare,
-  fill,
-  GAP,
-  HATCH,
-  HATCHED_FROM,
-  shape,
-  TONES,
-  tones,
-} from "./event_style.ts";
+import { coloursOf, kindOf, TONES, tones } from "./colours.ts";
+import { DIMMED, EDGE, edgeShare, GAP, HATCH, HATCHED_FROM, shape } from "./event_style.ts";
 import { mipLevel } from "./mipmap.ts";
 import type { Band, Frame } from "./renderer.ts";
 import { packed, Strip } from "./strip.ts";
@@ -59,19 +49,20 @@ export class EventBars {
     band: Band,
     dim: number,
   ): void {
-    const { length, firstShared: shared, kinds } = this.#rects;
+    const { length, firstShared: shared, codes } = this.#rects;
     const stripped = length - shared >= MANY;
     const plain = stripped ? shared : length;
     // Draw by colour: changing it for each rectangle costs more than drawing it.
-    for (const now of KIND_CODES) {
-      if (!(kinds & (1 << now))) continue;
-      const { y, height } = shape(band, now);
-      const colours = tones(fill(band, palette, now), palette.edges[now]);
+    for (const now of codes) {
+      const kind = kindOf(now);
+      const { y, height } = shape(band, kind);
+      const { fill, edge } = coloursOf(band, palette, now);
+      const colours = tones(fill, edge);
       this.#fills(c, colours, ratio, y, height, now, dim, plain);
       if (stripped) this.#drawStrip(c, colours, ratio, y, height, now, dim);
-      if (band.look === "op") this.#edges(c, palette, ratio, y, height, now, dim);
-      else if (band.look === "activity" && now === KIND.memcpy)
-        this.#hatches(c, palette, ratio, y, height, dim);
+      if (band.look === "op") this.#edges(c, edge, ratio, y, height, now, dim);
+      else if (band.look === "activity" && kind === KIND.memcpy)
+        this.#hatches(c, palette, ratio, y, height, now, dim);
     }
   }
 
@@ -82,14 +73,14 @@ export class EventBars {
     ratio: number,
     y: number,
     height: number,
-    now: Kind,
+    now: number,
     dim: number,
     end: number,
   ): void {
-    const { firstShared: shared, x, width, alpha, tone, kind } = this.#rects;
+    const { firstShared: shared, x, width, alpha, tone, code } = this.#rects;
     let last = -1;
     for (let i = 0; i < end; i++) {
-      if (kind[i] !== now) continue;
+      if (code[i] !== now) continue;
       const step = tone[i] * TONES;
       if (step !== last) {
         c.fillStyle = colours[step];
@@ -108,15 +99,15 @@ export class EventBars {
     ratio: number,
     y: number,
     height: number,
-    now: Kind,
+    now: number,
     dim: number,
   ): void {
-    const { length, firstShared: shared, x, width, alpha, tone, kind } = this.#rects;
+    const { length, firstShared: shared, x, width, alpha, tone, code } = this.#rects;
     const strip = this.#strip;
     const values = colours.map(packed);
     strip.clear(this.#rects.pixels);
     for (let i = shared; i < length; i++) {
-      if (kind[i] === now)
+      if (code[i] === now)
         strip.set(x[i], x[i] + width[i], values[tone[i] * TONES], dim * alpha[i]);
     }
     strip.draw(c, ratio, y, height);
@@ -124,18 +115,18 @@ export class EventBars {
 
   #edges(
     c: CanvasRenderingContext2D,
-    palette: Palette,
+    colour: string,
     ratio: number,
     y: number,
     height: number,
-    now: Kind,
+    now: number,
     dim: number,
   ): void {
-    const { firstShared: shared, x, width, alpha, kind } = this.#rects;
-    c.fillStyle = palette.edges[now];
+    const { firstShared: shared, x, width, alpha, code } = this.#rects;
+    c.fillStyle = colour;
     for (let i = 0; i < shared; i++) {
       const edge = EDGE.width * edgeShare(width[i] / ratio);
-      if (kind[i] !== now || edge === 0) continue;
+      if (code[i] !== now || edge === 0) continue;
       c.globalAlpha = dim * alpha[i];
       c.fillRect(x[i] / ratio, y, edge, height);
     }
@@ -147,15 +138,16 @@ export class EventBars {
     ratio: number,
     y: number,
     height: number,
+    now: number,
     dim: number,
   ): void {
     const pattern = this.#hatched(c, palette);
     if (!pattern) return;
-    const { firstShared: shared, x, width, alpha, kind } = this.#rects;
+    const { firstShared: shared, x, width, alpha, code } = this.#rects;
     c.fillStyle = pattern;
     for (let i = 0; i < shared; i++) {
       const wide = width[i] / ratio - GAP.gap;
-      if (kind[i] !== KIND.memcpy || wide < HATCHED_FROM) continue;
+      if (code[i] !== now || wide < HATCHED_FROM) continue;
       c.globalAlpha = dim * alpha[i];
       c.fillRect(x[i] / ratio, y, wide, height);
     }

@@ -93,6 +93,14 @@ export class CanvasRenderer implements Renderer {
     marks.range(this.#context, this.#frame, t0, t1, y0, y1, style, text);
   }
 
+  boundary(x: number, y0: number, y1: number): void {
+    marks.boundary(this.#context, this.#frame, x, y0, y1);
+  }
+
+  tag(text: string, x: number, y: number): void {
+    marks.tag(this.#context, this.#frame, text, x, y);
+  }
+
   destroy(): void {
     moreContrast().removeEventListener("change", this.redraw);
     // A canvas without pixels holds no memory.

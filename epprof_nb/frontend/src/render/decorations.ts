@@ -182,3 +182,13 @@ export function range(
   c.fillStyle = palette.onAccent;
   c.fillText(text, from, top + 12);
 }
+
+export function boundary(c: Context, { palette }: Frame, x: number, y0: number, y1: number): void {
+  c.fillStyle = palette.faint;
+  c.fillRect(Math.round(x), y0, 1, y1 - y0);
+}
+
+export function tag(c: Context, { palette }: Frame, text: string, x: number, y: number): void {
+  c.fillStyle = palette.text;
+  c.fillText(text, x + 4.5, y);
+}

@@ -1,17 +1,13 @@
 // Elision of names to the available width, keeping them distinguishable.
 
-/**
- * Minimum number of letters and digits left: of one end, of both, and of a text that others share.
- */
+/** Minimum number of letters and digits left: of the beginning, and of both ends. */
 const LEAST = 3;
 const LEAST_BOTH = 6;
-const LEAST_SHARED = 12;
 /** With room for fewer letters than this, both ends of a statement would be too short. */
 const SHORT = 16;
-/** Share of the letters kept at the beginning: both ends, beginning only, end only. */
+/** Share of the letters kept at the beginning: both ends, or the beginning only. */
 const BOTH = [0.6, 0.3];
 const BEGINNING = 1;
-const END = 0;
 
 interface Part {
   head: string;
@@ -24,8 +20,8 @@ interface Part {
  *
  * Names of kernels often differ only at their ends, so they keep both. A statement says at its
  * beginning what it does, so with little room it keeps that. If one of `others` could be elided to
- * the same text, another part is kept that distinguishes it; if there is none, only a long
- * remainder is shown.
+ * the same text, another part is kept that distinguishes it, if there is one; colours tell the others
+ * apart. The beginning is never cut off.
  */
 export function elide(
   text: string,
@@ -40,13 +36,13 @@ export function elide(
   const most = Math.floor((room / whole) * text.length);
   const begins = statement && most < SHORT;
   let usual: Part | null = null;
-  for (const share of begins ? [BEGINNING, ...BOTH, END] : [...BOTH, END, BEGINNING]) {
+  for (const share of begins ? [BEGINNING, ...BOTH] : [...BOTH, BEGINNING]) {
     const part = longestFit(text, share, most, room, measure);
     if (!part) continue;
     usual ??= part;
     if (!others.some((other) => other !== text && isAmbiguous(other, part))) return part.text;
   }
-  return usual && letters(usual.text) >= LEAST_SHARED ? usual.text : "";
+  return usual?.text ?? "";
 }
 
 function longestFit(

@@ -1,13 +1,14 @@
 // Labels on events, and the outline of the selected one.
 
+import { memoize } from "../base/memoize.ts";
 import { toPixel } from "../base/time_scale.ts";
 import { KIND, type Kind } from "../data/kinds.ts";
 import type { RowSlice } from "../data/model.ts";
 import { visibleEvents } from "../data/visible_events.ts";
+import { colourCode, coloursOf } from "./colours.ts";
 import { elide } from "./elide.ts";
 import { GAP, shape } from "./event_style.ts";
 import type { Band, Frame } from "./renderer.ts";
-import type { Palette } from "./theme.ts";
 import { wideEvents } from "./wide_events.ts";
 
 export const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
@@ -17,7 +18,6 @@ const TEXT_HEIGHT = 12;
 const LONGEST = 300;
 /** Step of the label width, so that an elided text serves many frames of a zoom. */
 const ROOM_STEP = 4;
-const KEPT = 4000;
 /** Maximum number of names that an elided one is compared with. */
 const MAX_NAMES = 500;
 
@@ -62,21 +62,19 @@ export class EventLabels {
   ): void {
     const c = this.context;
     const kind = (slice.set.kind?.[event] ?? 0) as Kind;
-    const name = slice.set.name("name", event);
     const from = Math.max(left, 0) + 5;
     const activity = band.look === "activity";
-    const shown = this.#fit(
-      slice,
-      activity ? shortKernel(name) : name,
-      right - from - 3,
-      !activity,
-    );
+    const shown = this.#fit(slice, slice.set.label(event), right - from - 3, !activity);
     if (!shown) return;
-    const colour = textColour(band, kind, palette);
+    const { fill, text: colour } = coloursOf(
+      band,
+      palette,
+      colourCode(kind, slice.set.variant?.[event]),
+    );
     if (!colour) return;
     if (activity && kind === KIND.memcpy) {
       // On hatching, text needs a background of its own.
-      c.fillStyle = palette.kinds[KIND.memcpy];
+      c.fillStyle = fill;
       c.fillRect(from - 2, band.y + 3, this.#measure(shown) + 4, band.height - 6);
     }
     c.fillStyle = colour;
@@ -100,20 +98,18 @@ export class EventLabels {
     const line = firstCharacters(text);
     if (this.#measure(line) <= room) return line;
     const steps = Math.floor(room / ROOM_STEP);
-    const { names, elided: cuts } = this.#row(slice, statement);
+    const { names, elided: cuts } = this.#row(slice);
     return memoize(cuts, `${steps} ${line}`, () =>
       elide(line, steps * ROOM_STEP, statement, (part) => this.#measure(part), names),
     );
   }
 
-  #row(slice: RowSlice, statement: boolean): Row {
+  #row(slice: RowSlice): Row {
     let row = this.#rows.get(slice);
     if (!row) {
-      const all = slice.set.names?.(slice.first, slice.end) ?? [];
+      const all = slice.set.labels?.(slice.first, slice.end) ?? [];
       const some = all.slice(0, MAX_NAMES);
-      const names = new Set(
-        some.map((name) => firstCharacters(statement ? name : shortKernel(name))),
-      );
+      const names = new Set(some.map(firstCharacters));
       row = { names: [...names], elided: new Map() };
       this.#rows.set(slice, row);
     }
@@ -134,30 +130,4 @@ function extent(
   const left = Math.max(toPixel(set.start[event], view, width), -2);
   const right = Math.min(toPixel(set.start[event] + set.dur[event], view, width), width + 2);
   return { left, right: right - left > GAP.from ? right - GAP.gap : right };
-}
-
-/** Text colour on an event; null if its shape has no room for text. */
-function textColour(band: Band, kind: Kind, palette: Palette): string | null {
-  if (band.look !== "activity") return palette.text;
-  return kind === KIND.kernel ? palette.onKernel : kind === KIND.memcpy ? palette.onMemcpy : null;
-}
-
-function memoize<Value>(known: Map<string, Value>, key: string, make: () => Value): Value {
-  let value = known.get(key);
-  if (value === undefined) {
-    if (known.size >= KEPT) known.clear();
-    value = make();
-    known.set(key, value);
-  }
-  return value;
-}
-
-/** Name of a C++ kernel without namespaces, templates and arguments. */
-export function shortKernel(name: string): string {
-  const plain = name
-    .replace(/^(void|static)\s+/, "")
-    // Its brackets would be taken for those of the arguments.
-    .replaceAll("(anonymous namespace)::", "");
-  const head = plain.split(/[<(]/)[0].trim();
-  return head.split("::").pop() || plain;
 }

@@ -1,8 +1,8 @@
 // Look of an event by its kind: shape, colour, tone and opacity.
 
 import type { Kind } from "../data/kinds.ts";
+import { TONES } from "./colours.ts";
 import type { Band } from "./renderer.ts";
-import { type Palette, rgb } from "./theme.ts";
 
 /** Offset and height of each kind as shares of its row: kinds differ in shape, not only in hue. */
 const SHAPES: Record<Kind, [top: number, height: number]> = {
@@ -48,24 +48,6 @@ export function toneOf(wide: number, before: number, after: number): number {
   return Math.round(tone * TONES) / TONES;
 }
 
-/** Number of steps between an op's fill and its edge colour. */
-export const TONES = 8;
-const known = new Map<string, string[]>();
-
-/** Colours of an op by tone step. */
-export function tones(fill: string, edge: string): string[] {
-  let all = known.get(fill + edge);
-  if (!all) {
-    const [from, to] = [rgb(fill), rgb(edge)];
-    all = Array.from({ length: TONES + 1 }, (_, step) => {
-      const mixed = from.map((a, i) => Math.round(255 * (a + ((to[i] - a) * step) / TONES)));
-      return `#${mixed.map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-    });
-    known.set(fill + edge, all);
-  }
-  return all;
-}
-
 /** Minimum opacity of a partly covered rectangle: idle time stays visible at any zoom. */
 const FAINTEST = 0.35;
 export function opacity(cover: number): number {
@@ -75,11 +57,6 @@ export function opacity(cover: number): number {
 export function shape(band: Band, kind: Kind): { y: number; height: number } {
   const [top, share] = band.look === "activity" ? SHAPES[kind] : [0, 1];
   return { y: band.y + top * band.height, height: Math.max(share * band.height, LEAST_HEIGHT) };
-}
-
-export function fill(band: Band, palette: Palette, kind: Kind): string {
-  if (band.look === "op") return palette.ops[kind];
-  return band.look === "api" ? palette.api : palette.kinds[kind];
 }
 
 /** Share of its rectangle that an event covers: below 1 only for merged events. */

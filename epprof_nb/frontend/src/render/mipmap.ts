@@ -11,7 +11,11 @@ const KEPT = 3;
 /** Up to this number of events per pixel, they are drawn unmerged. */
 const FEW = 2;
 
-type Levels = Map<number, RowSlice>;
+interface Levels {
+  /** Colours of the row when the levels were made. */
+  variant: Uint8Array | undefined;
+  byOctave: Map<number, RowSlice>;
+}
 const whole = new WeakMap<RowSlice, Levels>();
 const parts = new WeakMap<Uint8Array, WeakMap<RowSlice, Levels>>();
 
@@ -28,8 +32,13 @@ export function mipLevel(row: RowSlice, pixel: number, only?: Uint8Array): RowSl
     owner = parts.get(only) ?? new WeakMap();
     parts.set(only, owner);
   }
-  const known = owner.get(row) ?? new Map();
-  owner.set(row, known);
+  const { variant } = row.set;
+  let levels = owner.get(row);
+  if (!levels || levels.variant !== variant) {
+    levels = { variant, byOctave: new Map() };
+    owner.set(row, levels);
+  }
+  const known = levels.byOctave;
   const octave = Math.floor(Math.log2(pixel));
   let made = known.get(octave);
   if (!made) {
@@ -91,16 +100,18 @@ export function mergeNarrow(row: RowSlice, pixel: number, only?: Uint8Array): Ro
     latest = Math.max(latest, until[i]);
     reach[i] = latest;
   }
-  const { kind } = set;
+  const { kind, variant } = set;
   const merged: EventColumns = {
     prefix: set.prefix,
     start: starts,
     dur: lengths,
     reach,
     kind: kind && Float64Array.from(longest, (event) => kind[event]),
+    variant: variant && Uint8Array.from(longest, (event) => variant[event]),
     members: Float64Array.from(members),
     cover: Float64Array.from(busy, (cover, i) => Math.min(cover, lengths[i])),
     name: (column, i) => set.name(column, longest[i]),
+    label: (i) => set.label(longest[i]),
   };
   return { set: merged, first: 0, end: starts.length };
 }

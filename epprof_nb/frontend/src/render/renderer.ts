@@ -41,6 +41,10 @@ export interface Renderer {
   flows(flows: [from: Place, to: Place][]): void;
   /** Draw a time range between two heights, with a text if it fits. */
   timeRange(t0: number, t1: number, y0: number, y1: number, style: RangeStyle, text?: string): void;
+  /** Draw a vertical line at pixel `x` between two heights. */
+  boundary(x: number, y0: number, y1: number): void;
+  /** Draw the label of a boundary, from pixel `x` on, centred at height `y`. */
+  tag(text: string, x: number, y: number): void;
   end(): void;
   /** Release all resources; the renderer cannot be used afterwards. */
   destroy(): void;

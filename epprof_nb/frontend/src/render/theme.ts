@@ -23,6 +23,8 @@ export interface Palette {
   onKernel: string;
   /** Text on a memcpy. */
   onMemcpy: string;
+  /** Whether names of a kind differ in shade; shades would cost contrast. */
+  shaded: boolean;
   api: string;
   busy: string;
   select: string;
@@ -31,16 +33,22 @@ export interface Palette {
   onAccent: string;
 }
 
+/** Colours in the order of the codes of the kinds. */
+function byKind(colours: string): Record<Kind, string> {
+  return colours.split(" ").map((colour) => `#${colour}`) as unknown as Record<Kind, string>;
+}
+
 const LIGHT: Palette = {
   background: "#ffffff",
   text: "#1b2430",
   faint: "#5b6675",
   line: "#e3e7ec",
-  kinds: { 0: "#8b95a3", 1: "#0072b2", 2: "#e69f00", 3: "#009e73", 4: "#9aa3af", 5: "#cc79a7" },
-  ops: { 0: "#e9ecf0", 1: "#c9e0f0", 2: "#fae4b8", 3: "#c2e8dc", 4: "#e9ecf0", 5: "#f2dbe7" },
-  edges: { 0: "#a7b0bc", 1: "#3e93c4", 2: "#c98b00", 3: "#2fa583", 4: "#a7b0bc", 5: "#cc79a7" },
+  kinds: byKind("8b95a3 0072b2 e69f00 009e73 9aa3af cc79a7"),
+  ops: byKind("e9ecf0 c9e0f0 fae4b8 c2e8dc e9ecf0 f2dbe7"),
+  edges: byKind("a7b0bc 3e93c4 c98b00 2fa583 a7b0bc cc79a7"),
   onKernel: "#ffffff",
   onMemcpy: "#16120a",
+  shaded: true,
   api: "#a7b0bc",
   busy: "#0072b2",
   select: "#1b2430",
@@ -53,11 +61,12 @@ const DARK: Palette = {
   text: "#e6eaf0",
   faint: "#9aa5b4",
   line: "#2a313a",
-  kinds: { 0: "#7c8796", 1: "#56b4e9", 2: "#e69f00", 3: "#009e73", 4: "#7c8796", 5: "#cc79a7" },
-  ops: { 0: "#2b323b", 1: "#1d3d54", 2: "#4c3a10", 3: "#15443a", 4: "#2b323b", 5: "#4a2f3f" },
-  edges: { 0: "#5f6b7a", 1: "#4a9fd0", 2: "#b98516", 3: "#2ba583", 4: "#5f6b7a", 5: "#cc79a7" },
+  kinds: byKind("7c8796 56b4e9 e69f00 009e73 7c8796 cc79a7"),
+  ops: byKind("2b323b 1d3d54 4c3a10 15443a 2b323b 4a2f3f"),
+  edges: byKind("5f6b7a 4a9fd0 b98516 2ba583 5f6b7a cc79a7"),
   onKernel: "#0b1016",
   onMemcpy: "#16120a",
+  shaded: true,
   api: "#5d6978",
   busy: "#56b4e9",
   select: "#ffffff",
@@ -70,11 +79,12 @@ const LIGHT_CONTRAST: Palette = {
   text: "#000000",
   faint: "#333333",
   line: "#767676",
-  kinds: { 0: "#4d4d4d", 1: "#00457c", 2: "#c97a00", 3: "#007250", 4: "#8a8a8a", 5: "#9b3f75" },
-  ops: { 0: "#d9d9d9", 1: "#a9d3f5", 2: "#ffd37a", 3: "#93e0c4", 4: "#d9d9d9", 5: "#f3bfdb" },
-  edges: { 0: "#4d4d4d", 1: "#00457c", 2: "#8a5300", 3: "#00573e", 4: "#4d4d4d", 5: "#9b3f75" },
+  kinds: byKind("4d4d4d 00457c c97a00 007250 8a8a8a 9b3f75"),
+  ops: byKind("d9d9d9 a9d3f5 ffd37a 93e0c4 d9d9d9 f3bfdb"),
+  edges: byKind("4d4d4d 00457c 8a5300 00573e 4d4d4d 9b3f75"),
   onKernel: "#ffffff",
   onMemcpy: "#000000",
+  shaded: false,
   api: "#949494",
   busy: "#00457c",
   select: "#000000",
@@ -87,11 +97,12 @@ const DARK_CONTRAST: Palette = {
   text: "#ffffff",
   faint: "#d0d0d0",
   line: "#808080",
-  kinds: { 0: "#b3b3b3", 1: "#7fd0ff", 2: "#ffb000", 3: "#00b07a", 4: "#c4c4c4", 5: "#ff9fd0" },
-  ops: { 0: "#3a3a3a", 1: "#004a75", 2: "#5c4200", 3: "#00523b", 4: "#3a3a3a", 5: "#66284a" },
-  edges: { 0: "#b3b3b3", 1: "#7fd0ff", 2: "#ffb000", 3: "#00c98d", 4: "#b3b3b3", 5: "#ff9fd0" },
+  kinds: byKind("b3b3b3 7fd0ff ffb000 00b07a c4c4c4 ff9fd0"),
+  ops: byKind("3a3a3a 004a75 5c4200 00523b 3a3a3a 66284a"),
+  edges: byKind("b3b3b3 7fd0ff ffb000 00c98d b3b3b3 ff9fd0"),
   onKernel: "#000000",
   onMemcpy: "#000000",
+  shaded: false,
   api: "#4d4d4d",
   busy: "#7fd0ff",
   select: "#ffffff",

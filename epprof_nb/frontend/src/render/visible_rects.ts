@@ -3,6 +3,7 @@
 import { type Range, toPixel } from "../base/time_scale.ts";
 import type { RowSlice } from "../data/model.ts";
 import { visibleEvents } from "../data/visible_events.ts";
+import { CODES, colourCode } from "./colours.ts";
 import { coverage, EDGE, opacity, toneOf } from "./event_style.ts";
 
 /** Narrower events are accumulated per pixel: edges within a pixel would not add up otherwise. */
@@ -17,63 +18,68 @@ export class VisibleRects {
   pixels = 0;
   /** Rectangles from this one on are pixels that narrow events share. */
   firstShared = 0;
-  /** Bit k is set if there is a rectangle of kind k. */
-  kinds = 0;
+  /** Colour codes of the rectangles, see colours.ts. */
+  codes: number[] = [];
+  readonly #seen = new Uint8Array(CODES);
   x = new Float32Array(1024);
   width = new Float32Array(1024);
   alpha = new Float32Array(1024);
   /** Share of the edge colour, see `toneOf`; 0 except for ops. */
   tone = new Float32Array(1024);
-  kind = new Uint8Array(1024);
+  code = new Uint8Array(1024);
   /**
-   * By pixel: coverage by narrow events, the largest coverage by one event, and its kind and tone.
+   * By pixel: coverage by narrow events, the largest coverage by one event, and its code and tone.
    */
   covered = new Float32Array(0);
   most = new Float32Array(0);
-  mainKind = new Uint8Array(0);
+  mainCode = new Uint8Array(0);
   mainTone = new Float32Array(0);
 
   clear(width: number): void {
     this.length = 0;
     this.pixels = width;
-    this.kinds = 0;
+    for (const code of this.codes) this.#seen[code] = 0;
+    this.codes = [];
     if (this.covered.length < width) {
       this.covered = new Float32Array(width);
       this.most = new Float32Array(width);
-      this.mainKind = new Uint8Array(width);
+      this.mainCode = new Uint8Array(width);
       this.mainTone = new Float32Array(width);
     }
     this.covered.fill(0);
     this.most.fill(0);
   }
 
-  push(x: number, width: number, alpha: number, kind: number, tone: number): void {
+  push(x: number, width: number, alpha: number, code: number, tone: number): void {
     if (this.length === this.x.length) this.#grow();
     const i = this.length++;
-    this.kinds |= 1 << kind;
+    if (this.#seen[code] === 0) {
+      this.#seen[code] = 1;
+      this.codes.push(code);
+    }
     this.x[i] = x;
     this.width[i] = width;
     this.alpha[i] = alpha;
-    this.kind[i] = kind;
+    this.code[i] = code;
     this.tone[i] = tone;
   }
 
   /** Add the coverage of a narrow event to the pixels it touches. */
-  accumulate(from: number, to: number, alpha: number, kind: number, tone: number): void {
+  accumulate(from: number, to: number, alpha: number, code: number, tone: number): void {
     const end = Math.min(Math.ceil(to), this.pixels);
     for (let pixel = Math.max(Math.floor(from), 0); pixel < end; pixel++) {
       const part = alpha * (Math.min(to, pixel + 1) - Math.max(from, pixel));
       this.covered[pixel] += part;
       if (part <= this.most[pixel]) continue;
       this.most[pixel] = part;
-      this.mainKind[pixel] = kind;
+      this.mainCode[pixel] = code;
       this.mainTone[pixel] = tone;
     }
   }
 
   /** Turn pixels into rectangles, merging similar neighbours. */
   flush(): void {
-    const { covered, mainKind: main, mainTone, pixels } = this;
+    const { covered, mainCode: main, mainTone, pixels } = this;
     this.firstShared = this.length;
     for (let pixel = 0; pixel < pixels; ) {
       const from = pixel++;
@@ -101,7 +107,7 @@ export class VisibleRects {
     this.width = wider(this.width, new Float32Array(size));
     this.alpha = wider(this.alpha, new Float32Array(size));
     this.tone = wider(this.tone, new Float32Array(size));
-    this.kind = wider(this.kind, new Uint8Array(size));
+    this.code = wider(this.code, new Uint8Array(size));
   }
 }
 
@@ -121,7 +127,7 @@ export function buildVisibleRects(
 ): void {
   out.clear(width);
   const { set } = slice;
-  const { start, dur, kind, reach } = set;
+  const { start, dur, kind, variant, reach } = set;
   const scale = width / (view.end - view.start);
   const [first, end] = visibleEvents(slice, view, unit / scale);
   for (let i = first; i < end; i++) {
@@ -144,7 +150,7 @@ export function buildVisibleRects(
     }
     x0 = Math.max(x0, -2 * unit);
     x1 = Math.min(x1, width + 2 * unit);
-    const type = kind?.[i] ?? 0;
+    const type = colourCode(kind?.[i] ?? 0, variant?.[i]);
     if (x1 - x0 < NARROW * unit) out.accumulate(x0, x1, opacity(share), type, tone);
     else out.push(x0, x1 - x0, opacity(share), type, tone);
   }

@@ -2,13 +2,21 @@
 // kind or name, the matches of a search, or the rows of a DataFrame; it stays selected whichever
 // events are drawn.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { position } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
 import { highlightFor, outlineOf } from "../data/embedded/selection.ts";
 import { lodNote } from "../data/lod_note.ts";
-import type { EventRef, Events, Highlight, Hit, SeekResult } from "../data/model.ts";
+import type {
+  DeviceLabels,
+  EventRef,
+  Events,
+  Fields,
+  Highlight,
+  Hit,
+  SeekResult,
+} from "../data/model.ts";
 import {
   hitOf,
   type Related,
@@ -20,7 +28,7 @@ import {
 import { heading, panel } from "./event_details.ts";
 
 const HINT =
-  "Click an event for its details and what it launched. Drag on the ruler to mark a time range, press / to search, ? for all keys.";
+  "Click an event for its details and what it launched. Drag on the ruler to mark a time range, press ? for all keys.";
 
 /** Time the view must rest before the flows of the new window are requested. */
 const PAUSE_MS = 300;
@@ -37,6 +45,9 @@ interface TimelineActions {
   setFlows(pairs: Related["flows"]): void;
   /** Time range in view. */
   view(): Range;
+  devices: DeviceLabels;
+  /** How scrolling zooms. */
+  wheelHint: string;
 }
 
 export class SelectionController {
@@ -232,12 +243,25 @@ export class SelectionController {
         show: (ref: EventRef) => this.timeline.show(rangeOf(ref)),
       };
       const hit = hitOf(this.#events, at);
-      this.panel.replaceChildren(...multi, ...panel(at, hit, fields, related, actions));
+      this.panel.replaceChildren(
+        ...multi,
+        ...panel(at, hit, this.#named(fields), related, actions),
+      );
       this.#showFlows(related);
     } catch (error) {
       if (sameRef(this.#current, at))
         this.panel.append(h("p", { class: "ep-warn" }, messageOf(error)));
     }
+  }
+
+  /** The fields with devices as labels: their ids may be internal. */
+  #named(fields: Fields): Fields {
+    const named = { ...fields };
+    for (const column of ["device_id", "src_device_id", "dst_device_id"]) {
+      const label = this.timeline.devices[Number(fields[column] ?? -1)];
+      if (label) named[column] = label;
+    }
+    return named;
   }
 
   /** Load the flows near the window in view. */
@@ -266,7 +290,7 @@ export class SelectionController {
     const button = (sign: string, title: string, by: 1 | -1): HTMLElement => {
       const one = h("button", { type: "button", "aria-label": title, title }, sign);
       one.disabled = step.count === 0;
-      one.addEventListener("click", () => void this.seekBy(by));
+      on(one, "click", () => void this.seekBy(by));
       return one;
     };
     const bar = h(
@@ -291,7 +315,9 @@ export class SelectionController {
     // Do not repeat an unchanged note: screen readers would announce it again.
     if (this.#note.parentElement === this.panel && this.#note.textContent === note) return;
     this.#note.textContent = note;
-    this.panel.replaceChildren(h("p", { class: "ep-faint" }, HINT));
+    this.panel.replaceChildren(
+      h("p", { class: "ep-faint ep-hint" }, `${this.timeline.wheelHint} ${HINT}`),
+    );
     if (note) this.panel.append(this.#note);
   }
 }

@@ -1,7 +1,7 @@
 // Details of one event, for the tooltip and for the panel below the timeline.
 
 import { copyText } from "../base/clipboard.ts";
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { count, shorten } from "../base/format.ts";
 import type { EventRef, Fields, Hit } from "../data/model.ts";
 import { fieldsOf, memberCount, type Related, refOf, sameRef } from "../data/queries.ts";
@@ -87,7 +87,7 @@ function link(ref: EventRef, text: string, actions: Actions, current = false): H
     { class: "ep-link", type: "button", title: ref.name, "aria-current": current },
     text,
   );
-  button.addEventListener("click", () => actions.select(ref));
+  on(button, "click", () => actions.select(ref));
   return button;
 }
 
@@ -110,7 +110,7 @@ function steps(at: EventRef, { before, after, same }: Related, actions: Actions)
   const step = (ref: EventRef | null, sign: string, label: string): HTMLElement => {
     const button = h("button", { type: "button", "aria-label": label, title: label }, sign);
     button.disabled = ref === null;
-    if (ref) button.addEventListener("click", () => actions.select(ref));
+    if (ref) on(button, "click", () => actions.select(ref));
     return button;
   };
   bar.append(
@@ -143,7 +143,7 @@ function mergedNote(hit: Hit, members: number, actions: Actions): HTMLElement {
     { type: "button", class: "ep-link" },
     `zoom to these ${count(members)} ${word}`,
   );
-  button.addEventListener("click", () => actions.show(refOf(hit)));
+  on(button, "click", () => actions.show(refOf(hit)));
   return h(
     "p",
     { class: "ep-note" },
@@ -164,7 +164,7 @@ function section({ title, fields }: Group): HTMLElement {
 function row({ label, value, raw }: Field): HTMLElement {
   const title = value === raw ? value : `${value} (${raw})`;
   const button = h("button", { type: "button", class: "ep-value", title: `${title}: copy` }, value);
-  button.addEventListener("click", async () => {
+  on(button, "click", async () => {
     const home = button.closest<HTMLElement>(".ep-viewer");
     if (!home || !(await copyText(raw, home))) return;
     button.dataset.copied = "";

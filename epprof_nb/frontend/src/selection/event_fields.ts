@@ -18,83 +18,44 @@ export interface Group {
 
 type Value = Fields[string];
 
-/** Columns by group in display order, with their labels. */
-const GROUPS: [title: string, columns: [column: string, label: string][]][] = [
-  [
-    "what",
-    [
-      ["kind", "kind"],
-      ["op_type", "type"],
-      ["category", "category"],
-      ["source", "recorded by"],
-      ["provider", "provider"],
-      ["domain", "domain"],
-      ["attribution", "attribution"],
-      ["count", "executions"],
-      ["status", "status"],
-      ["return_value", "result"],
-      ["captured", "captured"],
-      ["input_shapes", "inputs"],
-      ["output_shapes", "outputs"],
-      ["args", "arguments"],
-    ],
-  ],
-  [
-    "when",
-    [
-      ["dur", "duration"],
-      ["together_ns", "in total"],
-      ["start_ns", "start"],
-      ["end_ns", "end"],
-      ["delay", "queued"],
-      ["duration_ns", "host time"],
-      ["device_ns", "device time"],
-      ["launches", "launched"],
-      ["suspended_ns", "suspended"],
-    ],
-  ],
-  [
-    "where",
-    [
-      ["device_id", "device"],
-      ["context_id", "context"],
-      ["stream_id", "stream"],
-      ["thread_id", "thread"],
-      ["session", "session"],
-      ["run_id", "run"],
-      ["node_index", "node"],
-      ["op_id", "op id"],
-      ["parent_op_id", "parent op id"],
-    ],
-  ],
-  [
-    "launch",
-    [
-      ["grid", "grid"],
-      ["block", "block"],
-      ["registers_per_thread", "registers per thread"],
-      ["static_shared_bytes", "static shared"],
-      ["dynamic_shared_bytes", "dynamic shared"],
-      ["graph_id", "graph"],
-      ["graph_node_id", "graph node"],
-      ["capture_op_id", "captured by op"],
-      ["correlation_id", "correlation id"],
-    ],
-  ],
-  [
-    "memory",
-    [
-      ["bytes", "size"],
-      ["bandwidth", "bandwidth"],
-      ["copy_kind", "direction"],
-      ["src_kind", "from"],
-      ["dst_kind", "to"],
-      ["src_device_id", "from device"],
-      ["dst_device_id", "to device"],
-    ],
-  ],
-];
-const LABELS = new Map(GROUPS.flatMap(([, columns]) => columns));
+/** Columns by group in display order. */
+const GROUPS = {
+  what: "kind op_type category source provider domain attribution count status return_value captured input_shapes output_shapes args",
+  when: "dur together_ns start_ns end_ns delay duration_ns device_ns launches suspended_ns",
+  where:
+    "device_id context_id stream_id thread_id session run_id repeat node_index op_id parent_op_id",
+  launch:
+    "grid block registers_per_thread static_shared_bytes dynamic_shared_bytes graph_id graph_node_id capture_op_id correlation_id",
+  memory: "bytes bandwidth copy_kind src_kind dst_kind src_device_id dst_device_id",
+};
+/** Labels of columns; that of others is their name without its unit. */
+const LABELS: Record<string, string> = {
+  op_type: "type",
+  source: "recorded by",
+  count: "executions",
+  return_value: "result",
+  input_shapes: "inputs",
+  output_shapes: "outputs",
+  args: "arguments",
+  dur: "duration",
+  together_ns: "in total",
+  delay: "queued",
+  duration_ns: "host time",
+  device_ns: "device time",
+  launches: "launched",
+  node_index: "node",
+  op_id: "op id",
+  parent_op_id: "parent op id",
+  capture_op_id: "captured by op",
+  correlation_id: "correlation id",
+  bytes: "size",
+  copy_kind: "direction",
+  src_kind: "from",
+  dst_kind: "to",
+  src_device_id: "from device",
+  dst_device_id: "to device",
+};
+const GROUPED = new Set(Object.values(GROUPS).join(" ").split(" "));
 /** Columns shown elsewhere, or used by the viewer only. */
 const HIDDEN = new Set(
   "name op_name start dur op id row lit kept members cover cell line end_line".split(" "),
@@ -106,11 +67,11 @@ const HIDDEN = new Set(
  */
 export function groups(at: EventRef, known: Fields, delay: number | null, members = 1): Group[] {
   const fields = complete(at, known, delay, members);
-  const filled = GROUPS.map(([title, columns]) => ({
+  const filled = Object.entries(GROUPS).map(([title, columns]) => ({
     title,
-    fields: columns.flatMap(([column]) => field(column, fields[column]) ?? []),
+    fields: columns.split(" ").flatMap((column) => field(column, fields[column]) ?? []),
   }));
-  const rest = Object.keys(fields).filter((column) => !LABELS.has(column) && !HIDDEN.has(column));
+  const rest = Object.keys(fields).filter((column) => !GROUPED.has(column) && !HIDDEN.has(column));
   const others = rest.flatMap((column) => field(column, fields[column]) ?? []);
   if (others.length) filled.push({ title: "more", fields: others });
   return filled.filter((group) => group.fields.length > 0);
@@ -139,7 +100,7 @@ function field(column: string, value: Value | undefined): Field[] | null {
   if (value === undefined || value === null) return null;
   const text = show(column, value);
   if (text === "") return null;
-  const label = LABELS.get(column) ?? column.replaceAll("_", " ");
+  const label = LABELS[column] ?? column.replace(/_(id|ns|bytes)$/, "").replaceAll("_", " ");
   return [{ label, value: text, raw: String(value) }];
 }
 
@@ -158,5 +119,5 @@ function show(column: string, value: Value): string {
   if (column.endsWith("bytes")) return size(number);
   if (column === "count") return number > 1 ? count(number) : "";
   if (column === "launches" || column === "return_value") return number ? count(number) : "";
-  return /(_id|session|node_index)$/.test(column) ? String(value) : count(number);
+  return /(_id|session|node_index|repeat)$/.test(column) ? String(value) : count(number);
 }

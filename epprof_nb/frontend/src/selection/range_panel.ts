@@ -1,9 +1,10 @@
 // Breakdown of the marked time range: totals, and what took the device time.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { count, duration, moment, percent, shorten, size } from "../base/format.ts";
 import type { Range } from "../base/time_scale.ts";
 import type { DataSource } from "../data/data_source.ts";
+import type { DeviceLabels } from "../data/model.ts";
 import type { RangeBreakdown, RankedTotals } from "../data/queries.ts";
 
 const ROWS = 6;
@@ -30,13 +31,17 @@ export class RangePanel {
   constructor(
     private readonly source: DataSource,
     private readonly word: string,
+    private readonly labels: DeviceLabels,
     private readonly actions: RangeActions,
+    /** Range to show if none is marked. */
+    private readonly whole: Range | null,
   ) {
     this.element.append(this.#head, this.#body);
   }
 
   /** Show the breakdown of a range. While a request is pending, only the latest range is kept. */
-  async show(range: Range | null): Promise<void> {
+  async show(marked: Range | null): Promise<void> {
+    const range = marked ?? this.whole;
     this.#range = range;
     this.element.hidden = range === null;
     if (!range) {
@@ -64,9 +69,13 @@ export class RangePanel {
   #showHead(range: Range): void {
     const button = (text: string, run: () => void): HTMLElement => {
       const one = h("button", { type: "button", class: "ep-link" }, text);
-      one.addEventListener("click", run);
+      on(one, "click", run);
       return one;
     };
+    if (range === this.whole) {
+      this.#head.replaceChildren(h("strong", {}, "Whole profile"));
+      return;
+    }
     const [start, end] = [Math.round(range.start), Math.round(range.end)];
     this.#head.replaceChildren(
       h("strong", {}, duration(end - start)),
@@ -82,7 +91,8 @@ export class RangePanel {
     const add = (label: string, value: string): void =>
       numbers.append(h("div", {}, h("dt", {}, label), h("dd", {}, value)));
     for (const { device, busy } of totals.devices) {
-      const name = totals.devices.length > 1 ? `${this.word} ${device}` : this.word;
+      const name =
+        totals.devices.length > 1 ? (this.labels[device] ?? `device ${device}`) : this.word;
       add(`${name} busy`, `${percent(busy / length)} (${duration(busy)})`);
       add("idle", duration(length - busy));
     }
@@ -128,8 +138,8 @@ export class RangePanel {
         h("td", { class: "ep-faint" }, `${count(times)} ×`),
       );
       const highlight = (): void => this.actions.highlight(by, name);
-      row.addEventListener("click", highlight);
-      row.addEventListener("keydown", (event) => {
+      on(row, "click", highlight);
+      on(row, "keydown", (event) => {
         if (event.key === "Enter") highlight();
       });
       return row;

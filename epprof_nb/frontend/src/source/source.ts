@@ -1,6 +1,6 @@
 // Source view: device time, launches and copies per line of cells and of functions in files.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { count, duration, percent, shorten, size } from "../base/format.ts";
 import type { LineTotals, SourceCell, SyntaxSpan } from "../data/model.ts";
 
@@ -37,6 +37,16 @@ export function sourceView(
   return place;
 }
 
+/** Scroll to the line with the most device time, unless it is in view at the top. */
+export function showHottestLine(view: HTMLElement): void {
+  const lines = [...view.querySelectorAll<HTMLElement>(".ep-heat")];
+  const heat = (of: HTMLElement): number => Number(of.style.getPropertyValue("--heat"));
+  const hottest = lines.reduce((most, of) => (heat(of) > heat(most) ? of : most), lines[0]);
+  if (!hottest) return;
+  const top = hottest.getBoundingClientRect().top - view.getBoundingClientRect().top;
+  if (top > 0.8 * view.clientHeight) view.scrollTop = top - 0.5 * view.clientHeight;
+}
+
 function table(
   cell: SourceCell,
   device: number,
@@ -51,14 +61,14 @@ function table(
     const code = highlighted(text, cell.spans[i] ?? []);
     const row = line(cell.first + i, code, of, device, hottest);
     if (of) {
-      row.addEventListener("click", () => choose(cell.cell, of));
-      row.addEventListener("keydown", (event) => {
+      on(row, "click", () => choose(cell.cell, of));
+      on(row, "keydown", (event) => {
         if (event.key === "Enter") choose(cell.cell, of);
       });
-      for (const type of ["pointerenter", "focus"]) {
-        row.addEventListener(type, () => tooltip.show(row, of));
+      for (const type of ["pointerenter", "focus"] as const) {
+        on(row, type, () => tooltip.show(row, of));
       }
-      for (const type of ["pointerleave", "blur"]) row.addEventListener(type, () => tooltip.hide());
+      for (const type of ["pointerleave", "blur"] as const) on(row, type, () => tooltip.hide());
     }
     body.append(row);
   });

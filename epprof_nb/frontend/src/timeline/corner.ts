@@ -1,6 +1,6 @@
 // Corner beside the ruler: fold button, help button, and the base time of the ruler.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 
 export class Corner {
   readonly #base = h("span", {
@@ -11,8 +11,8 @@ export class Corner {
   readonly #help = button("ep-help-open", "Gestures and keys (?)", "?");
 
   constructor(place: HTMLElement, act: { fold(): void; help(): void }) {
-    this.#fold.addEventListener("click", act.fold);
-    this.#help.addEventListener("click", act.help);
+    on(this.#fold, "click", act.fold);
+    on(this.#help, "click", act.help);
     place.append(this.#fold, this.#help, this.#base);
   }
 

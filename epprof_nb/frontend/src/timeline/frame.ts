@@ -9,7 +9,7 @@ import type { Geometry } from "./geometry.ts";
 import type { LaneLabels } from "./lane_labels.ts";
 import type { PlacedLane } from "./lanes.ts";
 import type { Overlays } from "./overlays/overlay.ts";
-import { rulerLabels } from "./ruler.ts";
+import { rulerLabels, withoutReserved } from "./ruler.ts";
 
 /** Parts that draw a frame. */
 interface Tools {
@@ -27,7 +27,16 @@ export function drawFrame(geometry: Geometry, highlight: Highlight | null, tools
   r.begin({ view, width, height, palette, highlight });
   const { step, times } = ticks(view, width);
   const { base, labels } = rulerLabels(times, step, view);
-  r.ruler(times, labels, ruler);
+  const reserved = overlays.all.flatMap((overlay) => overlay.reserved?.(geometry) ?? []);
+  r.ruler(
+    times,
+    withoutReserved(
+      labels,
+      times.map((time) => geometry.x(time)),
+      reserved,
+    ),
+    ruler,
+  );
   for (const overlay of overlays.all) overlay.under?.(r, geometry);
   r.clip(ruler, head);
   for (const row of sticky) drawRow(row, geometry, tools);

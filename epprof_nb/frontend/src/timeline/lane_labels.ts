@@ -1,6 +1,6 @@
 // Column of lane labels: names, folding, pinning, and its width.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import type { PlacedLane } from "./lanes.ts";
 
 const NARROWEST = 64;
@@ -51,8 +51,8 @@ export class LaneLabels {
   constructor(private readonly actions: LabelActions) {
     this.#rows.append(this.#sticky, this.#clip);
     this.element.append(this.corner, this.#rows, this.#grip);
-    this.#rows.addEventListener("keydown", (event) => this.#key(event));
-    this.#rows.addEventListener("focusin", (event) => {
+    on(this.#rows, "keydown", (event) => this.#key(event));
+    on(this.#rows, "focusin", (event) => {
       const key = keyOf(event.target);
       if (key) this.#reach(key);
     });
@@ -121,7 +121,7 @@ export class LaneLabels {
     const name = foldable
       ? h("button", { type: "button", class: "ep-name ep-fold", tabindex: "-1" }, text)
       : h("span", { class: "ep-name" }, text);
-    name.addEventListener("click", () => foldable && this.actions.fold(key));
+    on(name, "click", () => foldable && this.actions.fold(key));
     const scale = h("span", { class: "ep-scale" });
     const pin = h("button", {
       type: "button",
@@ -129,7 +129,7 @@ export class LaneLabels {
       tabindex: "-1",
       "aria-label": `Pin ${text}`,
     });
-    pin.addEventListener("click", () => this.actions.pin(key));
+    on(pin, "click", () => this.actions.pin(key));
     const element = h(
       "div",
       {
@@ -182,15 +182,15 @@ export class LaneLabels {
       grip.setAttribute("aria-valuenow", String(bounded));
       this.actions.resized();
     };
-    grip.addEventListener("pointerdown", (event) => {
+    on(grip, "pointerdown", (event) => {
       grip.setPointerCapture(event.pointerId);
       event.preventDefault();
     });
-    grip.addEventListener("pointermove", (event) => {
+    on(grip, "pointermove", (event) => {
       if (!grip.hasPointerCapture(event.pointerId)) return;
       set(event.clientX - this.element.getBoundingClientRect().left);
     });
-    grip.addEventListener("keydown", (event) => {
+    on(grip, "keydown", (event) => {
       const step =
         event.key === "ArrowRight" ? KEY_STEP : event.key === "ArrowLeft" ? -KEY_STEP : 0;
       if (!step) return;

@@ -1,6 +1,6 @@
 // Rows of the timeline from top to bottom, given the folded and pinned ones.
 
-import type { Counter, Events, Lane, LaneSlice } from "../data/model.ts";
+import type { Counter, DeviceLabels, Events, Lane, LaneSlice } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
 import { COUNTER_TYPES } from "./counter_tracks.ts";
 import type { LaneState } from "./lane_state.ts";
@@ -48,6 +48,7 @@ export interface PlacedLane {
 export interface RowSource {
   lanes: Lane[];
   counters: Counter[];
+  devices: DeviceLabels;
   /** Word for a device, such as "GPU". */
   word: string;
 }
@@ -58,7 +59,7 @@ type Row = Omit<PlacedLane, "y" | "height" | "bands" | "pinned" | "sticky"> & {
 };
 
 /** All rows in order, folded ones included. */
-export function buildRows({ lanes, counters, word }: RowSource): Row[] {
+export function buildRows({ lanes, counters, devices: labels, word }: RowSource): Row[] {
   const result: Row[] = [];
   const add = (row: Partial<Row> & Pick<Row, "key" | "kind" | "label" | "title">): void => {
     result.push({
@@ -100,7 +101,7 @@ export function buildRows({ lanes, counters, word }: RowSource): Row[] {
       kind,
       lane: lanes[index],
       index,
-      label: parent ? label.replace(/ · \d+$/, "") : label,
+      label: parent ? label.replace(/ · [^·]+$/, "") : label,
       title,
       indent: parent ? 1 : 0,
       folded,
@@ -119,12 +120,13 @@ export function buildRows({ lanes, counters, word }: RowSource): Row[] {
       if (!headed.has(device)) {
         headed.add(device);
         const busy = counters.findIndex((c) => c.device === device && isMain(c));
-        const name = counters[busy]?.name ?? `device ${device}`;
+        const label = labels[device] ?? `device ${device}`;
+        const name = counters[busy]?.name ?? label;
         add({
           key,
           kind: "device",
           counter: single || busy < 0 ? null : busy,
-          label: `${word} ${device}`,
+          label,
           title: `${name}, ${many} ${many === 1 ? "stream" : "streams"}`,
           folded: false,
         });

@@ -1,6 +1,6 @@
 // Minimap of the whole profile, with the view as a handle to move and resize.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 import { duration } from "../base/format.ts";
 import { type Range, toPixel, toTime } from "../base/time_scale.ts";
 import type { Viewport } from "../base/viewport.ts";
@@ -38,14 +38,14 @@ export class Minimap {
     const { element } = this;
     this.#strip.setAttribute("aria-hidden", "true");
     this.#strip.append(this.#shape);
-    element.addEventListener("pointerdown", (event) => this.#press(event));
-    element.addEventListener("pointermove", (event) => this.#move(event));
+    on(element, "pointerdown", (event) => this.#press(event));
+    on(element, "pointermove", (event) => this.#move(event));
     for (const over of ["pointerup", "pointercancel"] as const)
-      element.addEventListener(over, () => {
+      on(element, over, () => {
         this.#grab = null;
       });
-    element.addEventListener("dblclick", () => viewport.fit());
-    this.#window.addEventListener("keydown", (event) => this.#key(event));
+    on(element, "dblclick", () => viewport.fit());
+    on(this.#window, "keydown", (event) => this.#key(event));
   }
 
   /** Align with the canvas: `left` pixels from the edge, `width` pixels wide. */

@@ -67,7 +67,7 @@ export class RowLayout {
   }
 
   get #rows(): RowSource {
-    const { lanes, counters, summary } = this.overview;
-    return { lanes, counters, word: summary.device_word };
+    const { lanes, counters, devices, summary } = this.overview;
+    return { lanes, counters, devices, word: summary.device_word };
   }
 }

@@ -27,6 +27,23 @@ export function rulerLabels(times: number[], step: number, view: Range): RulerLa
   };
 }
 
+/** Estimated width of a letter, and distance of a label from its tick, pixels. */
+const LETTER = 6.5;
+const OFFSET = 5;
+
+/** Labels of the ticks at pixels `xs`, empty where they would overlap a reserved part. */
+export function withoutReserved(
+  labels: string[],
+  xs: number[],
+  reserved: readonly [left: number, right: number][],
+): string[] {
+  return labels.map((text, i) => {
+    const left = xs[i] + OFFSET;
+    const right = left + text.length * LETTER;
+    return reserved.some(([from, to]) => left < to && right > from) ? "" : text;
+  });
+}
+
 function unitOf(time: number): [scale: number, unit: string] {
   if (time >= 1e9) return [1e9, "s"];
   if (time >= 1e6) return [1e6, "ms"];

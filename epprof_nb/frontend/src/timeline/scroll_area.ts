@@ -1,7 +1,7 @@
 // Elements of the scroll area: labels and canvas stay in place, and an empty element gives the
 // scroll height.
 
-import { h } from "../base/dom.ts";
+import { h, on } from "../base/dom.ts";
 
 export class ScrollArea {
   readonly canvas = h("canvas", { "aria-hidden": "true" });
@@ -17,7 +17,7 @@ export class ScrollArea {
     this.#content = h("div", { class: "ep-content" }, this.#stage);
     this.scroller = h("div", { class: "ep-scroller" }, this.#content);
     // Cached, because reading it forces a layout.
-    this.scroller.addEventListener("scroll", () => {
+    on(this.scroller, "scroll", () => {
       this.scrolled = this.scroller.scrollTop;
     });
   }

@@ -11,6 +11,7 @@ import { rangeOf } from "../data/queries.ts";
 import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { SelectionController } from "../selection/controller.ts";
+import { Colouring } from "./colouring.ts";
 import { Corner } from "./corner.ts";
 import { CounterTracks } from "./counter_tracks.ts";
 import { drawFrame } from "./frame.ts";
@@ -26,6 +27,7 @@ import { MINIMAP, Minimap } from "./minimap.ts";
 import { BoxZoom } from "./overlays/box_zoom.ts";
 import { FlowOverlay } from "./overlays/flows.ts";
 import { type Overlay, Overlays } from "./overlays/overlay.ts";
+import { RepeatMarks } from "./overlays/repeat_marks.ts";
 import { RulerMeasure } from "./overlays/ruler_measure.ts";
 import { UnloadedOverlay } from "./overlays/unloaded.ts";
 import { RowLayout } from "./row_layout.ts";
@@ -50,6 +52,8 @@ export class Timeline {
   readonly #labels: LaneLabels;
   /** Folded and pinned rows. */
   readonly laneState: LaneState;
+  /** Choice of what the colours of events stand for. */
+  readonly colouring: Colouring;
   readonly #layout: RowLayout;
   readonly #tracks: CounterTracks;
   readonly #corner: Corner;
@@ -74,6 +78,11 @@ export class Timeline {
     options: TimelineOptions,
   ) {
     this.#events = first;
+    this.colouring = new Colouring(first, () => {
+      this.colouring.apply(this.#events);
+      this.draw();
+    });
+    this.colouring.apply(first);
     this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
     this.#unloaded = new UnloadedOverlay(this.viewport.whole);
     this.add(this.#unloaded);
@@ -89,6 +98,8 @@ export class Timeline {
       },
       setFlows: (pairs) => flows.set(pairs),
       view: () => this.viewport.view,
+      devices: overview.devices,
+      wheelHint: options.greedyWheel ? "Scroll to zoom." : "After a click, scrolling zooms.",
     });
     this.#windows = new WindowLoader(overview, source, first, {
       use: (more, sent) => this.#showEvents(more, sent),
@@ -135,6 +146,7 @@ export class Timeline {
       isDown: (key) => this.shortcuts.isDown(key),
       redraw: () => this.draw(),
     });
+    this.add(new RepeatMarks(overview.repeats));
     this.add(new BoxZoom(this.viewport, () => this.draw()));
     this.add(measure);
     this.shortcuts.addGestures(...GESTURES);
@@ -238,6 +250,7 @@ export class Timeline {
 
   #showEvents(events: Events, sent: Range): void {
     this.#events = events;
+    this.colouring.apply(events);
     this.#unloaded.loaded = sent;
     this.selection.setEvents(events);
     const { height, totalHeight: all } = this.#layout;

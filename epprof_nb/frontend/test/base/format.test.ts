@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import vectors from "../../../../tests/data/number_format.json";
 import { count, duration, percent, shorten, size } from "../../src/base/format.ts";
-import { shortKernel } from "../../src/render/event_labels.ts";
 
 describe.each([
   ["percent", percent, vectors.percent],
@@ -25,9 +24,4 @@ describe("names", () => {
       expect(shorten(text, limit)).toBe(short);
     },
   );
-  test("of kernels lose namespaces, templates and arguments", () => {
-    expect(shortKernel("void at::native::gemm<float, 4>(int*)")).toBe("gemm");
-    expect(shortKernel("void at::(anonymous namespace)::norm<float>(int)")).toBe("norm");
-    expect(shortKernel("<script>")).toBe("<script>");
-  });
 });

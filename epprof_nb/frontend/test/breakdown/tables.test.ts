@@ -38,6 +38,21 @@ describe("columns", () => {
       "kernels",
     ]);
   });
+  test("show the short names of kernels instead of the full ones", () => {
+    const table = {
+      rows: 1,
+      columns: [
+        { name: "name", values: ["void blas::gemm<float>(int*)"] },
+        { name: "short_name", values: ["gemm [f32]"] },
+        { name: "count", values: [2] },
+      ],
+    };
+    expect(informativeColumns(table).map(({ name }) => name)).toEqual(["short_name", "count"]);
+    const sort = { column: "count", descending: true };
+    for (const pattern of ["blas::", "f32]"])
+      expect(filterAndSort(table, sort, pattern).rows).toEqual([0]);
+    expect(filterAndSort(table, sort, "f64").rows).toEqual([]);
+  });
   test("have units by their names", () => {
     expect(formatCell("device_ns", 1500)).toBe("1.50 µs");
     expect(formatCell("bytes", 1500)).toBe("1.50 kB");
@@ -55,7 +70,7 @@ describe("columns", () => {
         { name: "count", values: [12] },
         { name: "device_ns", values: [5e6] },
         { name: "share", values: [0.5] },
-        { name: "max_ns", values: [5e6] },
+        { name: "max_device_ns", values: [5e6] },
         { name: "grid", values: ["1 × 1 × 1"] },
       ],
     };
@@ -64,7 +79,7 @@ describe("columns", () => {
       expect(letters).toBeGreaterThanOrEqual(18);
       return columns.map(({ name }) => name);
     };
-    expect(names(2000)).toEqual(["name", "share", "device_ns", "count", "max_ns", "grid"]);
+    expect(names(2000)).toEqual(["name", "share", "device_ns", "count", "max_device_ns", "grid"]);
     // Less important columns are omitted if names would be elided for them.
     expect(names(900)).toEqual(["name", "share", "device_ns", "count"]);
     expect(names(360)).toEqual(["name", "share", "device_ns"]);

@@ -27,6 +27,17 @@ describe("the tree", () => {
     expect(tree.name(6)).toBe("(3 smaller)");
     expect([...tree.kind]).toEqual([1, 2, 1, 1, 2, 1, 0]);
   });
+  test("shows short names of kernels, and keeps the full ones", () => {
+    const names = DATA.names.map((name, i) => (i === 7 ? "void blas::gemm<float>(int*)" : name));
+    const short = new Tree({ ...DATA, names, short_names: { 7: "gemm [f32]" } });
+    expect([short.name(3), short.title(3)]).toEqual(["gemm [f32]", "void blas::gemm<float>(int*)"]);
+    expect(short.fullName(3)).toBe("void blas::gemm<float>(int*)");
+    expect(short.title(6)).toBe("(3 smaller)");
+    for (const text of ["[f32]", "blas::"]) {
+      const { found } = short.find((name) => name.includes(text), short.values("device"));
+      expect(found).toEqual(new Set([3, 5]));
+    }
+  });
   test("is searched without counting any time twice", () => {
     const device = tree.values("device");
     expect(tree.find((name) => name === "gemm", device)).toEqual({

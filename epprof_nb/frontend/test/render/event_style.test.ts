@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { EDGE, edgeShare, TONE, TONES, toneOf, tones } from "../../src/render/event_style.ts";
+import { TONES, tones } from "../../src/render/colours.ts";
+import { EDGE, edgeShare, TONE, toneOf } from "../../src/render/event_style.ts";
 
 test("an edge grows with the rectangle, and never jumps", () => {
   expect(edgeShare(EDGE.from)).toBe(0);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { firstAbove } from "../../src/base/binary_search.ts";
 import type { RowSlice } from "../../src/data/model.ts";
 import { visibleEvents } from "../../src/data/visible_events.ts";
+import { kindOf } from "../../src/render/colours.ts";
 import { opacity } from "../../src/render/event_style.ts";
 import { buildVisibleRects, VisibleRects } from "../../src/render/visible_rects.ts";
 import { columns, events } from "../helpers.ts";
@@ -15,7 +16,7 @@ function drawn(slice: RowSlice, window = view, width = 100, unit = 1) {
     x: out.x[i],
     width: out.width[i],
     alpha: out.alpha[i],
-    kind: out.kind[i],
+    kind: kindOf(out.code[i]),
   }));
 }
 

@@ -18,6 +18,7 @@ const counters = (device: number): Counter[] =>
 const one = {
   lanes: [lane("ops", "main", -1, 1), lane("stream", "stream 7", 0)],
   counters: counters(0),
+  devices: { 0: "GPU 0", 1: "GPU 1", 1000: "host device" },
   word: "GPU",
 };
 const two = {
@@ -29,6 +30,7 @@ const two = {
     lane("stream", "stream 7 · 1", 1),
   ],
   counters: [...counters(0), ...counters(1)],
+  devices: { 0: "GPU 0", 1: "GPU 1", 1000: "host device" },
   word: "GPU",
 };
 const all = events([[0, 100, -1]], [[10, 5]]);
@@ -82,7 +84,7 @@ describe("lanes", () => {
   });
   test("of many streams are grouped on a single device, too", () => {
     const streams = Array.from({ length: 20 }, (_, i) => lane("stream", `stream ${i}`, 0));
-    const given = { lanes: streams, counters: counters(0), word: "GPU" };
+    const given = { lanes: streams, counters: counters(0), devices: {}, word: "GPU" };
     expect(keys(buildRows(given))[2]).toBe("device:0");
     const { lanes } = placeRows(given, events([], []), { ...none, folded: new Set(["device:0"]) });
     expect(lanes.length).toBe(1);

@@ -59,7 +59,7 @@ export function rangeBreakdown(
         totals.copies += count;
         totals.bytes += Math.max(Number(act.number("bytes", i) ?? 0), 0) * count;
       } else totals.sets += count;
-      add(names, act.name("name", i) || "(no name)", count, ns);
+      add(names, act.label(i) || "(no name)", count, ns);
       const owner = act.op[i];
       add(ops, owner < 0 ? "(no op)" : op.name("name", owner) || "(no name)", count, ns);
     }

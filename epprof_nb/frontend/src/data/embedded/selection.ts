@@ -27,7 +27,7 @@ export function matchingEvents(events: Events, query: SelectionQuery): EventRows
     return { [query.prefix]: filterEvents(set, equalTo(set, query.equals)) };
   }
   const rows: EventRows = {};
-  const hits = query.what === "search" ? matches(events.names, query.pattern) : null;
+  const hits = query.what === "search" ? matchingNames(events, query.pattern) : null;
   for (const set of events.sets()) {
     const pinned = hits ? null : set.pinned;
     rows[set.prefix] = filterEvents(
@@ -36,6 +36,18 @@ export function matchingEvents(events: Events, query: SelectionQuery): EventRows
     );
   }
   return rows;
+}
+
+/** Match names; a kernel is found by its full name and by the short one. */
+function matchingNames({ names, shortNames }: Events, pattern: string): Uint8Array {
+  const hits = matches(names, pattern);
+  const short = Object.entries(shortNames);
+  const found = matches(
+    short.map(([, name]) => name),
+    pattern,
+  );
+  for (const [i, [code]] of short.entries()) if (found[i]) hits[Number(code)] = 1;
+  return hits;
 }
 
 /** Compute the highlight of a query among the drawn events. */

@@ -1,5 +1,6 @@
 // Translation of pointer, wheel and key events into gestures.
 
+import { on } from "../../base/dom.ts";
 import type { Drag, PointerAt } from "../overlays/overlay.ts";
 import { Pinch } from "./pinch.ts";
 import { isTyping, type Shortcuts } from "./shortcuts.ts";
@@ -42,7 +43,8 @@ export function listen(
   const pinch = new Pinch();
   let drag: { x: number; y: number; moved: boolean; taken: Drag | null } | null = null;
 
-  canvas.addEventListener(
+  on(
+    canvas,
     "wheel",
     (event) => {
       const focused = root.matches(":focus-within");
@@ -70,7 +72,8 @@ export function listen(
     drag?.taken?.cancel();
     stop();
   };
-  canvas.addEventListener(
+  on(
+    canvas,
     "pointerdown",
     (event) => {
       if (event.button !== 0) return;
@@ -85,7 +88,8 @@ export function listen(
     },
     { signal },
   );
-  canvas.addEventListener(
+  on(
+    canvas,
     "pointermove",
     (event) => {
       const pinched = pinch.move(event.pointerId, event.offsetX);
@@ -113,7 +117,8 @@ export function listen(
     },
     { signal },
   );
-  canvas.addEventListener(
+  on(
+    canvas,
     "pointerup",
     (event) => {
       pinch.up(event.pointerId);
@@ -125,7 +130,8 @@ export function listen(
     },
     { signal },
   );
-  canvas.addEventListener(
+  on(
+    canvas,
     "pointercancel",
     (event) => {
       pinch.up(event.pointerId);
@@ -133,10 +139,11 @@ export function listen(
     },
     { signal },
   );
-  canvas.addEventListener("pointerleave", () => act.leave(), { signal });
-  canvas.addEventListener("dblclick", (event) => act.open(act.at(event)), { signal });
+  on(canvas, "pointerleave", () => act.leave(), { signal });
+  on(canvas, "dblclick", (event) => act.open(act.at(event)), { signal });
 
-  root.addEventListener(
+  on(
+    root,
     "keydown",
     (event) => {
       if (isTyping(event)) return;
@@ -148,6 +155,6 @@ export function listen(
     },
     { signal },
   );
-  root.addEventListener("keyup", (event) => keys.release(event), { signal });
-  root.addEventListener("focusout", () => keys.releaseAll(), { signal });
+  on(root, "keyup", (event) => keys.release(event), { signal });
+  on(root, "focusout", () => keys.releaseAll(), { signal });
 }

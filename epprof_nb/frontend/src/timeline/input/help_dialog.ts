@@ -1,6 +1,6 @@
 // Help dialog with every registered gesture and shortcut.
 
-import { h } from "../../base/dom.ts";
+import { h, on } from "../../base/dom.ts";
 import type { Shortcuts } from "./shortcuts.ts";
 
 const NAMES: Record<string, string> = {
@@ -24,17 +24,17 @@ export function openHelp(keys: Shortcuts, owner: HTMLElement): HTMLDialogElement
     h("div", { class: "ep-help-head" }, h("strong", {}, "Gestures and keys"), close),
     h("div", { class: "ep-help-groups" }, ...groups(keys)),
   );
-  close.addEventListener("click", () => dialog.close());
+  on(close, "click", () => dialog.close());
   // A click on the backdrop has the dialog itself as its target.
-  dialog.addEventListener("click", (event) => {
+  on(dialog, "click", (event) => {
     if (event.target === dialog) dialog.close();
   });
   // Keep keys from the timeline while the dialog is open.
-  dialog.addEventListener("keydown", (event) => {
+  on(dialog, "keydown", (event) => {
     event.stopPropagation();
     if (event.key === "?") dialog.close();
   });
-  dialog.addEventListener("close", () => {
+  on(dialog, "close", () => {
     dialog.remove();
     owner.focus();
   });

@@ -40,6 +40,8 @@ export interface Drag {
 export interface Overlay {
   /** Draw below the events, in every frame. */
   under?(renderer: Renderer, geometry: Geometry): void;
+  /** Parts of the ruler, in pixels, that the overlay labels itself. */
+  reserved?(geometry: Geometry): [left: number, right: number][];
   /** Draw above the events, in every frame. */
   draw?(renderer: Renderer, geometry: Geometry): void;
   /** Handle a press: return a drag to take it, or null to leave it to panning. */

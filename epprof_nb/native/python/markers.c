@@ -1,7 +1,30 @@
-// Scopes of function bodies, as functions and as context managers.
+// The markers in the code of instrumented cells: statements, and function bodies as context managers.
 #include "python/convert.h"
 
 #include <stdlib.h>
+
+// -- statements -------------------------------------------------------------------------------
+
+// The markers run in every statement of an instrumented cell: they return at once if not recording.
+typedef void (*StatementMarker)(uint32_t key);
+
+static PyObject* mark_statement(PyObject* value, StatementMarker mark) {
+  uint32_t key;
+  if (!ep_recording_ops()) Py_RETURN_NONE;
+  if (to_u32(value, &key) < 0) return NULL;
+  mark(key);
+  Py_RETURN_NONE;
+}
+
+static PyObject* line(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_statement(value, ep_begin_statement);
+}
+
+static PyObject* back(PyObject* Py_UNUSED(m), PyObject* value) {
+  return mark_statement(value, ep_return_to_statement);
+}
+
+// -- function bodies --------------------------------------------------------------------------
 
 // Opens the scope of statement `key`. `suspendable`: it is suspended with the calling frame.
 static int enter_scope(uint32_t key, int suspendable) {
@@ -18,31 +41,6 @@ static int leave_scope(uint32_t key, int suspendable) {
   ep_leave_scope(key, frame);
   return 0;
 }
-
-static PyObject* mark_scope(PyObject* value, int (*mark)(uint32_t, int), int suspendable) {
-  uint32_t key;
-  if (!ep_recording_ops()) Py_RETURN_NONE;
-  if (to_u32(value, &key) < 0 || mark(key, suspendable) < 0) return NULL;
-  Py_RETURN_NONE;
-}
-
-static PyObject* enter(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, enter_scope, 0);
-}
-
-static PyObject* leave(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, leave_scope, 0);
-}
-
-static PyObject* enter_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, enter_scope, 1);
-}
-
-static PyObject* leave_frame(PyObject* Py_UNUSED(m), PyObject* value) {
-  return mark_scope(value, leave_scope, 1);
-}
-
-// -- context managers -------------------------------------------------------------------------
 
 // Without state: one object serves every call of the function, on any thread.
 typedef struct {
@@ -144,12 +142,28 @@ static PyObject* body_of(PyObject* value, int suspendable) {
 static PyObject* body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(value, 0); }
 static PyObject* frame_body(PyObject* Py_UNUSED(m), PyObject* value) { return body_of(value, 1); }
 
-PyMethodDef scope_functions[] = {
-    {"enter", enter, METH_O, NULL},
-    {"leave", leave, METH_O, NULL},
-    {"enter_frame", enter_frame, METH_O, NULL},
-    {"leave_frame", leave_frame, METH_O, NULL},
+PyMethodDef marker_functions[] = {
+    {"line", line, METH_O, NULL},
+    {"back", back, METH_O, NULL},
     {"body", body, METH_O, NULL},
     {"frame_body", frame_body, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
+
+// -- the same functions as methods --------------------------------------------------------------
+
+static PyType_Slot markers_slots[] = {{Py_tp_methods, marker_functions}, {0, NULL}};
+
+static PyType_Spec markers_spec = {
+    .name = "epprof_nb._native.Markers",
+    .basicsize = sizeof(PyObject),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = markers_slots,
+};
+
+int add_markers_type(PyObject* module) {
+  PyObject* type = PyType_FromSpec(&markers_spec);
+  int failed = !type || PyModule_AddObjectRef(module, "Markers", type) < 0;
+  Py_XDECREF(type);
+  return failed ? -1 : 0;
+}

@@ -1,0 +1,1 @@
+"""The scripts that `epprof demo` profiles, and what they import."""

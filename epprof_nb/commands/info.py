@@ -1,0 +1,51 @@
+"""``epprof info``: description of a profile as text."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from epprof_nb.util.format import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.data.profile_data import ProfileData
+
+
+def describe(profile: ProfileData) -> str:
+    """Return the devices, versions, duration, counts and notes of a profile as lines of text."""
+    rows = [(label, text) for label, text in _rows(profile) if text]
+    width = max(len(label) for label, _ in rows)
+    lines = [f"{label:<{width}}  {text}" for label, text in rows]
+    notes = [str(note) for note in profile.info.get("notes") or ()]
+    return "\n".join([*lines, *(f"note: {note}" for note in notes)])
+
+
+def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:
+    info = profile.info
+    yield "profiled", str(info.get("cell") or "")
+    started = info.get("started_at_epoch_ns")
+    if isinstance(started, int):
+        yield "recorded", f"{datetime.fromtimestamp(started / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    yield "duration", duration(profile.wall_ns)
+    yield "ended by", str(info.get("error") or "")
+    for device in info.get("devices") or ():
+        yield f"device {device.get('device_id')}", str(device.get("name") or "unknown")
+    versions = info.get("versions") or {}
+    yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
+    yield "detail", str(info.get("detail") or "")
+    kinds = profile.tables["activities"].names("kind")
+    of_kind = {kind: int(kinds.equals(kind).sum()) for kind in kinds.categories}
+    for name, table in profile.tables.items():
+        text = f"{len(table):,}" if len(table) else ""
+        if name == "activities" and text:
+            text += f" ({', '.join(f'{n:,} {kind}' for kind, n in of_kind.items() if n)})"
+        yield name.replace("_", " "), text
+    yield "sources", ", ".join(profile.sources)
+    attribution = info.get("attribution") or {}
+    yield "attribution", ", ".join(f"{n:,} {how}" for how, n in attribution.items() if n)
+    recorded = info.get("recorded") or {}
+    lost = {name: recorded.get(name) for name in ("dropped", "ops_lost", "calls_lost")}
+    yield "dropped", ", ".join(f"{n:,} {name}" for name, n in lost.items() if n)
+    yield "redacted", ", ".join(info.get("redacted") or ())

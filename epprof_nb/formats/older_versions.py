@@ -1,0 +1,62 @@
+"""Upgrade of the tables that an older minor version of the format stored differently."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.repeats import with_repeats
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
+
+
+def upgrade(profile: ProfileData, version: tuple[int, int]) -> ProfileData:
+    """Return a profile of format `version` as the current version would have stored it.
+
+    Parameters
+    ----------
+    profile
+        The profile as it was read; columns that the file lacks have missing values.
+    version
+        Major and minor version of the file.
+    """
+    return _separate_repeats(profile) if version < (1, 1) else profile
+
+
+def _separate_repeats(profile: ProfileData) -> ProfileData:
+    """Move repeats from `run_id`, which 1.0 shared with ONNX Runtime's runs, to `repeat`.
+
+    1.0 did not store when a repeat started: the first of its ops is taken for its start.
+    """
+    ops = profile.tables["ops"]
+    is_repeat = ~ops.names("source").equals("onnxruntime") & (ops["run_id"] != MISSING)
+    # Without repeats, only a run and the ops below it have a number.
+    parent = IdIndex(ops["op_id"]).rows(ops["parent_op_id"])
+    is_outermost = np.append(ops["run_id"], MISSING)[parent] == MISSING
+    rows = np.flatnonzero(is_repeat)
+    if not (is_repeat & is_outermost).any():
+        return profile
+    starts = _first_starts(ops, rows)
+    end = profile.info.get("code_ns")
+    latest = max(int(ops["end_ns"][rows].max()), int(starts[-1]))
+    ends = np.append(starts[1:], end if isinstance(end, int) and end > starts[-1] else latest)
+    info: dict[str, Any] = {**profile.info, "repeats": np.stack([starts, ends], axis=1).tolist()}
+    tables = {
+        **profile.tables,
+        "ops": ops.replace(run_id=np.where(is_repeat, MISSING, ops["run_id"])),
+    }
+    return ProfileData(with_repeats(tables, info), info, profile.sources)
+
+
+def _first_starts(ops: Table, rows: IntArray) -> IntArray:
+    """Return when the first op of each repeat started, ascending."""
+    repeats, position = np.unique(ops["run_id"][rows], return_inverse=True)
+    starts = np.full(len(repeats), np.iinfo(np.int64).max)
+    np.minimum.at(starts, position, ops["start_ns"][rows])
+    return np.sort(starts)

@@ -1,0 +1,101 @@
+// Colours of events. By kind, each kind has a hue, with a shade by name so that neighbours differ.
+// By name or op, the names with the most time have a hue each, and all others share one.
+//
+// The renderer combines the kind of an event, which is its shape, and a variant of its colour into
+// one code.
+
+import { memoize } from "../base/memoize.ts";
+import { KIND, type Kind } from "../data/kinds.ts";
+import type { Band } from "./renderer.ts";
+import { type Palette, rgb } from "./theme.ts";
+
+/** Number of shades of a kind. */
+export const SHADES = 3;
+/** Hues of names, the largest first; those of Okabe and Ito, as in Python's palette.SERIES. */
+export const HUES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195"];
+/** Hue of all other names, and of ops where kernels have the hues. */
+const OTHER_HUE = "#8b95a3";
+/** Variants: the shades of the kind, the hues, and the hue of all others. */
+export const OTHER = SHADES + HUES.length;
+const KIND_BITS = 3;
+/** Relative luminance from which on black text has more contrast than white. */
+const BRIGHT = 0.18;
+
+/** Steps between an op's fill and its edge colour. */
+export const TONES = 8;
+/** Steps of the fill of an op from the background to its hue, and of the shades of a kind. */
+const OP_HUE = 3;
+const KIND_SHADES = [0, 2, 3];
+
+export function colourCode(kind: number, variant = 0): number {
+  return kind | (variant << KIND_BITS);
+}
+
+export function kindOf(code: number): Kind {
+  return (code & ((1 << KIND_BITS) - 1)) as Kind;
+}
+
+/** Number of codes. */
+export const CODES = colourCode(0, OTHER + 1);
+
+/** Colour of a hue by number; of `OTHER - SHADES` for all others. */
+export function hue(number: number): string {
+  return HUES[number] ?? OTHER_HUE;
+}
+
+interface Colours {
+  fill: string;
+  edge: string;
+  /** Text on the fill; null if its shape has no room for text. */
+  text: string | null;
+}
+
+const known = new Map<string, string[]>();
+
+/** Colours from one to another, in steps. */
+export function tones(from: string, to: string): string[] {
+  return memoize(known, from + to, () => {
+    const [a, b] = [rgb(from), rgb(to)];
+    return Array.from({ length: TONES + 1 }, (_, step) => {
+      const mixed = a.map((share, i) =>
+        Math.round(255 * (share + ((b[i] - share) * step) / TONES)),
+      );
+      return `#${mixed.map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+    });
+  });
+}
+
+const byPalette = new WeakMap<Palette, Map<string, Colours>>();
+
+/** Colours of the events of a code in a band. */
+export function coloursOf(band: Band, palette: Palette, code: number): Colours {
+  const all = byPalette.get(palette) ?? new Map<string, Colours>();
+  byPalette.set(palette, all);
+  return memoize(all, band.look + code, () => makeColours(band.look, palette, code));
+}
+
+function makeColours(look: Band["look"], palette: Palette, code: number): Colours {
+  const kind = kindOf(code);
+  const variant = code >> KIND_BITS;
+  const edge = palette.edges[kind];
+  if (look === "api") return { fill: palette.api, edge, text: palette.text };
+  if (look === "foot") return { fill: palette.kinds[kind], edge, text: null };
+  const labelled = kind === KIND.kernel || kind === KIND.memcpy;
+  if (variant < SHADES) {
+    const shade = palette.shaded ? variant : 0;
+    if (look === "op")
+      return { fill: tones(palette.ops[kind], edge)[shade], edge, text: palette.text };
+    const fill = tones(palette.kinds[kind], palette.text)[KIND_SHADES[shade]];
+    const on = kind === KIND.kernel ? palette.onKernel : palette.onMemcpy;
+    return { fill, edge, text: labelled ? on : null };
+  }
+  const own = hue(variant - SHADES);
+  if (look === "op")
+    return { fill: tones(palette.background, own)[OP_HUE], edge: own, text: palette.text };
+  return { fill: own, edge: own, text: labelled ? textOn(own) : null };
+}
+
+function textOn(colour: string): string {
+  const [r, g, b] = rgb(colour).map((share) => share ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > BRIGHT ? "#000000" : "#ffffff";
+}

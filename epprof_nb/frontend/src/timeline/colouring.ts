@@ -1,0 +1,121 @@
+// Choice of what the colours of events stand for, and the assignment of hues and shades to names.
+
+import { memoize } from "../base/memoize.ts";
+import { isDeviceWork, KIND } from "../data/kinds.ts";
+import type { EventSet, Events } from "../data/model.ts";
+import { HUES, OTHER, SHADES } from "../render/colours.ts";
+
+export const COLOUR_BY = ["kind", "name", "op"] as const;
+export type ColourBy = (typeof COLOUR_BY)[number];
+
+const SETTING = "epprof-colour-by";
+
+/** Name with a hue. */
+export interface Hue {
+  name: string;
+  /** Number of the hue; see `hue` in colours.ts. */
+  number: number;
+}
+
+export class Colouring {
+  /** Names that get hues, those with the most time first. */
+  readonly #names = new Map<ColourBy, string[]>();
+  /** Shade of each name of ops and of kernels, in turn. */
+  readonly #shades = { op: new Map<string, number>(), act: new Map<string, number>() };
+  #by = storedChoice();
+
+  constructor(
+    private readonly first: Events,
+    private readonly onChange: () => void,
+  ) {
+    // The kernels with the most time are those that are seen side by side.
+    for (const name of longest(first, "name")) this.#shade("act", name);
+  }
+
+  get by(): ColourBy {
+    return this.#by;
+  }
+
+  set by(by: ColourBy) {
+    this.#by = by;
+    try {
+      localStorage.setItem(SETTING, by);
+    } catch {
+      // A sandboxed page has no storage; the choice lasts as long as the page.
+    }
+    this.onChange();
+  }
+
+  /** Names with a hue of their own, and the hue of all others if there are any. */
+  get hues(): Hue[] {
+    const all = this.#ranked();
+    const own = all.slice(0, HUES.length).map((name, number) => ({ name, number }));
+    return all.length > own.length ? [...own, { name: "other", number: -1 }] : own;
+  }
+
+  /** Set the colours of events. */
+  apply(events: Events): void {
+    const { op, act } = events;
+    const own = this.#ranked().slice(0, HUES.length);
+    const hues = new Map(own.map((name, i) => [name, SHADES + i]));
+    const hue = (name: string): number => hues.get(name) ?? OTHER;
+    if (this.#by === "kind") {
+      op.variant = byName(op, (name) => this.#shade("op", name));
+      act.variant = byName(act, (name) => this.#shade("act", name));
+      // Copies have a hatching instead of shades, and ops without device work stay neutral.
+      act.kind?.forEach((kind, i) => {
+        if (kind !== KIND.kernel && act.variant) act.variant[i] = 0;
+      });
+      op.kind?.forEach((kind, i) => {
+        if (kind === KIND.other && op.variant) op.variant[i] = 0;
+      });
+    } else if (this.#by === "name") {
+      op.variant = new Uint8Array(op.length).fill(OTHER);
+      act.variant = byName(act, hue);
+    } else {
+      const opHues = byName(op, hue);
+      op.variant = opHues;
+      act.variant = Uint8Array.from(act.op, (of) => opHues[of] ?? OTHER);
+    }
+  }
+
+  #shade(of: "op" | "act", name: string): number {
+    const shades = this.#shades[of];
+    return memoize(shades, name, () => shades.size % SHADES);
+  }
+
+  #ranked(): string[] {
+    if (this.#by === "kind") return [];
+    return memoize(this.#names, this.#by, () => longest(this.first, this.#by));
+  }
+}
+
+/** Names of activities, or of the ops that launched them, those with the most time first. */
+function longest({ op, act }: Events, by: ColourBy): string[] {
+  const total = new Map<string, number>();
+  for (let i = 0; i < act.length; i++) {
+    const of = act.op[i];
+    if (!isDeviceWork(act.kind?.[i] ?? KIND.other) || (by === "op" && !(of >= 0))) continue;
+    const name = by === "op" ? op.label(of) : act.label(i);
+    total.set(name, (total.get(name) ?? 0) + (act.cover?.[i] ?? act.dur[i]));
+  }
+  return [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+}
+
+/** One value per event, computed once per name. */
+function byName(set: EventSet, value: (name: string) => number): Uint8Array {
+  const known = new Map<number, number>();
+  return Uint8Array.from({ length: set.length }, (_, i) => {
+    const code = set.code("name", i);
+    return memoize(known, code, () => value(set.label(i)), Infinity);
+  });
+}
+
+function storedChoice(): ColourBy {
+  try {
+    const stored = localStorage.getItem(SETTING);
+    return COLOUR_BY.find((by) => by === stored) ?? "kind";
+  } catch {
+    return "kind";
+  }
+}

@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { Geometry } from "../../src/timeline/geometry.ts";
+import { RepeatMarks } from "../../src/timeline/overlays/repeat_marks.ts";
+import { withoutReserved } from "../../src/timeline/ruler.ts";
+
+function geometry(start: number, end: number, width: number): Geometry {
+  return new Geometry({
+    view: { start, end },
+    width,
+    height: 100,
+    ruler: 22,
+    head: 40,
+    scroll: 0,
+    sticky: [],
+    lanes: [],
+    // biome-ignore lint/suspicious/noExplicitAny: no colours are needed here
+    palette: {} as any,
+  });
+}
+
+test("labels of ticks give way to those of repeats", () => {
+  expect(withoutReserved(["0 ms", "5 ms", "9 ms"], [0, 100, 200], [[90, 150]])).toEqual([
+    "0 ms",
+    "",
+    "9 ms",
+  ]);
+});
+
+test("a repeat is labelled where it starts, or at the left edge, if there is room", () => {
+  const marks = new RepeatMarks([
+    [0, 400],
+    [400, 410],
+    [410, 1000],
+  ]);
+  const texts = (at: Geometry): string[] => marks.labels(at).map(({ text }) => text);
+  expect(texts(geometry(0, 1000, 1000))).toEqual(["repeat 0", "repeat 2"]);
+  expect(texts(geometry(390, 420, 1000))).toEqual(["repeat 0", "repeat 1", "repeat 2"]);
+  expect(marks.labels(geometry(500, 900, 1000))).toEqual([
+    { repeat: 2, text: "repeat 2", left: 0, right: 60 },
+  ]);
+  expect(new RepeatMarks([]).labels(geometry(0, 10, 100))).toEqual([]);
+});
+
+test("the line of a repeat without a label does not cross the times", () => {
+  const lines: [number, number][] = [];
+  const renderer = {
+    boundary: (x: number, top: number) => lines.push([x, top]),
+    tag: () => {},
+  };
+  const marks = new RepeatMarks([
+    [0, 400],
+    [400, 402],
+    [402, 410],
+    [410, 1000],
+  ]);
+  // biome-ignore lint/suspicious/noExplicitAny: the overlay uses these two methods only
+  marks.under(renderer as any, geometry(0, 1000, 1000));
+  // The second and third start within a few pixels: one line is enough.
+  expect(lines).toEqual([
+    [0, 0],
+    [400, 17],
+    [410, 0],
+    [1000, 17],
+  ]);
+});

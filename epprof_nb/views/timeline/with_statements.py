@@ -1,0 +1,67 @@
+"""``with`` statements that only open an op: the timeline shows each as one row with its op."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
+
+_PREFIXES = ("with ", "with(", "async with")
+
+
+def ops_of_with_statements(ops: Table, tree: OpTree) -> dict[int, int]:
+    """Return the rows of the ``with epprof_nb.op(...)`` statements, and the row of each one's op.
+
+    Such a statement has the range as its only child: the statements of its body are below the
+    range.
+
+    Parameters
+    ----------
+    ops
+        A table of schema `epprof_nb.data.schema.OPS`.
+    tree
+        Its tree.
+    """
+    names = ops.names("name")
+    is_with = np.array([*(name.startswith(_PREFIXES) for name in names.categories), False])
+    if not is_with.any():
+        return {}
+    is_statement = is_with[names.codes] & ops.names("op_type").equals("line")
+    parent, thread = tree.parent, ops["thread_id"]
+    children = np.bincount(parent[parent >= 0], minlength=len(parent))
+    is_only_range = ops.names("op_type").equals("range") & (parent >= 0)
+    rows = np.flatnonzero(is_only_range)
+    above = parent[rows]
+    found = is_statement[above] & (children[above] == 1) & (thread[above] == thread[rows])
+    return dict(zip(above[found].tolist(), rows[found].tolist(), strict=True))
+
+
+def depth_without(tree: OpTree, hidden: IntArray) -> IntArray:
+    """Return the number of ancestors of each op, not counting the ops at the rows `hidden`."""
+    if not len(hidden):
+        return tree.depth
+    edges = np.zeros(len(tree) + 1, np.int64)
+    np.add.at(edges, tree.preorder_begin[hidden] + 1, 1)
+    np.add.at(edges, tree.preorder_end[hidden], -1)
+    depth: IntArray = tree.depth - np.cumsum(edges)[:-1][tree.preorder_begin]
+    return depth
+
+
+def drawn_rows(rows: IntArray, op_of_statement: dict[int, int]) -> IntArray:
+    """Return `rows` of ops with each hidden statement replaced by its op, ascending."""
+    if not op_of_statement:
+        return rows
+    return np.unique([op_of_statement.get(row, row) for row in rows.tolist()]).astype(np.int64)
+
+
+def statement_rows(rows: IntArray, op_of_statement: dict[int, int]) -> IntArray:
+    """Return the row of the hidden statement of each op at `rows`, `MISSING` for other ops."""
+    of_op = {op: statement for statement, op in op_of_statement.items()}
+    return np.array([of_op.get(row, MISSING) for row in rows.tolist()], np.int64)

@@ -1,0 +1,248 @@
+"""``epprof run``: a script behaves as under python, and its profile is saved however it ends."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+import epprof_nb
+from epprof_nb.capture import steps
+from epprof_nb.cli import main
+
+RUN = [sys.executable, "-m", "epprof_nb.cli", "run", "--quiet"]
+
+WORK = """
+import numpy as np
+from epprof_nb import host
+x = host.to_device(np.ones((8, 8), np.float32))
+for i in range(5):
+    epprof_nb.step()
+    host.launch(np.add, x, x, x, name=f"add{i}")
+host.synchronize()
+"""
+SHOW = '''"""Title."""
+from __future__ import annotations
+import os, sys, epprof_nb
+print(sys.argv, sys.path[0], __name__, __file__, __doc__, __package__, __spec__ is None)
+def annotated(x: NotDefined): return x
+print(annotated.__annotations__, sys.modules["__main__"].annotated is annotated)
+'''
+
+
+def execute(command, folder):
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write ``job.py``; return what runs it plainly and under the profiler."""
+
+    def write(source):
+        (tmp_path / "job.py").write_text(source, encoding="utf-8")
+
+        def both(*arguments, options=()):
+            plain = execute([sys.executable, "job.py", *arguments], tmp_path)
+            profiled = execute([*RUN, *options, "job.py", *arguments], tmp_path)
+            return plain, profiled
+
+        return both
+
+    return write
+
+
+def kernels(path):
+    activities = epprof_nb.load(path).activities
+    return activities.loc[activities["kind"] == "kernel", "name"].tolist()
+
+
+def test_a_script_sees_what_it_sees_under_python(script, tmp_path):
+    arguments = ("--out", "mine", "-q", "--", "-m", "x y")
+    plain, profiled = script(SHOW + WORK)(*arguments)
+    assert profiled.stdout == plain.stdout
+    assert profiled.stderr == ""
+    assert "'--', '-m', 'x y'" in plain.stdout
+    assert kernels(tmp_path / "job.epprof") == [f"add{i}" for i in range(5)]
+
+
+def test_statements_of_the_script_are_ops_with_lines(script, tmp_path):
+    script("import epprof_nb\n" + WORK)()
+    prof = epprof_nb.load(tmp_path / "job.epprof")
+    assert list(prof.sources) == ["job.py"]
+    lines = prof.by_line().set_index("line")["kernels"]
+    assert lines[8] == 5
+    assert prof.ops["name"].iloc[0] == "job.py"
+    assert not prof.activities["op_id"].isna().any()
+    launches = prof.ops[prof.ops["line"] == 8]
+    assert launches["repeat"].tolist() == [1, 2, 3, 4, 5]
+
+
+ENDINGS = {
+    "exit": "sys.exit(7)",
+    "exit with a text": "sys.exit('that is all')",
+    "exit without a code": "sys.exit()",
+    "error": "def fail():\n    raise ValueError('no')\nfail()",
+    "chained error": "try: 1/0\nexcept ZeroDivisionError as e: raise KeyError('k') from e",
+    "own hook": "sys.excepthook = lambda *error: print('hook', error[0])\nraise ValueError",
+    "interrupt": "raise KeyboardInterrupt",
+    "SIGINT": "os.kill(os.getpid(), signal.SIGINT); time.sleep(9)",
+    "SIGTERM": "os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)",
+    "SIGHUP": "os.kill(os.getpid(), signal.SIGHUP); time.sleep(9)",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_every_ending_is_that_of_python_and_saves_the_profile(ending, script, tmp_path):
+    head = "import atexit, os, signal, sys, time, epprof_nb\natexit.register(print, 'bye')\n"
+    plain, profiled = script(head + WORK + ending)()
+    assert profiled.returncode == plain.returncode
+    assert profiled.stderr == plain.stderr
+    if not ending.startswith("os.kill(os.getpid(), signal.SIGT"):
+        assert profiled.stdout.startswith(plain.stdout)
+    assert len(kernels(tmp_path / "job.epprof")) == 5
+
+
+def test_the_profile_names_the_error_that_ended_the_script(script, tmp_path):
+    script("import epprof_nb\n" + WORK + "raise ValueError('no')")()
+    info = CliRunner().invoke(main, ["info", str(tmp_path / "job.epprof")])
+    assert info.exit_code == 0
+    assert "ended by" in info.output
+    assert "ValueError" in info.output
+
+
+def test_a_handler_of_the_script_handles_the_signal(script):
+    source = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    plain, profiled = script(source)()
+    assert plain.returncode == profiled.returncode == 3
+
+
+def test_a_signal_from_outside_saves_the_profile(tmp_path):
+    (tmp_path / "job.py").write_text(
+        "import time, epprof_nb\n" + WORK + "print('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen([*RUN, "job.py"], cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == -signal.SIGTERM
+    assert len(kernels(tmp_path / "job.epprof")) == 5
+
+
+def test_steps_limit_what_is_recorded(script, tmp_path):
+    # Step 0 is before the first call, so that step i launches add(i - 1).
+    for asked, recorded in {"2:4": [1, 2], ":2": [0], "4:": [3, 4]}.items():
+        script("import epprof_nb\n" + WORK)(options=("--steps", asked, "-o", "some.epprof"))
+        assert kernels(tmp_path / "some.epprof") == [f"add{i}" for i in recorded]
+
+
+def test_steps_that_are_not_reached_are_reported(script, tmp_path):
+    _, profiled = script("import epprof_nb\n" + WORK)(options=("--steps", "9:12"))
+    assert profiled.returncode == 0
+    assert "ended in step 5, before step 9" in profiled.stderr
+    assert not (tmp_path / "job.epprof").exists()
+
+
+def test_a_child_that_the_script_forks_saves_nothing(script, tmp_path):
+    source = (
+        "import os, sys, epprof_nb\n"
+        "if os.fork() == 0:\n"
+        "    sys.exit(0)\n"
+        "os.wait()\n"
+        "assert not os.path.exists('job.epprof')\n"
+    )
+    _, profiled = script(source)()
+    assert (profiled.returncode, profiled.stderr) == (0, "")
+    assert (tmp_path / "job.epprof").exists()
+
+
+def test_a_module_runs_as_under_python(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text("from . import other\nimport sys, epprof_nb\n" + WORK)
+    (package / "other.py").write_text(
+        "import sys\nprint(sys.argv, __name__, __package__, sys.path[0])\n"
+    )
+    for module in ("package", "package.other"):
+        arguments = ["-m", module, "--steps", "1:2", "-q"]
+        plain = execute([sys.executable, *arguments], tmp_path)
+        profiled = execute([*RUN, *arguments], tmp_path)
+        assert profiled.stdout == plain.stdout
+        assert (profiled.returncode, profiled.stderr) == (plain.returncode, plain.stderr) == (0, "")
+    assert len(kernels(tmp_path / "package.epprof")) == 5
+    assert (tmp_path / "other.epprof").exists()
+
+
+def test_a_script_that_changes_its_folder_saves_where_it_was_started(script, tmp_path):
+    script("import os\nos.chdir('/')")(options=("-o", "here.epprof", "--html", "here.html"))
+    assert {path.name for path in tmp_path.iterdir()} >= {"here.epprof", "here.html"}
+
+
+def test_a_syntax_error_is_reported_as_by_python(script):
+    plain, profiled = script("x = 1\nif x\n    pass\n")()
+    assert profiled.returncode == plain.returncode == 1
+    assert profiled.stderr.splitlines()[-2:] == plain.stderr.splitlines()[-2:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.py"], "cannot read the script missing.py"),
+        (["."], ". is a folder"),
+        (["-m", "no_such_module_here"], "no module named no_such_module_here"),
+        ([], "Name a script to run"),
+        (["--steps", "5", "job.py"], "not of the form A:B"),
+        (["--steps", "5:5", "job.py"], "contains no step"),
+        (["--detail", "everything", "job.py"], "unknown detail"),
+        (["-o", "nowhere/x.epprof", "job.py"], "its folder does not exist"),
+    ],
+)
+def test_wrong_options_are_usage_errors_before_anything_runs(
+    arguments, message, tmp_path, monkeypatch
+):
+    (tmp_path / "job.py").write_text("print('ran')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    result = CliRunner().invoke(main, ["run", *arguments])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert "ran" not in result.output.splitlines()
+
+
+def test_info_tells_what_is_in_a_file(tmp_path):
+    made = epprof_nb.testing.synthetic_profile(1_000)
+    made.save(tmp_path / "made.epprof")
+    result = CliRunner().invoke(main, ["info", str(tmp_path / "made.epprof")])
+    assert result.exit_code == 0
+    kernels = int((made.activities["kind"] == "kernel").sum())
+    assert f"{kernels:,} kernel" in result.output
+    assert f"ops          {len(made.ops):,}" in result.output
+
+
+def test_a_page_has_the_name_of_the_script_as_title(script, tmp_path):
+    script("import epprof_nb\n" + WORK)(options=("--html", "page.html"))
+    assert "<title>job.py · host device" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_info_of_another_file_is_an_error(tmp_path):
+    (tmp_path / "text.epprof").write_text("no profile")
+    result = CliRunner().invoke(main, ["info", str(tmp_path / "text.epprof")])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+
+
+def test_a_step_outside_epprof_run_does_nothing():
+    epprof_nb.step()
+    assert not steps._listeners
+    start = time.monotonic()
+    with epprof_nb.profile() as prof:
+        epprof_nb.step()
+    assert prof.wall_ns < (time.monotonic() - start) * 1e9
+    assert prof.ops.empty

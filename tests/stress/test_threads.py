@@ -1,0 +1,63 @@
+"""Threads that run sessions, launch work and open ops at the same time."""
+
+import random
+import threading
+
+import epprof_nb
+from epprof_nb import _native, host
+from epprof_nb.capture.service import service
+from tests.stress import FACTOR
+
+THREADS, ROUNDS = 8, 25
+
+
+def test_every_thread_finds_its_own_work_in_its_sessions():
+    failures = []
+
+    def use(number: int) -> None:
+        rng = random.Random(number)
+        array, stream = host.empty((4,)), host.Stream()
+        try:
+            for turn in range(ROUNDS * FACTOR):
+                name = f"{number}.{turn}"
+                detail = rng.choice(["default", "all"])
+                with epprof_nb.profile(detail=detail) as prof, epprof_nb.op(name, turn=turn):
+                    host.launch(lambda a: a.fill(1), array, name=name, stream=stream)
+                ops, work = prof.ops, prof.activities
+                mine = ops[ops["name"] == name]
+                assert len(mine) == 1, name
+                launched = work[(work["kind"] == "kernel") & (work["name"] == name)]
+                assert launched["op_id"].tolist() == mine.index.tolist(), name
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            stream.close()
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert service.open_subscriptions == 0
+    assert not _native.push(_native.intern("probe"), 1)
+
+
+def test_sessions_that_are_dropped_on_any_thread_end():
+    from epprof_nb.capture import session
+
+    def drop() -> None:
+        rng = random.Random(threading.get_ident())
+        for _ in range(40 * FACTOR):
+            held = [session.start() for _ in range(rng.randrange(1, 4))]
+            if rng.random() < 0.5:
+                held.pop().stop()
+            held.clear()
+
+    threads = [threading.Thread(target=drop) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert service.open_subscriptions == 0
+    assert not service._recording

@@ -1,0 +1,42 @@
+"""Write ``docs/tables.md``, the columns of every table, from `epprof_nb.data.columns`.
+
+    python tests/tools/make_table_docs.py
+
+Run it after changing a column or its description; a test compares the file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from epprof_nb.data.columns import TABLES
+
+OUTPUT = Path(__file__).parents[2] / "docs" / "tables.md"
+
+_HEAD = """# Tables
+
+Every table is a pandas DataFrame with the same columns and dtypes, empty or not. Times are integer
+nanoseconds on one clock and count from the start of the profile. Missing ids are `<NA>`, missing
+names `NaN`.
+
+Columns of the breakdowns are *inclusive*, of an op and all ops below it, unless their name begins
+with `self_`. Inclusive times of nested ops overlap; self times add up to the device time of the
+profile.
+
+This page is generated from `epprof_nb/data/columns.py` by `tests/tools/make_table_docs.py`.
+"""
+
+
+def markdown() -> str:
+    """The text of the page."""
+    parts = [_HEAD]
+    for table in TABLES.values():
+        parts.append(f"## `{table.call}`\n\n{table.rows}\n")
+        lines = ["| column | dtype | unit | meaning |", "|---|---|---|---|"]
+        lines += [f"| `{c.name}` | {c.dtype} | {c.unit} | {c.meaning} |" for c in table.columns]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    OUTPUT.write_text(markdown(), encoding="utf-8")

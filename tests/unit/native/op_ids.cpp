@@ -1,0 +1,81 @@
+// A recorder's stack of op ids, kept by on_push and on_pop, holds the ops of the thread's stack in
+// their order, whatever the order in which they end and are suspended.
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "core/api.h"
+#include "core/op_stack.h"
+
+using namespace epprof;
+
+namespace {
+
+std::vector<uint64_t> ids;
+
+void push(uint64_t op) { ids.push_back(op); }
+void pop() {
+  if (ids.empty()) {
+    fprintf(stderr, "an id was popped that was never pushed\n");
+    exit(1);
+  }
+  ids.pop_back();
+}
+
+void check(int turn) {
+  ThreadState* t = this_thread();
+  std::vector<uint64_t> open;
+  for (uint32_t i = 0; i < t->depth; i++) {
+    if (t->stack[i].has_row()) open.push_back(t->stack[i].op_id);
+  }
+  if (open == ids) return;
+  fprintf(stderr, "turn %d: %zu ids for %zu open ops\n", turn, ids.size(), open.size());
+  exit(1);
+}
+
+}  // namespace
+
+int main() {
+  ep_set_limits(32768, 32768, 100000, 1000, 1000000);
+  ep_set_recording(1, 0);
+  on_push = push;
+  on_pop = pop;
+  srand(1);
+  std::vector<uint64_t> ops;
+  int32_t no_parent = -1;
+  uint32_t name = ep_intern("op", 2);
+  uint32_t statement = ep_add_statements(&no_parent, &name, 1);
+  for (int turn = 0; turn < 100000; turn++) {
+    uint64_t frame = uint64_t(rand() % 4);
+    switch (rand() % 8) {
+      case 0:
+      case 1:
+        ops.push_back(ep_push(name, 0, 0, nullptr, frame));
+        break;
+      case 2:
+      case 3:
+        if (ops.empty()) break;
+        {
+          size_t at = size_t(rand()) % ops.size();
+          ep_pop(ops[at]);
+          ops.erase(ops.begin() + long(at));
+        }
+        break;
+      case 4:
+        if (frame) ep_suspend(frame);
+        break;
+      case 5:
+        if (frame) ep_resume(frame);
+        break;
+      case 6:
+        ep_enter_scope(statement, frame);
+        ep_begin_statement(statement);
+        break;
+      case 7:
+        ep_leave_scope(statement, frame);
+        break;
+    }
+    check(turn);
+  }
+  return 0;
+}

@@ -1,0 +1,46 @@
+"""Options of the line magic."""
+
+import pytest
+from IPython.core.error import UsageError
+from IPython.core.inputtransformer2 import TransformerManager
+
+from epprof_nb.notebook.arguments import parse_line
+from epprof_nb.notebook.magic import ProfileMagics
+from epprof_nb.notebook.settings import GpuProfile
+
+
+def parsed(line: str):
+    transform = TransformerManager().transform_cell
+    return parse_line(ProfileMagics.gpuprofile, line, GpuProfile(), transform=transform)
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("p y = model(x)", "-o p y = model(x)"),
+        ("prof model(x)", "-o prof model(x)"),
+        ("--repeat 3 prof model(x)", "-o prof model(x)"),
+        ("prof --repeat 3 y = model(x)", "-o prof --repeat 3 y = model(x)"),
+        ("prof await model(x)", "-o prof await model(x)"),
+        ("prof %run script.py", "-o prof %run script.py"),
+        ("größe f()", "-o größe f()"),
+    ],
+)
+def test_a_name_before_the_statement_is_told_to_be_an_option(line, advice):
+    with pytest.raises(UsageError) as raised:
+        parsed(line)
+    assert f"%gpuprofile {advice}" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "y = model(x)", "p (x)", "p -x", "p [0]", "p", "p if x else y", "del x", "return x",
+        "await f()", "await p", "!ls -l", "%time f()", "p.x = 1", "x = (", "p 3 4 +", "print x",
+        "for i in x: f(i)", "import math", "lambda: 0", "x; y", "p?",
+    ],
+)  # fmt: skip
+def test_other_statements_are_left_alone(line):
+    request, statement = parsed(line)
+    assert statement == line
+    assert request.name is None

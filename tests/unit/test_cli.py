@@ -1,0 +1,58 @@
+"""The command line: what is refused before anything runs."""
+
+import os
+
+import pytest
+from click.testing import CliRunner
+from saved_profiles import some
+
+from epprof_nb.cli import main
+from epprof_nb.formats.epprof import save
+
+
+@pytest.fixture
+def saved(tmp_path):
+    save(some(), tmp_path / "run.epprof")
+    return str(tmp_path / "run.epprof")
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("work was done for a report that cannot be written")
+
+    monkeypatch.setattr("epprof_nb.commands.demo.run", fail)
+    monkeypatch.setattr("epprof_nb.profiles.load", fail)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/nonexistent/x.html", "/nonexistent does not exist"),
+        ("/proc/self/status/x.html", ""),
+        ("", ""),
+    ],
+)
+@pytest.mark.parametrize("command", ["demo --report", "report RUN --output"])
+def test_a_report_that_cannot_be_written_is_refused_first(no_work, saved, command, path, why):
+    arguments = [saved if part == "RUN" else part for part in command.split()]
+    result = CliRunner().invoke(main, [*arguments, path])
+    assert result.exit_code == 2, result.output
+    assert why in result.output.replace("\n", " ")
+    assert not result.exception or isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_refused_first(no_work, saved, tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    result = CliRunner().invoke(main, ["report", saved, "-o", str(folder / "x.html")])
+    assert result.exit_code == 2
+    assert "cannot be written" in result.output
+
+
+def test_a_report_is_written_to_a_file_or_a_device(saved, tmp_path):
+    for target in (tmp_path / "x.html", "/dev/null"):
+        result = CliRunner().invoke(main, ["report", saved, "-o", str(target)])
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")

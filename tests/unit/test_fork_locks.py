@@ -1,0 +1,47 @@
+"""Locks of Python modules in forked children."""
+
+import importlib
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+LOCKS = [
+    "epprof_nb.core.native_columns._lock",
+    "epprof_nb.instrument.range_sources._lock",
+    "epprof_nb.instrument.torch_dynamo._lock",
+    "epprof_nb.onnxruntime.attach._registration_lock",
+    "epprof_nb.onnxruntime.run_profile_files._naming_lock",
+    "epprof_nb.recorders.onnxruntime.sessions._lock",
+    *(["epprof_nb.instrument.suspension._monitor.lock"] if sys.version_info >= (3, 12) else []),
+]
+
+
+def lock_of(path: str):
+    parts = path.split(".")
+    at = 3 if parts[1] != "recorders" else 4
+    found = importlib.import_module(".".join(parts[:at]))
+    for part in parts[at:]:
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("path", LOCKS)
+def test_a_child_finds_no_lock_locked(path):
+    held = threading.Event()
+
+    def hold():
+        with lock_of(path):
+            held.set()
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if lock_of(path).acquire(timeout=10) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
