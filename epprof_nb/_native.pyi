@@ -131,6 +131,9 @@ def pop(op_id: int, /) -> bool:
 def top() -> int:
     """Id of the topmost op; 0 if none is open."""
 
+def reserve_op_ids(count: int, /) -> int:
+    """First of `count` consecutive op ids that no op has or will get."""
+
 def depth() -> int:
     """Number of entries on the stack, scopes included."""
 
@@ -353,6 +356,29 @@ def ort_begin_run(session: int, /) -> int:
 
 def ort_end_run(op_id: int, /) -> None:
     """End the op that `ort_begin_run` opened."""
+
+def ort_observe_run(session: int, /) -> None:
+    """Observe the next run of a session on the calling thread, until `ort_take_run`.
+
+    If the run is not profiled, its op is open while ONNX Runtime executes it.
+    """
+
+def ort_take_run() -> tuple[int, int, int, bool, bool]:
+    """Return what was observed of the run.
+
+    Returns
+    -------
+    op_id : int
+        Its op; 0 if the run did not start or was not recorded.
+    launches : int
+        Launches, copies and memsets that the thread of the run made and CUPTI's callbacks saw.
+    launch_hash : int
+        Hash of these in order.
+    is_profiled : bool
+        Whether ONNX Runtime reported its nodes.
+    has_subgraphs : bool
+        Whether a node has subgraphs; False for a run that is not profiled.
+    """
 
 def ort_on_run_file(
     opened: Callable[[int, int], object], ending: Callable[[int, int], object], /

@@ -393,7 +393,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
 
     Parameters
     ----------
-    detail, max_records, time_limit_s
+    detail, max_records, time_limit_s, ort_nodes
         See `epprof_nb.core.options.Options`.
 
     Yields
@@ -417,8 +417,9 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         detail: str = "default",
         max_records: int = 5_000_000,
         time_limit_s: float | None = None,
+        ort_nodes: str | None = None,
     ) -> None:
-        self._options = Options(detail, max_records, time_limit_s)
+        self._options = Options(detail, max_records, time_limit_s, ort_nodes)
         self._open: list[tuple[Session, Profile]] = []
 
     def _enter(self) -> Profile:

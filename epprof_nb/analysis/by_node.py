@@ -9,10 +9,11 @@ import numpy as np
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
+from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.ort_fallback import copies_caused, find_fallbacks
-from epprof_nb.analysis.ort_overhead import call_durations
-from epprof_nb.arrays.groups import count_distinct, group_codes
+from epprof_nb.analysis.ort_overhead import call_durations, node_events
+from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 
@@ -202,6 +203,7 @@ def by_run(
             "start_ns": ops["start_ns"][rows],
             "host_ns": ops["duration_ns"][rows],
             "nodes": tree.subtree_sum(is_node)[rows],
+            "node_events": categorical(node_events(ops, rows)),
             **{name: sums.measures[name] for name in measures},
             "call_ns": optional(call),
             "unprofiled_ns": optional(unprofiled),
@@ -247,11 +249,19 @@ def _masked_group_codes(
     return groups, rows[first]
 
 
+def _recorded(profile: ProfileData, groups: IntArray, count: int) -> IntArray:
+    """Return the number of executions of each group that were recorded node by node."""
+    ops = profile.tables["ops"]
+    recorded: IntArray = sum_by_group(groups, np.where(has_host_time(ops), ops["count"], 0), count)
+    return recorded[:-1]
+
+
 def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray) -> dict[str, Any]:
     """Return the columns of executions, host time and device time."""
     columns = MeasureColumns(profile, groups, sums, order)
     return {
         "count": columns.column(sums.count),
+        "recorded": columns.column(_recorded(profile, groups, len(sums.count))),
         **columns.host_per_execution(50, 95),
         "host_ns": columns.column(sums.host_ns),
         **columns.device_and_self(),

@@ -10,6 +10,7 @@ from epprof_nb.analysis.attribution import Attribution, attributed_op_rows
 from epprof_nb.analysis.by_op import NO_OP
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.analysis.op_tree import OpTree
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
@@ -76,16 +77,14 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
     def of_leaves(values: IntArray) -> IntArray:
         return np.append(np.zeros(inner, np.int64), sum_by_group(leaf, values, leaves)[:-1])
 
-    def of_ops(values: IntArray) -> IntArray:
-        # An op of an earlier profile is in the table because it captured a graph; it did not run.
-        counts = (tree.depth < MAX_DEPTH) & ~ops.names("status").equals("earlier")
-        ran = np.where(counts, values, 0)
-        return np.append(sum_by_group(paths.of_op, ran, inner)[:-1], np.zeros(leaves, np.int64))
+    def of_ops(values: IntArray, counts_op: BoolArray) -> IntArray:
+        counted = np.where((tree.depth < MAX_DEPTH) & counts_op, values, 0)
+        return np.append(sum_by_group(paths.of_op, counted, inner)[:-1], np.zeros(leaves, np.int64))
 
     durations = activities["duration_ns"][work]
     one = np.ones(len(work), np.int64)
-    count = of_ops(ops["count"]) + of_leaves(one)
-    host = of_ops(ops["duration_ns"])
+    count = of_ops(ops["count"], ran(ops)) + of_leaves(one)
+    host = of_ops(ops["duration_ns"], has_host_time(ops))
     host[_SESSION] = host[parent == _SESSION].sum()
     count[_SESSION] = 1
     launched = sum_by_group(owner, durations, inner)[:-1]

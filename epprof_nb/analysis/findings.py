@@ -11,7 +11,8 @@ from epprof_nb.analysis.breakdowns import breakdown
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, device_kinds_ns
 from epprof_nb.analysis.idle import gap_table
 from epprof_nb.analysis.line_totals import line_totals
-from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at, slowdown_of
+from epprof_nb.analysis.ort_findings import dominant_operator, longest_execution, unprofiled_ns
+from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.analysis.source_lines import source_line
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.util.format import duration, percent, plural, shorten, size, three_digits
@@ -69,7 +70,7 @@ def findings(index: ProfileIndex, *, limit: int = 2) -> list[Finding]:
     device_ns = device_kinds_ns(index.profile.tables["activities"], index.kinds)
     # The sum is negative if the times of an overflown clock are in it.
     if device_ns <= 0:
-        return _fallbacks(index, wall_ns)[:limit]
+        return [*_fallbacks(index, wall_ns), *_dominant_operator(index)][:limit]
     found = [
         *_hot_line(index, device_ns),
         *_idle(index, wall_ns),
@@ -190,9 +191,11 @@ def _fallbacks(index: ProfileIndex, wall_ns: int) -> list[Finding]:
     nodes = index.cached(breakdown, "node")
     nodes = nodes.take(nodes["fell_back"])
     names, inside = nodes.values("name"), nodes.values("inside")
-    # The time of a node includes that of its subgraph.
+    # The time of a node includes that of its subgraph. Host times are those of recorded runs.
     is_outermost = np.array([outer not in names for outer in inside], np.bool_)
-    host_ns = np.where(is_outermost, nodes["host_ns"], 0)
+    outermost_ns = np.where(is_outermost, nodes["host_ns"], 0)
+    host_ns = outermost_ns * nodes["count"] // np.maximum(nodes["recorded"], 1)
+    about = "" if (nodes["count"] == nodes["recorded"]).all() else "about "
     cost = host_ns + nodes["fallback_copy_ns"]
     total = int(cost.sum())
     if total < FALLBACK_SHARE * wall_ns:
@@ -203,15 +206,30 @@ def _fallbacks(index: ProfileIndex, wall_ns: int) -> list[Finding]:
     which = f"Node {_code(name)} ({shorten(op_type, _TYPE_CHARACTERS)})"
     if len(nodes) > 1:
         which += f" and {plural(len(nodes) - 1, 'other')}"
-    text = f"{which} ran on the CPU for {duration(int(host_ns.sum()))}"
+    text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
     copies = int(nodes["fallback_copies"].sum())
     if copies:
         copied = size(int(nodes["fallback_bytes"].sum()))
         text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
-    ops = profile.tables["ops"]
-    of_node = ops.names("category").equals("node") & ops.names("name").equals(name)
-    rows = np.flatnonzero(of_node & (ops["session"] == session))
-    longest = rows[int(ops["duration_ns"][rows].argmax())]
-    gain = int(total / slowdown_of(profile.info, session))
+    gain = unprofiled_ns(index, session, total)
     return [Finding(f"{text}, although its session has an accelerator.", gain,
-                    int(ops["start_ns"][longest]), int(ops["end_ns"][longest]))]  # fmt: skip
+                    *longest_execution(index, name, session))]  # fmt: skip
+
+
+def _dominant_operator(index: ProfileIndex) -> list[Finding]:
+    found = dominant_operator(index)
+    if found is None:
+        return []
+    nodes, share = found
+    total = int(nodes["host_ns"].sum())
+    slowest, session = str(nodes.values("name")[0]), int(nodes["session"][0])
+    op_type = shorten(str(nodes.values("op_type")[0]), _TYPE_CHARACTERS)
+    text = (
+        f"{op_type} nodes account for {percent(share)} of the time of all nodes "
+        f"({duration(total)} in {plural(int(nodes['recorded'].sum()), 'execution')})"
+    )
+    if len(nodes) > 1:
+        mean = duration(int(nodes["mean_host_ns"][0]))
+        text += f"; the slowest is {_code(slowest)} ({mean}, mean)"
+    return [Finding(f"{text}.", unprofiled_ns(index, session, total),
+                    *longest_execution(index, slowest, session))]  # fmt: skip

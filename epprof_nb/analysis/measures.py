@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.dataframe import OptionalColumn, optional
+from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.dataframe import Column
     from epprof_nb.analysis.op_totals import Totals
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
 
@@ -79,7 +80,8 @@ class MeasureColumns:
 
     def device_per_execution(self) -> dict[str, IntArray]:
         """Return ``mean_device_ns`` and ``p95_device_ns`` of an op and all ops below it."""
-        statistics = self._statistics(self._totals.device_ns_of_op)
+        ops = self._profile.tables["ops"]
+        statistics = self._statistics(self._totals.device_ns_of_op, ran(ops))
         return {
             "mean_device_ns": self.column(statistics.mean),
             "p95_device_ns": self.column(statistics.percentile(95)),
@@ -87,16 +89,16 @@ class MeasureColumns:
 
     def host_per_execution(self, *percents: int) -> dict[str, IntArray]:
         """Return ``mean_host_ns`` and one ``p.._host_ns`` for each of `percents`."""
-        statistics = self._statistics(self._profile.tables["ops"]["duration_ns"])
+        ops = self._profile.tables["ops"]
+        statistics = self._statistics(ops["duration_ns"], has_host_time(ops))
         columns = {"mean_host_ns": self.column(statistics.mean)}
         for percent in percents:
             columns[f"p{percent}_host_ns"] = self.column(statistics.percentile(percent))
         return columns
 
-    def _statistics(self, values: IntArray) -> GroupStatistics:
+    def _statistics(self, values: IntArray, counts_op: BoolArray) -> GroupStatistics:
         ops = self._profile.tables["ops"]
-        # An op of an earlier profile is in the table because it captured a graph; it did not run.
-        rows = np.flatnonzero((self._groups >= 0) & ~ops.names("status").equals("earlier"))
+        rows = np.flatnonzero((self._groups >= 0) & counts_op)
         counts = np.maximum(ops["count"][rows], 1)
         # A row that stands for several executions holds their sum: each counts as their mean.
         per_execution = values[rows]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 
@@ -108,15 +109,13 @@ def totals(
         measures[name] = sum_by_group(group_of_outermost, of_op[outermost], n)[:-1]
         if name == "device_ns":
             device_ns_of_op = of_op
-    # An op of an earlier profile is in the table because it captured a graph; it did not run.
-    ran = ~ops.names("status").equals("earlier")
-    host_ns = np.where(ran, ops["duration_ns"], 0)
+    host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
     own_host_ns = host_ns.copy()
     above = owner[tree.parent]
     inner = np.flatnonzero((groups >= 0) & (above >= 0))
     inner = inner[ops["thread_id"][inner] == ops["thread_id"][above[inner]]]
     np.subtract.at(own_host_ns, above[inner], host_ns[inner])
-    count = sum_by_group(groups, np.where(ran, ops["count"], 0), n)[:-1]
+    count = sum_by_group(groups, np.where(ran(ops), ops["count"], 0), n)[:-1]
     return Totals(
         shown=(count > 0) | (measures["activities"] > 0),
         count=count,

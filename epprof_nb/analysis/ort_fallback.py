@@ -16,6 +16,8 @@ from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
@@ -43,6 +45,11 @@ class FallbackReport:
 
     fell_back: BoolArray
     caused_by: IntArray
+
+
+def has_accelerator(providers: Iterable[str]) -> bool:
+    """Whether one of these execution providers uses a device other than the CPU."""
+    return bool(set(providers) - set(_NOT_ACCELERATORS))
 
 
 def find_fallbacks(profile: ProfileData, groups: IntArray) -> FallbackReport:
@@ -117,7 +124,7 @@ def _accelerated(info: dict[str, Any], ops: Table, node: IntArray) -> list[int]:
     sessions = set(np.unique(ops["session"][node][elsewhere]).tolist())
     providers = info.get("onnxruntime_providers")
     for number, names in providers.items() if isinstance(providers, dict) else ():
-        if isinstance(names, list) and set(map(str, names)) - set(_NOT_ACCELERATORS):
+        if isinstance(names, list) and has_accelerator(map(str, names)):
             sessions.add(int(number) if str(number).isdecimal() else MISSING)
     return sorted(sessions - {MISSING})
 

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.op_status import ran
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
+
+RECORDED, LEARNED, MISMATCHED, NOT_RECORDED = (
+    "recorded", "learned", "mismatched", "not recorded",
+)  # fmt: skip
+"""How the nodes of a run are known."""
 
 NOTABLE_SLOWDOWN = 1.1
 """Smallest ratio that is worth mentioning."""
@@ -34,20 +40,72 @@ def call_durations(ops: Table, runs: IntArray) -> tuple[IntArray, IntArray]:
         int64 arrays, one value per run. The second is the median of unprofiled runs of the same
         session with inputs of the same shapes. `MISSING` if a time was not measured.
     """
-    args = ops.names("args")
-    args_of_runs = [
-        json.loads(args.categories[code]) if code >= 0 else {} for code in args.codes[runs]
-    ]
+    args = _args(ops, runs)
     call, unprofiled = (
-        np.array([_duration(of_run.get(key)) for of_run in args_of_runs], np.int64)
+        np.array([_duration(of_run.get(key)) for of_run in args], np.int64)
         for key in ("call_ns", "unprofiled_ns")
     )
     return call, unprofiled
 
 
-def _duration(value: object) -> int:
+def node_events(ops: Table, runs: IntArray) -> list[str | None]:
+    """Return how the nodes of some runs are known; see `epprof_nb.analysis.by_node.by_run`.
+
+    It is unknown, None, of a run that was still in progress at the end of the profile.
+    """
+    is_open = ops.names("status").equals("open")[runs].tolist()
+    known = [of_run.get("nodes", RECORDED) for of_run in _args(ops, runs)]
+    return [
+        None if open_run or nodes is None else str(nodes)
+        for open_run, nodes in zip(is_open, known, strict=True)
+    ]
+
+
+def _args(ops: Table, runs: IntArray) -> list[dict[str, Any]]:
+    args = ops.names("args")
+    parsed = (json.loads(args.categories[c]) if c >= 0 else {} for c in args.codes[runs].tolist())
     # A file may contain anything.
+    return [of_run if isinstance(of_run, dict) else {} for of_run in parsed]
+
+
+def _duration(value: object) -> int:
     return value if isinstance(value, int) and 0 < value < 2**62 else MISSING
+
+
+def runs_by_session(ops: Table) -> list[dict[str, Any]]:
+    """Return how the nodes of each session's runs are known.
+
+    Parameters
+    ----------
+    ops
+        A table of schema `epprof_nb.data.schema.OPS`.
+
+    Returns
+    -------
+    sessions
+        JSON-serialisable, one entry per session: ``session`` (its number), ``runs`` (in the
+        profile), and the number of those ``recorded``, ``learned``, ``mismatched`` and
+        ``not_recorded``.
+    """
+    rows = _run_rows(ops)
+    known = np.array(node_events(ops, rows), object)
+    session = ops["session"][rows]
+    return [
+        {
+            "session": number,
+            "runs": int((session == number).sum()),
+            **{
+                state.replace(" ", "_"): int(((session == number) & (known == state)).sum())
+                for state in (RECORDED, LEARNED, MISMATCHED, NOT_RECORDED)
+            },
+        }
+        for number in np.unique(session[session != MISSING]).tolist()
+    ]
+
+
+def _run_rows(ops: Table) -> IntArray:
+    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
+    return np.flatnonzero(is_run & ran(ops))
 
 
 def by_session(ops: Table) -> list[dict[str, Any]]:
@@ -63,10 +121,11 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
     sessions
         JSON-serialisable, one entry per session: ``session`` (its number), ``runs`` (in the
         profile), ``compared`` (runs for which an unprofiled run is known), and if there are such,
-        ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the ratio.
+        ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the ratio. If only
+        some of them were recorded node by node, ``recorded_stretch`` is the ratio of those.
     """
-    is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
-    rows = np.flatnonzero(is_run & ~ops.names("status").equals("earlier"))
+    rows = _run_rows(ops)
+    recorded = np.array(node_events(ops, rows), object) == RECORDED
     call, unprofiled = call_durations(ops, rows)
     session = ops["session"][rows]
     sessions = []
@@ -78,6 +137,10 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
             profiled_ns, unprofiled_ns = (int(np.median(ns[both])) for ns in (call, unprofiled))
             entry |= {"profiled_ns": profiled_ns, "unprofiled_ns": unprofiled_ns}
             entry["stretch"] = round(profiled_ns / unprofiled_ns, 3)
+            some = both & recorded
+            if some.any() and not recorded[both].all():
+                ratio = np.median(call[some]) / np.median(unprofiled[some])
+                entry["recorded_stretch"] = round(float(ratio), 3)
         sessions.append(entry)
     return sessions
 

@@ -166,10 +166,12 @@ class Summary:
         """Explanation of a profile without device work; else None."""
         if self.kernels or self.copies or self.memsets:
             return None
-        word = "GPU" if self.device_word == "GPU" else "device"
+        is_gpu = self.device_word == "GPU"
         if self.is_blank:
-            return f"No {word} work and no ops were recorded."
-        return f"No {word} work was launched in this cell. (Host ops are shown.)"
+            return f"No {'GPU' if is_gpu else 'device'} work and no ops were recorded."
+        if is_gpu:
+            return "No GPU work was launched in this cell. (Host ops are shown.)"
+        return "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
 
 
 def device_word(info: dict[str, Any]) -> str:

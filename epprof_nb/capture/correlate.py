@@ -19,6 +19,7 @@ from epprof_nb.capture.service import Recording, column
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
+from epprof_nb.recorders.onnxruntime.learned_runs import identify_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,9 +62,10 @@ def correlate(recording: Recording) -> CorrelatedTables:
     activities = activities.replace(
         op_id=op,
         capture_op_id=capture_op,
-        attribution=CategoryColumn(attribution, ("stack", "cell", "none")),
+        attribution=CategoryColumn(attribution, ("stack", "cell", "none", "learned")),
         thread_id=_take(launches.thread, call),
     )
+    ops, activities = _with_learned_nodes(recording, ops, activities, launches, call)
     memory = concat([output.memory for output in outputs]) if outputs else Table(MEMORY)
     memory_call = IdIndex(launches.correlation).rows(memory["correlation_id"])
     memory_op, _, _ = _attribute(launches, memory_call, ops["op_id"])
@@ -82,6 +84,35 @@ def correlate(recording: Recording) -> CorrelatedTables:
         sum(output.dropped for output in outputs),
         unresolved_ops,
     )
+
+
+def _with_learned_nodes(
+    recording: Recording, ops: Table, activities: Table, launches: LaunchLog, call: I64
+) -> tuple[Table, Table]:
+    """Return ops and activities with the nodes of ONNX Runtime's runs known by their launches.
+
+    The API calls of these activities get the nodes, too.
+    """
+    found = identify_nodes(
+        ops,
+        activities,
+        _take(launches.start, call),
+        _take(launches.end, call),
+        recording.stopped_ns,
+    )
+    if found is None:
+        return ops, activities
+    rows = np.flatnonzero(found.is_learned)
+    if not len(rows):
+        return found.ops, activities
+    attribution = activities.names("attribution")
+    learned = attribution.categories.index("learned")
+    codes = np.where(found.is_learned, learned, attribution.codes).astype(np.int32)
+    # A runtime call and its driver call have the same correlation id.
+    at = IdIndex(activities["correlation_id"][rows]).rows(launches.correlation)
+    launches.op = np.where(at >= 0, found.op_id[rows][at].astype(np.uint64), launches.op)
+    attribution = CategoryColumn(codes, attribution.categories)
+    return found.ops, activities.replace(op_id=found.op_id, attribution=attribution)
 
 
 def _take(values: I64, rows: I64) -> I64:

@@ -56,7 +56,7 @@ def build_info(
         "clock": {"source": "CLOCK_MONOTONIC", **recording.clock},
         "recorded": recorded,
         "attribution": {
-            how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "none")
+            how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "learned", "none")
         },
         "device_error": failure[0] if failure else None,
         **onnxruntime,

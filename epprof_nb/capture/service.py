@@ -22,6 +22,7 @@ from epprof_nb.capture.graph_nodes import GraphNodes
 from epprof_nb.capture.thread_names import ThreadNames
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.instrument import suspension
+from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,6 +134,7 @@ class CaptureService:
                     self._flush()
                     if not _satisfies(self._subscriptions, options):
                         self._restart(options)
+                    sessions.raise_mode(options.ort_nodes)
                 subscription = Subscription(
                     options,
                     self._dropped_batches + len(self._batches),

@@ -8,6 +8,18 @@ from typing import Literal
 Detail = Literal["default", "api", "memory", "overhead", "all"]
 DETAILS: tuple[Detail, ...] = ("default", "api", "memory", "overhead", "all")
 
+OrtNodes = Literal["off", "auto", "every"]
+ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
+"""Modes of recording ONNX Runtime's nodes, by how much they record."""
+
+
+def check_ort_nodes(value: str) -> OrtNodes:
+    """Return a mode of recording ONNX Runtime's nodes; ValueError if it is unknown."""
+    for mode in ORT_NODES:
+        if value == mode:
+            return mode
+    raise ValueError(f"unknown mode {value!r} of ONNX Runtime nodes; choose every, auto or off")
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -24,11 +36,15 @@ class Options:
         Maximum number of activities; further ones are dropped and counted.
     time_limit_s
         Seconds after which recording stops while the code continues; None for no limit.
+    ort_nodes
+        Which runs of ONNX Runtime sessions are recorded node by node: ``"every"``, ``"auto"`` or
+        ``"off"`` (`epprof_nb.onnxruntime.install` describes them); None for the mode set there.
     """
 
     detail: str = "default"
     max_records: int = 5_000_000
     time_limit_s: float | None = None
+    ort_nodes: str | None = None
 
     def __post_init__(self) -> None:
         unknown = sorted(self.details - set(DETAILS))
@@ -41,6 +57,8 @@ class Options:
             raise ValueError(f"max_records must be at least 1, not {self.max_records}")
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise ValueError(f"time_limit_s must be more than 0, not {self.time_limit_s}")
+        if self.ort_nodes is not None:
+            check_ort_nodes(self.ort_nodes)
 
     @property
     def details(self) -> frozenset[str]:

@@ -110,7 +110,13 @@ def _of_schema(table: schema.TableSchema) -> tuple[ColumnDoc, ...]:
 
 _DEVICE = ("device_ns", "self_device_ns", "share", "kernels", "memcpys", "memsets", "bytes",
            "bandwidth", "launch_delay_ns", "mean_device_ns", "p95_device_ns")  # fmt: skip
-_NODE_TIMES = ("count", "mean_host_ns", "p50_host_ns", "p95_host_ns", "host_ns", *_DEVICE)
+_RECORDED = _column(
+    "recorded", "int64",
+    "executions in runs that were recorded node by node; host times are those of these executions",
+)  # fmt: skip
+_NODE_TIMES = (
+    "count", _RECORDED, "mean_host_ns", "p50_host_ns", "p95_host_ns", "host_ns", *_DEVICE,
+)  # fmt: skip
 _PLACE = (
     _SHARED["cell"], _SHARED["line"], _column("source", "object", "text of the line"),
 )  # fmt: skip
@@ -327,6 +333,12 @@ TABLES: dict[str, TableDoc] = {
             _column("start_ns", "int64", "start, since the profile's start"),
             "host_ns",
             _column("nodes", "int64", "executions of nodes"),
+            _column(
+                "node_events", "category",
+                "how they are known: `recorded`; `learned` (the launches of the run equal those of "
+                "a recorded run); `mismatched` (they do not: the device work has no nodes); "
+                "`not recorded`; missing for a run that did not end in the profile",
+            ),
             "device_ns", "kernels", "memcpys", "bytes",
             _column("call_ns", "Int64", "duration of the call that made the run, if measured"),
             _column(

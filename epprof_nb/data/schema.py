@@ -116,12 +116,13 @@ OPS = TableSchema(
             "status",
             "name",
             "complete; open: not ended in the profile; earlier: of an earlier "
-            "profile, listed because it captured nodes of a graph",
+            "profile, listed because it captured nodes of a graph; learned: a node identified by "
+            "the launches of its run, with the time span of its API calls",
         ),
         Column(
             "args",
             "args",
-            "keyword arguments of the op; call_ns and unprofiled_ns of an ORT run",
+            "keyword arguments of the op; call_ns, unprofiled_ns and nodes of an ORT run",
         ),
     ),
 )
@@ -141,7 +142,7 @@ ACTIVITIES = TableSchema(
         Column("correlation_id", "id", "ties the activity to its API call; host device: 2**32 up"),
         Column("op_id", "id", "the op on top of the launching thread's stack at the launch"),
         Column("capture_op_id", "id", "the op that captured the graph node, for a graph replay"),
-        Column("attribution", "name", "how op_id was found: stack, cell, none"),
+        Column("attribution", "name", "how op_id was found: stack, cell, learned, none"),
         Column("thread_id", "id", "operating-system thread that launched it"),
         Column("repeat", "id", "repeat of the code (--repeat) in which it was launched, from 0"),
         Column("bytes", "id", "bytes copied or set"),

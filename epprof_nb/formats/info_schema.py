@@ -92,6 +92,7 @@ _TYPES: dict[str, Any] = {
     "onnxruntime_sessions": {_ANY: is_text},
     "onnxruntime_providers": {_ANY: [is_text]},
     "onnxruntime_stretch": [{_ANY: _number}],
+    "onnxruntime_runs": [{_ANY: _count}],
 }
 
 

@@ -55,6 +55,9 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Stop recording after this time. The code continues to run."),
         argument("--max-records", type=int, metavar="N",
                  help="Maximum number of activities. Further ones are dropped and counted."),
+        argument("--ort-nodes", metavar="MODE",
+                 help="Which runs of ONNX Runtime sessions are recorded node by node: every, auto "
+                 "(some; the nodes of the others are identified by their launches) or off."),
         argument("--no-lines", action="store_true",
                  help="Do not record the statements of the cell as ops."),
         argument("-l", "--live", action="store_true",
@@ -102,6 +105,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             detail=args.detail or settings.detail,
             max_records=records,
             time_limit_s=limit,
+            ort_nodes=args.ort_nodes or settings.ort_nodes,
         )
     except ValueError as error:
         raise UsageError(

@@ -24,6 +24,12 @@ class GpuProfile(Configurable):
         _DEFAULTS.max_records,
         help="Maximum number of activities. Further ones are dropped and counted.",
     ).tag(config=True)
+    ort_nodes = Unicode(
+        None,
+        allow_none=True,
+        help="Which runs of ONNX Runtime sessions are recorded node by node: every, auto or off. "
+        "None: as passed to epprof_nb.onnxruntime.install.",
+    ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003
     live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003

@@ -16,7 +16,8 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
-from epprof_nb.recorders.onnxruntime.sessions import ObservedSession, session_title
+from epprof_nb.recorders.onnxruntime.session_names import session_title
+from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -138,11 +139,12 @@ def create_observed_session(
     session._provider_options.pop(NAME, None)  # noqa: SLF001
     names = [p[0] if isinstance(p, tuple) else p for p in requested if not is_observer(p)]
     observed_session = ObservedSession(
-        name,
+        _title(session),
         number=number,
         providers=tuple(session._providers),  # noqa: SLF001
         missing_providers=tuple(p for p in names if p not in session._providers),  # noqa: SLF001
         session_profile=user_profile or graphs,
+        uses_pool_threads=_uses_pool_threads(session),
         captures_graphs=graphs,
     )
     sessions.register(session, observed_session)
@@ -152,6 +154,20 @@ def create_observed_session(
         from epprof_nb.onnxruntime import json_profile
 
         json_profile.begin(session)
+
+
+def _title(session: Any) -> str:  # noqa: ANN401
+    """Name of a session: ``SessionOptions.logid``, else that of its model's file or graph."""
+    path = getattr(session, "_model_path", None)
+    given = session.get_session_options().logid
+    return session_title(path, given, "" if path else session.get_modelmeta().graph_name)
+
+
+def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
+    from onnxruntime import ExecutionMode
+
+    options = session.get_session_options()
+    return bool(options.execution_mode == ExecutionMode.ORT_PARALLEL)
 
 
 class _NotObserved(Exception):  # noqa: N818 - a reason, not an error

@@ -34,17 +34,35 @@ _CHECK_FUNCTION = "check_and_normalize_provider_args"  # warns about unknown pro
 _replaced: list[tuple[Any, str, Any]] = []
 
 
-def install() -> None:
+def install(*, nodes: str | None = None) -> None:
     """Observe all ONNX Runtime sessions created from now on.
 
     ``InferenceSession`` is patched in place, so subclasses are observed too. If onnxruntime is not
-    imported yet, it is patched when it is. Calling this function again does nothing.
+    imported yet, it is patched when it is. Calling this function again only sets the mode.
+
+    Parameters
+    ----------
+    nodes
+        Which runs are recorded node by node in a profile:
+
+        * ``"auto"``, the default: the first runs with each combination of input shapes. The nodes
+          of the following runs are identified by their launches on the GPU, which must equal those
+          of a recorded run. Of sessions without GPU work some more runs are recorded, in at most
+          5 % of the time.
+        * ``"every"``: each run. ONNX Runtime's own recording of nodes slows runs down.
+        * ``"off"``: none. Runs are ops without nodes.
+
+        None does not change the mode.
 
     Raises
     ------
     CaptureError
         If the imported ONNX Runtime is older than 1.25, or is not supported by this version.
+    ValueError
+        If `nodes` is unknown.
     """
+    if nodes is not None:
+        sessions.set_default_mode(nodes)
     if _replaced or _ImportHook.active():
         return
     module = sys.modules.get("onnxruntime")

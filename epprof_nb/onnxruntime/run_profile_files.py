@@ -14,12 +14,14 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epprof_nb import _native
 from epprof_nb.capture.service import service
 from epprof_nb.onnxruntime import json_profile
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.onnxruntime.run_file_writer import written_run
+from epprof_nb.recorders.onnxruntime import run_file_notes, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,20 +53,24 @@ def own_profile_file(session: object, run_options: object) -> Iterator[None]:
     session
         The ``InferenceSession`` that is run.
     run_options
-        Its run options. Nothing is done if they write no file, or if the session is not observed
-        or profiled as a whole.
+        Its run options. Nothing is done if they write no file, or if the session is not observed.
     """
     prefix = sessions.file_prefix(run_options)
     observed_session = sessions.observed(session)
-    is_profiled = (
-        observed_session is not None
-        and observed_session.number is not None
-        and not observed_session.session_profile
-    )
+    number = None if observed_session is None else observed_session.number
     thread = threading.get_ident()
-    if prefix is None or not is_profiled or thread in _active_runs:
+    if prefix is None or observed_session is None or number is None or thread in _active_runs:
         yield
         return
+    if observed_session.session_profile:
+        if observed_session.captures_graphs:
+            yield  # the session's profile is ours, and ends with the first recording
+            return
+        with written_run(number, prefix):
+            yield
+        return
+    if not _is_writable(prefix):
+        run_file_notes.count(prefix, written=False)
     _native.ort_on_run_file(_on_opened, _on_ending)
     run = _Run()
     try:
@@ -89,6 +95,11 @@ def _end(run: _Run) -> None:
     _active_runs.pop(threading.get_ident(), None)
     if run.subscription is not None:
         service.abort(run.subscription)
+
+
+def _is_writable(prefix: str) -> bool:
+    folder = Path(prefix).parent
+    return prefix == sessions.NO_FILE or (folder.is_dir() and os.access(folder, os.W_OK))
 
 
 def _on_opened(*_: int) -> None:

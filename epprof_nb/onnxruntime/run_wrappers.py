@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from epprof_nb.recorders.onnxruntime.run_histories import RunInProgress
+
 _NO_CONTEXT = nullcontext()
 
 
@@ -26,62 +28,110 @@ def wrap_run(original: Callable[..., Any], position: int) -> Callable[..., Any]:
     position
         Position of the run options among the arguments.
     """
-    method = original.__name__
-    returns_early = method == "run_async"
+    method = _RunMethod(original, position)
 
     @functools.wraps(original)
     def run(self: object, *args: Any, **kwargs: Any) -> object:
-        if not returns_early and sessions.has_run_profile_files():
-            with run_profile_files.own_profile_file(self, run_options_in(args, kwargs)):
-                return run_observed(self, args, kwargs)
-        return run_observed(self, args, kwargs)
+        if not method.returns_early and sessions.has_run_profile_files():
+            with run_profile_files.own_profile_file(self, method.run_options(args, kwargs)):
+                return method.run(self, args, kwargs)
+        return method.run(self, args, kwargs)
 
-    def run_options_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-        return args[position] if len(args) > position else kwargs.get("run_options")
+    return run
 
-    def run_observed(self: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-        baseline = None if returns_early else getattr(self, unprofiled_runs.ATTRIBUTE, None)
+
+class _RunMethod:
+    """A method of ``InferenceSession`` that runs it."""
+
+    def __init__(self, original: Callable[..., Any], position: int) -> None:
+        self._original = original
+        self._position = position
+        self._name = original.__name__
+        self.returns_early = self._name == "run_async"
+        """Whether the run continues on another thread after the call."""
+
+    def run_options(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        """Return the run options among the arguments, or None."""
+        return args[self._position] if len(args) > self._position else kwargs.get("run_options")
+
+    def run(self, session: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        """Run a session: recorded in a recording, else timed if that is due."""
+        baseline = None if self.returns_early else getattr(session, unprofiled_runs.ATTRIBUTE, None)
         if sessions.recording():
+            key = unprofiled_runs.input_key(args, kwargs, self._name)
             begin = unprofiled_runs.now()
-            result = run_recorded(self, args, kwargs)
+            result = self._run_recorded(session, args, kwargs, key)
             if baseline is not None:
-                key = unprofiled_runs.input_key(args, kwargs, method)
                 unprofiled_runs.add_call(begin, baseline, key)
             return result
         if baseline is None:
-            with active_run(self):
-                return original(self, *args, **kwargs)
+            with self._counted(session):
+                return self._original(session, *args, **kwargs)
         if baseline.wait:
             baseline.wait -= 1
-            return original(self, *args, **kwargs)
+            return self._original(session, *args, **kwargs)
+        return self._run_timed(baseline, session, args, kwargs)
+
+    def _run_timed(
+        self,
+        baseline: unprofiled_runs.UnprofiledBaseline,
+        session: object,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> object:
         timer = unprofiled_runs.Timer()
         try:
-            result = original(self, *args, **kwargs)
+            result = self._original(session, *args, **kwargs)
         finally:
             duration = timer.stop()
-        run_options = run_options_in(args, kwargs)
-        if timer.ran_alone and not sessions.recording() and not sessions.is_profiled(run_options):
-            baseline.add(unprofiled_runs.input_key(args, kwargs, method), duration)
+        options = self.run_options(args, kwargs)
+        if timer.ran_alone and not sessions.recording() and not sessions.is_profiled(options):
+            baseline.add(unprofiled_runs.input_key(args, kwargs, self._name), duration)
         return result
 
-    def run_recorded(self: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
-        given = run_options_in(args, kwargs)
-        with graph_replays.record_replay(self, given, returns_early=returns_early) as profiled:
+    def _run_recorded(
+        self, session: object, args: tuple[Any, ...], kwargs: dict[str, Any], key: object
+    ) -> object:
+        given = self.run_options(args, kwargs)
+        run = None if self.returns_early else sessions.begin_run(session, given, key)
+        if run is not None:
+            return self._run_maybe_without_nodes(run, session, args, kwargs)
+        with graph_replays.record_replay(
+            session, given, returns_early=self.returns_early
+        ) as profiled:
             if profiled:
-                options = sessions.run_options_for(self, given)
-                if len(args) > position:
-                    args = (*args[:position], options, *args[position + 1 :])
-                else:
-                    kwargs = {**kwargs, "run_options": options}
-            with active_run(self):
-                return original(self, *args, **kwargs)
+                args, kwargs = self._with_profiling(session, args, kwargs)
+            with self._counted(session):
+                return self._original(session, *args, **kwargs)
 
-    def active_run(session: object) -> AbstractContextManager[None]:
+    def _run_maybe_without_nodes(
+        self, run: RunInProgress, session: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> object:
+        begin = unprofiled_runs.now()
+        failed = True
+        try:
+            if run.records_nodes:
+                args, kwargs = self._with_profiling(session, args, kwargs)
+            result = self._original(session, *args, **kwargs)
+            failed = False
+        finally:
+            run.end(unprofiled_runs.now() - begin, failed=failed)
+        return result
+
+    def _with_profiling(
+        self, session: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments with run options that enable profiling."""
+        options = sessions.run_options_for(session, self.run_options(args, kwargs))
+        at = self._position
+        if len(args) > at:
+            return (*args[:at], options, *args[at + 1 :]), kwargs
+        return args, {**kwargs, "run_options": options}
+
+    def _counted(self, session: object) -> AbstractContextManager[None]:
         if not sessions.counts_runs():
             return _NO_CONTEXT
-        return sessions.active_run(session, returns_early=returns_early)
-
-    return run
+        return sessions.active_run(session, returns_early=self.returns_early)
 
 
 def wrap_end_profiling(original: Callable[..., Any]) -> Callable[..., Any]:

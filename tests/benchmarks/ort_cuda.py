@@ -1,7 +1,8 @@
 """Overhead of a profile for a model on ONNX Runtime's CUDA provider, eager and as a graph.
 
-Needs onnx and a GPU with onnxruntime-gpu. ONNX Runtime's own profiling of each run is what
-stretches an eager run most: it is measured beside, alone.
+Needs onnx and a GPU with onnxruntime-gpu; for models exported by torch (``--exported``) also torch,
+transformers and torchvision. ONNX Runtime's own profiling of each run is what stretches an eager
+run most: it is measured beside, alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import onnxruntime as ort
 import epprof_nb
 from epprof_nb.recorders.onnxruntime import sessions
 from tests.benchmarks.harness import header, paired, show
+from tests.gpu import exported
 from tests.ort import models
 from tests.ort.cuda import bound
 
@@ -37,9 +39,15 @@ def main() -> None:
     parser.add_argument(
         "--shapes", nargs="+", default=["64x4", "256x512", "2048x1024", "4096x2048"]
     )
+    parser.add_argument("--exported", nargs="*", default=[], help="bert, resnet50")
     args = parser.parse_args()
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
+    if args.exported:
+        header(f"ONNX Runtime {ort.__version__}, CUDA provider, models exported by torch")
+        for name in args.exported:
+            learned(name, args)
+        return
     header(f"ONNX Runtime {ort.__version__}, CUDA provider, {args.nodes} nodes a run")
     for shape in args.shapes:
         rows, width = map(int, shape.split("x"))
@@ -58,9 +66,53 @@ def session_pair(model, providers) -> tuple[ort.InferenceSession, ort.InferenceS
     return plain, ort.InferenceSession(model, providers=providers)
 
 
-def in_profile(session, binding, args, check=True) -> float:
+def learned(name, args) -> None:
+    """Print the costs of runs whose nodes are recorded, or identified by their launches."""
+    model, (feed,) = exported.get(name)
+    plain, observed = session_pair(model, ["CUDAExecutionProvider"])
+
+    def ran(session) -> float:
+        begin = time.perf_counter()
+        for _ in range(args.runs):
+            session.run(None, feed)
+        return time.perf_counter() - begin
+
+    def profiled(session, mode, state=None) -> float:
+        with epprof_nb.profile(ort_nodes=mode) as prof:
+            seconds = ran(session)
+        if state:
+            assert set(prof.by_run()["node_events"]) == {state}
+            kernels = prof.activities[prof.activities["kind"] == "kernel"]
+            assert kernels["op_id"].notna().all()
+        return seconds
+
+    for mode in ("auto", "every"):
+        profiled(observed, mode)
+    for session in (plain, observed):
+        ran(session)
+    profiled(plain, "off")
+    print(f"{name}: {len(prof_of_one(observed, feed).by_node())} nodes")
+    variants = {
+        "unprofiled": lambda: ran(plain),
+        "observed, idle": lambda: ran(observed),
+        "CUPTI alone": lambda: profiled(plain, "off"),
+        "runs only": lambda: profiled(observed, "off", "not recorded"),
+        "learned": lambda: profiled(observed, "auto", "learned"),
+        "node by node": lambda: profiled(observed, "every", "recorded"),
+    }
+    show(paired(variants, args.rounds), ("unprofiled", "CUPTI alone"), "us a run", 1e6 / args.runs)
+
+
+def prof_of_one(session, feed):
+    """A profile of one run, node by node."""
+    with epprof_nb.profile(ort_nodes="every") as prof:
+        session.run(None, feed)
+    return prof
+
+
+def in_profile(session, binding, args, check=True, mode="every") -> float:
     """As `unprofiled`, recorded; the profile holds every kernel."""
-    with epprof_nb.profile() as prof:
+    with epprof_nb.profile(ort_nodes=mode) as prof:
         seconds = unprofiled(session, binding, args.runs)
     rows = prof.activities
     rows = rows[rows["kind"] == "kernel"]
@@ -85,7 +137,8 @@ def eager(model, x, args) -> None:
         "eager, unprofiled": lambda: unprofiled(plain, of_plain, args.runs),
         "observed, idle": lambda: unprofiled(observed, of_observed, args.runs),
         "ORT's run profiling alone": lambda: unprofiled(plain, of_plain, args.runs, profiled),
-        "in a profile": lambda: in_profile(observed, of_observed, args),
+        "in a profile, node by node": lambda: in_profile(observed, of_observed, args),
+        "in a profile, learned": lambda: in_profile(observed, of_observed, args, mode="auto"),
     }
     bases = ("eager, unprofiled", "ORT's run profiling alone")
     show(paired(variants, args.rounds), bases, "us a run", 1e6 / args.runs)

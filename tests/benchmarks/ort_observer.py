@@ -1,8 +1,9 @@
-"""Cost per node of observing ONNX Runtime: attached and idle, and in a profile.
+"""Cost per node of observing ONNX Runtime: attached and idle, and in a profile of each mode.
 
 ::
 
     python -m tests.benchmarks.ort_observer        # needs onnxruntime and onnx; no GPU
+    python -m tests.benchmarks.ort_observer --nodes 36 --rows 64 --width 256     # about 1 ms a run
 
 ONNX Runtime's own profiling of a run, without the observer's session, is measured beside it: what
 is above that is the observer's.
@@ -32,12 +33,14 @@ def timed(session, options, runs, x):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=201)
+    parser.add_argument("--rows", type=int, default=1)
+    parser.add_argument("--width", type=int, default=4)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=9)
     arguments = parser.parse_args()
     header(f"ONNX Runtime {onnxruntime.__version__}, {arguments.nodes} nodes a run")
-    x = np.ones((1, 4), np.float32)
-    model = models.chain([f"n{i}" for i in range(arguments.nodes)])
+    x = np.ones((arguments.rows, arguments.width), np.float32)
+    model = models.chain([f"n{i}" for i in range(arguments.nodes)], arguments.width)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
     plain = onnxruntime.InferenceSession(model, settings)
@@ -47,16 +50,18 @@ def main() -> None:
     sessions.enable(profiled, sessions.NO_FILE)
     idle = onnxruntime.RunOptions()
 
-    def recorded() -> float:
-        with epprof_nb.profile():
-            return timed(observed, profiled, arguments.runs, x)
+    def recorded(mode: str) -> float:
+        with epprof_nb.profile(ort_nodes=mode):
+            return timed(observed, idle, arguments.runs, x)
 
     variants = {
         "plain": lambda: timed(plain, idle, arguments.runs, x),
         "observed, idle": lambda: timed(observed, idle, arguments.runs, x),
         "run profile": lambda: timed(plain, profiled, arguments.runs, x),
         "run profile, observed": lambda: timed(observed, profiled, arguments.runs, x),
-        "in a profile": recorded,
+        "in a profile, off": lambda: recorded("off"),
+        "in a profile, auto": lambda: recorded("auto"),
+        "in a profile, every": lambda: recorded("every"),
     }
     for variant in variants.values():
         variant()

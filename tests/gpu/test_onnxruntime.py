@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.recorders.onnxruntime import sessions
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 ort = pytest.importorskip("onnxruntime", minversion="1.25", reason="onnxruntime is not installed")
@@ -26,9 +27,10 @@ CUDA = ["CUDAExecutionProvider", "CPUExecutionProvider"]
 def installed():
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
-    epprof_nb.onnxruntime.install()
+    epprof_nb.onnxruntime.install(nodes="every")
     yield
     epprof_nb.onnxruntime.uninstall()
+    sessions.set_default_mode("auto")
 
 
 @pytest.fixture

@@ -133,9 +133,14 @@ def test_options_reach_the_session(run, shell, monkeypatch):
     run("%%gpuprofile -q --detail api,memory --time-limit {limit} --max-records 10\nx = 1")
     assert given[-1].detail == "api,memory"
     assert (given[-1].time_limit_s, given[-1].max_records) == (7.5, 10)
+    assert given[-1].ort_nodes is None
     run("%config GpuProfile.detail = 'all'\n%config GpuProfile.time_limit = 3.0")
+    run("%config GpuProfile.ort_nodes = 'off'")
     run("%%gpuprofile -q\nx = 1")
     assert (given[-1].detail, given[-1].time_limit_s) == ("all", 3.0)
+    assert given[-1].ort_nodes == "off"
+    run("%%gpuprofile -q --ort-nodes every\nx = 1")
+    assert given[-1].ort_nodes == "every"
 
 
 @pytest.mark.parametrize(
@@ -148,6 +153,7 @@ def test_options_reach_the_session(run, shell, monkeypatch):
         ("prof --repeat x", "invalid int value"),
         ("prof --detail everything", "unknown detail 'everything'"),
         ("prof --max-records 0", "max_records must be"),
+        ("prof --ort-nodes all", "unknown mode 'all' of ONNX Runtime nodes"),
         ("prof --time-limit -1", "time_limit_s must be"),
         ("prof --save 'x", "Cannot parse the options"),
     ],

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
+from epprof_nb.recorders.onnxruntime import sessions
 
 # run_matrix.py, which brings both, fails where nothing ran.
 collect_ignore_glob = [] if find_spec("onnxruntime") and find_spec("onnx") else ["test_*.py"]
@@ -15,9 +16,10 @@ collect_ignore_glob = [] if find_spec("onnxruntime") and find_spec("onnx") else 
 def installed():
     import onnxruntime
 
-    epprof_nb.onnxruntime.install()
+    epprof_nb.onnxruntime.install(nodes="every")
     yield onnxruntime
     epprof_nb.onnxruntime.uninstall()
+    sessions.set_default_mode("auto")
 
 
 @pytest.fixture

@@ -402,3 +402,20 @@ def test_a_run_from_before_the_profile_makes_pool_nodes_uncertain(installed, x, 
         assert nodes(prof)["run_id"].tolist() == [0, 0, 0]
     finally:
         session.end_profiling()
+
+
+def test_sessions_are_named_by_the_user_or_after_their_model(installed, x, tmp_path):
+    path = tmp_path / "encoder.onnx"
+    path.write_bytes(models.chain())
+    options = installed.SessionOptions()
+    options.logid = "my encoder"
+    sessions = [
+        installed.InferenceSession(path),
+        installed.InferenceSession(models.chain()),
+        installed.InferenceSession(path, options),
+    ]
+    with epprof_nb.profile() as prof:
+        for session in sessions:
+            session.run(None, {"x": x})
+    names = list(prof.info["onnxruntime_sessions"].values())
+    assert names == ["encoder.onnx", "chain", "my encoder"]

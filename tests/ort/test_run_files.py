@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -175,13 +176,61 @@ def test_other_ways_to_run_write_files_too(installed, x, options, tmp_path, with
     assert done.wait(10)
 
 
-def test_a_session_profiled_as_a_whole_has_its_one_file(installed, x, options, tmp_path):
-    of_session = installed.SessionOptions()
-    of_session.enable_profiling = True
-    of_session.profile_file_prefix = str(tmp_path / "whole")
-    session = installed.InferenceSession(models.chain(), of_session)
-    session.run(None, {"x": x}, options)
-    assert session.end_profiling().startswith(str(tmp_path / "whole"))
+@pytest.fixture
+def whole(installed, tmp_path):
+    """A session that ONNX Runtime profiles as a whole."""
+    settings = installed.SessionOptions()
+    settings.enable_profiling = True
+    settings.profile_file_prefix = str(tmp_path / "whole")
+    return installed.InferenceSession(models.chain(), settings)
+
+
+def test_a_session_profiled_as_a_whole_has_files_of_its_runs_too(
+    installed, whole, x, options, tmp_path
+):
+    with epprof_nb.profile() as prof:
+        for _ in range(3):
+            whole.run(None, {"x": x}, options)
+    theirs = json.loads(Path(whole.end_profiling()).read_text())
+    found = files(tmp_path)
+    assert len(found) == 3
+    for path in found:
+        events = json.loads(path.read_text())
+        keys = ("cat", "name", "ph", "pid", "tid")
+        expected = [e for e in theirs if e["cat"] == "Node" and e["name"].endswith("_kernel_time")]
+        nodes = [e for e in events if e["cat"] == "Node"]
+        assert [[e[k] for k in keys] for e in nodes] == [
+            [e[k] for k in keys] for e in expected[: len(nodes)]
+        ]
+        for event, other in zip(nodes, expected, strict=False):
+            same = event["args"].keys()
+            assert {"op_name", "provider", "node_index", "input_type_shape"} <= same
+            assert event["args"] == {key: other["args"][key] for key in same}
+        assert events[-1]["name"] == "model_run"
+        assert events[-1]["ts"] == 0
+        assert all(e["ts"] >= 0 and e["ts"] + e["dur"] <= events[-1]["dur"] + 1 for e in events)
+        assert path.read_text().count("\n") == len(events) + 2
+    (note,) = (n for n in prof.info["notes"] if "written by epprof_nb" in n)
+    assert note.startswith(f"3 profile files {tmp_path / 'run'}_*.json")
+    # Then ONNX Runtime writes the files of runs itself.
+    whole.run(None, {"x": x}, options)
+    assert len(files(tmp_path)) == 4
+
+
+def test_runs_of_a_whole_session_that_fail_write_no_file(whole, x, options, tmp_path):
+    with pytest.raises(Exception, match="rank"):
+        whole.run(None, {"x": x[0]}, options)
     assert files(tmp_path) == []
-    session.run(None, {"x": x}, options)
-    assert len(files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("as_a_whole", [False, True])
+def test_a_prefix_that_cannot_be_written_leaves_a_note(installed, whole, x, tmp_path, as_a_whole):
+    session = whole if as_a_whole else installed.InferenceSession(models.chain())
+    made = installed.RunOptions()
+    prefix = str(tmp_path / "nowhere" / "run")
+    epprof_nb.onnxruntime.enable_profiling(made, profile_file_prefix=prefix)
+    with epprof_nb.profile() as prof:
+        session.run(None, {"x": x}, made)
+    (note,) = (n for n in prof.info["notes"] if "cannot be written" in n)
+    assert note.startswith(f"1 run without a profile file: {prefix}_*.json")
+    assert len(prof.by_node()) == 3

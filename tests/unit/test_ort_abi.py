@@ -52,7 +52,7 @@ def native_members(struct):
     text = re.sub(r"//.*", "", body(NATIVE.read_text(), f"struct {struct} {{"))
     names = []
     for statement in text.split(";"):
-        if many := re.search(r"void\* unused\[(\d+)\]", statement):
+        if many := re.search(r"void\* unused\w*\[(\d+)\]", statement):
             names += [None] * int(many[1])
         elif member := re.search(r"\(\*(\w+)\)\(|void\* (\w+)$", statement.strip()):
             words = (member[1] or member[2]).split("_")

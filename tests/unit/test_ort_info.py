@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.recorders.onnxruntime import sessions
 from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
+from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
 from tests.unit.tiny import kernel, op, table
 
 
@@ -64,3 +66,28 @@ def test_sessions_with_overhead_share_one_note():
 def test_of_many_sessions_with_overhead_the_worst_are_named():
     (note,) = overhead_notes(*[1.2 + i / 100 for i in range(9)])
     assert "(session 8 1.27x, session 7 1.26x, session 6 1.25x, 5 more)" in note
+
+
+def always_recorded(*ops, **state):
+    number = 4_000_000_001
+    given = ObservedSession("net.onnx", number=number, **state)
+    session = type("Session", (), {})()
+    sessions.register(session, given)
+    runs = [event(i, "session", "run", run_id=i) | {"session": number} for i in range(1, 5)]
+    rows = table(OPS, [*runs, *({**row, "session": number} for row in ops)])
+    notes = session_notes(rows, table(ACTIVITIES, []), session_info(rows))
+    return [note for note in notes if "all its runs were recorded" in note]
+
+
+def test_sessions_whose_runs_are_all_recorded_say_why(monkeypatch):
+    monkeypatch.setattr(sessions, "_mode", "auto")
+    nested = [event(9, "node", "If"), event(10, "session", "event", parent_op_id=9)]
+    cuda = {"providers": ("CUDAExecutionProvider", "CPUExecutionProvider")}
+    assert always_recorded() == []
+    assert always_recorded(**cuda) == []
+    assert always_recorded(*nested) == []
+    (note,) = always_recorded(*nested, **cuda)
+    assert "net.onnx" in note
+    assert "subgraphs" in note
+    assert "ORT_PARALLEL" in always_recorded(uses_pool_threads=True, **cuda)[0]
+    assert "whole session" in always_recorded(session_profile=True)[0]

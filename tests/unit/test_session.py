@@ -91,7 +91,7 @@ def test_the_hundredth_session_is_as_right_as_the_first():
         with epprof_nb.profile() as prof, epprof_nb.op("again"):
             work("k")
         assert kernels(prof) == ["k"]
-        assert prof.info["attribution"] == {"stack": 1, "cell": 0, "none": 0}
+        assert prof.info["attribution"] == {"stack": 1, "cell": 0, "learned": 0, "none": 0}
 
 
 def test_an_exception_comes_through_and_the_profile_is_kept():

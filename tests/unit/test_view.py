@@ -22,7 +22,8 @@ from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.html import notebook_html, page_html
 from epprof_nb.views.view import View, write_html
 from epprof_nb.views.view_model import ViewModel
-from epprof_nb.views.wire.payload import page_payload, window_message
+from epprof_nb.views.wire.payload import full_header, page_payload, window_message
+from tests.unit.tiny import activity, kernel, op, profile
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>`$\\frac$\x00\n"
 
@@ -99,6 +100,18 @@ def test_payload_keeps_every_event_of_a_small_profile():
     }
     names = activities.names("name").to_list()
     assert rebuilt == set(zip(activities["start_ns"].tolist(), names, strict=True))
+
+
+def test_the_header_lists_the_kinds_that_occur():
+    def kinds(*activities):
+        prof = profile(ops=[op(1, "a", 0, 10)], activities=activities)
+        return full_header(ViewModel(prof))["kinds_present"]
+
+    assert kinds() == []
+    assert kinds(activity("synchronization", 1, 2), kernel(1, 2), kernel(3, 4)) == [
+        "kernel",
+        "synchronization",
+    ]
 
 
 def test_ops_in_the_payload_point_at_their_parents():

@@ -74,6 +74,8 @@ int ep_pop(uint64_t op_id) { return pop_op(op_id); }
 int ep_pop_owner(const void* owner) { return pop_owner(owner); }
 uint64_t ep_top(void) { return top_op(); }
 
+uint64_t ep_reserve_op_ids(uint64_t count) { return reserve_op_ids(count); }
+
 uint32_t ep_depth(void) {
   ThreadState* t = stack_thread();
   return t ? t->depth : 0;

@@ -29,6 +29,7 @@ uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const vo
 int ep_pop(uint64_t op_id);
 int ep_pop_owner(const void* owner);
 uint64_t ep_top(void);
+uint64_t ep_reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
 uint32_t ep_depth(void);
 uint32_t ep_add_statements(const int32_t* parents, const uint32_t* names, size_t count);
 int ep_has_statement(uint32_t key);

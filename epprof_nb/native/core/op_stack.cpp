@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+
 #include "core/cell_log.h"
 #include "core/clock.h"
 #include "core/fork.h"
@@ -183,6 +185,11 @@ uint64_t new_op_id(ThreadState* t) {
   return t->next_id++;
 }
 
+uint64_t reserve_op_ids(uint64_t count) {
+  uint64_t blocks = (count + kIdsPerBlock - 1) / kIdsPerBlock;
+  return (id_blocks.fetch_add(blocks, std::memory_order_relaxed) - 1) * kIdsPerBlock + 1;
+}
+
 void push_entry(ThreadState* t, const Entry& entry) {
   if (t->depth == t->capacity && !grow_stack(t)) {
     t->untracked += entry.kind == EntryKind::op;
@@ -254,6 +261,7 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
   t->epoch = new_epoch;
   t->depth = t->untracked = t->statement_rows = 0;
   set_top(t, 0);
+  t->last_event_end = 0;
   t->coalesced.clear();
   if (t->capacity == kMaxDepth) return;
   auto* smaller = static_cast<Entry*>(realloc(t->stack, kMaxDepth * sizeof(Entry)));
@@ -324,7 +332,12 @@ void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   entry.name = end.name;
   entry.category = end.category;
   entry.payload_id = end.payload_id;
-  remove_entry(t, index, end.at_ns);
+  int64_t at = end.at_ns;
+  if (end.duration_ns >= 0) at = std::min(at, entry.start + end.duration_ns);
+  // Durations of the owner are rounded: an event ends no sooner than the events inside it.
+  at = std::max(at, std::min(t->last_event_end, end.at_ns));
+  t->last_event_end = at;
+  remove_entry(t, index, at);
 }
 
 void begin_statement(uint32_t key) {

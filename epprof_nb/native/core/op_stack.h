@@ -17,12 +17,14 @@ uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const vo
 bool pop_op(uint64_t op_id);
 bool pop_owner(const void* owner);  // the topmost op that `owner` opened
 uint64_t top_op();
+uint64_t reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
 
 // Events of another profiler, whose final name and category are known at their end. `tag` is the
 // owner's id of the event and need not be unique. `parent` is used on threads where the owner has
 // no open event (pool threads); 0: the open op. `name` and `category` hold while the event is open.
 struct EventEnd {
-  int64_t at_ns;
+  int64_t at_ns;        // when the owner reported the end
+  int64_t duration_ns;  // as the owner measured it; -1: until `at_ns`
   uint32_t name;
   uint16_t category;
   uint32_t payload_id;

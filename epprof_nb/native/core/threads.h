@@ -56,6 +56,7 @@ struct ThreadState {
   uint32_t depth = 0;
   uint32_t capacity = kMaxDepth;          // of `stack`
   uint32_t untracked = 0;                 // open ops without entries
+  int64_t last_event_end = 0;             // of the event of another profiler that ended last
   std::atomic<uint64_t> top_op{0};        // id of the topmost op that has a row
   std::atomic<uint64_t> stack_changes{0};
   uint64_t next_id = 0;  // op ids of this thread: the block [next_id, last_id)
@@ -77,6 +78,8 @@ struct ThreadState {
 
   // Calls so far that each put one activity on the device.
   std::atomic<uint64_t> launch_calls{0};
+  // Hash of their functions, sizes and order since a reader set it to 0; see launch_signature.h.
+  uint64_t launch_hash = 0;
 
   // The cell's thread as this thread saw it at its last launch.
   uint64_t cell_stack_changes = 0;

@@ -57,6 +57,8 @@ void on_api_call(Capture& c, uint32_t domain, uint32_t cbid, const unsigned char
     if (c.is_launch[cbid] && !t->node_created && result && *result == 0) {
       t->launch_calls.store(t->launch_calls.load(std::memory_order_relaxed) + 1,
                             std::memory_order_relaxed);
+      t->launch_hash = append_launch(
+          t->launch_hash, launch_signature(c.launch_params[cbid], name, f.params.get<void*>(data)));
     }
     // A launch that creates a graph node belongs to a capture. If none is known, it began before
     // the session.
@@ -135,6 +137,7 @@ void enable_callbacks(Capture& c, bool all_calls) {
         c.capture_end[cbid] = starts_with(name, "cuStreamEndCapture");
         c.is_launch[cbid] = starts_with(name, "cuLaunch") || starts_with(name, "cuMemcpy") ||
                             starts_with(name, "cuMemset");
+        c.launch_params[cbid] = launch_params(name);
       }
       if (!all_calls && (domain != kDriverDomain || !is_recorded_call(name))) continue;
       if (cupti.EnableCallback(1, c.subscriber, domain, cbid) != 0) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cupti/buffer_pool.h"
+#include "cupti/launch_signature.h"
 #include "cupti/library.h"
 #include "cupti/record_decoder.h"
 
@@ -40,6 +41,7 @@ struct Capture {
   // copies and memsets that a stream capture may record.
   bool capture_begin[kCallbackIds] = {}, capture_end[kCallbackIds] = {};
   bool is_launch[kCallbackIds] = {};
+  LaunchParams launch_params[kCallbackIds] = {};
   std::atomic<int64_t> stream_captures{0};  // in progress
 
   std::mutex contexts_mutex;

@@ -70,9 +70,14 @@ struct Ep {
   uint32_t version;
   const char* (*get_name)(const Ep*);
   Status* (*get_capability)(Ep*, const Graph*, GraphSupportInfo*);
-  void* unused[13];  // Compile ... Sync: optional, not needed by an EP that claims no node
+  // The unused functions are optional; an EP that claims no node does not need them.
+  void* unused[5];       // Compile ... SetDynamicOptions
+  Status* (*on_run_start)(Ep*, const RunOptions*);
+  Status* (*on_run_end)(Ep*, const RunOptions*, bool sync_stream);
+  void* unused_too[6];   // CreateAllocator ... Sync
   Status* (*create_profiler)(Ep*, struct EpProfiler**);
 };
+static_assert(offsetof(Ep, on_run_start) == 8 * 8, "slot 8 of OrtEp");
 static_assert(offsetof(Ep, create_profiler) == 16 * 8, "slot 16 of OrtEp");
 
 struct EpFactory {

@@ -10,6 +10,7 @@
 #include "ort/event_details.h"
 #include "ort/observer_ep.h"
 #include "ort/profiler.h"
+#include "ort/run_observer.h"
 #include "ort/runtime.h"
 
 // pybind11 finds a Python object's class by the name of this type.
@@ -60,6 +61,17 @@ int32_t ep_ort_nodes_of_last_run(void) { return take_nodes_of_last_run(); }
 uint64_t ep_ort_begin_run(uint32_t session) { return begin_run(session); }
 
 void ep_ort_end_run(uint64_t op_id) { end_run(op_id); }
+
+void ep_ort_observe_run(uint32_t session) { observe_run(session); }
+
+void ep_ort_take_run(uint64_t out[5]) {
+  ObservedRun run = take_run();
+  out[0] = run.op;
+  out[1] = run.launches;
+  out[2] = run.launch_hash;
+  out[3] = run.is_profiled;
+  out[4] = run.has_subgraphs;
+}
 
 const void* ep_ort_run_options_type(const char** name) {
   *name = typeid(std::type_info).name();

@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "ort/profiler.h"
+#include "ort/run_observer.h"
 #include "ort/runtime.h"
 
 namespace epprof::ort {
@@ -37,6 +38,16 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
   } catch (const std::exception& error) {
     return fail(error.what());
   }
+}
+
+Status* on_run_start(Ep* self, const RunOptions*) {
+  run_started(static_cast<Observer*>(self)->session);
+  return nullptr;
+}
+
+Status* on_run_end(Ep* self, const RunOptions*, bool) {
+  run_ended(static_cast<Observer*>(self)->session);
+  return nullptr;
 }
 
 uint32_t session_of(const SessionOptions* options) {
@@ -80,6 +91,8 @@ Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs*
     observer->version = kApiVersion;
     observer->get_name = ep_name;
     observer->get_capability = get_capability;
+    observer->on_run_start = on_run_start;
+    observer->on_run_end = on_run_end;
     observer->create_profiler = create_profiler;
     observer->session = session_of(options);
     *ep = observer;

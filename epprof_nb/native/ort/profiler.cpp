@@ -9,6 +9,7 @@
 #include "core/op_stack.h"
 #include "ort/device_events.h"
 #include "ort/event_details.h"
+#include "ort/run_observer.h"
 #include "ort/runtime.h"
 
 namespace epprof::ort {
@@ -23,6 +24,7 @@ struct Profiler : EpProfiler {
   uint32_t run_name, open_name;
   std::atomic<bool> has_event{false};  // an event has started
   std::atomic<int32_t> nodes{0};
+  std::atomic<int32_t> depth{0};  // events open now
   // The op of the run, parent of events on pool threads, and the recording it belongs to.
   std::atomic<uint64_t> run_op{0};
   std::atomic<uint64_t> run_epoch{0};
@@ -36,6 +38,8 @@ std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
 
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
+// A node is the third event open: inside the run and its executor. Those of subgraphs are deeper.
+constexpr int32_t kNodeDepth = 3;
 
 // Runs `body`. No exception may reach ONNX Runtime: it becomes a status, which ONNX Runtime logs.
 template <typename Body>
@@ -70,13 +74,23 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
   end->category = kOrtEvent;
   if (category == kNodeEvent) {
     end->category = kOrtNode;
+    int64_t duration_us = -1;
+    Status* status = api.event_duration(event, &duration_us);
+    if (consume_status(status).empty() && duration_us >= 0) {
+      end->duration_ns = duration_us * 1000;
+    }
     size_t stem = shown.size() - kNodeSuffix.size();
     if (shown.size() > kNodeSuffix.size() && shown.substr(stem) == kNodeSuffix) {
       shown = shown.substr(0, stem);
     }
     std::string_view index = text(event, "node_index");
     if (!index.empty()) details.node_index = atoi(index.data());
-    details.op_type = intern_event_text(text(event, "op_name"));
+    std::string_view op_type = text(event, "op_name");
+    // One that executes no node of its subgraphs has them all the same.
+    if (op_type == "If" || op_type == "Loop" || op_type == "Scan") {
+      set_has_subgraphs(profiler.session);
+    }
+    details.op_type = intern_event_text(op_type);
     details.provider = intern_event_text(text(event, "provider"));
     details.input_shapes = intern_event_text(text(event, "input_type_shape"));
     details.output_shapes = intern_event_text(text(event, "output_type_shape"));
@@ -115,6 +129,7 @@ Status* start_event(EpProfiler* self, uint64_t id) {
   }
   return as_status([&] {
     auto& profiler = *static_cast<Profiler*>(self);
+    profiler.depth.fetch_add(1, std::memory_order_relaxed);
     uint64_t now = epoch.load(std::memory_order_relaxed);
     bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
     uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
@@ -130,6 +145,7 @@ Status* start_event(EpProfiler* self, uint64_t id) {
     if (op && is_run) {
       profiler.run_op.store(op, std::memory_order_relaxed);
       profiler.run_epoch.store(now, std::memory_order_release);
+      set_profiled_run(profiler.session, op);
     }
   });
 }
@@ -139,10 +155,14 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   int64_t now = ep_now_ns();
   return as_status([&] {
     if (!is_event_open(self, uint32_t(id))) return;  // started before recording did
-    EventEnd end{now, 0, kOrtEvent, 0};
+    EventEnd end{now, -1, 0, kOrtEvent, 0};
     auto& profiler = *static_cast<Profiler*>(self);
+    int32_t depth = profiler.depth.fetch_sub(1, std::memory_order_relaxed);
     read_event(profiler, event, &end);
-    if (end.category == kOrtNode) profiler.nodes.fetch_add(1, std::memory_order_relaxed);
+    if (end.category == kOrtNode) {
+      profiler.nodes.fetch_add(1, std::memory_order_relaxed);
+      if (depth > kNodeDepth) set_has_subgraphs(profiler.session);
+    }
     end_event(self, uint32_t(id), end);
   });
 }
@@ -181,9 +201,13 @@ int32_t take_nodes_of_last_run() {
 }
 
 uint64_t begin_run(uint32_t session) {
-  opened_run = push_op(intern_event_text(kRunName), kOrtRun,
-                       intern_event_details({session, -1, 0, 0, 0, 0}), nullptr, 0);
+  opened_run = push_run_op(session);
   return opened_run;
+}
+
+uint64_t push_run_op(uint32_t session) {
+  return push_op(intern_event_text(kRunName), kOrtRun,
+                 intern_event_details({session, -1, 0, 0, 0, 0}), nullptr, 0);
 }
 
 void end_run(uint64_t op_id) {

@@ -108,6 +108,12 @@ static PyObject* top(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyLong_FromUnsignedLongLong(ep_top());
 }
 
+static PyObject* reserve_op_ids(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint64_t count;
+  if (to_u64(value, &count) < 0) return NULL;
+  return PyLong_FromUnsignedLongLong(ep_reserve_op_ids(count));
+}
+
 static PyObject* depth(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyLong_FromUnsignedLong(ep_depth());
 }
@@ -208,6 +214,7 @@ static PyMethodDef functions[] = {
     {"push", push, METH_VARARGS, NULL},
     {"pop", pop, METH_O, NULL},
     {"top", top, METH_NOARGS, NULL},
+    {"reserve_op_ids", reserve_op_ids, METH_O, NULL},
     {"depth", depth, METH_NOARGS, NULL},
     {"add_statements", add_statements, METH_VARARGS, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},

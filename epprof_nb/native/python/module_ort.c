@@ -105,6 +105,21 @@ static PyObject* ort_end_run(PyObject* Py_UNUSED(m), PyObject* value) {
   Py_RETURN_NONE;
 }
 
+static PyObject* ort_observe_run(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint32_t session;
+  if (to_u32(value, &session) < 0) return NULL;
+  ep_ort_observe_run(session);
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_take_run(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  uint64_t run[5];
+  ep_ort_take_run(run);
+  return Py_BuildValue("KKKOO", (unsigned long long)run[0], (unsigned long long)run[1],
+                       (unsigned long long)run[2], run[3] ? Py_True : Py_False,
+                       run[4] ? Py_True : Py_False);
+}
+
 static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   const char* name;
   const void* type = ep_ort_run_options_type(&name);
@@ -127,6 +142,8 @@ PyMethodDef ort_functions[] = {
     {"ort_nodes_of_last_run", ort_nodes_of_last_run, METH_NOARGS, NULL},
     {"ort_begin_run", ort_begin_run, METH_O, NULL},
     {"ort_end_run", ort_end_run, METH_O, NULL},
+    {"ort_observe_run", ort_observe_run, METH_O, NULL},
+    {"ort_take_run", ort_take_run, METH_NOARGS, NULL},
     {"ort_run_options_type", ort_run_options_type, METH_NOARGS, NULL},
     {"ort_event_details", ort_event_details, METH_O, NULL},
     {NULL, NULL, 0, NULL},

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, by_session
+from epprof_nb.analysis.ort_fallback import has_accelerator
+from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, by_session, runs_by_session
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recorders.onnxruntime import run_histories, sessions
+from epprof_nb.recorders.onnxruntime.learned_runs import has_subgraphs
 from epprof_nb.util.format import duration, plural, three_digits
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ def session_info(ops: Table) -> dict[str, Any]:
     entries
         ``onnxruntime_sessions``: the name of each session by its number (as a string, for JSON);
         ``onnxruntime_providers``: the execution providers of each, likewise;
-        ``onnxruntime_stretch``: see `epprof_nb.analysis.ort_overhead.by_session`.
+        ``onnxruntime_stretch``: see `epprof_nb.analysis.ort_overhead.by_session`;
+        ``onnxruntime_runs``: see `epprof_nb.analysis.ort_overhead.runs_by_session`.
     """
     numbers = np.unique(ops["session"][ops["session"] != MISSING]).tolist()
     observed = {str(number): sessions.observed_by_number(number) for number in numbers}
@@ -43,6 +46,7 @@ def session_info(ops: Table) -> dict[str, Any]:
             number: list(each.providers) for number, each in observed.items()
         },
         "onnxruntime_stretch": by_session(ops),
+        "onnxruntime_runs": runs_by_session(ops),
     }
 
 
@@ -60,6 +64,8 @@ def session_notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[s
         *_nodes_without_run(ops),
         *_unrecorded_captures(ops, activities, info),
         *_missing_providers(info),
+        *_runs_without_node_events(info),
+        *_always_recorded(ops, info),
         *_profiling_overhead(info),
     ]
 
@@ -111,6 +117,59 @@ def _missing_providers(info: dict[str, Any]) -> Iterator[str]:
             )
 
 
+def _runs_without_node_events(info: dict[str, Any]) -> Iterator[str]:
+    entries = info.get("onnxruntime_runs", [])
+    stretch = {
+        entry["session"]: entry.get("recorded_stretch", 1) for entry in info["onnxruntime_stretch"]
+    }
+    for entry in entries:
+        runs, recorded = entry["runs"], entry["recorded"]
+        which = f"{_title(info, entry)}: " if len(entries) > 1 else ""
+        by_node = f"{plural(recorded, 'run')} {_were(recorded)} recorded node by node"
+        if stretch.get(entry["session"], 1) >= NOTABLE_SLOWDOWN:
+            slowed = "it" if recorded == 1 else "them"
+            by_node += f", which slowed {slowed} by {three_digits(stretch[entry['session']])}x"
+        if entry["learned"] or entry["mismatched"]:
+            yield (
+                f"{which}Nodes of {entry['learned']:,} of {plural(runs, 'run')} were identified by "
+                f"their launch sequence; {by_node}."
+            )
+        if entry["mismatched"]:
+            yield (
+                f"{which}{plural(entry['mismatched'], 'run')} launched other work than the runs "
+                "recorded before. Their device work is attributed to the run, not to nodes. Use "
+                "ort_nodes='every' to record each run node by node."
+            )
+        elif entry["not_recorded"] and recorded:
+            yield (
+                f"{which}The nodes of {recorded:,} of {plural(runs, 'run')} were recorded, to keep "
+                "the profiling overhead low. Counts and times of nodes are those of these runs. "
+                "Use ort_nodes='every' to record each run."
+            )
+
+
+def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:
+    """Say why all runs of a session were recorded in the mode ``"auto"``."""
+    for entry in info.get("onnxruntime_runs", []) if sessions.mode() == "auto" else []:
+        if entry["runs"] <= run_histories.FIRST_RUNS or entry["recorded"] < entry["runs"]:
+            continue
+        observed = sessions.observed_by_number(entry["session"])
+        accelerated = has_accelerator(observed.providers)
+        if observed.session_profile and not observed.captures_graphs:
+            reason = "ONNX Runtime profiles the whole session (SessionOptions.enable_profiling)"
+        elif observed.uses_pool_threads and accelerated:
+            reason = "they run on the threads of a pool (ORT_PARALLEL)"
+        elif accelerated and has_subgraphs(ops, np.flatnonzero(ops["session"] == observed.number)):
+            reason = "its model has subgraphs, and equal launches need not be of equal nodes"
+        else:
+            continue
+        yield f"{_title(info, entry)}: the nodes of all its runs were recorded, because {reason}."
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
 def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
     entries = info["onnxruntime_stretch"]
     slowed = [entry for entry in entries if entry.get("stretch", 1) >= NOTABLE_SLOWDOWN]
@@ -118,6 +177,10 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
     if slowed:
         worst, *others = slowed
         which = _title(info, worst)
+        all_recorded = "recorded_stretch" not in worst
+        cause = (
+            "Most of this is ONNX Runtime's own profiling of each node. " if all_recorded else ""
+        )
         if others:
             more = [
                 f"session {entry['session']} {three_digits(entry['stretch'])}x"
@@ -129,8 +192,8 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
         yield (
             f"{which}: profiling slowed these runs by {three_digits(worst['stretch'])}x "
             f"({duration(worst['unprofiled_ns'])} to {duration(worst['profiled_ns'])}, medians). "
-            "Most of this is ONNX Runtime's own profiling of each node. Device times are "
-            "accurate; host times and the gaps between device activities are too long."
+            f"{cause}Device times are accurate; host times and the gaps between device activities "
+            "are too long."
         )
     unknown = [entry for entry in entries if not entry["compared"]]
     if unknown:

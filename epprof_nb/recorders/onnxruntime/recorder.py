@@ -19,9 +19,9 @@ class OnnxRuntimeRecorder:
 
     name = "onnxruntime"
 
-    def start(self, options: Options) -> list[str]:  # noqa: ARG002 - no option applies
+    def start(self, options: Options) -> list[str]:
         """Start profiling runs."""
-        sessions.start()
+        sessions.start(options.ort_nodes)
         return []
 
     def sync(self) -> None:

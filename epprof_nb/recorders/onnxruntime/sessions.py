@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
+from epprof_nb.analysis.ort_fallback import has_accelerator
 from epprof_nb.core.errors import CaptureError
-from epprof_nb.recorders.onnxruntime import unprofiled_runs
+from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
+from epprof_nb.recorders.onnxruntime import run_file_notes, run_histories, unprofiled_runs
+from epprof_nb.recorders.onnxruntime.run_histories import RunInProgress
+from epprof_nb.recorders.onnxruntime.session_names import session_title
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -48,6 +52,8 @@ class ObservedSession:
     """Providers that the user requested and the session did not get."""
     session_profile: bool = False
     """ONNX Runtime profiles the whole session. Profiling a run on its own would cause a warning."""
+    uses_pool_threads: bool = False
+    """Nodes run on the threads of a pool (``ORT_PARALLEL``)."""
     captures_graphs: bool = False
     """The session profile was enabled for CUDA graphs; see `epprof_nb.onnxruntime.cuda_graphs`."""
     replayed: ReplayedGraphs = field(default_factory=ReplayedGraphs)
@@ -60,6 +66,8 @@ class ObservedSession:
 
 _lock = fork_safe_lock()
 _recording = False
+_mode: OrtNodes = "auto"
+_default_mode: OrtNodes = "auto"
 _sessions: weakref.WeakKeyDictionary[Any, ObservedSession] = weakref.WeakKeyDictionary()
 _by_number: dict[int, ObservedSession] = {}
 _session_profiled: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -78,11 +86,31 @@ def recording() -> bool:
     return _recording
 
 
-def start() -> None:
-    """Start profiling the runs of observed sessions."""
-    global _recording  # noqa: PLW0603
+def set_default_mode(mode: str) -> None:
+    """Set which runs are recorded node by node in recordings that do not say it themselves."""
+    global _default_mode  # noqa: PLW0603
+    _default_mode = check_ort_nodes(mode)
+
+
+def mode() -> OrtNodes:
+    """Return the mode of the current recording, or of the last one."""
+    return _mode
+
+
+def raise_mode(mode: str | None) -> None:
+    """Record at least as many nodes as `mode` requires, until the recording ends."""
+    global _mode  # noqa: PLW0603
+    _mode = max(_mode, check_ort_nodes(mode or _default_mode), key=ORT_NODES.index)
+
+
+def start(mode: str | None = None) -> None:
+    """Start profiling the runs of observed sessions; `mode` None is the default mode."""
+    global _recording, _mode  # noqa: PLW0603
+    _mode = check_ort_nodes(mode or _default_mode)
     with _lock:
         _unobserved_runs.clear()
+        run_histories.begin_recording()
+        run_file_notes.clear()
         _uncertain.clear()
         unprofiled_runs.clear_calls()
         # Runs in progress are not recorded. Nodes on their pool threads would be mistaken for
@@ -99,6 +127,7 @@ def stop() -> None:
     """Stop profiling runs, and restore the user's run options."""
     global _recording  # noqa: PLW0603
     _recording = False
+    run_histories.end_recording()
     with _lock:
         changed_options, session_profiled = list(_user_run_options), list(_session_profiled)
         _user_run_options.clear()
@@ -118,6 +147,7 @@ def notes() -> list[str]:
     return [
         *_disabled_reasons,
         *(f"{reason}. {runs:,} of its runs have no nodes." for reason, runs in unobserved),
+        *run_file_notes.notes(),
     ]
 
 
@@ -134,6 +164,8 @@ def register(session: object, observed_session: ObservedSession) -> None:
             _by_number[observed_session.number] = observed_session
         if observed_session.session_profile:
             _session_profiled.add(session)
+    if not observed_session.session_profile:
+        _attach_runs(session, observed_session)
 
 
 def end_session_profile(session: object) -> None:
@@ -142,6 +174,18 @@ def end_session_profile(session: object) -> None:
         _session_profiled.discard(session)
         _sessions[session].session_profile = False
     unprofiled_runs.attach_baseline(session)
+    _attach_runs(session, _sessions[session])
+
+
+def _attach_runs(session: object, observed_session: ObservedSession) -> None:
+    """Let the runs of this session be recorded without their nodes."""
+    if observed_session.number is not None and not observed_session.captures_graphs:
+        # The device work of a node that runs on a pool thread cannot be told from others' work.
+        must_record_all = observed_session.uses_pool_threads and has_accelerator(
+            observed_session.providers
+        )
+        runs = run_histories.SessionRuns(observed_session.number, must_record_all=must_record_all)
+        setattr(session, run_histories.ATTRIBUTE, runs)
 
 
 def counts_runs() -> bool:
@@ -222,6 +266,40 @@ def run_options_for(session: object, run_options: Any) -> Any:  # noqa: ANN401
     return run_options
 
 
+def begin_run(session: object, run_options: Any, key: object) -> RunInProgress | None:  # noqa: ANN401
+    """Begin a run whose nodes need not be recorded.
+
+    Parameters
+    ----------
+    session
+        The ``InferenceSession``.
+    run_options
+        The run options passed by the user, or None.
+    key
+        Its input key; see `epprof_nb.recorders.onnxruntime.unprofiled_runs.input_key`.
+
+    Returns
+    -------
+    run
+        The run, or None if its nodes must be recorded.
+    """
+    runs: run_histories.SessionRuns | None = getattr(session, run_histories.ATTRIBUTE, None)
+    if _mode == "every" or runs is None or file_prefix(run_options) is not None:
+        return None
+    if _mode == "off":
+        key = None
+    elif runs.must_record_all:
+        return None
+    observed_session = _sessions[session]
+    observed_session.ran = True
+    run = RunInProgress(runs, key)
+    if not run.records_nodes and run_options is not None and run_options in _user_run_options:
+        with _lock:
+            _user_run_options.discard(run_options)
+        _native.ort_profile_run(_pointer(run_options), None)
+    return run
+
+
 def is_profiled(run_options: object) -> bool:
     """Whether profiling is enabled in these run options, by the user or by a recording."""
     return run_options is not None and (
@@ -299,8 +377,3 @@ def _count_unobserved_run(session: object, observed_session: ObservedSession | N
         reason = f"{observed_session.name} is not observed: {observed_session.reason}"
     with _lock:
         _unobserved_runs[reason] = _unobserved_runs.get(reason, 0) + 1
-
-
-def session_title(path: str | None) -> str:
-    """Return a name for a session, after the file of its model."""
-    return "An ONNX Runtime session" if path is None else f"The ONNX Runtime session of {path}"

@@ -32,6 +32,8 @@ _ALWAYS_TIMED, _TIMED_EVERY = 32, 8
 """The first runs are all timed, then one run in every few."""
 _MAX_CALLS = 1_000_000
 
+_FEED_ARGUMENTS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values"}
+
 ATTRIBUTE = "_epprof_baseline"
 """Attribute of an observed session that holds its `UnprofiledBaseline`; read at every run."""
 
@@ -111,12 +113,21 @@ def input_key(args: tuple[Any, ...], kwargs: dict[str, Any], method: str) -> obj
     args, kwargs
         Arguments of the session's method.
     method
-        Name of the method. Shapes are known for ``run``; all runs of another method are equal.
+        Name of the method. Shapes are known for ``run`` and ``run_with_ort_values``; all runs of
+        another method are equal.
     """
-    feed = args[1] if len(args) > 1 else kwargs.get("input_feed")
-    if method != "run" or not isinstance(feed, dict):
+    name = _FEED_ARGUMENTS.get(method)
+    feed = None if name is None else args[1] if len(args) > 1 else kwargs.get(name)
+    if not isinstance(feed, dict):
         return method
-    return tuple([getattr(value, "shape", None) for value in feed.values()])
+    return tuple([_shape(value) for value in feed.values()])
+
+
+def _shape(value: Any) -> object:  # noqa: ANN401
+    shape = getattr(value, "shape", None)
+    if callable(shape):  # an OrtValue
+        return value.data_type(), *(shape() if value.is_tensor() else ())
+    return shape, getattr(value, "dtype", None)
 
 
 def clear_calls() -> None:

@@ -23,6 +23,7 @@ const SPECS: Record<string, Spec> = {
   host_ns: ["host", "Host time, including all ops below", 8],
   self_host_ns: ["host, self", "Host time outside the ops below", 17],
   count: ["count", "Number of executions", 4],
+  recorded: ["recorded", "Executions recorded by ONNX Runtime; host times are of these", 20],
   nodes: ["nodes", "Number of different nodes", 12],
   kernels: ["kernels", "Kernels, including all ops below", 6],
   memcpys: ["copies", "Copies, including all ops below", 13],

@@ -1,0 +1,25 @@
+"""Ops by their status: which ran in the profile, and which have a host time of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import BoolArray
+    from epprof_nb.data.table import Table
+
+
+def ran(ops: Table) -> BoolArray:
+    """Return a mask of the ops that ran in the profile.
+
+    An op of an earlier profile is in the table because it captured a CUDA graph.
+    """
+    return ~ops.names("status").equals("earlier")
+
+
+def has_host_time(ops: Table) -> BoolArray:
+    """Return a mask of the ops that ran and whose duration was recorded.
+
+    The duration of a node that was identified by a launch sequence is that of its API calls.
+    """
+    return ran(ops) & ~ops.names("status").equals("learned")

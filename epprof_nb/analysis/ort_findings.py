@@ -1,0 +1,70 @@
+"""Findings on ONNX Runtime's nodes from their host time, for sessions without device work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.breakdowns import breakdown
+from epprof_nb.analysis.op_status import has_host_time
+from epprof_nb.analysis.ort_overhead import slowdown_of
+from epprof_nb.arrays.groups import sum_by_group
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.index import ProfileIndex
+
+NODE_SHARE = 0.3
+"""Least share of an operator in the host time of all nodes."""
+
+
+def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
+    """Return the nodes of the operator that takes most of the host time of all nodes.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+
+    Returns
+    -------
+    nodes, share
+        Their rows of `epprof_nb.analysis.by_node.by_node` by descending host time, and their share
+        of the host time of all nodes; None if no operator stands out. The time of a node that
+        contains others, such as a Loop, is that of the nodes inside.
+    """
+    if not index.profile.info.get("onnxruntime_sessions"):
+        return None
+    nodes = index.cached(breakdown, "node")
+    outer = set(nodes.values("inside"))
+    is_innermost = np.array([name not in outer for name in nodes.values("name")], np.bool_)
+    nodes = nodes.take((nodes["recorded"] > 0) & is_innermost)
+    op_type = nodes.names("op_type")
+    total = int(nodes["host_ns"].sum())
+    if len(np.unique(op_type.codes)) < 2 or not total:
+        return None  # the only operator needs no mention
+    by_type = sum_by_group(
+        op_type.codes.astype(np.int64), nodes["host_ns"], len(op_type.categories)
+    )[:-1]
+    most = int(by_type.argmax())
+    share = float(by_type[most] / total)
+    if share < NODE_SHARE:
+        return None
+    of_type = nodes.take(op_type.codes == most)
+    return of_type.take(np.argsort(-of_type["host_ns"], kind="stable")), share
+
+
+def longest_execution(index: ProfileIndex, name: str, session: int) -> tuple[int, int]:
+    """Return start and end of the longest execution of a node, a recorded one if there is one."""
+    ops = index.profile.tables["ops"]
+    of_node = ops.names("category").equals("node") & ops.names("name").equals(name)
+    rows = np.flatnonzero(of_node & (ops["session"] == session))
+    host_ns = np.where(has_host_time(ops)[rows], ops["duration_ns"][rows], 0)
+    longest = rows[int(host_ns.argmax())]
+    return int(ops["start_ns"][longest]), int(ops["end_ns"][longest])
+
+
+def unprofiled_ns(index: ProfileIndex, session: int, host_ns: int) -> int:
+    """Return a host time of a session's nodes without the slowdown by profiling."""
+    return int(host_ns / slowdown_of(index.profile.info, session))

@@ -1,0 +1,290 @@
+"""Nodes of runs that were not recorded node by node, identified by the launches of the run.
+
+The runs of a recording whose nodes are known teach the sequence of their launches. A run without
+node events whose launches are the same, from the first to the last, ran the same nodes. A run that
+differs in a kernel, grid, block or size keeps its launches for itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb import _native
+from epprof_nb.analysis.ort_overhead import LEARNED, MISMATCHED, NOT_RECORDED, RECORDED
+from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import MISSING
+from epprof_nb.data.table import concat
+from epprof_nb.recorders.onnxruntime import run_histories
+from epprof_nb.recorders.onnxruntime.launch_sequences import (
+    KINDS,
+    RUN,
+    packed_launches,
+    sequence_of,
+)
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.table import Table
+    from epprof_nb.recorders.onnxruntime.launch_sequences import LaunchSequence
+    from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun
+
+
+_Key = tuple[int, bytes]
+"""The `RunHistory` of a run, by its id, and the packed launches of the run."""
+
+
+@dataclass(slots=True)
+class IdentifiedRuns:
+    """Tables with the nodes of learned runs.
+
+    Attributes
+    ----------
+    ops
+        The ops, with those of learned runs added.
+    op_id
+        int64 array, one value per activity: its op.
+    is_learned
+        bool array, one value per activity: whether its op was identified by the launch sequence.
+    """
+
+    ops: Table
+    op_id: IntArray
+    is_learned: BoolArray
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run with its rows: of its op, of the ops below it, and of its launches in order."""
+
+    logged: LoggedRun
+    row: int
+    op_rows: IntArray
+    launches: IntArray
+    packed: bytes
+    is_exact: bool
+    """All launches have names, are of the run's thread, and none replays a CUDA graph."""
+
+    @property
+    def key(self) -> _Key:
+        """Key of the run's sequence among those of all sessions and input shapes."""
+        return id(self.logged.history), self.packed
+
+
+def identify_nodes(
+    ops: Table, activities: Table, call_start: IntArray, call_end: IntArray, stopped_ns: int
+) -> IdentifiedRuns | None:
+    """Learn the launch sequences of recorded runs, and identify the nodes of the others.
+
+    Parameters
+    ----------
+    ops, activities
+        Tables with absolute times; the activities have their op.
+    call_start, call_end
+        int64 arrays, one value per activity: times of its API call; `MISSING` if unknown.
+
+    stopped_ns
+        When the recording was asked to end. Runs that ended later may lack launches.
+
+    Returns
+    -------
+    identified
+        None if all runs were recorded in the mode ``"every"``.
+    """
+    runs = _runs(ops, activities)
+    if not runs:
+        return None
+    states: dict[int, str | None] = {run.row: None for run in runs}
+    runs = [run for run in runs if ops["end_ns"][run.row] <= stopped_ns]
+    is_learned = np.zeros(len(activities), np.bool_)
+    op_id = activities["op_id"].copy()
+    # Histories keep few sequences: those of this recording are all needed.
+    sequences = _known_sequences(runs)
+    for run in runs:
+        if run.logged.recorded:
+            _learn(run, ops, activities, sequences)
+    added = []
+    same: dict[_Key, list[_Run]] = {}
+    for run in runs:
+        states[run.row] = _state(run, sequences)
+        if states[run.row] == LEARNED:
+            same.setdefault(run.key, []).append(run)
+        elif states[run.row] == MISMATCHED and run.logged.history is not None:
+            run.logged.history.record_next()
+    for key, group in same.items():
+        rows, op_ids, table = _identified(group, sequences[key], ops, call_start, call_end)
+        op_id[rows] = op_ids
+        is_learned[rows] = True
+        added.append(table)
+    ops = ops.replace(args=_with_states(ops, states))
+    if added:
+        ops = concat([ops, *added])
+        ops = ops.take(np.argsort(ops["start_ns"], kind="stable"))
+    return IdentifiedRuns(ops, op_id, is_learned)
+
+
+def _runs(ops: Table, activities: Table) -> list[_Run]:
+    """Return the logged runs among the ops, with their launches in the order of the calls."""
+    logged = run_histories.logged_runs()
+    if not logged:
+        return []
+    ids = ops["op_id"]
+    run_rows = IdIndex(ids).rows(np.array(sorted(logged), np.int64))
+    run_rows = run_rows[run_rows >= 0]
+    # An op that was open at the end of the profile may have launches that it does not show.
+    run_rows = run_rows[~ops.names("status").equals("open")[run_rows]]
+    if not len(run_rows):
+        return []
+    number = np.full(int(ops["run_id"].max()) + 2, MISSING, np.int64)
+    number[ops["run_id"][run_rows]] = np.arange(len(run_rows))
+    run_of_op = number[ops["run_id"]]
+    of_op = np.flatnonzero(run_of_op >= 0)
+    of_op = of_op[ids[of_op] != ids[run_rows][run_of_op[of_op]]]
+    of_op = of_op[np.argsort(run_of_op[of_op], kind="stable")]
+
+    row = IdIndex(ids).rows(activities["op_id"])
+    run_of_activity = np.append(run_of_op, MISSING)[row]
+    kind = activities.names("kind")
+    is_launch = np.logical_or.reduce([kind.equals(k) for k in KINDS])
+    launches = np.flatnonzero((run_of_activity >= 0) & is_launch)
+    run_of_launch = run_of_activity[launches]
+    order = np.lexsort(
+        (activities["start_ns"][launches], activities["correlation_id"][launches], run_of_launch)
+    )
+    launches, run_of_launch = launches[order], run_of_launch[order]
+    packed, has_name = packed_launches(activities, launches)
+    is_exact = has_name & (activities["graph_node_id"][launches] == MISSING)
+    is_exact &= activities["thread_id"][launches] == ops["thread_id"][run_rows[run_of_launch]]
+    steps = np.arange(len(run_rows) + 1)
+    first_op = np.searchsorted(run_of_op[of_op], steps)
+    first_launch = np.searchsorted(run_of_launch, steps)
+    result = []
+    for i, at in enumerate(run_rows.tolist()):
+        of_run = slice(first_launch[i], first_launch[i + 1])
+        result.append(
+            _Run(
+                logged[int(ids[at])],
+                at,
+                of_op[first_op[i] : first_op[i + 1]],
+                launches[of_run],
+                packed[of_run].tobytes(),
+                bool(is_exact[of_run].all()),
+            )
+        )
+    return result
+
+
+def _known_sequences(runs: list[_Run]) -> dict[_Key, LaunchSequence]:
+    """Return the sequences that the histories of some runs keep."""
+    histories = {id(run.logged.history): run.logged.history for run in runs}
+    return {
+        (number, launches): sequence
+        for number, history in histories.items()
+        if history is not None
+        for launches, sequence in history.sequences.items()
+        if sequence is not None
+    }
+
+
+def _learn(run: _Run, ops: Table, activities: Table, sequences: dict[_Key, LaunchSequence]) -> None:
+    history = run.logged.history
+    if history is None or run.logged.failed or not run.is_exact or not len(run.launches):
+        return
+    if has_subgraphs(ops, run.op_rows):
+        history.may_learn = False
+    if not history.may_learn:
+        return
+    run_op = int(ops["op_id"][run.row])
+    sequence = sequence_of(ops, run.op_rows, run_op, activities["op_id"][run.launches])
+    if sequence is not None:
+        if not sequences.setdefault(run.key, sequence).same_nodes(sequence):
+            history.may_learn = False
+        history.learn(run.packed, sequence)
+
+
+def has_subgraphs(ops: Table, rows: IntArray) -> bool:
+    """Whether one of these ops is inside a node."""
+    is_node = ops.names("category").equals("node")[rows]
+    inside = IdIndex(ops["op_id"][rows[is_node]]).rows(ops["parent_op_id"][rows])
+    return bool((inside >= 0).any())
+
+
+def _state(run: _Run, sequences: dict[_Key, LaunchSequence]) -> str:
+    """Return how the nodes of a run are known; it becomes ``args["nodes"]`` of its op."""
+    if run.logged.recorded:
+        return RECORDED
+    history = run.logged.history
+    if history is None or not len(run.launches):
+        return NOT_RECORDED
+    may_match = history.may_learn and run.is_exact and not run.logged.failed
+    return LEARNED if may_match and run.key in sequences else MISMATCHED
+
+
+def _identified(
+    runs: list[_Run],
+    sequence: LaunchSequence,
+    ops: Table,
+    call_start: IntArray,
+    call_end: IntArray,
+) -> tuple[IntArray, IntArray, Table]:
+    """Return the activities of runs with one sequence, their ops, and the rows of these ops."""
+    rows = np.array([run.row for run in runs], np.int64)
+    launches = np.array([run.launches for run in runs])
+    shape = len(runs), len(sequence.ops)
+    first = _native.reserve_op_ids(max(shape[0] * shape[1], 1))
+    op_ids = (first + np.arange(shape[0] * shape[1], dtype=np.int64)).reshape(shape)
+    start, end = _times(
+        sequence, call_start[launches], call_end[launches], ops["start_ns"][rows],
+        ops["end_ns"][rows],
+    )  # fmt: skip
+    with_run = np.concatenate([op_ids, ops["op_id"][rows][:, None]], axis=1)
+    table = sequence.table(op_ids, ops.take(rows), start, end)
+    return launches.ravel(), with_run[:, sequence.op].ravel(), table
+
+
+def _times(
+    sequence: LaunchSequence, call_start: IntArray, call_end: IntArray, run_start: IntArray,
+    run_end: IntArray,
+) -> tuple[IntArray, IntArray]:  # fmt: skip
+    """Return starts and ends of the ops of some runs, shape ``(runs, ops)``.
+
+    A node has the span of its API calls. One that launched nothing has no time of its own: it is
+    empty, at the end of the node before it. Events around the nodes have the times of the run.
+    """
+    shape = len(run_start), len(sequence.ops) + 1  # the last one collects those of the run itself
+    start = np.full(shape, np.iinfo(np.int64).max)
+    end = np.full(shape, np.iinfo(np.int64).min)
+    run = np.arange(shape[0])[:, None]
+    at = np.broadcast_to(sequence.op, call_start.shape)
+    known = np.where(call_start == MISSING, RUN, at)
+    np.minimum.at(start, (run, known), call_start)
+    np.maximum.at(end, (run, known), call_end)
+    start, end = start[:, :-1], end[:, :-1]
+    start = np.minimum(np.maximum(start, run_start[:, None]), run_end[:, None])
+    end = np.minimum(end, run_end[:, None])
+    # The end of the latest node so far, or the start of the run.
+    latest = np.maximum.accumulate(np.maximum(end, run_start[:, None]), axis=1)
+    empty = end < start
+    start, end = np.where(empty, latest, start), np.where(empty, latest, end)
+    around = ~sequence.ops["is_node"]
+    start[:, around], end[:, around] = run_start[:, None], run_end[:, None]
+    return start, end
+
+
+def _with_states(ops: Table, states: dict[int, str | None]) -> CategoryColumn:
+    """Args of the ops, with ``nodes`` for each of some runs."""
+    args = ops.names("args")
+    rows = list(states)
+    texts = []
+    for row in rows:
+        code = args.codes[row]
+        of_run = json.loads(args.categories[code]) if code != MISSING else {}
+        texts.append(json.dumps(of_run | {"nodes": states[row]}))
+    part = CategoryColumn.of(texts)
+    codes = args.codes.copy()
+    codes[rows] = part.codes + len(args.categories)
+    return CategoryColumn(codes, (*args.categories, *part.categories))

@@ -1,0 +1,278 @@
+"""Nodes identified by the launch sequence of their run, on constructed tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from epprof_nb.analysis.ort_overhead import node_events
+from epprof_nb.data.schema import ACTIVITIES, OPS
+from epprof_nb.recorders.onnxruntime import run_histories
+from epprof_nb.recorders.onnxruntime.learned_runs import identify_nodes
+from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun, RunHistory
+from tests.unit.tiny import activity, op, table
+
+NODES = ("Relu", "MatMul", "Reshape", "Sigmoid")
+WORK = (("relu", 0), ("gemm", 1), ("reduce", 1), ("sigmoid", 3))
+"""Names of a run's kernels, and the node of each; Reshape launches nothing."""
+SPACING = 1_000
+
+
+@pytest.fixture(autouse=True)
+def log():
+    run_histories.begin_recording()
+    yield
+    run_histories.begin_recording()
+
+
+class Recording:
+    """Runs of one session: their ops, launches and the times of the calls."""
+
+    def __init__(self):
+        self.ops, self.work, self.calls = [], [], []
+
+    def run(self, history, *, recorded, work=WORK, failed=False, nodes=NODES, thread=1, **more):
+        number = len(run_histories.logged_runs())
+        start, first = number * SPACING, 10_000 + 100 * number
+        end = start + 900
+        ort = {"source": "onnxruntime", "run_id": number, "session": 7, "thread_id": thread}
+        self.ops.append(
+            op(first, "model_run", start, end, category="session", op_type="run", **ort)
+        )
+        if recorded:
+            self.ops.append(
+                op(first + 1, "Execute", start, end, first, category="session", op_type="event",
+                   **ort)
+            )  # fmt: skip
+            for i, kind in enumerate(nodes):
+                self.ops.append(
+                    op(first + 2 + i, kind.lower(), start + 100 * i, start + 100 * i + 90,
+                       first + 1, category="node", op_type=kind, node_index=i, provider="CUDA",
+                       output_shapes="float[2,4]", **ort)
+                )  # fmt: skip
+        for i, (name, node) in enumerate(work):
+            at = start + 100 * i + 10
+            launched = {"grid_x": 4, "grid_y": 1, "grid_z": 1} if name != "copy" else {"bytes": 64}
+            self.work.append(
+                activity("kernel" if name != "copy" else "memcpy", at + 40, at + 50,
+                         first + 2 + node if recorded and node is not None else first,
+                         correlation_id=first + i, thread_id=thread,
+                         **{"name": name, "block_x": 32, "block_y": 1, "block_z": 1}
+                         | launched | more)
+            )  # fmt: skip
+            self.calls.append((at, at + 20))
+        run_histories._log.append(LoggedRun(first, history, recorded, failed))
+        return first
+
+    def identified(self, stopped_ns=1_000_000):
+        calls = np.array(self.calls, np.int64).reshape(-1, 2)
+        # The device may execute in another order than that of the calls.
+        order = np.arange(len(self.work))[::-1]
+        activities = table(ACTIVITIES, [self.work[i] for i in order])
+        ops = table(OPS, sorted(self.ops, key=lambda row: row["start_ns"]))
+        return identify_nodes(ops, activities, calls[order, 0], calls[order, 1], stopped_ns), order
+
+
+def nodes_of(recording, run):
+    """The op names of a run's launches, in order of the calls."""
+    found, order = recording.identified()
+    name = dict(zip(found.ops["op_id"].tolist(), found.ops.names("name").to_list(), strict=True))
+    of_call = np.empty(len(order), np.int64)
+    of_call[order] = found.op_id
+    rows = [i for i, w in enumerate(recording.work) if run <= w["correlation_id"] < run + 100]
+    return [name[of_call[i]] for i in rows]
+
+
+def states(recording):
+    found, _ = recording.identified()
+    frame = found.ops.to_frame()
+    return [a["nodes"] for a in frame[frame["op_type"] == "run"]["args"]]
+
+
+def taught():
+    history, recording = RunHistory(), Recording()
+    recording.run(history, recorded=True)
+    return history, recording
+
+
+def test_a_run_with_the_same_launches_has_the_same_nodes():
+    history, recording = taught()
+    run = recording.run(history, recorded=False)
+    assert states(recording) == ["recorded", "learned"]
+    assert nodes_of(recording, run) == ["relu", "matmul", "matmul", "sigmoid"]
+
+
+def test_rows_of_identified_nodes():
+    history, recording = taught()
+    run = recording.run(history, recorded=False, thread=5)
+    found, _ = recording.identified()
+    frame = found.ops.to_frame()
+    added = frame[frame["status"] == "learned"]
+    execute = added[added["name"] == "Execute"]
+    nodes = added[added["category"] == "node"]
+    assert execute["parent_op_id"].tolist() == [run]
+    assert (execute["start_ns"].item(), execute["end_ns"].item()) == (1000, 1900)
+    assert set(nodes["parent_op_id"]) == set(execute.index)
+    assert nodes["op_type"].tolist() == list(NODES)
+    assert nodes["node_index"].tolist() == [0, 1, 2, 3]
+    assert set(nodes["run_id"]) == {1}
+    assert set(nodes["session"]) == {7}
+    assert set(nodes["thread_id"]) == {5}
+    assert set(nodes["provider"]) == {"CUDA"}
+    assert set(nodes["output_shapes"]) == {"float[2,4]"}
+    assert nodes["input_shapes"].isna().all()
+    assert set(nodes["source"]) == {"onnxruntime"}
+    # The span of the API calls; Reshape, which made none, is empty at the end of the one before.
+    assert nodes["start_ns"].tolist() == [1010, 1110, 1230, 1310]
+    assert nodes["end_ns"].tolist() == [1030, 1230, 1230, 1330]
+    assert (nodes["duration_ns"] == nodes["end_ns"] - nodes["start_ns"]).all()
+    assert frame.index.is_unique
+    assert frame["start_ns"].is_monotonic_increasing
+    assert found.is_learned.sum() == len(WORK)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        WORK[:-1],
+        WORK[1:],
+        (*WORK, ("sigmoid", 3)),
+        (WORK[1], WORK[0], *WORK[2:]),
+        (*WORK[:-1], ("tanh", 3)),
+        (),
+    ],
+)
+def test_a_run_with_other_launches_has_no_nodes(work):
+    history, recording = taught()
+    run = recording.run(history, recorded=False, work=work)
+    assert states(recording)[1] == ("mismatched" if work else "not recorded")
+    assert set(nodes_of(recording, run)) <= {"model_run"}
+    assert not recording.identified()[0].is_learned.any()
+
+
+@pytest.mark.parametrize(
+    "change", [{"grid_x": 5}, {"grid_z": 2}, {"block_y": 2}, {"graph_node_id": 3}]
+)
+def test_grids_blocks_and_graphs_are_compared(change):
+    history, recording = taught()
+    recording.run(history, recorded=False, **change)
+    assert states(recording) == ["recorded", "mismatched"]
+
+
+@pytest.mark.parametrize(("size", "state"), [(64, "learned"), (64 + 2**32, "mismatched")])
+def test_bytes_are_compared(size, state):
+    history, recording = RunHistory(), Recording()
+    work = (("copy", 0), *WORK)
+    recording.run(history, recorded=True, work=work)
+    recording.run(history, recorded=False, work=work)
+    recording.work[len(work)]["bytes"] = size
+    assert states(recording) == ["recorded", state]
+
+
+def test_launches_of_another_thread_are_not_identified():
+    history, recording = taught()
+    recording.run(history, recorded=False)
+    recording.work[-1]["thread_id"] = 9
+    assert states(recording) == ["recorded", "mismatched"]
+
+
+def test_launches_outside_of_nodes_stay_with_the_run():
+    history, recording = RunHistory(), Recording()
+    work = (("copy", None), *WORK)
+    recording.run(history, recorded=True, work=work)
+    run = recording.run(history, recorded=False, work=work)
+    assert nodes_of(recording, run) == ["model_run", "relu", "matmul", "matmul", "sigmoid"]
+
+
+def test_a_run_that_ends_after_the_recording_is_neither_learned_nor_mismatched():
+    history, recording = taught()
+    recording.run(history, recorded=False)
+    recording.run(history, recorded=False, work=WORK[:2])  # its last records are missing
+    found, _ = recording.identified(stopped_ns=2 * SPACING + 500)
+    known = found.ops.to_frame()["args"].dropna()
+    assert [args["nodes"] for args in known] == ["recorded", "learned", None]
+    assert node_events(found.ops, np.flatnonzero(found.ops.names("op_type").equals("run"))) == [
+        "recorded", "learned", None,
+    ]  # fmt: skip
+
+
+def test_failed_runs_teach_nothing_and_are_not_identified():
+    history, recording = RunHistory(), Recording()
+    recording.run(history, recorded=True, failed=True)
+    recording.run(history, recorded=False)
+    assert states(recording) == ["recorded", "mismatched"]
+    recording.run(history, recorded=True)
+    recording.run(history, recorded=False, failed=True)
+    recording.run(history, recorded=False)
+    assert states(recording)[2:] == ["recorded", "mismatched", "learned"]
+
+
+def test_equal_launches_of_different_nodes_are_not_identified():
+    """Two recorded runs with one sequence and different nodes: neither is a guess for a third."""
+    history, recording = taught()
+    recording.run(history, recorded=True, nodes=("Relu", "MatMul", "Reshape", "Tanh"))
+    recording.run(history, recorded=False)
+    assert states(recording) == ["recorded", "recorded", "mismatched"]
+    assert history.must_record(first=False)
+
+
+def test_nodes_inside_nodes_are_not_learned():
+    history, recording = taught()
+    recording.ops[-1]["parent_op_id"] = recording.ops[-2]["op_id"]
+    recording.run(history, recorded=False)
+    assert states(recording) == ["recorded", "mismatched"]
+
+
+def test_sequences_outlive_the_recording_and_alternate():
+    history, recording = taught()
+    other = (*WORK, ("sigmoid", 3))
+    recording.run(history, recorded=True, work=other)
+    recording.identified()
+    run_histories.begin_recording()
+    later = Recording()
+    runs = [later.run(history, recorded=False, work=w) for w in (WORK, other, WORK[:2], other)]
+    assert states(later) == ["learned", "learned", "mismatched", "learned"]
+    assert nodes_of(later, runs[1])[-2:] == ["sigmoid", "sigmoid"]
+
+
+def test_a_recording_uses_all_its_sequences_and_the_history_keeps_the_last():
+    history, recording = RunHistory(), Recording()
+    works = [WORK + WORK[:1] * extra for extra in range(run_histories.MAX_SEQUENCES + 3)]
+    for work in works:
+        recording.run(history, recorded=True, work=work)
+    for work in works:
+        recording.run(history, recorded=False, work=work)
+    assert states(recording) == ["recorded"] * len(works) + ["learned"] * len(works)
+    run_histories.begin_recording()
+    later = Recording()
+    for work in works:
+        later.run(history, recorded=False, work=work)
+    assert states(later) == ["mismatched"] * 3 + ["learned"] * run_histories.MAX_SEQUENCES
+
+
+def test_sequences_are_bounded_in_number_and_memory(monkeypatch):
+    history = RunHistory()
+    recording = Recording()
+    for extra in range(run_histories.MAX_SEQUENCES + 3):
+        recording.run(history, recorded=True, work=WORK + WORK[:1] * extra)
+    recording.identified()
+    assert len(history.sequences) == run_histories.MAX_SEQUENCES
+    launches = 1000
+    long, recording = RunHistory(), Recording()
+    # About as many launches per node as in an exported transformer.
+    recording.run(long, recorded=True, work=WORK * (launches // len(WORK)))
+    recording.identified()
+    assert long.nbytes <= 64 * launches
+    monkeypatch.setattr(run_histories, "MAX_BYTES", long.nbytes + history.nbytes // 2)
+    long.used = 1
+    recording.run(long, recorded=True, work=WORK)
+    recording.identified()
+    assert history.sequences == {}
+    assert history.must_record(first=False)
+    assert len(long.sequences) == 2
+
+
+def test_runs_that_were_not_logged_are_left_alone():
+    _, recording = taught()
+    run_histories.begin_recording()
+    assert recording.identified()[0] is None

@@ -1,0 +1,61 @@
+"""Findings on ONNX Runtime's nodes without device work."""
+
+from __future__ import annotations
+
+from epprof_nb.analysis.findings import findings
+from epprof_nb.analysis.index import ProfileIndex
+from tests.unit.tiny import op, profile
+
+INFO = {"wall_ns": 10_000_000, "onnxruntime_sessions": {"7": "m"}, "onnxruntime_stretch": []}
+
+
+def node(op_id, name, op_type, start, duration, **more):
+    return op(op_id, name, start, start + duration, category="node", op_type=op_type, session=7,
+              node_index=op_id, provider="CPUExecutionProvider", **more)  # fmt: skip
+
+
+def found(ops, **info):
+    return findings(ProfileIndex(profile(ops, info=INFO | info)))
+
+
+def test_the_operator_that_takes_most_of_the_time_is_named():
+    ops = [
+        node(1, "up", "MatMul", 0, 300_000),
+        node(2, "down", "MatMul", 400_000, 500_000),
+        node(3, "act", "Gelu", 1_000_000, 200_000),
+    ]
+    (finding,) = found(ops)
+    assert finding.text == (
+        "MatMul nodes account for 80 % of the time of all nodes (800 \u00b5s in 2 executions); the "
+        "slowest is `down` (500 \u00b5s, mean)."
+    )
+    assert (finding.start_ns, finding.end_ns) == (400_000, 900_000)
+    assert finding.gain_ns == 800_000
+    slowed = [{"session": 7, "stretch": 2.0}]
+    assert found(ops, onnxruntime_stretch=slowed)[0].gain_ns == 400_000
+
+
+def test_a_loop_is_not_what_takes_the_time_of_its_body():
+    ops = [
+        node(1, "loop", "Loop", 0, 900_000),
+        node(2, "act", "Gelu", 10_000, 800_000, parent=1),
+        node(3, "up", "MatMul", 910_000, 50_000),
+    ]
+    (finding,) = found(ops)
+    assert finding.text.startswith("Gelu nodes account for 94 %")
+
+
+def test_no_operator_stands_out():
+    kinds = ("Add", "Mul", "Sub", "Div")
+    assert found([node(i + 1, k, k, i * 1000, 1000) for i, k in enumerate(kinds)]) == []
+    assert found([node(1, "up", "MatMul", 0, 300_000)]) == []
+
+
+def test_learned_nodes_do_not_count():
+    ops = [
+        node(1, "up", "MatMul", 0, 300_000),
+        node(2, "act", "Gelu", 400_000, 100_000),
+        node(2, "act", "Gelu", 500_000, 9_000_000, status="learned"),
+    ]
+    (finding,) = found(ops)
+    assert "MatMul nodes account for 75 % of the time of all nodes (300" in finding.text

@@ -1,0 +1,118 @@
+"""The choice of the runs that are recorded node by node."""
+
+from __future__ import annotations
+
+import threading
+
+from epprof_nb.recorders.onnxruntime.run_histories import (
+    MAX_HISTORIES,
+    SAMPLED_SHARE,
+    RunHistory,
+    SessionRuns,
+)
+
+
+def ran(history, *, launches=0, launch_hash=0, recorded_ns=0, plain_ns=0, first=False):
+    """Whether the next run is recorded, as the history then knows."""
+    recorded = history.must_record(first=first)
+    history.add(
+        recorded=recorded,
+        first=first,
+        launches=launches,
+        launch_hash=launch_hash,
+        duration_ns=recorded_ns if recorded else plain_ns,
+    )
+    return recorded
+
+
+def test_two_runs_are_recorded_and_the_launches_of_the_others_compared():
+    history = RunHistory()
+    assert [ran(history, launches=9, launch_hash=5) for _ in range(50)] == [True] * 2 + [False] * 48
+
+
+def test_the_first_run_of_a_thread_is_recorded_once():
+    history = RunHistory()
+    for _ in range(5):
+        ran(history, launches=9, launch_hash=5)
+    assert ran(history, launches=9, launch_hash=6, first=True)
+    assert not ran(history, launches=9, launch_hash=6, first=True)
+    assert not ran(history, launches=9, launch_hash=5)
+
+
+def test_after_other_launches_the_next_run_is_recorded():
+    history = RunHistory()
+    for _ in range(5):
+        ran(history, launches=9, launch_hash=5)
+    assert not ran(history, launches=8, launch_hash=6)
+    assert ran(history, launches=8, launch_hash=6)
+    assert not ran(history, launches=8, launch_hash=6)
+    assert not ran(history, launches=9, launch_hash=5)
+
+
+def test_a_session_whose_launches_always_differ_is_soon_recorded_run_by_run():
+    history = RunHistory()
+    recorded = [ran(history, launches=9, launch_hash=i) for i in range(300)]
+    assert recorded.count(False) <= 10
+    again = [ran(history, launches=9, launch_hash=1) for _ in range(200)]
+    assert not any(again[-50:])
+
+
+def test_a_model_with_subgraphs_is_recorded_run_by_run():
+    history = RunHistory()
+    history.may_learn = False
+    assert all(ran(history, launches=9, launch_hash=5) for _ in range(20))
+
+
+def test_without_device_work_a_share_of_the_time_goes_into_recording():
+    history = RunHistory()
+    recorded = [ran(history, recorded_ns=1_500_000, plain_ns=1_000_000) for _ in range(2000)]
+    extra = recorded[2:].count(True) * 500_000
+    total = recorded[2:].count(False) * 1_000_000 + recorded[2:].count(True) * 1_500_000
+    assert 0.8 * SAMPLED_SHARE < extra / total <= SAMPLED_SHARE
+    # Throughout the recording, not only at its start.
+    assert any(recorded[-100:])
+
+
+def test_recording_that_costs_nothing_is_always_on():
+    history = RunHistory()
+    recorded = [ran(history, recorded_ns=1_000_000, plain_ns=1_000_000) for _ in range(50)]
+    assert recorded.count(False) == 1  # to know the duration of such a run
+
+
+def test_forgotten_histories_are_recorded_again():
+    history = RunHistory()
+    for _ in range(5):
+        ran(history, launches=9, launch_hash=5)
+    history.forget()
+    assert history.must_record(first=False)
+
+
+def test_threads_share_a_history():
+    runs = SessionRuns(1, must_record_all=False)
+    found = []
+
+    def work(number):
+        for i in range(2000):
+            history = runs.history(i % 3)
+            ran(history, launches=9, launch_hash=i % 3 if i % 7 else number * 10_000 + i)
+            found.append(history)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8000
+    assert len(set(map(id, found))) == 3
+
+
+def test_histories_are_bounded_and_the_oldest_goes_first():
+    runs = SessionRuns(1, must_record_all=False)
+    first = runs.history(0)
+    for key in range(1, MAX_HISTORIES):
+        runs.history(key)
+    assert runs.history(0) is first
+    runs.history("one more")
+    assert runs.history(0) is first
+    assert len(runs._histories) == MAX_HISTORIES
+    assert 1 not in runs._histories
