@@ -163,12 +163,18 @@ def test_a_syntax_error_is_reported_as_by_python(script):
         (["--steps", "5:5", "job.py"], "contains no step"),
         (["--detail", "everything", "job.py"], "unknown detail"),
         (["-o", "nowhere/x.epprof", "job.py"], "its folder does not exist"),
+        (["-o", "job.py", "job.py"], "is the file of the script"),
+        (["--html", "link.py", "job.py"], "is the file of the script"),
+        (["--html", "hard.py", "job.py"], "is the file of the script"),
+        (["-o", "a", "--html", "./a", "job.py"], "is the file of the profile"),
     ],
 )
 def test_wrong_options_are_usage_errors_before_anything_runs(
     arguments, message, tmp_path, monkeypatch
 ):
     (tmp_path / "job.py").write_text("print('ran')")
+    (tmp_path / "link.py").symlink_to("job.py")
+    (tmp_path / "hard.py").hardlink_to(tmp_path / "job.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     result = CliRunner().invoke(main, ["run", *arguments])
@@ -185,6 +191,16 @@ def test_info_tells_what_is_in_a_file(tmp_path):
     kernels = int((made.activities["kind"] == "kernel").sum())
     assert f"{kernels:,} kernel" in result.output
     assert f"ops          {len(made.ops):,}" in result.output
+
+
+def test_a_report_never_replaces_its_profile(tmp_path):
+    made = tmp_path / "made.epprof"
+    epprof_nb.testing.synthetic_profile(10).save(made)
+    before = made.read_bytes()
+    result = CliRunner().invoke(main, ["report", str(made), "-o", str(made)])
+    assert result.exit_code == 2
+    assert "is the file of the profile to read" in " ".join(result.output.split())
+    assert made.read_bytes() == before
 
 
 def test_a_page_has_the_name_of_the_script_as_title(script, tmp_path):
