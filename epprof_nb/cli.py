@@ -103,6 +103,10 @@ def run(
     for path in (request.out, request.html):
         if path is not None and not path.resolve().parent.is_dir():
             raise click.UsageError(f"{path} cannot be written: its folder does not exist.")
+    _refuse_same_file("--out", request.out, {"the script": Path(target.path)})
+    _refuse_same_file(
+        "--html", request.html, {"the script": Path(target.path), "the profile": request.out}
+    )
     # The script may change the working directory.
     request = replace(
         request, out=request.out and request.out.resolve(),
@@ -191,6 +195,7 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     from epprof_nb.redaction.profile import parts_of
 
     target = output or file.with_suffix(".html")
+    _refuse_same_file("--output", target, {"the profile to read": file})
     _refuse_unwritable(target, "--output")
     names = [part.strip() for part in redact.split(",") if part.strip()]
     try:
@@ -202,6 +207,19 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Wrote {target}")
+
+
+def _refuse_same_file(option: str, path: Path | None, others: dict[str, Path | None]) -> None:
+    """Refuse to write over another file of the command; symbolic and hard links are followed."""
+    for what, other in others.items():
+        if path is None or other is None:
+            continue
+        if path.resolve() == other.resolve() or (
+            path.is_file() and other.is_file() and path.samefile(other)
+        ):
+            raise click.BadParameter(
+                f"{path} is the file of {what}. Choose another path.", param_hint=option
+            )
 
 
 def _refuse_unwritable(path: Path, option: str) -> None:

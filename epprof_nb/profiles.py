@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from epprof_nb.views.view import View
 
 
+_NOTE_FORKED = (
+    "This process was forked inside the profile, which only the parent process records. Start a "
+    "new profile in the child."
+)
+
+
 class Profile(ProfileData):
     """Tables of one profiling session, with the analyses, views and files made from them.
 
@@ -434,6 +440,9 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
         opened, result = self._open[-1]
+        if opened.belongs_to_parent:
+            result.info["notes"] = [_NOTE_FORKED]
+            return
         finished = opened.stop(error=None if kind is None else kind.__name__)
         result.__dict__.update(finished.__dict__)  # all or nothing
 

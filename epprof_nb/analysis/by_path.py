@@ -93,7 +93,8 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
         "depth": depth,
         "count": count,
         "device_ns": _subtree_sum(of_leaves(durations), parent, depth),
-        "self_device_ns": np.append(launched, of_leaves(durations)[inner:]),
+        # The time of a leaf is already that of the row above.
+        "self_device_ns": np.append(launched, np.zeros(leaves, np.int64)),
         "host_ns": host,
         "kernels": _subtree_sum(of_leaves(kinds.equals("kernel").astype(np.int64)), parent, depth),
         "bytes": _subtree_sum(of_leaves(np.maximum(activities["bytes"][work], 0)), parent, depth),

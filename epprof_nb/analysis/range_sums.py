@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.util.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +86,7 @@ class RangeAggregator:
 def chunk_sums(index: ProfileIndex) -> list[RangeSums]:
     """Return the sums of each of the profile's time chunks."""
     aggregator = RangeAggregator(index)
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPool(2) as pool:
         return list(pool.map(aggregator.sums, index.time_chunks.chunks))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from contextlib import suppress
@@ -60,6 +61,7 @@ class Session:
         self._repeats: list[int] = []
         self._limit: TimeLimit | None = None
         self._recording: Recording | None = None
+        self._process = os.getpid()
         begin = _native.now_ns()
         self._gpu_before = nvml.snapshot()
         self._epoch = pair_with_epoch()
@@ -73,6 +75,11 @@ class Session:
         except BaseException:
             self.abort()
             raise
+
+    @property
+    def belongs_to_parent(self) -> bool:
+        """Whether this process is a forked child of the one that started the session."""
+        return os.getpid() != self._process
 
     def mark_repeat(self) -> None:
         """Record that the next repeat of the profiled code starts now."""

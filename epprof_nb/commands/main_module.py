@@ -6,6 +6,7 @@ The statements of the script are marked as ops, as those of a profiled cell.
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib.util
 import os
 import sys
@@ -90,8 +91,10 @@ class MainModule:
             __loader__=loader,
             __spec__=self.spec,
             __package__=None if self.spec is None else self.spec.parent,
-            __builtins__=__builtins__,
+            __builtins__=builtins,
         )
+        if sys.version_info < (3, 14):
+            vars(main).update(__annotations__={}, __cached__=None)
         if self.spec is not None:
             main.__cached__ = self.spec.cached  # type: ignore[attr-defined]
         install_markers(vars(main))

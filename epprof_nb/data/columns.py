@@ -283,7 +283,8 @@ TABLES: dict[str, TableDoc] = {
             op_type="operator of a node; for other ops the same as `level`",
             count="executions of an op; number of activities",
             device_ns="inclusive: device time of the row and all rows below it",
-            self_device_ns="self: device time of what the op launched itself; of an activity, all",
+            self_device_ns="self: device time of what the op launched itself; 0 for an activity, "
+            "whose time is that of the op above",
             host_ns="inclusive: host time of an op; of the session, of the outermost ops",
             kernels="inclusive: kernels of the row and all rows below it",
         ),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -37,6 +36,7 @@ from epprof_nb.exporters.json_rows import (
 )
 from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
+from epprof_nb.util.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -103,7 +103,7 @@ def _made_in_order(batches: Iterable[Batch]) -> Iterator[tuple[int, memoryview]]
     """
     workers = min(os.cpu_count() or 1, _MAX_THREADS)
     pending: deque[tuple[int, Future[memoryview]]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPool(workers) as pool:
         for count, make in batches:
             pending.append((count, pool.submit(make)))
             if len(pending) > workers:

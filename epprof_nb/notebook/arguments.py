@@ -93,6 +93,11 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             f"{name!r} is not a valid variable name. Put the name of the profile first, then the "
             "options, as in: %%gpuprofile prof --repeat 3"
         )
+    if name is not None and _is_taken(name):
+        raise UsageError(
+            f"{name} is a name of Python or IPython. Choose another name for the profile, as in: "
+            "%%gpuprofile prof"
+        )
     if args.warmup < 0 or args.repeat < 1:
         raise UsageError(
             "--warmup must be at least 0 and --repeat at least 1, "
@@ -121,6 +126,15 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         quiet=args.quiet or settings.quiet,
         live=args.live or settings.live,
         save=Path(args.save.strip("\"'")).expanduser() if args.save else None,
+    )
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a variable of this name would hide a builtin, or one that IPython itself uses."""
+    return (
+        hasattr(builtins, name)
+        or name in ("In", "Out", "get_ipython", "exit", "quit")
+        or re.fullmatch(r"_+|_i+|_i?\d+|_[iod]h|_exit_code|__\w*__", name) is not None
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.util.transient_display import TransientDisplay
@@ -71,8 +72,9 @@ class _NotebookLine:
 
 def _screen() -> Any:  # noqa: ANN401 - a text file, or an object that tqdm accepts as one
     """Return a file to write progress to; None if neither a terminal nor a notebook shows it."""
-    if sys.stderr.isatty():
-        return sys.stderr
+    with suppress(AttributeError, ValueError):  # a program may set stderr to None, or close it
+        if sys.stderr.isatty():
+            return sys.stderr
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython is not None else None
     return _NotebookLine(shell.display_pub) if getattr(shell, "kernel", None) else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
+
+from epprof_nb.util.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ def prefetch(view_model: ViewModel, *parts: Callable[[], object]) -> Iterator[No
     if len(view_model.profile.tables["activities"]) < MIN_ACTIVITIES:
         yield
         return
-    pool = ThreadPoolExecutor(2)
+    pool = ThreadPool(2)
     for part in parts:
         pool.submit(part)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.util.cached import cached_property
+from epprof_nb.util.thread_pool import ThreadPool
 from epprof_nb.views.timeline import lanes
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class ViewModel:
 
     def warm_up_first_view(self) -> None:
         """Compute the parts that the first view needs, on several threads."""
-        with ThreadPoolExecutor(2) as pool:
+        with ThreadPool(2) as pool:
             parts = [pool.submit(getattr, self.index, name) for name in ("kinds", "op_device_time")]
             _ = self.layout
             for part in parts:

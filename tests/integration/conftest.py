@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import IPython
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from scripts import RUN, execute
 from traitlets.config import Config
 
 from epprof_nb.notebook import cell_run
@@ -40,3 +43,20 @@ def run(shell, shown):
         return shell.run_cell(cell, **options)
 
     return run
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Write ``job.py``; return what runs it plainly and under the profiler."""
+
+    def write(source):
+        (tmp_path / "job.py").write_text(source, encoding="utf-8")
+
+        def both(*arguments, options=()):
+            plain = execute([sys.executable, "job.py", *arguments], tmp_path)
+            profiled = execute([*RUN, *options, "job.py", *arguments], tmp_path)
+            return plain, profiled
+
+        return both
+
+    return write

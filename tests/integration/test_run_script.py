@@ -7,22 +7,12 @@ import time
 
 import pytest
 from click.testing import CliRunner
+from scripts import RUN, WORK, execute, kernels
 
 import epprof_nb
 from epprof_nb.capture import steps
 from epprof_nb.cli import main
 
-RUN = [sys.executable, "-m", "epprof_nb.cli", "run", "--quiet"]
-
-WORK = """
-import numpy as np
-from epprof_nb import host
-x = host.to_device(np.ones((8, 8), np.float32))
-for i in range(5):
-    epprof_nb.step()
-    host.launch(np.add, x, x, x, name=f"add{i}")
-host.synchronize()
-"""
 SHOW = '''"""Title."""
 from __future__ import annotations
 import os, sys, epprof_nb
@@ -30,34 +20,6 @@ print(sys.argv, sys.path[0], __name__, __file__, __doc__, __package__, __spec__ 
 def annotated(x: NotDefined): return x
 print(annotated.__annotations__, sys.modules["__main__"].annotated is annotated)
 '''
-
-
-def execute(command, folder):
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, timeout=60
-    )
-
-
-@pytest.fixture
-def script(tmp_path):
-    """Write ``job.py``; return what runs it plainly and under the profiler."""
-
-    def write(source):
-        (tmp_path / "job.py").write_text(source, encoding="utf-8")
-
-        def both(*arguments, options=()):
-            plain = execute([sys.executable, "job.py", *arguments], tmp_path)
-            profiled = execute([*RUN, *options, "job.py", *arguments], tmp_path)
-            return plain, profiled
-
-        return both
-
-    return write
-
-
-def kernels(path):
-    activities = epprof_nb.load(path).activities
-    return activities.loc[activities["kind"] == "kernel", "name"].tolist()
 
 
 def test_a_script_sees_what_it_sees_under_python(script, tmp_path):
@@ -101,8 +63,7 @@ def test_every_ending_is_that_of_python_and_saves_the_profile(ending, script, tm
     plain, profiled = script(head + WORK + ending)()
     assert profiled.returncode == plain.returncode
     assert profiled.stderr == plain.stderr
-    if not ending.startswith("os.kill(os.getpid(), signal.SIGT"):
-        assert profiled.stdout.startswith(plain.stdout)
+    assert profiled.stdout == plain.stdout
     assert len(kernels(tmp_path / "job.epprof")) == 5
 
 
@@ -202,12 +163,18 @@ def test_a_syntax_error_is_reported_as_by_python(script):
         (["--steps", "5:5", "job.py"], "contains no step"),
         (["--detail", "everything", "job.py"], "unknown detail"),
         (["-o", "nowhere/x.epprof", "job.py"], "its folder does not exist"),
+        (["-o", "job.py", "job.py"], "is the file of the script"),
+        (["--html", "link.py", "job.py"], "is the file of the script"),
+        (["--html", "hard.py", "job.py"], "is the file of the script"),
+        (["-o", "a", "--html", "./a", "job.py"], "is the file of the profile"),
     ],
 )
 def test_wrong_options_are_usage_errors_before_anything_runs(
     arguments, message, tmp_path, monkeypatch
 ):
     (tmp_path / "job.py").write_text("print('ran')")
+    (tmp_path / "link.py").symlink_to("job.py")
+    (tmp_path / "hard.py").hardlink_to(tmp_path / "job.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     result = CliRunner().invoke(main, ["run", *arguments])
@@ -224,6 +191,16 @@ def test_info_tells_what_is_in_a_file(tmp_path):
     kernels = int((made.activities["kind"] == "kernel").sum())
     assert f"{kernels:,} kernel" in result.output
     assert f"ops          {len(made.ops):,}" in result.output
+
+
+def test_a_report_never_replaces_its_profile(tmp_path):
+    made = tmp_path / "made.epprof"
+    epprof_nb.testing.synthetic_profile(10).save(made)
+    before = made.read_bytes()
+    result = CliRunner().invoke(main, ["report", str(made), "-o", str(made)])
+    assert result.exit_code == 2
+    assert "is the file of the profile to read" in " ".join(result.output.split())
+    assert made.read_bytes() == before
 
 
 def test_a_page_has_the_name_of_the_script_as_title(script, tmp_path):

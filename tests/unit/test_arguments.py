@@ -4,7 +4,7 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import TransformerManager
 
-from epprof_nb.notebook.arguments import parse_line
+from epprof_nb.notebook.arguments import parse, parse_line
 from epprof_nb.notebook.magic import ProfileMagics
 from epprof_nb.notebook.settings import GpuProfile
 
@@ -44,3 +44,21 @@ def test_other_statements_are_left_alone(line):
     request, statement = parsed(line)
     assert statement == line
     assert request.name is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "In", "Out", "print", "__builtins__", "_", "___", "_1", "_i", "_iii", "_i1", "_ih", "_oh",
+        "_dh", "exit", "quit", "get_ipython", "__name__", "_exit_code",
+    ],
+)  # fmt: skip
+def test_names_of_python_and_ipython_are_refused(name):
+    for line in (name, f"-o {name}"):
+        with pytest.raises(UsageError, match="Choose another name"):
+            parse(ProfileMagics.gpuprofile, line, GpuProfile())
+
+
+@pytest.mark.parametrize("name", ["prof", "_prof", "p1", "_x1", "in_", "Input"])
+def test_other_names_are_accepted(name):
+    assert parse(ProfileMagics.gpuprofile, name, GpuProfile()).name == name

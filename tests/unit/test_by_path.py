@@ -51,7 +51,7 @@ def test_paths_of_one_name_are_one_row_with_their_sums():
     inner = found["session", "In[1]", "line 1", "f", "f"]
     assert (inner["count"], inner["device_ns"], inner["self_device_ns"]) == (1, 15, 15)
     k = found["session", "In[1]", "line 1", "f", "kernel k"]
-    assert (k["count"], k["device_ns"], k["self_device_ns"], k["host_ns"]) == (2, 70, 70, 0)
+    assert (k["count"], k["device_ns"], k["self_device_ns"], k["host_ns"]) == (2, 70, 0, 0)
     session = found["session",]
     assert (session["device_ns"], session["host_ns"], session["kernels"]) == (92, 1000, 4)
     stray = found["session", "(no op)", "kernel k"]
@@ -67,6 +67,7 @@ def test_device_time_of_leaves_adds_up_on_every_step():
     below = frame.groupby("parent")["device_ns"].sum()
     inner = frame.loc[below.index, "device_ns"]
     assert below.tolist() == inner.tolist()
+    assert frame["self_device_ns"].sum() == frame["device_ns"].iloc[0]
     assert (frame["parent"].dropna() < frame.index[1:]).all()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +16,7 @@ from epprof_nb.analysis.threads import thread_names
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.small_codes import SmallCodes
 from epprof_nb.data.schema import ACTIVITY_KINDS
+from epprof_nb.util.thread_pool import ThreadPool
 from epprof_nb.views.timeline.row_builder import build_rows
 from epprof_nb.views.timeline.with_statements import depth_without, ops_of_with_statements
 
@@ -222,7 +222,7 @@ def build_layout(profile: ProfileData, index: ProfileIndex) -> TimelineLayout:
     # Synchronizations are drawn at the bottom edge of a lane, since they may overlap the work.
     foot = [MAX_ROWS if kind >= FIRST_WAIT else 0 for kind in range(len(ACTIVITY_KINDS))]
     # NumPy does most of the work and releases the GIL meanwhile.
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPool(2) as pool:
         streams = pool.submit(_streams, tables["activities"])
         call_thread = SmallCodes.of(tables["api_calls"]["thread_id"])
         op_of_statement = ops_of_with_statements(tables["ops"], index.tree)

@@ -1,0 +1,139 @@
+"""The end of a script under ``epprof run``: what saves its profile, and by which signal it ends."""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures.thread  # noqa: F401 - cannot be imported any more at the end
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_STOP_WAIT_S = 1.0
+
+
+class Ending:
+    """Saves the profile once: when the interpreter ends, or at a signal that would end it.
+
+    An ``atexit`` callback saves it, as the first one registered and so the last one called: the
+    interpreter has then waited for the threads that the script left.
+
+    A handler of SIGTERM and SIGHUP saves it, too, and ends the process by the same signal. It
+    raises nothing, so the script neither catches it nor runs its ``finally`` blocks. A handler
+    that the script installs replaces it; forked children have the default action.
+
+    Parameters
+    ----------
+    stop
+        Ends recording. It takes locks of the profiler.
+    save
+        Saves what was recorded.
+
+    Attributes
+    ----------
+    by
+        The signal that ends the process after the profile is saved; None for none.
+    """
+
+    def __init__(self, *, stop: Callable[[], None], save: Callable[[], None]) -> None:
+        self.by: int | None = None
+        self._stop, self._save = stop, save
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._saved = False
+        self._saver: threading.Thread | None = None
+        self._signals: list[int] = []
+
+    def install(self) -> None:
+        """Save the profile from now on, however the script ends."""
+        atexit.register(self._at_exit)
+        os.register_at_fork(after_in_child=self._restore_signals)
+        self._signals = [n for n in _SIGNALS if signal.getsignal(n) == signal.SIG_DFL]
+        for number in self._signals:
+            signal.signal(number, self._on_signal)
+
+    def _restore_signals(self) -> None:
+        for number in self._signals:
+            if signal.getsignal(number) == self._on_signal:
+                signal.signal(number, signal.SIG_DFL)
+
+    def _at_exit(self) -> None:
+        if os.getpid() != self._process:
+            return  # a child that the script forked
+        self._save_once()
+        if self.by is not None:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(Exception):
+                    stream.flush()
+            end_by(self.by)
+        self._restore_signals()
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if os.getpid() != self._process or self._saved:
+            end_by(number)
+            return
+        if self._saver is not None:
+            return  # it came twice, as from timeout(1)
+        self.by = number
+        # This may have interrupted the main thread while it held a lock of the profiler. Another
+        # thread therefore saves. If it cannot stop the recording, the script goes on until it can.
+        self._saver = threading.Thread(target=self._save_and_end, args=(number,), daemon=True)
+        try:
+            self._saver.start()
+        except RuntimeError:  # the interpreter ends
+            end_by(number)
+            return
+        if self._stopped.wait(_STOP_WAIT_S):
+            self._saver.join()
+            end_by(number)
+
+    def _save_and_end(self, number: int) -> None:
+        self._save_once()
+        os.kill(self._process, number)
+
+    def _save_once(self) -> None:
+        with self._lock:
+            if self._saved:
+                return
+            try:
+                self._stop()
+            except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001
+                say(f"the profile could not be completed ({type(problem).__name__}: {problem})")
+            self._stopped.set()
+            try:
+                self._save()
+            finally:
+                self._saved = True
+
+
+def end_by(number: int) -> None:
+    """End this process by the default action of a signal."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def say(text: str, *, prefix: str = "epprof: ") -> None:
+    """Print a message to stderr, if there is one that can be written to.
+
+    What cannot be written stays in no buffer: the interpreter would fail to flush it at its end,
+    and change the exit code of the script.
+    """
+    stream = sys.stderr
+    with suppress(Exception):
+        try:
+            number = stream.fileno()
+        except (AttributeError, OSError, ValueError):  # replaced by the script, closed or None
+            stream.write(f"{prefix}{text}\n")
+            return
+        stream.flush()
+        data = f"{prefix}{text}\n".encode(stream.encoding or "utf-8", "backslashreplace")
+        while data:
+            data = data[os.write(number, data) :]
