@@ -134,7 +134,9 @@ class CaptureService:
                     self._flush()
                     if not _satisfies(self._subscriptions, options):
                         self._restart(options)
-                    sessions.raise_mode(options.ort_nodes)
+                    # A restart took the mode of the new options.
+                    for subscribed in (*(s.options for s in self._subscriptions), options):
+                        sessions.raise_mode(subscribed.ort_nodes)
                 subscription = Subscription(
                     options,
                     self._dropped_batches + len(self._batches),
