@@ -11,6 +11,9 @@ from epprof_nb.arrays.groups import sum_by_group
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
 
+_LARGEST = np.nextafter(2.0**63, 0)
+"""The largest float that int64 holds."""
+
 
 class GroupStatistics:
     """Mean and percentiles of the values of each group.
@@ -63,7 +66,8 @@ class GroupStatistics:
     @property
     def mean(self) -> IntArray:
         """Rounded mean of each group, int64."""
-        return np.rint(self.total / np.maximum(self.count, 1)).astype(np.int64)
+        means = np.rint(self.total / np.maximum(self.count, 1))
+        return np.minimum(means, _LARGEST).astype(np.int64)
 
     def percentile(self, percent: int) -> IntArray:
         """Return the smallest value that at least `percent` of a group's values do not exceed.

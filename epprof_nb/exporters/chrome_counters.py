@@ -52,7 +52,9 @@ def counters(profile: ProfileData, first_process: int) -> Iterator[str]:
     launches = {device: index.cached(queued_launches, device) for device in devices}
     begin = min(int(queued.t[0]) for queued in launches.values())
     end = int(activities["end_ns"][work].max())
-    edges = np.unique(np.linspace(begin, max(end, begin + 1), POINTS + 1).astype(np.int64))
+    span = max(end - begin, 1)
+    # Integers of Python, because times in files may be anything that int64 holds.
+    edges = np.unique([begin + span * point // POINTS for point in range(POINTS + 1)])
     for device, queued in launches.items():
         percent = busy_shares(index, device, edges) * 100
         level = queued.level[np.searchsorted(queued.t, edges, "right") - 1]

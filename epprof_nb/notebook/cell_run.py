@@ -175,11 +175,16 @@ class CellRun:
                 "complete."
             )
 
-    def finish(self, error: BaseException | None = None) -> None:
-        """End the session, assign the variable, save the file and display the profile."""
+    def finish(self, error: BaseException | None = None, *, note: str | None = None) -> None:
+        """End the session, assign the variable, save the file and display the profile.
+
+        `note` is added to the notes of the profile.
+        """
         self.stop(error)
         if self.profile is None:
             return
+        if note is not None:
+            self.profile.info["notes"].append(note)
         if self.request.name is not None:
             self._assign(self.request.name, self.profile)
         if self.request.save is not None:

@@ -41,6 +41,12 @@ if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
 
 
+_NOTE_UNLOADED = (
+    "Recording ended when the extension was unloaded inside the cell (%unload_ext or %reload_ext). "
+    "The code after it ran without being recorded."
+)
+
+
 @magics_class
 class ProfileMagics(Magics):
     """The magics, transformers and event handlers of one shell."""
@@ -147,7 +153,7 @@ class ProfileMagics(Magics):
             for name in self.hooks():
                 vars(builtins).pop(name, None)
         while self.runs:
-            self.runs.pop().finish()
+            self.runs.pop().finish(note=_NOTE_UNLOADED)
         for event, handler in self.handlers().items():
             shell.events.unregister(event, handler)
         shell.ast_transformers.remove(self)

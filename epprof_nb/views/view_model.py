@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _FAR = 10
 """Events further outside of the profile than this many times its length are not shown."""
 
+UNNAMED = "(unnamed)"
+"""An op without a name, which only files made by other programs have."""
+
 
 class ViewModel:
     """A profile as the views show it: its lanes, time range and analyses.
@@ -111,8 +114,8 @@ class ViewModel:
         own = by_op["self_device_ns"]
         rows = np.argsort(-own, kind="stable")[:count]
         top = by_op.take(rows[own[rows] > 0])
-        columns = (top.values(name) for name in ("name", "self_device_ns", "count"))
-        return list(zip(*columns, strict=True))
+        names = [name or UNNAMED for name in top.names("name").to_list()]
+        return list(zip(names, top.values("self_device_ns"), top.values("count"), strict=True))
 
     @cached_property
     def path_tree(self) -> ResultTable:

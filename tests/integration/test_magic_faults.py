@@ -242,3 +242,6 @@ def test_unloading_inside_a_profiled_cell_ends_the_profile(run, shell, shown):
     assert shell.user_ns["x"] == 1
     assert result.success
     assert len(shown) == 1
+    prof = shell.user_ns["prof"]
+    assert lines(prof)[-1] == (3, "unload(get_ipython())")
+    assert "unloaded inside the cell" in prof.info["notes"][0]

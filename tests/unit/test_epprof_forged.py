@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from matplotlib import pyplot as plt
 from saved_profiles import assert_same, some
 from tiny import kernel, line, op, profile
 
@@ -282,3 +283,33 @@ def test_a_manifest_that_is_no_object_is_refused(path, content):
         archive.writestr("manifest.json", content)
     with pytest.raises(ProfileFileError, match="could not be loaded"):
         load(path)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("table", ["ops", "activities", "api_calls"])
+def test_a_file_without_names_is_shown(table, forged, path):
+    rows = forged.manifest["tables"][table]["rows"]
+    kind = pa.dictionary(pa.int32(), pa.string())
+    forged.change(table, name=pa.nulls(rows, kind))
+    forged.write(path)
+    loaded = load(path)
+    assert "text/html" in loaded._repr_mimebundle_()
+    loaded.to_html(path.with_suffix(".html"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("table", ["ops", "activities", "api_calls"])
+@pytest.mark.parametrize("column", ["end_ns", "duration_ns"])
+@pytest.mark.parametrize("value", [-(2**62), -5, 0, 2**62, 2**63 - 1])
+def test_times_that_contradict_each_other_are_shown(table, column, value, forged, path):
+    rows = forged.manifest["tables"][table]["rows"]
+    forged.change(table, **{column: pa.array([value] * rows, pa.int64())})
+    forged.write(path)
+    loaded = load(path)
+    for analysis in (loaded.by_op, loaded.by_kernel, loaded.by_line, loaded.by_path, loaded.gaps):
+        analysis()
+    assert "text/html" in loaded._repr_mimebundle_()
+    for name in ("timeline", "breakdown", "utilisation", "kernels", "gaps"):
+        getattr(loaded.plot, name)()
+    loaded.to_chrome(path.with_suffix(".json"))
+    plt.close("all")

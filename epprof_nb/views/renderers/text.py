@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epprof_nb.util.format import duration, percent, shorten
+from epprof_nb.views.view_model import UNNAMED
 
 if TYPE_CHECKING:
     from epprof_nb.views.view_model import ViewModel
@@ -27,7 +28,7 @@ def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     columns = (shown.values(name) for name in ("name", "device_ns", "share", "count", "kernels"))
     for name, device_ns, share, count, kernels in zip(*columns, strict=True):
         lines.append(
-            f"{shorten(name, _NAME_WIDTH):<{_NAME_WIDTH}} {duration(device_ns):>9} "
+            f"{shorten(name or UNNAMED, _NAME_WIDTH):<{_NAME_WIDTH}} {duration(device_ns):>9} "
             f"{percent(share):>6} {count:>7,} {kernels:>8,}"
         )
     omitted = len(with_work) - len(shown)
