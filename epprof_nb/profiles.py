@@ -262,6 +262,50 @@ class Profile(ProfileData):
 
         return gaps(self, min_ns)
 
+    def sql(
+        self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30
+    ) -> pd.DataFrame:
+        """Result of a SQL query over the tables, by DuckDB.
+
+        Parameters
+        ----------
+        query
+            One SELECT statement in DuckDB's dialect. Its tables are those of the profile (``ops``,
+            ``activities``, ``api_calls``, ``graphs``, ``memory``, ``overhead``) with the same
+            columns; ``info``, with a JSON ``value`` for each ``key``; and the views
+            ``device_work`` (the activities that keep a device busy), ``busy`` (``device_id``,
+            ``start_ns`` and ``end_ns`` of the disjoint intervals in which a device was busy) and
+            ``idle`` (the intervals between them). Missing ids and names are NULL.
+        time_limit_s
+            Maximum time of the query, seconds.
+        max_bytes
+            Maximum memory of the query and of its result, bytes each.
+
+        Returns
+        -------
+        frame
+            The rows. Integers and their sums are int64, or Int64 if a value is missing.
+
+        Raises
+        ------
+        ImportError
+            If DuckDB is not installed: ``pip install epprof-nb[sql]``.
+        ValueError
+            If the query fails or is not one SELECT statement. Queries cannot change the profile,
+            read or write files, or install extensions.
+        TimeoutError, MemoryError
+            If a limit is exceeded.
+
+        Examples
+        --------
+        >>> prof.sql(
+        ...     "select name, sum(duration_ns) t from activities group by all order by t desc"
+        ... )  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.sql import sql
+
+        return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)
+
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:
         """Return a view of the profile that opens on the timeline.
 
