@@ -1,4 +1,4 @@
-"""The command line: ``epprof run SCRIPT | info FILE | report FILE | demo | doctor``."""
+"""The command line: ``epprof run SCRIPT | info | summary | report FILE | demo | doctor``."""
 
 from __future__ import annotations
 
@@ -188,20 +188,47 @@ def doctor() -> None:
 def report(file: Path, output: Path | None, redact: str) -> None:
     """Write a saved profile (.epprof) as one self-contained HTML page."""
     from epprof_nb.profiles import load
-    from epprof_nb.redaction.profile import parts_of
 
     target = output or file.with_suffix(".html")
     _refuse_unwritable(target, "--output")
-    names = [part.strip() for part in redact.split(",") if part.strip()]
-    try:
-        parts = parts_of(True if names == ["all"] else names)
-    except ValueError as error:
-        raise click.BadParameter(f"{error} (here: all)", param_hint="--redact") from error
+    parts = _redacted_parts(redact)
     try:
         load(file).to_html(target, redact=parts)
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Wrote {target}")
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--max-chars", type=click.IntRange(min=500), default=8_000, show_default=True)
+@click.option(
+    "--redact",
+    metavar="PARTS",
+    default="",
+    help="Leave out source, paths, hosts or shapes (separated by commas), or all of them.",
+)
+def summary(file: Path, *, as_json: bool, max_chars: int, redact: str) -> None:
+    """Print totals, findings and rankings, each number with the SQL query that reproduces it."""
+    from epprof_nb.profiles import load
+
+    parts = _redacted_parts(redact)
+    try:
+        profile = load(file)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(profile.summary(max_chars, "json" if as_json else "text", redact=parts))
+
+
+def _redacted_parts(redact: str) -> tuple[str, ...]:
+    from epprof_nb.redaction.profile import parts_of
+
+    names = [part.strip() for part in redact.split(",") if part.strip()]
+    try:
+        return parts_of(True if names == ["all"] else names)
+    except ValueError as error:
+        raise click.BadParameter(f"{error} (here: all)", param_hint="--redact") from error
 
 
 def _refuse_unwritable(path: Path, option: str) -> None:

@@ -306,6 +306,49 @@ class Profile(ProfileData):
 
         return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)
 
+    def summary(
+        self,
+        max_chars: int = 8_000,
+        format: Literal["text", "json"] = "text",  # noqa: A002 - the word of other libraries
+        *,
+        redact: bool | str | Iterable[str] = False,
+    ) -> str:
+        """Summary of the profile for people, programs and language models.
+
+        Parameters
+        ----------
+        max_chars
+            Maximum length of the result, at least 500, however large the profile is. The least
+            important parts are left out, and counted.
+        format
+            ``"text"``, or ``"json"`` for an object with the same parts.
+        redact
+            What to leave out; see `redacted`.
+
+        Returns
+        -------
+        text
+            Totals, findings, notes and rankings. Each number and ranking has the query, for
+            `sql`, that reproduces it; each finding the query of its evidence. Names longer than
+            100 characters are shortened.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> print(synthetic_profile(activities=100).summary().splitlines()[3])
+        Totals:
+        """
+        from epprof_nb.analysis.index import ProfileIndex
+        from epprof_nb.analysis.overview import overview
+        from epprof_nb.analysis.overview_text import render
+
+        return render(overview(ProfileIndex(self.redacted(redact))), max_chars, format)
+
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:
         """Return a view of the profile that opens on the timeline.
 

@@ -46,11 +46,10 @@ VIEWS = {
         select device_id, min(start_ns) as start_ns, max(end_ns) as end_ns from (
             select *, sum(opens) over (partition by device_id order by start_ns, end_ns
                 rows unbounded preceding) as interval from (
-                select device_id, start_ns, greatest(end_ns, start_ns) as end_ns,
-                    coalesce(start_ns > max(greatest(end_ns, start_ns)) over (
+                select device_id, start_ns, end_ns, coalesce(start_ns > max(end_ns) over (
                         partition by device_id order by start_ns, end_ns
                         rows between unbounded preceding and 1 preceding), true)::int as opens
-                from device_work))
+                from device_work where end_ns > start_ns))
         group by device_id, interval""",
     "idle": """
         select * from (select device_id, end_ns as start_ns,
