@@ -1,4 +1,4 @@
-"""The command line: ``epprof run SCRIPT | info | summary | report FILE | demo | doctor``."""
+"""The command line: ``epprof run | info | summary | report | convert | demo | doctor``."""
 
 from __future__ import annotations
 
@@ -210,15 +210,47 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     help="Leave out source, paths, hosts or shapes (separated by commas), or all of them.",
 )
 def summary(file: Path, *, as_json: bool, max_chars: int, redact: str) -> None:
-    """Print totals, findings and rankings, each number with the SQL query that reproduces it."""
-    from epprof_nb.profiles import load
+    """Print totals, findings and rankings, each number with the SQL query that reproduces it.
+
+    FILE is a saved profile (.epprof), or a trace of another tool.
+    """
+    from epprof_nb.commands.convert import open_any
 
     parts = _redacted_parts(redact)
     try:
-        profile = load(file)
+        profile = open_any(file)
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(profile.summary(max_chars, "json" if as_json else "text", redact=parts))
+
+
+@main.command()
+@click.argument(
+    "source", metavar="IN", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.argument("target", metavar="OUT", type=_FILE)
+def convert(source: Path, target: Path) -> None:
+    """Convert a saved profile or a trace of another tool.
+
+    IN is an .epprof file, a trace of PyTorch (Kineto), a JSON profile of ONNX Runtime or a Chrome
+    trace. The suffix of OUT selects the format: .epprof, .html (a page), .json or .json.gz (a
+    Chrome trace).
+    """
+    from epprof_nb.commands.convert import open_any, writer_for
+
+    write = writer_for(target)
+    if write is None:
+        raise click.BadParameter("its suffix must be .epprof, .html, .json or .json.gz",
+                                 param_hint="OUT")  # fmt: skip
+    _refuse_unwritable(target, "OUT")
+    try:
+        profile = open_any(source)
+        write(profile, target)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    for note in profile.info.get("notes") or ():
+        click.echo(f"note: {note}")
+    click.echo(f"Wrote {target}")
 
 
 def _redacted_parts(redact: str) -> tuple[str, ...]:

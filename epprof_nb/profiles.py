@@ -562,3 +562,38 @@ def load(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
     from epprof_nb.formats import epprof
 
     return Profile.from_data(epprof.read(path, max_bytes=max_bytes))
+
+
+def read_trace(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
+    """Read a trace of another tool, which may be from an untrusted source.
+
+    Parameters
+    ----------
+    path
+        Path of a trace of PyTorch's profiler (Kineto), a JSON profile of ONNX Runtime, or a Chrome
+        trace, as of viztracer or `Profile.to_chrome`; plain or compressed with gzip. They are
+        distinguished by their content. The file is read in pieces.
+    max_bytes
+        Maximum memory of the tables in bytes.
+
+    Returns
+    -------
+    Profile
+        The profile. Columns that the trace has no values for are missing;
+        ``profile.info["notes"]`` lists what was skipped, with numbers.
+
+    Raises
+    ------
+    ProfileFileError
+        If the file is no such trace, or is too large.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import epprof_nb
+    >>> epprof_nb.read_trace("rank0.pt.trace.json.gz").by_op()  # doctest: +SKIP
+    """
+    from epprof_nb.readers import read_trace as traces
+
+    return Profile.from_data(traces.read_trace(path, max_bytes=max_bytes))

@@ -50,11 +50,6 @@ def encode(table: Table) -> bytes:
     return bytes(memoryview(sink.getvalue()))
 
 
-def row_bytes(schema: TableSchema) -> int:
-    """Return the size of a row in memory in bytes, without its texts."""
-    return sum(STORAGE[column.kind].itemsize for column in schema.columns)
-
-
 def decode(
     data: bytes, schema: TableSchema, *, rows: int, max_bytes: int, allow_missing: bool
 ) -> tuple[Table, list[str]]:
