@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from epprof_nb.data.table import Table
 
+_SUMMED = ("duration_ns", "bytes")
+_MAX_SUM = 2**62
+
 
 def read_trace(path: str | os.PathLike[str], *, max_bytes: int = 16 * 2**30) -> ProfileData:
     """Read a trace; see `epprof_nb.read_trace`."""
@@ -81,6 +84,12 @@ def _check_content(stream: ByteStream, profile: ProfileData) -> None:
         raise ProfileFileError(
             f"{stream.damage}, and it has no complete event. Copy it again from its source."
         )
+    for table in profile.tables.values():
+        for name in set(_SUMMED) & set(table.schema.names):
+            if table[name].astype(np.float64).sum() > _MAX_SUM:
+                raise ProfileFileError(
+                    f"the sum of {table.schema.name}.{name} exceeds 64 bits: it is damaged."
+                )
 
 
 def _length(tables: dict[str, Table]) -> int:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from epprof_nb.data.schema import TableSchema
 
 _BATCH_ROWS = 20_000
-_MAX_NS = 2**62
+_MAX_NS = 2**61
+"""Bound of times, 73 years: differences and sums of two times fit in 64 bits."""
 _MAX_NAME = 32_768
 _FIRST_MADE_UP_THREAD = 2**40
 

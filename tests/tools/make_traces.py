@@ -1,7 +1,7 @@
 """Record the traces in ``tests/data/traces`` with the tools that they are of.
 
     python tests/tools/make_traces.py kineto        # needs torch
-    python tests/tools/make_traces.py onnxruntime   # needs onnx and onnxruntime; a file for each release
+    python tests/tools/make_traces.py onnxruntime   # needs onnx, onnxruntime
     python tests/tools/make_traces.py viztracer     # needs viztracer
 
 Folders of the machine and its host name are replaced in the files; nothing else is changed.

@@ -297,6 +297,14 @@ def test_invalid_times_and_events_are_skipped_and_counted(read):
     assert "Skipped events that are no valid JSON objects: 2." in prof.info["notes"]
 
 
+def test_totals_that_would_overflow_are_refused(read):
+    longest = 2**61 // 1000 - 1
+    prof = read(kineto(x("a", -longest, longest), x("b", longest, longest)))
+    assert prof.ops["end_ns"].max() == 3 * longest * 1000
+    with pytest.raises(ProfileFileError, match=r"ops.duration_ns exceeds 64 bits"):
+        read(kineto(*(x("a", 0, longest) for _ in range(4))))
+
+
 def test_deep_nesting_skips_one_event(read):
     deep = '{"ph":"X","args":' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}"
     prof = read('{"schemaVersion":1,"traceEvents":[' + deep + "," + json.dumps(x("a", 1, 1)) + "]}")
