@@ -100,7 +100,6 @@ def test_columns_of_one_name_are_kept():
         "set lock_configuration = false",
         "set enable_external_access = true",
         "set memory_limit = '1TB'",
-        "pragma database_list",
         "create table x as select 1",
         "insert into info values ('a', 'b')",
         "drop view ops",
