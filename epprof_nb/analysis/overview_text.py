@@ -48,7 +48,8 @@ def render(overview: Overview, max_chars: int, form: str) -> str:
 
 def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
     """Yield section and item, by importance. Ranking rows can be cut, other items cannot."""
-    yield from (("facts", _fact(fact)) for fact in overview.facts[:_FACTS_FIRST])
+    facts = [("facts", _fact(fact)) for fact in overview.facts if fact.value]
+    yield from facts[:_FACTS_FIRST]
     yield from (
         ("findings", {
             "text": _clean(found.finding.text, _NOTE_CHARACTERS),
@@ -60,8 +61,9 @@ def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
         for found in overview.findings
     )  # fmt: skip
     yield from (("notes", _clean(note, _NOTE_CHARACTERS)) for note in overview.notes[:_MAX_NOTES])
-    yield from (("facts", _fact(fact)) for fact in overview.facts[_FACTS_FIRST:])
+    yield from facts[_FACTS_FIRST:]
     yield from (("rankings", _ranking(ranking)) for ranking in overview.rankings)
+    yield from (("facts", _fact(fact)) for fact in overview.facts if not fact.value)
     yield from (("rows", {name: rows}) for name, rows in overview.rows.items())
 
 

@@ -140,3 +140,9 @@ def test_the_command_prints_the_summary(tmp_path):
     assert CliRunner().invoke(main, ["summary", path, "--redact", "x"]).exit_code == 2
     (tmp_path / "bad.epprof").write_bytes(b"no profile")
     assert CliRunner().invoke(main, ["summary", str(tmp_path / "bad.epprof")]).exit_code == 1
+
+
+def test_totals_of_zero_leave_room_for_what_there_is():
+    host_only = profile([op(1, "slow", 0, 900), op(2, "fast", 900, 901)], info={"wall_ns": 901})
+    text = host_only.summary(1_000)
+    assert text.index("wall_ns") < text.index("slow") < text.index("kernels: 0")
