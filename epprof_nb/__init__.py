@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from epprof_nb.capture.steps import step
     from epprof_nb.instrument.ranges import op
     from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
-    from epprof_nb.profiles import Profile, load, profile
+    from epprof_nb.profiles import Profile, load, profile, read_trace
 
 __all__ = [
     "Profile",
@@ -25,6 +25,7 @@ __all__ = [
     "onnxruntime",
     "op",
     "profile",
+    "read_trace",
     "step",
     "testing",
     "unload_ipython_extension",
@@ -38,6 +39,7 @@ _HOMES = {
     "load_ipython_extension": "epprof_nb.notebook.magic",
     "op": "epprof_nb.instrument.ranges",
     "profile": "epprof_nb.profiles",
+    "read_trace": "epprof_nb.profiles",
     "step": "epprof_nb.capture.steps",
     "unload_ipython_extension": "epprof_nb.notebook.magic",
 }

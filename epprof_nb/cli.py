@@ -1,4 +1,4 @@
-"""The command line: ``epprof run SCRIPT | info FILE | report FILE | demo | doctor``."""
+"""The command line: ``epprof run | info | summary | report | convert | demo | doctor``."""
 
 from __future__ import annotations
 
@@ -192,21 +192,81 @@ def doctor() -> None:
 def report(file: Path, output: Path | None, redact: str) -> None:
     """Write a saved profile (.epprof) as one self-contained HTML page."""
     from epprof_nb.profiles import load
-    from epprof_nb.redaction.profile import parts_of
 
     target = output or file.with_suffix(".html")
     _refuse_same_file("--output", target, {"the profile to read": file})
     _refuse_unwritable(target, "--output")
-    names = [part.strip() for part in redact.split(",") if part.strip()]
-    try:
-        parts = parts_of(True if names == ["all"] else names)
-    except ValueError as error:
-        raise click.BadParameter(f"{error} (here: all)", param_hint="--redact") from error
+    parts = _redacted_parts(redact)
     try:
         load(file).to_html(target, redact=parts)
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Wrote {target}")
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--max-chars", type=click.IntRange(min=500), default=8_000, show_default=True)
+@click.option(
+    "--redact",
+    metavar="PARTS",
+    default="",
+    help="Leave out source, paths, hosts or shapes (separated by commas), or all of them.",
+)
+def summary(file: Path, *, as_json: bool, max_chars: int, redact: str) -> None:
+    """Print totals, findings and rankings, each number with the SQL query that reproduces it.
+
+    FILE is a saved profile (.epprof), or a trace of another tool.
+    """
+    from epprof_nb.commands.convert import open_any
+
+    parts = _redacted_parts(redact)
+    try:
+        profile = open_any(file)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(profile.summary(max_chars, "json" if as_json else "text", redact=parts))
+
+
+@main.command()
+@click.argument(
+    "source", metavar="IN", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.argument("target", metavar="OUT", type=_FILE)
+def convert(source: Path, target: Path) -> None:
+    """Convert a saved profile or a trace of another tool.
+
+    IN is an .epprof file, a trace of PyTorch (Kineto), a JSON profile of ONNX Runtime or a Chrome
+    trace. The suffix of OUT selects the format: .epprof, .html (a page), .json or .json.gz (a
+    Chrome trace).
+    """
+    from epprof_nb.commands.convert import open_any, writer_for
+
+    write = writer_for(target)
+    if write is None:
+        raise click.BadParameter("its suffix must be .epprof, .html, .json or .json.gz",
+                                 param_hint="OUT")  # fmt: skip
+    _refuse_same_file("OUT", target, {"IN": source})
+    _refuse_unwritable(target, "OUT")
+    try:
+        profile = open_any(source)
+        write(profile, target)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    for note in profile.info.get("notes") or ():
+        click.echo(f"note: {note}")
+    click.echo(f"Wrote {target}")
+
+
+def _redacted_parts(redact: str) -> tuple[str, ...]:
+    from epprof_nb.redaction.profile import parts_of
+
+    names = [part.strip() for part in redact.split(",") if part.strip()]
+    try:
+        return parts_of(True if names == ["all"] else names)
+    except ValueError as error:
+        raise click.BadParameter(f"{error} (here: all)", param_hint="--redact") from error
 
 
 def _refuse_same_file(option: str, path: Path | None, others: dict[str, Path | None]) -> None:

@@ -268,6 +268,93 @@ class Profile(ProfileData):
 
         return gaps(self, min_ns)
 
+    def sql(
+        self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30
+    ) -> pd.DataFrame:
+        """Result of a SQL query over the tables, by DuckDB.
+
+        Parameters
+        ----------
+        query
+            One SELECT statement in DuckDB's dialect. Its tables are those of the profile (``ops``,
+            ``activities``, ``api_calls``, ``graphs``, ``memory``, ``overhead``) with the same
+            columns; ``info``, with a JSON ``value`` for each ``key``; and the views
+            ``device_work`` (the activities that keep a device busy), ``busy`` (``device_id``,
+            ``start_ns`` and ``end_ns`` of the disjoint intervals in which a device was busy) and
+            ``idle`` (the intervals between them). Missing ids and names are NULL.
+        time_limit_s
+            Maximum time of the query, seconds.
+        max_bytes
+            Maximum memory of the query and of its result, bytes each.
+
+        Returns
+        -------
+        frame
+            The rows. Integers and their sums are int64, or Int64 if a value is missing.
+
+        Raises
+        ------
+        ImportError
+            If DuckDB is not installed: ``pip install epprof-nb[sql]``.
+        ValueError
+            If the query fails or is not one SELECT statement. Queries cannot change the profile,
+            read or write files, or install extensions.
+        TimeoutError, MemoryError
+            If a limit is exceeded.
+
+        Examples
+        --------
+        >>> prof.sql(
+        ...     "select name, sum(duration_ns) t from activities group by all order by t desc"
+        ... )  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.sql import sql
+
+        return sql(self, query, time_limit_s=time_limit_s, max_bytes=max_bytes)
+
+    def summary(
+        self,
+        max_chars: int = 8_000,
+        format: Literal["text", "json"] = "text",  # noqa: A002 - the word of other libraries
+        *,
+        redact: bool | str | Iterable[str] = False,
+    ) -> str:
+        """Summary of the profile for people, programs and language models.
+
+        Parameters
+        ----------
+        max_chars
+            Maximum length of the result, at least 500, however large the profile is. The least
+            important parts are left out, and counted.
+        format
+            ``"text"``, or ``"json"`` for an object with the same parts.
+        redact
+            What to leave out; see `redacted`.
+
+        Returns
+        -------
+        text
+            Totals, findings, notes and rankings. Each number and ranking has the query, for
+            `sql`, that reproduces it; each finding the query of its evidence. Names longer than
+            100 characters are shortened.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> print(synthetic_profile(activities=100).summary().splitlines()[3])
+        Totals:
+        """
+        from epprof_nb.analysis.index import ProfileIndex
+        from epprof_nb.analysis.overview import overview
+        from epprof_nb.analysis.overview_text import render
+
+        return render(overview(ProfileIndex(self.redacted(redact))), max_chars, format)
+
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:
         """Return a view of the profile that opens on the timeline.
 
@@ -485,3 +572,38 @@ def load(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
     from epprof_nb.formats import epprof
 
     return Profile.from_data(epprof.read(path, max_bytes=max_bytes))
+
+
+def read_trace(path: str | PathLike[str], *, max_bytes: int = 16 * 2**30) -> Profile:
+    """Read a trace of another tool, which may be from an untrusted source.
+
+    Parameters
+    ----------
+    path
+        Path of a trace of PyTorch's profiler (Kineto), a JSON profile of ONNX Runtime, or a Chrome
+        trace, as of viztracer or `Profile.to_chrome`; plain or compressed with gzip. They are
+        distinguished by their content. The file is read in pieces.
+    max_bytes
+        Maximum memory of the tables in bytes.
+
+    Returns
+    -------
+    Profile
+        The profile. Columns that the trace has no values for are missing;
+        ``profile.info["notes"]`` lists what was skipped, with numbers.
+
+    Raises
+    ------
+    ProfileFileError
+        If the file is no such trace, or is too large.
+    OSError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import epprof_nb
+    >>> epprof_nb.read_trace("rank0.pt.trace.json.gz").by_op()  # doctest: +SKIP
+    """
+    from epprof_nb.readers import read_trace as traces
+
+    return Profile.from_data(traces.read_trace(path, max_bytes=max_bytes))

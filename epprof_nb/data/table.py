@@ -173,6 +173,11 @@ def _numbers(values: npt.NDArray[Any] | CategoryColumn, name: str, kind: Kind) -
     return np.ascontiguousarray(array, STORAGE[kind])
 
 
+def row_bytes(schema: TableSchema) -> int:
+    """Return the size of a row in memory in bytes, without its texts."""
+    return sum(STORAGE[column.kind].itemsize for column in schema.columns)
+
+
 def concat(tables: Sequence[Table]) -> Table:
     """Concatenate the rows of one or more tables of one schema."""
     schema = tables[0].schema

@@ -54,6 +54,8 @@ _DEVICES = 3
 """Process ids of the host and of device 0; 0 has a special meaning in viewers."""
 _REPEATS = 2**22 + 1
 """Thread id of the track of the repeats, larger than Linux gives to any thread."""
+_INFO = ("started_at_epoch_ns", "wall_ns", "devices", "versions")
+"""Entries of the profile's info that a trace has."""
 _COMPRESSION_LEVEL = 1
 _MAX_THREADS = 4
 
@@ -87,13 +89,20 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
         _compressed(file) if Path(path).suffix in ("", ".gz") else nullcontext(file) as stream,
         progress_bar(f"Writing {Path(path).name}", lines, " events") as bar,
     ):
-        stream.write(b'{"displayTimeUnit": "ns", "traceEvents": [\n')
+        stream.write(f'{{"displayTimeUnit": "ns", "otherData": {_other(profile)}, '.encode())
+        stream.write(b'"traceEvents": [\n')
         # The head is never empty: it has the name of the host's process.
         stream.write(",\n".join(_head(profile, tracks)).encode())
         for events, text in _made_in_order(_events(profile, tracks)):
             stream.write(text)
             bar.update(events)
         stream.write(b"\n]}\n")
+
+
+def _other(profile: ProfileData) -> str:
+    """Return the mark by which `epprof_nb.readers.chrome_trace` knows the file, and its info."""
+    info = {key: profile.info[key] for key in _INFO if key in profile.info}
+    return json.dumps({"epprof_nb": info}, default=str)
 
 
 def _made_in_order(batches: Iterable[Batch]) -> Iterator[tuple[int, memoryview]]:

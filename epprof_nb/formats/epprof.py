@@ -27,6 +27,7 @@ import pyarrow as pa
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
+from epprof_nb.data.table import row_bytes
 from epprof_nb.formats import parquet
 from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.formats.info_schema import check_info, is_text
@@ -252,7 +253,7 @@ def _stated_tables(manifest: dict[str, Any], path: Path) -> tuple[dict[str, tupl
         match tables.get(schema.name) if isinstance(tables, dict) else None:
             case {"rows": int(rows), "sha256": str(digest)} if rows >= 0:
                 stated[schema.name] = rows, digest
-                needed += rows * parquet.row_bytes(schema)
+                needed += rows * row_bytes(schema)
             case None:
                 continue
             case _:

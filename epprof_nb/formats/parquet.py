@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, Column, Kind, TableSchema
 from epprof_nb.data.table import STORAGE, Table
@@ -39,7 +40,7 @@ def encode(table: Table) -> bytes:
     numbers = [column.name for column in columns if _ARROW[column.kind] == pa.int64()]
     sink = pa.BufferOutputStream()
     pq.write_table(
-        pa.table({column.name: _to_arrow(table, column) for column in columns}),
+        pa.table({column.name: to_arrow(table, column) for column in columns}),
         sink,
         compression="zstd",
         use_dictionary=[column.name for column in columns if _ARROW[column.kind] == _TEXT],
@@ -47,11 +48,6 @@ def encode(table: Table) -> bytes:
         column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
     )
     return bytes(memoryview(sink.getvalue()))
-
-
-def row_bytes(schema: TableSchema) -> int:
-    """Return the size of a row in memory in bytes, without its texts."""
-    return sum(STORAGE[column.kind].itemsize for column in schema.columns)
 
 
 def decode(
@@ -136,18 +132,6 @@ def _check_pages(
     for name, count in values.items():
         if count != stated.num_rows:
             raise ValueError(f"column {table}.{name} has {count} values, not {stated.num_rows}")
-
-
-def _to_arrow(table: Table, column: Column) -> pa.Array:
-    if column.kind in ("name", "args"):
-        names = table.names(column.name).compact()
-        texts = [
-            text.encode("utf-8", "backslashreplace").decode("utf-8") for text in names.categories
-        ]
-        codes = pa.array(names.codes, mask=names.codes == MISSING)
-        return pa.DictionaryArray.from_arrays(codes, pa.array(texts, pa.string()))
-    values = table[column.name]
-    return pa.array(values, mask=values == MISSING if column.kind == "id" else None)
 
 
 def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | CategoryColumn:

@@ -13,6 +13,7 @@ PUBLIC = [
     "onnxruntime",
     "op",
     "profile",
+    "read_trace",
     "step",
     "testing",
     "unload_ipython_extension",

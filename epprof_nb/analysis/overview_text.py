@@ -1,0 +1,179 @@
+"""Overviews as text and as JSON of at most a given length, the most important parts first."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from epprof_nb.util.format import duration, shorten, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.overview import Fact, Overview, Ranking
+
+Format = Literal["text", "json"]
+MIN_CHARACTERS = 500
+_NAME_CHARACTERS = 100
+_NOTE_CHARACTERS = 400
+_MAX_NOTES = 20
+_FACTS_FIRST = 4
+_HEAD = "Every number is the result of the query below it: prof.sql(query)."
+
+
+def render(overview: Overview, max_chars: int, form: str) -> str:
+    """Return an overview as text or JSON.
+
+    Parameters
+    ----------
+    overview
+        The overview.
+    max_chars
+        Maximum length of the result, at least `MIN_CHARACTERS`. Parts that do not fit are left
+        out, the least important first, and counted.
+    form
+        ``"text"`` or ``"json"``.
+
+    Raises
+    ------
+    ValueError
+        If `max_chars` is too small or `form` is unknown.
+    """
+    if form not in get_args(Format):
+        raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {form!r}")
+    if max_chars < MIN_CHARACTERS:
+        raise ValueError(f"max_chars must be at least {MIN_CHARACTERS}, not {max_chars}")
+    return _as_json(overview, max_chars) if form == "json" else _as_text(overview, max_chars)
+
+
+def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
+    """Yield section and item, by importance. Ranking rows can be cut, other items cannot."""
+    facts = [("facts", _fact(fact)) for fact in overview.facts if fact.value]
+    yield from facts[:_FACTS_FIRST]
+    yield from (
+        ("findings", {
+            "text": _clean(found.finding.text, _NOTE_CHARACTERS),
+            "gain_ns": found.finding.gain_ns,
+            "start_ns": found.finding.start_ns,
+            "end_ns": found.finding.end_ns,
+            "evidence": found.query,
+        })
+        for found in overview.findings
+    )  # fmt: skip
+    yield from (("notes", _clean(note, _NOTE_CHARACTERS)) for note in overview.notes[:_MAX_NOTES])
+    yield from facts[_FACTS_FIRST:]
+    yield from (("rankings", _ranking(ranking)) for ranking in overview.rankings)
+    yield from (("facts", _fact(fact)) for fact in overview.facts if not fact.value)
+    yield from (("rows", {name: rows}) for name, rows in overview.rows.items())
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    return {"name": fact.name, "value": fact.value, "unit": fact.unit, "query": fact.query}
+
+
+def _ranking(ranking: Ranking) -> dict[str, Any]:
+    return {
+        "title": ranking.title,
+        "groups": ranking.groups,
+        "query": ranking.query,
+        "columns": list(ranking.columns),
+        "rows": [[_cell(value) for value in row] for row in ranking.rows],
+    }
+
+
+def _cell(value: object) -> object:
+    return _clean(value, _NAME_CHARACTERS) if isinstance(value, str) else value
+
+
+def _clean(text: str, limit: int) -> str:
+    """Put a text on one line and escape control characters, which a terminal would obey."""
+    line = shorten(text[: 100 * limit], limit)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def _shorter(section: str, item: Any) -> Any:  # noqa: ANN401
+    """Return the item with fewer rows; None if it cannot be shortened."""
+    if section != "rankings" or len(item["rows"]) <= 1:
+        return None
+    return {**item, "rows": item["rows"][: len(item["rows"]) // 2]}
+
+
+def _as_json(overview: Overview, max_chars: int) -> str:
+    result: dict[str, Any] = {"summary": _clean(overview.line, _NOTE_CHARACTERS), "omitted": 0}
+    # The number of omitted parts grows while others are added.
+    room = max_chars - len(json.dumps(result)) - len("000")
+    for section, whole in _parts(overview):
+        item = whole
+        while item is not None:
+            cost = len(json.dumps(item)) + len(", ")
+            cost += 0 if section in result else len(json.dumps(section)) + len(": [], ")
+            if cost <= room:
+                break
+            item = _shorter(section, item)
+        if item is None:
+            result["omitted"] += 1
+            continue
+        room -= cost
+        if section == "rows":
+            result.setdefault(section, {}).update(item)
+        else:
+            result.setdefault(section, []).append(item)
+    return json.dumps(result)
+
+
+_TITLES = {
+    "facts": "Totals",
+    "findings": "Findings",
+    "notes": "Notes",
+    "rows": "Rows of the tables",
+}
+
+
+def _as_text(overview: Overview, max_chars: int) -> str:
+    lines = [_clean(overview.line, _NOTE_CHARACTERS), _HEAD]
+    last = "({} parts omitted: max_chars is {:,})"
+    room = max_chars - sum(len(line) + 1 for line in lines) - len(last.format("0000", max_chars))
+    omitted, before = 0, ""
+    for section, whole in _parts(overview):
+        item = whole
+        while item is not None:
+            added = _lines(section, item)
+            if section in _TITLES and section != before:
+                added = ["", f"{_TITLES[section]}:", *added]
+            cost = sum(len(line) + 1 for line in added)
+            if cost <= room:
+                break
+            item = _shorter(section, item)
+        if item is None:
+            omitted += 1
+            continue
+        lines += added
+        room -= cost
+        before = section
+    if omitted:
+        lines.append(last.format(omitted, max_chars))
+    return "\n".join(lines)
+
+
+def _lines(section: str, item: Any) -> list[str]:  # noqa: ANN401
+    match section:
+        case "facts":
+            return [f"- {item['name']}: {_number(item['value'], item['unit'])}",
+                    f"    {item['query']}"]  # fmt: skip
+        case "findings":
+            gain = f" (at most {duration(item['gain_ns'])} to win)"
+            return [f"- {item['text']}{gain}", f"    {item['evidence']}"]
+        case "notes":
+            return [f"- {item}"]
+        case "rows":
+            return [f"- {name}: {rows}" for name, rows in item.items()]
+    shown = f"{len(item['rows'])} of {item['groups']:,}"
+    head = ["", f"{item['title'][0].upper()}{item['title'][1:]} ({shown}):", f"    {item['query']}"]
+    rows = [["" if value is None else str(value) for value in row] for row in item["rows"]]
+    return [*head, *(" | ".join(row) for row in [item["columns"], *rows])]
+
+
+def _number(value: int, unit: str) -> str:
+    if unit == "ns":
+        return f"{value} ({duration(value)})"
+    return f"{value} ({size(value)})" if unit == "bytes" else str(value)

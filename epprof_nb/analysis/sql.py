@@ -1,0 +1,210 @@
+"""SQL over the tables of a profile, by DuckDB.
+
+A query runs on a connection of its own that sees the profile and nothing else: it cannot read or
+write files, load extensions or change its limits.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from threading import Timer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from epprof_nb.data.arrow import names_to_arrow, to_arrow
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+    from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
+
+_BATCH_ROWS = 100_000
+_CONFIG = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "temp_directory": "",
+}
+_STATEMENTS = ("SELECT", "EXPLAIN")
+_HUGE = pa.decimal128(38, 0)
+"""The Arrow type of DuckDB's HUGEINT, the type of a sum of integers."""
+
+VIEWS = {
+    "device_work": """
+        select * replace (greatest(end_ns - start_ns, 0) as duration_ns) from activities
+        where kind in ('kernel', 'memcpy', 'memset') or kind = 'graph_launch' and not exists (
+            from activities as node where node.kind in ('kernel', 'memcpy', 'memset')
+            and node.correlation_id = activities.correlation_id)""",
+    "busy": """
+        select device_id, min(start_ns) as start_ns, max(end_ns) as end_ns from (
+            select *, sum(opens) over (partition by device_id order by start_ns, end_ns
+                rows unbounded preceding) as interval from (
+                select device_id, start_ns, end_ns, coalesce(start_ns > max(end_ns) over (
+                        partition by device_id order by start_ns, end_ns
+                        rows between unbounded preceding and 1 preceding), true)::int as opens
+                from device_work where end_ns > start_ns))
+        group by device_id, interval""",
+    "idle": """
+        select * from (select device_id, end_ns as start_ns,
+            lead(start_ns) over (partition by device_id order by start_ns) as end_ns from busy)
+        where end_ns is not null""",
+}
+"""Views of a connection besides the tables of a profile, in the order of their creation.
+
+``device_work`` has the kernels, copies and memsets, and graph launches whose nodes were not
+recorded; ``busy`` the disjoint intervals in which a device was busy; ``idle`` those between them.
+"""
+
+
+def sql(
+    profile: ProfileData,
+    query: str,
+    *,
+    time_limit_s: float = 60.0,
+    max_bytes: int = 2 * 2**30,
+) -> pd.DataFrame:
+    """Return the result of a query as a DataFrame; see `epprof_nb.Profile.sql`."""
+    duckdb = _duckdb()
+    if not time_limit_s > 0 or max_bytes < 1:
+        raise ValueError(
+            f"time_limit_s and max_bytes must be more than 0, not {time_limit_s} and {max_bytes}"
+        )
+    with closing(_connect(duckdb, profile, max_bytes)) as connection:
+        # Interrupting a closed connection does nothing.
+        timer = Timer(time_limit_s, connection.interrupt)
+        timer.start()
+        try:
+            _check(connection, query)
+            result = _fetch(connection, query, max_bytes)
+        except duckdb.InterruptException as error:
+            raise TimeoutError(
+                f"the query did not finish in {time_limit_s:g} s. Filter earlier, or raise "
+                "time_limit_s."
+            ) from error
+        except duckdb.OutOfMemoryException as error:
+            raise MemoryError(_too_large(max_bytes)) from error
+        except duckdb.Error as error:
+            raise ValueError(f"the query failed: {error}") from error
+        finally:
+            timer.cancel()
+    return _to_frame(result)
+
+
+def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ImportError(
+            "prof.sql() needs DuckDB, which is not installed. Install it with: "
+            "pip install epprof-nb[sql]"
+        ) from error
+    return duckdb
+
+
+def _connect(module: Any, profile: ProfileData, max_bytes: int) -> duckdb.DuckDBPyConnection:  # noqa: ANN401
+    config = {**_CONFIG, "memory_limit": f"{max(max_bytes // 10**6, 1)}MB"}
+    connection: duckdb.DuckDBPyConnection = module.connect(":memory:", config=config)
+    for name, table in profile.tables.items():
+        connection.register(name, _arrow_table(table))
+    connection.register("info", _info_table(profile))
+    for name, query in VIEWS.items():
+        connection.execute(f"create view {name} as {query}")
+    # Variables of the calling Python code are no tables.
+    connection.execute("set python_enable_replacements = false")
+    connection.execute("set lock_configuration = true")
+    return connection
+
+
+def _arrow_table(table: Table) -> pa.Table:
+    columns = {}
+    for column in table.schema.columns:
+        columns[column.name] = to_arrow(table, column)
+        for derived in table.schema.derived:
+            if derived.source == column.name:
+                columns[derived.name] = names_to_arrow(table.names(derived.name))
+    return pa.table(columns)
+
+
+def _info_table(profile: ProfileData) -> pa.Table:
+    """Return `info` as a table of keys and JSON values."""
+    values = [json.dumps(value, default=str) for value in profile.info.values()]
+    return pa.table({
+        "key": pa.array([str(key) for key in profile.info], pa.string()),
+        "value": pa.array(values, pa.string()),
+    })  # fmt: skip
+
+
+def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
+        raise ValueError(f"the query must be one statement, not {len(statements)}")
+    kind = statements[0].type.name
+    if kind not in _STATEMENTS:
+        raise ValueError(
+            f"the query must be a SELECT statement, not {kind}: a profile cannot be changed, and "
+            "a query cannot reach files"
+        )
+
+
+def _fetch(connection: duckdb.DuckDBPyConnection, query: str, max_bytes: int) -> pa.Table:
+    """Read the result in batches, so that it is bounded as well."""
+    result: Any = connection.sql(query)
+    # Renamed in DuckDB 1.4.
+    reader = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
+    batches, size = [], 0
+    with reader(_BATCH_ROWS) as stream:
+        for batch in stream:
+            size += batch.nbytes
+            if size > max_bytes:
+                raise MemoryError(_too_large(max_bytes))
+            batches.append(batch)
+        return pa.Table.from_batches(batches, stream.schema)
+
+
+def _too_large(max_bytes: int) -> str:
+    return (
+        f"the query needs more than {max_bytes:,} bytes of memory. Select fewer columns or rows, "
+        "or raise max_bytes."
+    )
+
+
+def _to_frame(result: pa.Table) -> pd.DataFrame:
+    import pandas as pd
+
+    # A query may give several columns the same name.
+    columns = [_to_series(column) for column in result.columns]
+    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
+    frame.columns = pd.Index(result.column_names, dtype=object)
+    return frame
+
+
+def _to_series(column: pa.ChunkedArray) -> pd.Series:
+    """Return a column with dtypes that pandas 2.3 and 3 share."""
+    import pandas as pd
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if column.type == _HUGE:
+        try:
+            column = pc.cast(column, pa.int64())
+        except pa.ArrowInvalid:  # a sum beyond 64 bits
+            whole = [None if value is None else int(value) for value in column.to_pylist()]
+            return pd.Series(whole, dtype=object)
+    if pa.types.is_integer(column.type) and column.null_count:
+        missing = column.is_null().to_numpy()
+        numbers = pc.fill_null(column, 0).to_numpy()
+        return pd.Series(pd.arrays.IntegerArray(np.array(numbers), np.array(missing)))
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return pd.Series(np.array(column.to_numpy()))
+    if pa.types.is_boolean(column.type) and not column.null_count:
+        return pd.Series(column.to_numpy())
+    values = np.empty(len(column), object)
+    values[:] = column.to_pylist()
+    return pd.Series(values, dtype=object)

@@ -1,0 +1,235 @@
+"""Chrome traces: those of `prof.to_chrome`, and those whose slices are host code (viztracer).
+
+Slices become ops, nested by thread. The traces of this package have the tables' columns in the
+arguments of their events.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.repeats import with_repeats
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
+from epprof_nb.readers.finishing import from_zero, with_stacks
+from epprof_nb.readers.nesting import OpStacks
+from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
+
+if TYPE_CHECKING:
+    from epprof_nb.data.table import Table
+    from epprof_nb.readers.json_events import JsonEvents
+    from epprof_nb.readers.rows import Budget, Skipped
+
+_MAX_ARGS = 2_000
+_SHAPE = ("grid", "block")
+_LACKS = (
+    "Read from a Chrome trace, which has no sources, graphs, memory and overhead tables, and not "
+    "all columns of the other tables."
+)
+_TRACK = re.compile(r"(stream|waits of thread) (-?\d+)")
+_FIRST_DEVICE = 3
+"""Process id of device 0 in the traces of this package."""
+
+
+def is_own(head: bytes) -> bool:
+    """Tell whether the text before the first event is that of `prof.to_chrome`."""
+    return b'"otherData": {"epprof_nb":' in head
+
+
+class _Slices:
+    """The ops of a trace while its events are read."""
+
+    def __init__(self, budget: Budget, skipped: Skipped) -> None:
+        self.threads = Threads()
+        self.ops = Rows(OPS, ("name", "op_type", "args", "thread_id", "start_ns", "end_ns"), budget)
+        self._budget, self._skipped = budget, skipped
+        self._begun: dict[int, list[tuple[tuple[str | None, ...], int]]] = {}
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Add a slice; count other events as skipped, except for metadata."""
+        phase, start = event.get("ph"), nanoseconds(event.get("ts"))
+        if phase not in ("X", "B", "E"):
+            if phase != "M":
+                self._skipped.add(f"of phase {str(phase)[:20]!r}")
+            return
+        length = nanoseconds(event.get("dur")) if phase == "X" else 0
+        if start is None or length is None or length < 0:
+            self._skipped.add("without a valid time and duration")
+            return
+        thread = self.threads(event.get("pid"), event.get("tid"))
+        if phase == "E":
+            self._end(thread, start)
+            return
+        about = text(event.get("name")), text(event.get("cat")), _args(event, self._skipped)
+        if phase == "X":
+            self.ops.append(*about, thread, start, start + length)
+        else:
+            self._budget.take(100 + sum(len(part or "") for part in about))
+            self._begun.setdefault(thread, []).append((about, start))
+
+    def _end(self, thread: int, end: int) -> None:
+        if not self._begun.get(thread):
+            self._skipped.add("that end a slice that has not begun")
+            return
+        about, start = self._begun[thread].pop()
+        if start > end:
+            self._skipped.add("that end a slice before it begins")
+        else:
+            self.ops.append(*about, thread, start, end)
+
+    @property
+    def unfinished(self) -> int:
+        """Number of slices that have begun and not ended."""
+        return sum(map(len, self._begun.values()))
+
+
+def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
+    """Read the slices of a Chrome trace as ops."""
+    made = _Slices(budget, skipped)
+    for piece in events:
+        for event in piece:
+            made.add(event)
+    skipped.add("that begin a slice that does not end", made.unfinished)
+    tables, _ = from_zero({"ops": made.ops.table()})
+    tables["ops"], _ = with_stacks(tables["ops"], "chrome trace")
+    return ProfileData(tables, {"notes": made.threads.notes()})
+
+
+def _args(event: dict[str, Any], skipped: Skipped) -> str | None:
+    args = event.get("args")
+    if type(args) is not dict or not args:
+        return None
+    written = orjson.dumps(args).decode()
+    if len(written) > _MAX_ARGS:
+        skipped.add(f"' arguments, which have more than {_MAX_ARGS:,} characters")
+        return None
+    return written
+
+
+def read_own(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
+    """Read a trace written by `epprof_nb.exporters.chrome_trace.to_chrome`."""
+    made = _OwnTables(budget, skipped)
+    for piece in events:
+        for event in piece:
+            made.add(event)
+    other = events.metadata.get("otherData")
+    info = other.get("epprof_nb") if type(other) is dict else None
+    info = dict(info) if type(info) is dict else {}
+    if made.repeats:
+        info["repeats"] = sorted(made.repeats)
+    info["notes"] = [_LACKS]
+    tables = {"ops": made.finished_ops(), "activities": made.finished_activities()}
+    calls = made.calls.table()
+    tables["api_calls"] = calls.replace(duration_ns=calls["end_ns"] - calls["start_ns"])
+    tables = {name: t.take(np.argsort(t["start_ns"], kind="stable")) for name, t in tables.items()}
+    return ProfileData(with_repeats(tables, info), info)
+
+
+class _OwnTables:
+    """The tables of a trace of this package while its events are read."""
+
+    def __init__(self, budget: Budget, skipped: Skipped) -> None:
+        self.skipped = skipped
+        self.repeats: list[list[int]] = []
+        self._tracks: dict[tuple[object, object], tuple[str, int]] = {}
+        self._asynchronous: dict[object, tuple[int, dict[str, Any]]] = {}
+        self._ops = Rows(OPS, (
+            "op_id", "name", "op_type", "thread_id", "start_ns", "end_ns", "count", "line", "args",
+        ), budget)  # fmt: skip
+        self.calls = Rows(API_CALLS, (
+            "name", "thread_id", "start_ns", "end_ns", "correlation_id", "return_value",
+        ), budget)  # fmt: skip
+        self._activities = Rows(ACTIVITIES, (
+            "kind", "name", "device_id", "stream_id", "thread_id", "start_ns", "end_ns",
+            "correlation_id", "op_id", "bytes", "grid_x", "grid_y", "grid_z", "block_x", "block_y",
+            "block_z",
+        ), budget)  # fmt: skip
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Add an event to its table; arrows and counters follow from the others."""
+        phase, args = event.get("ph"), event.get("args")
+        args = args if type(args) is dict else {}
+        if phase == "M" and event.get("name") == "thread_name":
+            match = _TRACK.match(text(args.get("name")) or "")
+            if match:
+                key = event.get("pid"), event.get("tid")
+                self._tracks[_hashable(key)] = match[1], int(match[2][:19])
+        if phase not in ("X", "b", "e"):
+            return
+        start = nanoseconds(event.get("ts"))
+        length = nanoseconds(event.get("dur")) if phase == "X" else 0
+        if start is None or length is None or length < 0:
+            self.skipped.add("without a valid time and duration")
+        elif phase == "b":
+            self._asynchronous[str(event.get("id"))] = start, event
+        elif phase == "e":
+            since, opened = self._asynchronous.pop(str(event.get("id")), (start, None))
+            if opened is None:
+                self.skipped.add("that end a slice that has not begun")
+            else:
+                self._add_op(opened, opened.get("args") or {}, since, start)
+        else:
+            self._add_slice(event, args, start, start + length)
+
+    def _add_slice(self, event: dict[str, Any], args: dict[str, Any], start: int, end: int) -> None:
+        process, category = event.get("pid"), event.get("cat")
+        if type(process) is int and process >= _FIRST_DEVICE:
+            track, number = self._tracks.get(
+                _hashable((process, event.get("tid"))), ("stream", MISSING)
+            )
+            shape: list[int | None] = []
+            for name in _SHAPE:
+                value: Any = args.get(name)
+                known = isinstance(value, list) and len(value) == 3
+                shape += map(integer, value) if known else [None] * 3
+            self._activities.append(
+                text(category), text(event.get("name")), process - _FIRST_DEVICE,
+                number if track == "stream" else None, None if track == "stream" else number,
+                start, end, integer(args.get("correlation_id")), integer(args.get("op_id")),
+                integer(args.get("bytes")), *shape,
+            )  # fmt: skip
+        elif category == "api" and "correlation_id" in args:
+            self.calls.append(
+                text(event.get("name")), integer(event.get("tid")) or 0, start, end,
+                integer(args["correlation_id"]), integer(args.get("return_value")) or 0,
+            )  # fmt: skip
+        elif category == "repeat" and "repeat" in args:
+            self.repeats.append([start, end])
+        else:
+            self._add_op(event, args, start, end)
+
+    def _add_op(self, event: dict[str, Any], args: Any, start: int, end: int) -> None:  # noqa: ANN401
+        number = integer(args.get("op_id")) if type(args) is dict else None
+        if number is None:
+            self.skipped.add("that are no ops, calls or activities")
+            return
+        of_op = args.get("args")
+        self._ops.append(
+            number, text(event.get("name")), text(event.get("cat")), integer(event.get("tid")) or 0,
+            start, end, integer(args.get("count")) or 1, integer(args.get("line")),
+            orjson.dumps(of_op).decode() if type(of_op) is dict else None,
+        )  # fmt: skip
+
+    def finished_ops(self) -> Table:
+        """Return the ops, nested by their times."""
+        ops = self._ops.table()
+        stacks = OpStacks(ops["thread_id"], ops["start_ns"], ops["end_ns"])
+        return ops.replace(
+            parent_op_id=np.append(ops["op_id"], MISSING)[stacks.parent],
+            duration_ns=ops["end_ns"] - ops["start_ns"],
+            status=CategoryColumn.constant("complete", len(ops)),
+        )
+
+    def finished_activities(self) -> Table:
+        """Return the activities with their durations."""
+        table = self._activities.table()
+        return table.replace(duration_ns=table["end_ns"] - table["start_ns"])
+
+
+def _hashable(key: tuple[object, object]) -> tuple[object, object]:
+    return str(key[0]), str(key[1])

@@ -1,0 +1,203 @@
+"""The events of a Chrome trace in lists of bounded size, however large the file is.
+
+A piece of the file is cut after its last complete event, which NumPy finds by counting brackets
+outside of strings, and parsed by orjson.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from epprof_nb.core.errors import ProfileFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from epprof_nb.arrays.types import IntArray
+
+MAX_EVENT_BYTES = 64 * 2**20
+"""Maximum size of an event, and of what precedes and what follows the events."""
+_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_SPACE = b" \t\r\n"
+
+
+class _State(NamedTuple):
+    """State of a scan between two pieces."""
+
+    in_string: bool = False
+    escaped: bool = False
+    depth: int = 0
+
+
+def _scan(data: bytes | memoryview, state: _State) -> tuple[IntArray, IntArray, _State]:
+    """Find the brackets outside of strings.
+
+    Returns
+    -------
+    positions, depths
+        int64 arrays: position of each bracket, and the depth of nesting after it.
+    state
+        The state at the end.
+    """
+    codes = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(codes == ord('"'))
+    slashes = np.flatnonzero(codes == ord("\\"))
+    escaped_next = False
+    if state.escaped and len(quotes) and quotes[0] == 0:
+        quotes = quotes[1:]
+    if len(slashes):
+        # In a run of backslashes, every other one escapes the next character.
+        starts = np.flatnonzero(np.diff(slashes, prepend=-2) != 1)
+        run = np.cumsum(np.diff(slashes, prepend=-2) != 1) - 1
+        offset = np.arange(len(slashes)) - starts[run]
+        if state.escaped and slashes[0] == 0:
+            offset[run == 0] += 1
+        escaping = slashes[offset % 2 == 0]
+        quotes = quotes[~np.isin(quotes, escaping + 1, assume_unique=True)]
+        escaped_next = bool(len(escaping)) and int(escaping[-1]) == len(codes) - 1
+    elif state.escaped and not len(codes):
+        escaped_next = True
+    folded = codes | 0x20  # "[" becomes "{", and "]" becomes "}"
+    opening = folded == ord("{")
+    positions = np.flatnonzero(opening | (folded == ord("}")))
+    inside = (np.searchsorted(quotes, positions) + int(state.in_string)) % 2 == 1
+    positions = positions[~inside]
+    depths = state.depth + np.cumsum(np.where(opening[positions], 1, -1))
+    depth = int(depths[-1]) if len(depths) else state.depth
+    in_string = bool((len(quotes) + int(state.in_string)) % 2)
+    return positions, depths, _State(in_string, escaped_next, depth)
+
+
+class JsonEvents:
+    """Events of a Chrome trace: a JSON array of events, or an object with ``traceEvents``.
+
+    Parameters
+    ----------
+    pieces
+        The content of the file.
+
+    Attributes
+    ----------
+    head
+        The text before the first event.
+    metadata
+        The object without its events; complete after the iteration.
+    invalid, oversized
+        Number of events that are no JSON objects, or are larger than `MAX_EVENT_BYTES`.
+    complete
+        Whether the end of the events was found.
+
+    Raises
+    ------
+    ProfileFileError
+        If the content is not of this form.
+    """
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self.invalid = self.oversized = 0
+        self.complete = False
+        self.metadata: dict[str, Any] = {}
+        self.head, self._rest = self._find_events()
+
+    def _find_events(self) -> tuple[bytes, bytes]:
+        text = b""
+        for piece in self._pieces:
+            text += piece
+            start = text.removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)
+            if start.startswith(b"["):
+                at = text.index(b"[") + 1
+                return text[:at], text[at:]
+            if start and not start.startswith(b"{"):
+                break
+            for match in _KEY.finditer(text):
+                before = _scan(memoryview(text)[: match.start()], _State())[2]
+                if before.depth == 1 and not before.in_string:
+                    return text[: match.end()], text[match.end() :]
+            if len(text) > MAX_EVENT_BYTES:
+                break
+        raise ProfileFileError(
+            "the file is no trace that can be read: it is neither a JSON array of events nor a "
+            'JSON object with "traceEvents".'
+        )
+
+    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+        state, pending, skipping = _State(), bytearray(), False
+        piece: bytes | None = self._rest
+        while piece is not None:
+            positions, depths, state = _scan(piece, state)
+            closing = np.flatnonzero(depths < 0)
+            end = int(positions[closing[0]]) if len(closing) else -1
+            boundaries = positions[: closing[0] if len(closing) else None]
+            ends = boundaries[depths[: len(boundaries)] == 0]
+            # At depth 0, an opening bracket has depth 1: only the last bracket of an event has 0.
+            start = 0
+            if skipping and (len(ends) or end >= 0):
+                start, skipping = int(ends[0]) + 1 if len(ends) else end, False
+            stop = end if end >= 0 else int(ends[-1]) + 1 if len(ends) else -1
+            if stop >= 0:
+                pending += piece[start:stop]
+                yield from self._parsed(bytes(pending))
+                pending = bytearray()
+            if end >= 0:
+                self.complete = True
+                self._finish(piece[end + 1 :])
+                return
+            if not skipping:
+                pending += piece[max(stop, 0) :]
+            if len(pending) > MAX_EVENT_BYTES:
+                self.oversized += 1
+                pending, skipping = bytearray(), True
+            piece = next(self._pieces, None)
+        self.invalid += bool(pending.strip(_SPACE + b",")) or skipping
+        self._finish(b"")
+
+    def _parsed(self, text: bytes) -> Iterator[list[dict[str, Any]]]:
+        text = text.strip(_SPACE + b",")
+        if not text:
+            return
+        try:
+            events = orjson.loads(b"[" + text + b"]")
+        except orjson.JSONDecodeError:
+            events = list(self._one_by_one(text))
+        valid = [event for event in events if type(event) is dict]
+        self.invalid += len(events) - len(valid)
+        yield valid
+
+    def _one_by_one(self, text: bytes) -> Iterator[Any]:
+        positions, depths, _ = _scan(text, _State())
+        start = 0
+        for end in (positions[depths == 0] + 1).tolist():
+            yield _loads(text[start:end].strip(_SPACE + b","))
+            start = end
+        if text[start:].strip(_SPACE + b","):
+            yield None
+
+    def _finish(self, tail: bytes) -> None:
+        for piece in self._pieces:
+            tail += piece
+            if len(tail) > MAX_EVENT_BYTES:
+                tail = b""
+                break
+        for end in (tail, b"}"):
+            found = _loads(self.head + b"]" + end)
+            if isinstance(found, dict):
+                self.metadata = {k: v for k, v in found.items() if k != "traceEvents"}
+                return
+
+
+def _loads(text: bytes) -> Any:  # noqa: ANN401
+    """Parse JSON as leniently as Python does, which accepts NaN; None if it is invalid."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return json.loads(text.decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return None

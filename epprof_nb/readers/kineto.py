@@ -1,0 +1,273 @@
+"""Traces of PyTorch's profiler (Kineto).
+
+Operators, annotations and Python functions are ops. An activity belongs to the API call with its
+correlation id, and to the op open on the calling thread at that call; so the kernels of a CUDA
+graph belong to the op that launched the graph.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, MISSING, OPS, OVERHEAD
+from epprof_nb.data.table import Table
+from epprof_nb.readers.finishing import from_zero, with_stacks
+from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.readers.json_events import JsonEvents
+    from epprof_nb.readers.rows import Budget, Skipped
+
+_OPS = {
+    "cpu_op": ("operator", "torch"),
+    "user_annotation": ("range", "user"),
+    "python_function": ("function", "python"),
+}
+"""Category of an event to type and category of the op."""
+_KINDS = {
+    "kernel": "kernel",
+    "gpu_memcpy": "memcpy",
+    "gpu_memset": "memset",
+    "cuda_sync": "synchronization",
+}
+_DOMAINS = {"cuda_runtime": "runtime", "cuda_driver": "driver"}
+_COPY = re.compile(r"Memcpy (\w+)(?: \((\w+) -> (\w+)\))?")
+_MAX_SHAPES = 2_000
+_MARKS = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"')
+EXPERIMENTAL = (
+    "Reading GPU events of Kineto traces is experimental: it was not yet tested with a trace "
+    "recorded on a GPU."
+)
+
+
+def is_kineto(head: bytes) -> bool:
+    """Tell whether the text before the first event is that of a Kineto trace."""
+    return _MARKS.search(head) is not None
+
+
+class _Tables:
+    """The tables of a trace while its events are read."""
+
+    def __init__(self, budget: Budget, skipped: Skipped) -> None:
+        self.skipped, self.threads = skipped, Threads()
+        self.ops = Rows(OPS, (
+            "name", "op_type", "category", "thread_id", "input_shapes", "start_ns", "end_ns",
+        ), budget)  # fmt: skip
+        self.calls = Rows(API_CALLS, (
+            "domain", "name", "thread_id", "start_ns", "end_ns", "correlation_id",
+        ), budget)  # fmt: skip
+        self.activities = Rows(ACTIVITIES, (
+            "kind", "name", "device_id", "context_id", "stream_id", "start_ns", "end_ns",
+            "correlation_id", "bytes", "copy_kind", "src_kind", "dst_kind", "grid_x", "grid_y",
+            "grid_z", "block_x", "block_y", "block_z", "registers_per_thread", "graph_id",
+            "graph_node_id",
+        ), budget)  # fmt: skip
+        self.memory = Rows(MEMORY, (
+            "operation", "memory_kind", "address", "bytes", "time_ns", "device_id",
+        ), budget)  # fmt: skip
+        self.overhead = Rows(OVERHEAD, ("kind", "thread_id", "start_ns", "end_ns"), budget)
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Add an event to the table of its category, or count it as skipped."""
+        phase, category = event.get("ph"), event.get("cat")
+        if phase == "M":
+            return
+        if phase != "X":
+            self._add_instant(event, phase)
+            return
+        category = category.lower() if type(category) is str else ""
+        known = category in _OPS or category in _KINDS or category in _DOMAINS
+        if not known and category != "overhead":
+            self.skipped.add(f"of category {category[:50]!r}")
+            return
+        start, length = nanoseconds(event.get("ts")), nanoseconds(event.get("dur"))
+        if start is None or length is None or length < 0:
+            self.skipped.add("without a valid time and duration")
+            return
+        name, end = text(event.get("name")), start + length
+        args = _args(event)
+        if category in _OPS:
+            thread = self.threads(event.get("pid"), event.get("tid"))
+            self.ops.append(name, *_OPS[category], thread, _shapes(args), start, end)
+        elif category in _DOMAINS:
+            thread = self.threads(event.get("pid"), event.get("tid"))
+            correlation = integer(args.get("correlation"))
+            self.calls.append(_DOMAINS[category], name, thread, start, end, correlation)
+        elif category == "overhead":
+            self.overhead.append(name, None, start, end)
+        else:
+            self._add_activity(_KINDS[category], name, (start, end), event)
+
+    def _add_activity(
+        self, kind: str, name: str | None, times: tuple[int, int], event: dict[str, Any]
+    ) -> None:
+        args = _args(event)
+        copy: tuple[str | None, ...] = (None, None, None)
+        if kind == "memcpy" and name and (match := _COPY.match(name)):
+            copy = tuple(t if i == 0 else t and t.lower() for i, t in enumerate(match.groups()))
+        device = integer(args.get("device"))
+        stream = integer(args.get("stream"))
+        graph = integer(args.get("graph id")) or None
+        self.activities.append(
+            kind, name,
+            integer(event.get("pid")) if device is None else device,
+            integer(args.get("context")),
+            stream if stream is None or stream < 2**31 else None,
+            *times,
+            # Kineto writes 0 for an activity whose launch it does not know.
+            integer(args.get("correlation")) or None,
+            integer(args.get("bytes")),
+            *copy, *_dimensions(args.get("grid")), *_dimensions(args.get("block")),
+            integer(args.get("registers per thread")),
+            graph,
+            integer(args.get("graph node id")) if graph else None,
+        )  # fmt: skip
+
+    def _add_instant(self, event: dict[str, Any], phase: object) -> None:
+        if event.get("name") != "[memory]" or phase != "i":
+            self.skipped.add(f"of phase {str(phase)[:20]!r}")
+            return
+        args, time = _args(event), nanoseconds(event.get("ts"))
+        size = args.get("Bytes")
+        if time is None or type(size) is not int or not -(2**62) < size < 2**62:
+            self.skipped.add("of memory without a valid time and size")
+            return
+        on_device = args.get("Device Type") == 1
+        self.memory.append(
+            "allocation" if size >= 0 else "release",
+            "device" if on_device else "host",
+            integer(args.get("Addr")), abs(size), time,
+            integer(args.get("Device Id")) if on_device else None,
+        )  # fmt: skip
+
+
+def read(events: JsonEvents, budget: Budget, skipped: Skipped) -> ProfileData:
+    """Read the events of a Kineto trace."""
+    made = _Tables(budget, skipped)
+    for piece in events:
+        for event in piece:
+            made.add(event)
+    tables = {
+        "ops": made.ops.table(), "activities": made.activities.table(),
+        "api_calls": made.calls.table(), "memory": made.memory.table(),
+        "overhead": made.overhead.table(),
+    }  # fmt: skip
+    tables, origin = from_zero(tables)
+    notes = made.threads.notes()
+    tables = _correlated(tables, notes)
+    base = integer(events.metadata.get("baseTimeNanoseconds"))
+    if len(tables["activities"]):
+        notes.append(EXPERIMENTAL)
+    info: dict[str, Any] = {"devices": _devices(events.metadata), "notes": notes}
+    if base is not None and abs(base + origin) < 2**62:
+        info["started_at_epoch_ns"] = base + origin
+    return ProfileData(tables, info)
+
+
+def _correlated(tables: dict[str, Table], notes: list[str]) -> dict[str, Table]:
+    """Join activities to API calls by correlation id, and calls to ops by the op stack."""
+    calls, activities = tables["api_calls"], tables["activities"]
+    ops, stacks = with_stacks(tables["ops"], "kineto")
+    op_ids = np.append(ops["op_id"], MISSING)
+    call_op = op_ids[stacks.open_at(calls["thread_id"], calls["start_ns"])]
+    known = np.flatnonzero(calls["correlation_id"] != MISSING)
+    # A runtime call has the correlation id of the driver call in it, on the same thread.
+    ids, first = np.unique(calls["correlation_id"][known], return_index=True)
+    of_id = np.searchsorted(ids, calls["correlation_id"][known])
+    other = calls["thread_id"][known] != calls["thread_id"][known[first]][of_id]
+    ambiguous = np.unique(of_id[other])
+    is_unique = np.ones(len(ids), np.bool_)
+    is_unique[ambiguous] = False
+    index = IdIndex(ids[is_unique])
+    row = np.append(known[first[is_unique]], MISSING)[index.rows(activities["correlation_id"])]
+    row[activities["correlation_id"] == MISSING] = MISSING
+    op_id = np.where(row >= 0, np.append(call_op, MISSING)[row], MISSING)
+    thread = np.where(row >= 0, np.append(calls["thread_id"], MISSING)[row], MISSING)
+    if len(ambiguous):
+        lost = np.isin(activities["correlation_id"], ids[ambiguous]).sum()
+        notes.append(
+            f"{lost:,} activities have no op: calls of several threads have their "
+            f"{len(ambiguous):,} correlation ids."
+        )
+    codes = np.where(op_id == MISSING, 1, 0).astype(np.int32)
+    activities = activities.replace(
+        op_id=op_id, thread_id=thread, attribution=CategoryColumn(codes, ("stack", "none"))
+    )
+    _note_graphs(activities, calls, row, notes)
+    return {
+        **tables, "ops": ops, "activities": activities, "api_calls": calls.replace(op_id=call_op),
+        "graphs": _graphs(activities),
+    }  # fmt: skip
+
+
+def _note_graphs(activities: Table, calls: Table, row: IntArray, notes: list[str]) -> None:
+    names = calls.names("name")
+    launches = [bool(re.search("GraphLaunch", name)) for name in names.categories]
+    is_launch = np.array([*launches, False], np.bool_)[np.append(names.codes, MISSING)]
+    in_graph = (activities["graph_id"] != MISSING) | is_launch[row] & (row >= 0)
+    if in_graph.any():
+        replays = len(np.unique(row[in_graph & (row >= 0)]))
+        notes.append(
+            f"{int(in_graph.sum()):,} activities belong to {replays:,} launches of CUDA graphs and "
+            "to the ops that launched these. The trace does not contain the ops that captured them."
+        )
+
+
+def _graphs(activities: Table) -> Table:
+    rows = np.flatnonzero(activities["graph_id"] != MISSING)
+    ids, graph = np.unique(activities["graph_id"][rows], return_inverse=True)
+    device_ns = np.zeros(len(ids), np.int64)
+    np.add.at(device_ns, graph, activities["duration_ns"][rows])
+    distinct = [
+        np.unique(np.stack([graph, activities[name][rows]]), axis=1)[0]
+        for name in ("graph_node_id", "correlation_id")
+    ]
+    nodes, replays = (np.bincount(of_graph, minlength=len(ids)) for of_graph in distinct)
+    return Table(GRAPHS, {
+        "graph_id": ids, "capture_op_id": np.full(len(ids), MISSING), "nodes": nodes,
+        "replays": replays, "device_ns": device_ns,
+        "device_ns_per_replay": device_ns // np.maximum(replays, 1),
+    })  # fmt: skip
+
+
+def _args(event: dict[str, Any]) -> dict[str, Any]:
+    args = event.get("args")
+    return args if isinstance(args, dict) else {}
+
+
+def _shapes(args: dict[str, Any]) -> str | None:
+    """Return the element types and shapes of an operator's inputs as JSON, if recorded."""
+    shapes = args.get("Input Dims")
+    if not shapes:
+        return None
+    types = args.get("Input type") or args.get("Input Type")
+    try:
+        written = orjson.dumps({"types": types, "shapes": shapes}).decode()
+    except (TypeError, orjson.JSONEncodeError):
+        return None
+    return written if len(written) <= _MAX_SHAPES else None
+
+
+def _dimensions(value: object) -> tuple[int | None, int | None, int | None]:
+    if type(value) is list and len(value) == 3:
+        x, y, z = map(integer, value)
+        return x, y, z
+    return None, None, None
+
+
+def _devices(metadata: dict[str, Any]) -> list[dict[str, Any]]:
+    found = metadata.get("deviceProperties")
+    devices = [d for d in found if type(d) is dict] if type(found) is list else []
+    return [
+        {"device_id": integer(d.get("id")), "name": text(d.get("name")), "kind": "cuda"}
+        for d in devices[:1_024]
+        if integer(d.get("id")) is not None
+    ]

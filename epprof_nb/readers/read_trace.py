@@ -1,0 +1,98 @@
+"""Traces of other tools, distinguished by their content."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.readers import chrome_trace, kineto, onnxruntime_json
+from epprof_nb.readers.byte_stream import ByteStream
+from epprof_nb.readers.json_events import JsonEvents
+from epprof_nb.readers.rows import Budget, Skipped
+
+if TYPE_CHECKING:
+    import os
+
+    from epprof_nb.data.table import Table
+
+_SUMMED = ("duration_ns", "bytes")
+_MAX_SUM = 2**62
+
+
+def read_trace(path: str | os.PathLike[str], *, max_bytes: int = 16 * 2**30) -> ProfileData:
+    """Read a trace; see `epprof_nb.read_trace`."""
+    skipped, budget = Skipped(), Budget(max_bytes)
+    with Path(path).open("rb") as file:
+        stream = ByteStream(file)
+        try:
+            profile = _read(stream, budget, skipped)
+            _check_content(stream, profile)
+        except ProfileFileError as error:
+            raise ProfileFileError(f"{path} could not be read: {error}") from error
+    notes = [*profile.info.get("notes", ()), *skipped.notes()]
+    if stream.damage:
+        notes.append(f"The end of the trace is missing: {stream.damage}.")
+    activities = profile.tables["activities"]
+    attribution = activities.names("attribution")
+    info = {
+        "format": 1,
+        "wall_ns": _length(profile.tables),
+        **profile.info,
+        "attribution": {
+            how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "none")
+        },
+        "notes": notes,
+    }
+    return ProfileData(profile.tables, info, profile.sources)
+
+
+def _read(stream: ByteStream, budget: Budget, skipped: Skipped) -> ProfileData:
+    pieces = iter(stream)
+    first = next(pieces, b"")
+    while first and len(first) < 1_000 and (more := next(pieces, b"")):
+        first += more
+    everything = chain([first], pieces)
+    if onnxruntime_json.is_onnxruntime(first):
+        lines = onnxruntime_json.OnnxRuntimeEvents(everything)
+        profile = onnxruntime_json.read(lines, budget, skipped)
+        skipped.add("that are no valid JSON", lines.invalid)
+        complete, name = lines.complete, "ONNX Runtime"
+    else:
+        events = JsonEvents(everything)
+        if chrome_trace.is_own(events.head):
+            profile, name = chrome_trace.read_own(events, budget, skipped), "epprof_nb"
+        elif kineto.is_kineto(events.head):
+            profile, name = kineto.read(events, budget, skipped), "Kineto"
+        else:
+            profile, name = chrome_trace.read(events, budget, skipped), "Chrome trace"
+        skipped.add("that are no valid JSON objects", events.invalid)
+        skipped.add("larger than 64 MiB", events.oversized)
+        complete = events.complete
+    profile.info["trace_format"] = name
+    if not complete and not stream.damage:
+        stream.damage = "the file is cut off before the end of its events"
+    return profile
+
+
+def _check_content(stream: ByteStream, profile: ProfileData) -> None:
+    if stream.damage and not any(map(len, profile.tables.values())):
+        raise ProfileFileError(
+            f"{stream.damage}, and it has no complete event. Copy it again from its source."
+        )
+    for table in profile.tables.values():
+        for name in set(_SUMMED) & set(table.schema.names):
+            if table[name].astype(np.float64).sum() > _MAX_SUM:
+                raise ProfileFileError(
+                    f"the sum of {table.schema.name}.{name} exceeds 64 bits: it is damaged."
+                )
+
+
+def _length(tables: dict[str, Table]) -> int:
+    ends = [int(np.max(t["end_ns"])) for t in tables.values()
+            if len(t) and "end_ns" in t.schema.names]  # fmt: skip
+    return max([*ends, 0])

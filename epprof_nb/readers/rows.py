@@ -1,0 +1,168 @@
+"""Tables built from events row by row, in bounded memory besides the tables themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import MISSING
+from epprof_nb.data.table import STORAGE, Table, row_bytes
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.data.schema import TableSchema
+
+_BATCH_ROWS = 20_000
+_MAX_NS = 2**61
+"""Bound of times, 73 years: differences and sums of two times fit in 64 bits."""
+_MAX_NAME = 32_768
+_FIRST_MADE_UP_THREAD = 2**40
+
+
+class Budget:
+    """Bound of the memory of all tables of a trace, in bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = self._left = max_bytes
+
+    def take(self, size: int) -> None:
+        """Count more memory; raise ProfileFileError if there is none left."""
+        self._left -= size
+        if self._left < 0:
+            raise ProfileFileError(
+                f"the trace needs more than {self._max_bytes:,} bytes of memory. If you trust it, "
+                "read it with a larger max_bytes."
+            )
+
+
+class Rows:
+    """Rows of a table; `append` takes the values of the given columns, None if missing."""
+
+    def __init__(self, schema: TableSchema, columns: tuple[str, ...], budget: Budget) -> None:
+        self._schema, self._budget = schema, budget
+        self._kinds = {name: schema.column(name).kind for name in columns}
+        self._pending: list[tuple[Any, ...]] = []
+        self._parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in columns}
+        self._names: dict[str, dict[str, int]] = {
+            name: {} for name, kind in self._kinds.items() if kind in ("name", "args")
+        }
+
+    def append(self, *values: object) -> None:
+        """Add a row."""
+        self._pending.append(values)
+        if len(self._pending) >= _BATCH_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        rows, self._pending = self._pending, []
+        self._budget.take(len(rows) * row_bytes(self._schema))
+        for (name, kind), values in zip(self._kinds.items(), zip(*rows, strict=True), strict=False):
+            if kind in ("name", "args"):
+                index = self._names[name]
+                before = len(index)
+                codes = [MISSING if v is None else index.setdefault(v, len(index)) for v in values]
+                added = list(index)[before:] if len(index) > before else []
+                self._budget.take(sum(len(text) + 64 for text in added))
+                self._parts[name].append(np.array(codes, np.int32))
+            else:
+                numbers = [MISSING if v is None else v for v in values]
+                self._parts[name].append(np.array(numbers, STORAGE[kind]))
+
+    def table(self) -> Table:
+        """Return the table of all rows."""
+        if self._pending:
+            self._flush()
+        columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {}
+        for name, kind in self._kinds.items():
+            parts = [np.empty(0, STORAGE[kind]), *self._parts[name]]
+            values = np.concatenate(parts)
+            if name in self._names:
+                columns[name] = CategoryColumn(values, tuple(self._names[name]))
+            else:
+                columns[name] = values
+        return Table(self._schema, columns)
+
+
+class Skipped:
+    """Counts of what was skipped or changed, by reason."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def add(self, reason: str, count: int = 1) -> None:
+        """Count events."""
+        # A hostile trace could have as many categories as events.
+        if reason in self._counts or len(self._counts) < 40:
+            self._counts[reason] += count
+        else:
+            self._counts["of other kinds"] += count
+
+    def notes(self) -> list[str]:
+        """Return one note per reason."""
+        return [
+            f"Skipped events {reason}: {count:,}."
+            for reason, count in self._counts.items()
+            if count
+        ]
+
+
+def nanoseconds(microseconds: object) -> int | None:
+    """Convert a time of an event; None if it is no finite number, or out of range."""
+    if type(microseconds) not in (int, float):
+        return None
+    scaled = microseconds * 1000  # type: ignore[operator]
+    return round(scaled) if -_MAX_NS < scaled < _MAX_NS else None
+
+
+def integer(value: object) -> int | None:
+    """Return an id or count as an integer; None if it is none, is negative or is out of range."""
+    if type(value) is str and value.isascii() and value.isdigit() and len(value) < 20:
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 2**63 else None
+
+
+def text(value: object) -> str | None:
+    """Return a name, cut to a bounded length; None if it is no text."""
+    if type(value) is not str:
+        return None
+    return value if len(value) <= _MAX_NAME else f"{value[:_MAX_NAME]}…"
+
+
+class Threads:
+    """Thread ids of events: those of the operating system where they are unique in the trace."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[object, object], int] = {}
+        self._taken: set[int] = set()
+        self._made_up = 0
+
+    def __call__(self, process: object, thread: object) -> int:
+        """Return the id of a thread of a process."""
+        key = (process, thread) if type(process) in (int, str) else (None, thread)
+        if type(thread) not in (int, str):
+            key = (key[0], None)
+        found = self._ids.get(key)
+        if found is None:
+            number = integer(key[1])
+            if number is None or number in self._taken:
+                number = _FIRST_MADE_UP_THREAD + self._made_up
+                self._made_up += 1
+            self._taken.add(number)
+            found = self._ids[key] = number
+        return found
+
+    def notes(self) -> list[str]:
+        """Return a note on the ids that are not those of the operating system, if any."""
+        if not self._made_up:
+            return []
+        processes = len({process for process, _ in self._ids})
+        note = (
+            f"{self._made_up:,} threads have made-up ids, because the trace has {processes:,} "
+            "processes whose thread ids are equal or no numbers."
+        )
+        return [note]

@@ -1,0 +1,384 @@
+"""Traces of other tools: right tables, honest notes, and bounded reading of damaged files."""
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import activity, call, kernel, line, op, profile
+
+import epprof_nb
+from epprof_nb.cli import main
+from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.readers import byte_stream, json_events
+from epprof_nb.readers.json_events import JsonEvents
+from epprof_nb.readers.kineto import EXPERIMENTAL
+from epprof_nb.testing import synthetic_profile
+
+TRACES = Path(__file__).parents[1] / "data" / "traces"
+KINETO, OLD_ORT, NEW_ORT, VIZTRACER = (
+    next(TRACES.glob(name))
+    for name in ("kineto_cpu*", "onnxruntime_1.30*", "onnxruntime_1.31*", "viztracer*")
+)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def write_and_read(content, name="trace.json", **options):
+        path = tmp_path / name
+        if not isinstance(content, str | bytes):
+            content = json.dumps(content)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return epprof_nb.read_trace(path, **options)
+
+    return write_and_read
+
+
+def x(name, ts, dur, cat="cpu_op", pid=1, tid=2, **args):
+    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur,
+            "args": args}  # fmt: skip
+
+
+def kineto(*events, **top):
+    return {"schemaVersion": 1, **top, "traceEvents": list(events)}
+
+
+def notes(prof):
+    return "\n".join(prof.info["notes"])
+
+
+# Kineto
+
+
+def test_a_trace_of_torch_has_its_operators_nested():
+    prof = epprof_nb.read_trace(KINETO)
+    events = json.loads(gzip.decompress(KINETO.read_bytes()))["traceEvents"]
+    slices = [e for e in events if e.get("cat") in ("cpu_op", "user_annotation")]
+    ops = prof.ops
+    assert Counter(ops["name"]) == Counter(e["name"] for e in slices)
+    assert ops["duration_ns"].sum() == sum(round(e["dur"] * 1000) for e in slices)
+    named = ops.groupby("name", observed=True)
+    assert set(ops.loc[named.get_group("aten::addmm")["parent_op_id"], "name"]) == {"aten::linear"}
+    assert named.get_group("step")["parent_op_id"].isna().all()
+    assert "shapes" in ops.loc[ops["name"] == "aten::addmm", "input_shapes"].iloc[0]
+    assert ops["start_ns"].min() >= 0
+    memory = [e for e in events if e.get("name") == "[memory]"]
+    assert len(prof.memory) == len(memory) > 0
+    sizes = prof.memory["bytes"] * np.where(prof.memory["operation"] == "release", -1, 1)
+    assert sizes.sum() == sum(e["args"]["Bytes"] for e in memory)
+    assert "events of phase 's': " in notes(prof)
+    assert EXPERIMENTAL not in prof.info["notes"]
+
+
+def gpu_trace():
+    gpu = {"device": 0, "context": 1, "stream": 7}
+    return kineto(
+        x("step", 0, 100, "user_annotation"),
+        x("aten::mm", 10, 20),
+        x("cudaLaunchKernel", 12, 3, "cuda_runtime", correlation=5),
+        x("cuLaunchKernel", 13, 1, "cuda_driver", correlation=5),
+        x("gemm", 40, 10.5, "kernel", 0, 7, correlation=5, grid=[1, 2, 3], block=[4, 5, 6], **gpu),
+        x("cudaGraphLaunch", 50, 2, "cuda_runtime", correlation=6),
+        x("g1", 60, 5, "kernel", 0, 7, correlation=6, **{"graph id": 3, "graph node id": 8, **gpu}),
+        x("g2", 65, 5, "kernel", 0, 7, correlation=6, **{"graph id": 3, "graph node id": 9, **gpu}),
+        x("Memcpy HtoD (Pageable -> Device)", 80, 2, "gpu_memcpy", 0, 7, bytes=64, **gpu),
+        x("step", 40, 40, "gpu_user_annotation", 0, 7),
+        deviceProperties=[{"id": 0, "name": "H200"}], baseTimeNanoseconds=10**18,
+    )  # fmt: skip
+
+
+def test_correlation_ids_join_activities_calls_and_ops(read):
+    prof = read(gpu_trace())
+    name = prof.ops["name"].to_dict()
+    by = {row["name"]: row for row in prof.activities.to_dict("records")}
+    assert name[by["gemm"]["op_id"]] == "aten::mm"
+    assert by["gemm"]["duration_ns"] == 10_500
+    assert [by["gemm"][f"grid_{a}"] for a in "xyz"] == [1, 2, 3]
+    copy = by["Memcpy HtoD (Pageable -> Device)"]
+    assert (copy["copy_kind"], copy["src_kind"], copy["bytes"]) == ("HtoD", "pageable", 64)
+    assert pd.isna(copy["op_id"])
+    assert prof.info["attribution"] == {"stack": 3, "cell": 0, "none": 1}
+    assert prof.info["devices"] == [{"device_id": 0, "name": "H200", "kind": "cuda"}]
+    assert prof.info["started_at_epoch_ns"] == 10**18
+    assert EXPERIMENTAL in prof.info["notes"]
+    assert "category 'gpu_user_annotation'" in notes(prof)
+
+
+def test_kernels_of_a_graph_belong_to_its_launch(read):
+    prof = read(gpu_trace())
+    in_graph = prof.activities[prof.activities["graph_id"] == 3]
+    assert set(prof.ops.loc[in_graph["op_id"], "name"]) == {"step"}
+    assert in_graph["capture_op_id"].isna().all()
+    (graph,) = prof.graphs.reset_index().to_dict("records")
+    assert (graph["nodes"], graph["replays"], graph["device_ns"]) == (2, 1, 10_000)
+    assert "2 activities belong to 1 launches of CUDA graphs" in notes(prof)
+
+
+def test_a_correlation_id_of_two_threads_joins_nothing(read):
+    calls = [x("launch", 5, 1, "cuda_runtime", pid=pid, tid=pid, correlation=5) for pid in (1, 2)]
+    work = x("k", 9, 1, "kernel", 0, 7, device=0, correlation=5)
+    prof = read(kineto(x("a", 0, 10, tid=1), *calls, work))
+    assert prof.activities["op_id"].isna().all()
+    assert "1 activities have no op" in notes(prof)
+
+
+def test_threads_of_several_processes_stay_apart(read):
+    prof = read(kineto(x("a", 0, 10, pid=1), x("b", 2, 3, pid=2), x("c", 4, 1, pid="p", tid="t")))
+    assert prof.ops["thread_id"].nunique() == 3
+    assert prof.ops["parent_op_id"].isna().all()
+    assert "2 threads have made-up ids" in notes(prof)
+
+
+# ONNX Runtime
+
+
+@pytest.mark.parametrize("path", [OLD_ORT, NEW_ORT], ids=lambda path: path.name)
+def test_profiles_of_onnxruntime_valid_or_not(path):
+    prof = epprof_nb.read_trace(path)
+    nodes = prof.ops[prof.ops["category"] == "node"]
+    assert set(nodes["name"]) == {'layer0/"Mat\\Mul"', "Relu\n1"}
+    assert Counter(nodes["op_type"]) == {"MatMul": 2, "Relu": 2}
+    assert set(nodes["provider"]) == {"CPUExecutionProvider"}
+    assert sorted(nodes["run_id"]) == [0, 0, 1, 1]
+    assert prof.by_node().set_index("name").loc["Relu\n1", "count"] == 2
+    assert len(prof.by_run()) == 2
+    content = gzip.decompress(path.read_bytes())
+    if path is OLD_ORT:
+        with pytest.raises(json.JSONDecodeError):
+            json.loads(content)
+        assert "4 events were invalid JSON" in notes(prof)
+    else:
+        assert len(prof.ops) == len(json.loads(content))
+        assert prof.info["notes"] == []
+
+
+# Chrome traces
+
+
+def test_a_trace_of_viztracer_has_its_calls():
+    prof = epprof_nb.read_trace(VIZTRACER)
+    calls = prof.ops[prof.ops["name"].astype(str).str.contains("fibonacci")]
+    assert len(calls) == 15
+    parents = calls["parent_op_id"].map(prof.ops["name"].astype(str)).astype(str)
+    assert parents.str.contains("fibonacci").sum() == 14
+
+
+def test_begin_and_end_events_become_ops(read):
+    events = [
+        {"ph": "B", "name": "outer", "pid": 1, "tid": 1, "ts": 1},
+        {"ph": "B", "name": "inner", "pid": 1, "tid": 1, "ts": 2, "args": {"layer": 3}},
+        {"ph": "E", "pid": 1, "tid": 1, "ts": 5},
+        {"ph": "E", "pid": 1, "tid": 1, "ts": 9},
+        {"ph": "E", "pid": 1, "tid": 1, "ts": 10},
+        {"ph": "B", "name": "open", "pid": 1, "tid": 1, "ts": 11},
+        {"ph": "C", "name": "counter", "pid": 1, "ts": 1, "args": {"a": 1}},
+    ]
+    prof = read(events)
+    assert prof.ops["name"].tolist() == ["outer", "inner"]
+    assert prof.ops["duration_ns"].tolist() == [8_000, 3_000]
+    assert prof.ops["args"].tolist() == [None, {"layer": 3}]
+    for skipped in (
+        "Skipped events that end a slice that has not begun: 1.",
+        "Skipped events that begin a slice that does not end: 1.",
+        "Skipped events of phase 'C': 1.",
+    ):
+        assert skipped in prof.info["notes"]
+
+
+# Columns that a Chrome trace of this package cannot hold.
+LACKING = {
+    "ops": {"category", "source", "provider", "node_index", "input_shapes", "output_shapes",
+            "session", "run_id", "suspended_ns", "cell", "end_line"},
+    "activities": {"context_id", "capture_op_id", "attribution", "thread_id", "copy_kind",
+                   "src_kind", "dst_kind", "src_device_id", "dst_device_id", "registers_per_thread",
+                   "static_shared_bytes", "dynamic_shared_bytes", "graph_id", "graph_node_id"},
+    "api_calls": {"domain", "op_id", "captured"},
+}  # fmt: skip
+
+
+def several():
+    return profile(
+        ops=[line(1, 1, -1_500, 90_001, args={"layer": 3}), op(2, "f", 10, 60_000, 1, repeat=0),
+             op(3, "often", 70_000, 80_000, 1, count=7, repeat=0)],
+        activities=[
+            kernel(70_123, 80_000, 2, correlation_id=5, grid_x=1, grid_y=2, grid_z=3, repeat=0),
+            activity("memcpy", 80_000, 80_001, 1, bytes=4096, stream_id=13, device_id=1),
+        ],
+        api_calls=[call(20, 30, correlation_id=5)],
+        info={"devices": [{"device_id": 0, "name": "H200", "kind": "cuda"}], "wall_ns": 90_001,
+              "repeats": [[0, 95_000]]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [several, lambda: synthetic_profile(2_000)])
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_our_own_chrome_traces_give_the_same_tables(make, name, tmp_path):
+    prof = make()
+    prof.to_chrome(tmp_path / name)
+    again = epprof_nb.read_trace(tmp_path / name)
+    for table, lacking in LACKING.items():
+        keys = ["start_ns", "end_ns", "op_id" if table == "ops" else "correlation_id"]
+        left, right = (
+            p.tables[table].to_frame().reset_index().sort_values(keys, ignore_index=True)
+            for p in (prof, again)
+        )
+        for column in set(left) - lacking - {"index"}:
+            a, b = (frame[column].astype(object).to_list() for frame in (left, right))
+            assert [*map(repr, a)] == [*map(repr, b)], (table, column)
+        # The threads of waits are known, as they have tracks of their own.
+        for column in lacking - {"thread_id"}:
+            known = right[column].dropna()
+            assert not known.astype(bool).any(), column
+    assert again.wall_ns == prof.wall_ns
+    assert again.info.get("repeats") == prof.info.get("repeats")
+    assert again.info["devices"] == prof.info["devices"]
+    assert "Skipped" not in notes(again)
+
+
+# Bad input
+
+GOOD = kineto(*(x(f'op {i} \\" \u00fc', i * 10, 5) for i in range(50)))
+
+
+def test_cut_json_keeps_what_is_complete(read):
+    text = json.dumps(GOOD)
+    for at in (len(text) // 2, len(text) - 1, len(text) - 3):
+        prof = read(text[:at])
+        assert len(prof.ops) == text[:at].count('"args": {}}')
+        if at < len(text) - 1:
+            assert "The end of the trace is missing: the file is cut off" in notes(prof)
+
+
+def test_truncated_and_damaged_gz(read):
+    rng = np.random.default_rng(0)
+    events = [x(rng.bytes(20).hex(), i, 1) for i in range(3_000)]
+    data = gzip.compress(json.dumps(kineto(*events)).encode())
+    prof = read(data[: len(data) // 2], "t.json.gz")
+    assert 500 < len(prof.ops) < 3_000
+    assert "compressed data is truncated" in notes(prof)
+    flipped = data[: len(data) // 2] + bytes(64) + data[len(data) // 2 + 64 :]
+    assert "compressed data is damaged" in notes(read(flipped, "t.json.gz"))
+    with pytest.raises(ProfileFileError, match="could not be read"):
+        read(data[:12], "t.json.gz")
+    double = gzip.compress(json.dumps(GOOD).encode()[:900]) + gzip.compress(
+        json.dumps(GOOD).encode()[900:]
+    )
+    assert len(read(double).ops) == 50
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{}", b"no json", b'{"a": 1}', b"PK\x03\x04", b'"traceEvents": [', b"\x1f\x8b"),
+        *(b'{"x": {"traceEvents": [{}]}}', b"\xff\xfe" * 9, b"[" * 99, b"[", b"[1, 2"),
+    ],
+)
+def test_other_files_are_refused(read, content):
+    with pytest.raises(ProfileFileError, match="could not be read"):
+        read(content)
+
+
+def test_invalid_times_and_events_are_skipped_and_counted(read):
+    bad = ["NaN", "Infinity", "1e300", "-1e300", '"soon"', "null", "true", "[]"]
+    events = [
+        f'{{"ph":"X","cat":"cpu_op","name":"n","pid":1,"tid":1,"ts":{ts},"dur":1}}' for ts in bad
+    ]
+    events += ['{"ph":"X","cat":"cpu_op","name":"n","pid":1,"tid":1,"ts":1,"dur":-1}', "[1]", "{a}"]
+    events += ['{"ph":"X","cat":"cpu_op","name":"good","pid":1,"tid":1,"ts":-7,"dur":2}']
+    prof = read('{"schemaVersion":1,"traceEvents":[' + ",".join(events) + "]}")
+    assert prof.ops["name"].tolist() == ["good"]
+    assert "Skipped events without a valid time and duration: 9." in prof.info["notes"]
+    assert "Skipped events that are no valid JSON objects: 2." in prof.info["notes"]
+
+
+def test_totals_that_would_overflow_are_refused(read):
+    longest = 2**61 // 1000 - 1
+    prof = read(kineto(x("a", -longest, longest), x("b", longest, longest)))
+    assert prof.ops["end_ns"].max() == 3 * longest * 1000
+    with pytest.raises(ProfileFileError, match=r"ops.duration_ns exceeds 64 bits"):
+        read(kineto(*(x("a", 0, longest) for _ in range(4))))
+
+
+def test_deep_nesting_skips_one_event(read):
+    deep = '{"ph":"X","args":' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}"
+    prof = read('{"schemaVersion":1,"traceEvents":[' + deep + "," + json.dumps(x("a", 1, 1)) + "]}")
+    assert prof.ops["name"].tolist() == ["a"]
+    assert "Skipped events that are no valid JSON objects: 1." in prof.info["notes"]
+
+
+def test_huge_events_are_skipped_and_huge_names_cut(read, monkeypatch):
+    monkeypatch.setattr(json_events, "MAX_EVENT_BYTES", 100_000)
+    monkeypatch.setattr(byte_stream, "PIECE_BYTES", 10_000)
+    prof = read(kineto(x("a", 1, 1), x("{[" * 100_000, 2, 1), x("c" * 50_000, 3, 1), x("d", 4, 1)))
+    assert [name[0] for name in prof.ops["name"]] == ["a", "c", "d"]
+    assert len(prof.ops["name"].iloc[1]) == 32_769
+    assert "Skipped events larger than 64 MiB: 1." in prof.info["notes"]
+
+
+def test_zip_bombs_and_too_many_events_are_refused(read):
+    bomb = gzip.compress(b'{"schemaVersion":1,"traceEvents":[' + b" " * (100 * 2**20), 9)
+    with pytest.raises(ProfileFileError, match="300 times their size"):
+        read(bomb, "t.json.gz")
+    with pytest.raises(ProfileFileError, match="larger max_bytes"):
+        read(GOOD, max_bytes=1_000)
+
+
+def test_duplicate_events_and_disorder_are_kept(read):
+    prof = read(kineto(x("b", 5, 1), x("a", 1, 10), x("b", 5, 1)))
+    assert prof.ops["name"].tolist() == ["a", "b", "b"]
+    assert prof.ops["parent_op_id"].tolist() == [pd.NA, 1, 2]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('ab"\\{}[],:\n\u00fc', max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text('a"\\}', max_size=3), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["a", 'b"', "c\\"]), _JSON), max_size=6),
+       st.integers(1, 40), st.booleans())  # fmt: skip
+def test_events_are_found_wherever_the_pieces_end(events, size, as_object):
+    whole = {"before": 'x"traceEvents": [', "traceEvents": events, "after": [{}]}
+    text = json.dumps(whole if as_object else events).encode()
+    pieces = (text[i : i + size] for i in range(0, len(text), size))
+    stream = JsonEvents(pieces)
+    assert [event for piece in stream for event in piece] == events
+    assert stream.complete
+    assert (stream.invalid, stream.oversized) == (0, 0)
+    if as_object:
+        assert stream.metadata == {k: v for k, v in whole.items() if k != "traceEvents"}
+
+
+# The command
+
+
+@pytest.mark.parametrize("name", ["out.epprof", "out.html", "out.json", "out.json.gz"])
+def test_traces_are_converted(tmp_path, name):
+    out = tmp_path / name
+    run = CliRunner().invoke(main, ["convert", str(KINETO), str(out)])
+    assert run.exit_code == 0, run.output
+    assert "note: Skipped" in run.output
+    if "html" not in name:
+        again = (epprof_nb.load if "epprof" in name else epprof_nb.read_trace)(out)
+        assert len(again.ops) == len(epprof_nb.read_trace(KINETO).ops)
+
+
+def test_bad_conversions_are_refused(tmp_path):
+    assert CliRunner().invoke(main, ["convert", str(KINETO), "x.txt"]).exit_code == 2
+    (tmp_path / "bad.json").write_text("nothing")
+    run = CliRunner().invoke(
+        main, ["convert", str(tmp_path / "bad.json"), str(tmp_path / "x.html")]
+    )
+    assert run.exit_code == 1
+    assert "could not be read" in run.output
+    summary = CliRunner().invoke(main, ["summary", str(NEW_ORT)])
+    assert "MatMul" in summary.output
