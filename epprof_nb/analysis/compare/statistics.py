@@ -164,7 +164,8 @@ def _between(sides: Sequence[Sequence[_Recording]], floor: FloatArray) -> tuple[
     recordings = [recording for side in sides for recording in side]
     noise = np.mean([r.variance for r in recordings], axis=0)
     freedom = len(recordings) * (_BLOCKS - 1)
-    steps = sum(r.repeats - 1 for r in recordings)
+    # A median of steps tells as much as a third of them would by their mean square.
+    steps = sum(r.repeats - 1 for r in recordings) // 3
     moved, unmoved = (
         np.mean(values, axis=0) for values in zip(*(r.drift for r in recordings), strict=True)
     )

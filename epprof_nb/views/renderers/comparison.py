@@ -29,15 +29,17 @@ _STYLE = (
     ".epprof-compare{font:13px/1.5 system-ui,sans-serif}"
     ".epprof-compare p{margin:.3em 0;max-width:60em}"
     ".epprof-compare table{border-collapse:collapse;margin:.5em 0;"
-    "font-variant-numeric:tabular-nums}"
+    "font:inherit;font-variant-numeric:tabular-nums;color:inherit}"
+    ".epprof-compare tr{background:none}"
     ".epprof-compare td,.epprof-compare th{text-align:right;padding:2px 14px 2px 0;"
     "font-weight:normal;white-space:nowrap;background:none}"
     ".epprof-compare thead th{opacity:.7;border-bottom:1px solid #8b95a3}"
-    ".epprof-compare td:first-child,.epprof-compare th:first-child{text-align:left}"
+    ".epprof-compare td:first-child,.epprof-compare th:first-child{text-align:left;"
+    "white-space:normal;overflow-wrap:anywhere}"
     ".epprof-compare td:last-child,.epprof-compare th:last-child{text-align:left;padding-right:0}"
     ".epprof-compare tr.epprof-same{opacity:.7}"
-    ".epprof-compare .epprof-slower{color:#d55e00;font-weight:600}"
-    ".epprof-compare .epprof-faster{color:#009e73;font-weight:600}"
+    ".epprof-compare .epprof-slower{color:#c24e00;font-weight:600}"
+    ".epprof-compare .epprof-faster{color:#00855f;font-weight:600}"
 )
 
 
