@@ -145,7 +145,7 @@ def info(file: Path) -> None:
     default="0%",
     show_default=True,
     metavar="PERCENT",
-    help="Exit with 1 only if the new code is slower, and by more than this.",
+    help="Exit with 1 only if the new code is slower by more than this, with 95 % confidence.",
 )
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option(

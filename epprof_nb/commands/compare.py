@@ -32,7 +32,7 @@ def run(
     old, new
         Files of the recordings of each side.
     fail_above
-        Relative change, as 0.03: the new code is slower for the exit code only above it.
+        Relative change, as 0.03. The new code is slower if all of the interval is above it.
     markdown
         Whether to print Markdown.
     allow
@@ -50,7 +50,7 @@ def run(
     click.echo(result.to_markdown() if markdown else repr(result), nl=not markdown)
     if result.verdict == "cannot be compared":
         return NOT_COMPARABLE
-    return SLOWER if result.verdict == "slower" and result.change > fail_above else NOT_SLOWER
+    return SLOWER if (result.change_low or 0) > fail_above else NOT_SLOWER
 
 
 def parse_percent(text: str) -> float:

@@ -19,6 +19,7 @@ from epprof_nb.analysis.compare.statistics import ratios
 from epprof_nb.analysis.compare.tables import Quantity, comparison_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.op_paths import SESSION
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural, shorten
 
 if TYPE_CHECKING:
@@ -105,8 +106,11 @@ class _Recordings:
         found: list[str | None] = [None] * len(self.side.children)
         for index, paths in zip(self.indexes, self.paths, strict=True):
             shapes = index.profile.tables["ops"].names("input_shapes")
-            for row in np.flatnonzero(shapes.codes >= 0).tolist():
-                found[paths[row]] = shapes.categories[shapes.codes[row]]
+            last = np.full(len(found), MISSING)
+            known = np.flatnonzero(shapes.codes >= 0)
+            last[paths[known]] = shapes.codes[known]
+            for path in np.flatnonzero(last >= 0).tolist():
+                found[path] = shapes.categories[last[path]]
         return found
 
     def first_ops(self, column: str) -> list[str | None]:
