@@ -158,6 +158,13 @@ def test_other_shapes_and_executions_are_refused():
     assert same.nodes["count_before"].tolist() == [2]
 
 
+def test_a_change_of_almost_100_percent_is_written_as_a_number():
+    old = repeated({"a": MS}, noise=0.001)
+    text = repr(compare(old, repeated({"a": round(1.996 * MS)}, noise=0.001)))
+    assert "+100 %" in text
+    assert ">" not in text
+
+
 def test_one_run_each_gives_the_command_that_settles_it():
     result = compare(repeated(TIMES, repeats=1), repeated(TIMES, repeats=1), names=("a", "b"))
     assert result.verdict == "cannot be compared"

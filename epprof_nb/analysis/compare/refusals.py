@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from epprof_nb.analysis.compare.measure import repeats_of
-from epprof_nb.util.format import percent, plural, shorten
+from epprof_nb.util.format import plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ def _clocks(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterato
                 texts = [_range(side[gpu]) for side in of_sides]
                 yield Refusal(
                     "clocks",
-                    f"The {title} differs by {percent(ratio - 1)}: {texts[0]} MHz in the old "
+                    f"The {title} differs by {(ratio - 1) * 100:.0f} %: {texts[0]} MHz in the old "
                     f"recording, {texts[1]} in the new. Warm up longer, or lock the clocks with "
                     "`nvidia-smi --lock-gpu-clocks`.",
                 )

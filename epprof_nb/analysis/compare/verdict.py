@@ -20,7 +20,7 @@ from epprof_nb.analysis.compare.tables import Quantity, comparison_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.op_paths import SESSION
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import duration, percent, plural, shorten
+from epprof_nb.util.format import duration, plural, shorten, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -318,15 +318,15 @@ def _verdict(
     if found is None:
         text = (
             f"One run each ({times}, {signed_percent(total.change)}): differences below "
-            f"{percent(SINGLE_RUN_SPREAD)} are within what single runs of the same code vary. "
+            f"{SINGLE_RUN_SPREAD * 100:.0f} % are within what single runs of the same code vary. "
             f"{settle}"
         )
         return "cannot be compared", text
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
     text = (
         f"{times} per repeat: {signed_percent(total.change)} ({interval}). {_largest_changes(ops)}"
-        f"Recordings of the same code are taken to vary by {percent(float(found.spread[0]))}, so a "
-        f"change of {percent(float(found.detectable[0]))} or more would be found."
+        f"Recordings of the same code are taken to vary by {found.spread[0] * 100:.1f} %, so a "
+        f"change of {found.detectable[0] * 100:.1f} % or more would be found."
     )
     if not found.differs[0]:
         return "no difference found", text
@@ -350,8 +350,3 @@ def _largest_changes(ops: ResultTable, limit: int = 3) -> str:
 def _paths_above(path: str) -> list[str]:
     parts = path.split(" / ")
     return [" / ".join(parts[:end]) for end in range(1, len(parts))]
-
-
-def signed_percent(change: float) -> str:
-    """Write a relative change in percent with its sign."""
-    return f"{'+' if change >= 0 else '-'}{percent(abs(change))}"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from epprof_nb.analysis.compare.verdict import CHANGED, signed_percent
-from epprof_nb.util.format import duration, plural, shorten
+from epprof_nb.analysis.compare.verdict import CHANGED
+from epprof_nb.util.format import duration, plural, shorten, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
