@@ -135,8 +135,9 @@ def compare(
     that of the medians, from resampling the repeats (`scipy.stats.bootstrap`), and that between
     recordings of the same code, estimated from several recordings of a side and from the drift
     within each recording, plus a least value: 0.5 % for device times of GPUs, 1 % for times
-    measured on the host and on the host device. If the code is the same, a comparison finds no
-    difference at all, in the total, the ops or the kernels, with a probability of 95 %.
+    measured on the host and on the host device. If the code is the same and recordings vary by no
+    more than that, the total is found to differ with a probability of 5 %, and so is any row of
+    `ops`, and any row of `kernels`.
 
     Examples
     --------
