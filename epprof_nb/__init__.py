@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from epprof_nb.instrument.ranges import op
     from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
     from epprof_nb.profiles import Profile, load, profile, read_trace
+    from epprof_nb.views.comparison import compare
 
 __all__ = [
     "Profile",
+    "compare",
     "host",
     "load",
     "load_ipython_extension",
@@ -35,6 +37,7 @@ __all__ = [
 # costs nothing that is not used, pandas and IPython least of all.
 _HOMES = {
     "Profile": "epprof_nb.profiles",
+    "compare": "epprof_nb.views.comparison",
     "load": "epprof_nb.profiles",
     "load_ipython_extension": "epprof_nb.notebook.magic",
     "op": "epprof_nb.instrument.ranges",

@@ -1,4 +1,4 @@
-"""The command line: ``epprof run | info | summary | report | convert | demo | doctor``."""
+"""The command line: ``epprof``, with a command for each thing to do outside a notebook."""
 
 from __future__ import annotations
 
@@ -141,6 +141,58 @@ def info(file: Path) -> None:
         raise click.ClickException(str(error)) from error
     click.echo(f"{file} ({file.stat().st_size / 1e6:,.1f} MB)")
     click.echo(describe(profile))
+
+
+@main.command()
+@click.option(
+    "--fail-above",
+    default="0%",
+    show_default=True,
+    metavar="PERCENT",
+    help="Exit with 1 only if the new code is slower by more than this, with 95 % confidence.",
+)
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="DIFFERENCE",
+    help="Compare in spite of other devices, clocks, counts (executions of an op), shapes, or "
+    "dropped records.",
+)
+@click.option("--more-old", multiple=True, type=_FILE, help="A further recording like OLD.")
+@click.option("--more-new", multiple=True, type=_FILE, help="A further recording like NEW.")
+@click.argument("old", type=_FILE)
+@click.argument("new", type=_FILE)
+def compare(
+    *,
+    old: Path,
+    new: Path,
+    more_old: tuple[Path, ...],
+    more_new: tuple[Path, ...],
+    fail_above: str,
+    markdown: bool,
+    allow: tuple[str, ...],
+) -> None:
+    """Compare two saved profiles of code that ran with --repeat or in steps.
+
+    Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared, 4 a file
+    cannot be used.
+    """
+    from epprof_nb.analysis.compare.refusals import ALLOWED
+    from epprof_nb.commands.compare import parse_percent, run
+
+    for name in allow:
+        if name not in ALLOWED:
+            raise click.BadParameter(
+                f"{name} is not one of {', '.join(ALLOWED)}", param_hint="--allow"
+            )
+    try:
+        limit = parse_percent(fail_above)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--fail-above") from error
+    sys.exit(
+        run((old, *more_old), (new, *more_new), fail_above=limit, markdown=markdown, allow=allow)
+    )
 
 
 @main.command()

@@ -10,6 +10,7 @@ from epprof_nb.analysis.attribution import Attribution, attributed_op_rows
 from epprof_nb.analysis.by_op import NO_OP
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.op_paths import MAX_DEPTH, SESSION, OpPaths
 from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -18,16 +19,9 @@ from epprof_nb.data.columns import with_columns
 if TYPE_CHECKING:
     import pandas as pd
 
-    from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Table
-
-
-MAX_DEPTH = 48
-"""Ops below this depth are merged into their ancestor at this depth."""
-_SESSION = 0
 
 
 @with_columns("by_path")
@@ -64,7 +58,7 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
     """Return the columns of `by_path`."""
     tables, tree = index.profile.tables, index.tree
     ops, activities = tables["ops"], tables["activities"]
-    paths = _Paths(ops, tree)
+    paths = OpPaths(ops, tree)
     work = np.flatnonzero(index.is_device_work)
     rows = attributed_op_rows(activities, tree, attribution)[work]
     owner = np.append(paths.of_op, paths.no_op)[rows]
@@ -85,8 +79,8 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
     one = np.ones(len(work), np.int64)
     count = of_ops(ops["count"], ran(ops)) + of_leaves(one)
     host = of_ops(ops["duration_ns"], has_host_time(ops))
-    host[_SESSION] = host[parent == _SESSION].sum()
-    count[_SESSION] = 1
+    host[SESSION] = host[parent == SESSION].sum()
+    count[SESSION] = 1
     launched = sum_by_group(owner, durations, inner)[:-1]
     example_op = np.where(paths.row >= 0, paths.row, 0)
     columns = {
@@ -120,7 +114,7 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
     line = ops["line"][example_op] if len(ops) else np.zeros(inner, np.int64)
     line = np.append(np.where(paths.row >= 0, line, MISSING), np.full(leaves, MISSING))
     op_names = of_example("name")
-    levels[_SESSION] = op_names[_SESSION] = "session"
+    levels[SESSION] = op_names[SESSION] = "session"
     levels[paths.no_op], op_names[paths.no_op] = "none", NO_OP
     return ResultTable(
         {
@@ -135,48 +129,6 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
         },
         index="node",
     )
-
-
-class _Paths:
-    """The paths of the ops: nodes in order of depth, starting with the session.
-
-    Attributes
-    ----------
-    of_op
-        int64 array, one value per op: its node.
-    parent, depth, row
-        int64 arrays, one value per node: the node above (`MISSING` for the session), the steps
-        from the session, and the first op of the path (`MISSING` for nodes without an op).
-    no_op
-        The node of activities without an op, the last one.
-    """
-
-    def __init__(self, ops: Table, tree: OpTree) -> None:
-        columns = [ops.names(name).codes for name in ("name", "op_type", "cell")]
-        columns.append(ops["line"])
-        depth = tree.depth
-        # The last element is the parent of a root: the session.
-        of_op = np.full(len(ops) + 1, _SESSION, np.int64)
-        parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))
-        known = 1
-        for level in range(min(int(depth.max(initial=-1)) + 1, MAX_DEPTH)):
-            here = np.flatnonzero(depth == level)
-            above = of_op[tree.parent[here]]
-            groups, first = group_codes(above, *(column[here] for column in columns))
-            of_op[here] = known + groups
-            parents.append(above[first])
-            rows.append(here[first])
-            depths.append(np.full(len(first), level + 1))
-            known += len(first)
-        parents.append(np.array([_SESSION]))
-        rows.append(np.array([MISSING]))
-        depths.append(np.array([1]))
-        deeper = np.flatnonzero(depth >= MAX_DEPTH)
-        of_op[deeper] = of_op[tree.nearest_ancestor(depth < MAX_DEPTH)[deeper]]
-        self.of_op = of_op[:-1]
-        self.parent, self.row = np.concatenate(parents), np.concatenate(rows)
-        self.depth = np.concatenate(depths)
-        self.no_op = known
 
 
 def _subtree_sum(values: IntArray, parent: IntArray, depth: IntArray) -> IntArray:

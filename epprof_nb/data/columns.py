@@ -142,6 +142,28 @@ _KERNEL_MEANINGS = {
     "mean_device_ns": "mean device time of a launch",
 }
 
+_COMPARED = (
+    _column("status", "category", "matched, renamed, added or removed"),
+    _column("before_ns", "Int64", "old: median time; missing if added"),
+    _column("after_ns", "Int64", "new: median time; missing if removed"),
+    _column("change", "float64", "`after_ns` / `before_ns` - 1; NaN if unknown", "fraction"),
+    _column(
+        "change_low", "float64",
+        "lower end of its interval, which covers all rows of the table together; NaN if not "
+        "tested",
+        "fraction",
+    ),
+    _column("change_high", "float64", "upper end of this interval", "fraction"),
+    _column(
+        "p_value", "float64", "of no change, with Holm's correction over all rows", "probability"
+    ),
+    _column(
+        "verdict", "category",
+        "faster, slower or no difference found; added or removed; not tested if it did not run "
+        "in every repeat or the recordings cannot be compared",
+    ),
+)  # fmt: skip
+
 TABLES: dict[str, TableDoc] = {
     "ops": TableDoc("prof.ops", "One row per op.", _of_schema(schema.OPS)),
     "activities": TableDoc(
@@ -394,6 +416,41 @@ TABLES: dict[str, TableDoc] = {
             _column("cell", "category", "cell of the innermost statement that contains the op"),
             _column("line", "Int64", "first line of that statement"),
             name="name of that op", device_id="device that was idle, as in `activities`",
+        ),
+    ),
+    "compare_ops": TableDoc(
+        "epprof_nb.compare(old, new).ops",
+        "One row per path of ops that ran in a repeat of either side, by descending difference in "
+        "time. Times, executions and bytes are those of one repeat.",
+        (
+            _column("path", "category", "names of the op and the ops above it, below the cell"),
+            _column("name", "category", "name of the op"),
+            _column("old_name", "category", "its name in the old recording if it is renamed"),
+            _column("op_type", "category", "cell, line, range, or an ONNX operator"),
+            _column("category", "category", "category of the op, as in `ops`"),
+            _column("provider", "category", "execution provider that ran it"),
+            _column(
+                "measure", "category",
+                "time compared: `device`, inclusive, if the op launched device work in every "
+                "repeat, else `host`",
+            ),
+            *_COMPARED,
+            _column("count_before", "Int64", "old: executions; missing if added"),
+            _column("count_after", "Int64", "new: executions; missing if removed"),
+            _column("bytes_before", "Int64", "old: bytes copied and set", "bytes"),
+            _column("bytes_after", "Int64", "new: bytes copied and set", "bytes"),
+        ),
+    ),
+    "compare_kernels": TableDoc(
+        "epprof_nb.compare(old, new).kernels",
+        "One row per path of ops and kernel name that it launched in a repeat of either side, by "
+        "descending difference in time. Times and launches are those of one repeat.",
+        (
+            _column("path", "category", "names of the op that launched it and the ops above it"),
+            _column("name", "category", "demangled name of the kernel"),
+            *_COMPARED,
+            _column("count_before", "Int64", "old: launches; missing if added"),
+            _column("count_after", "Int64", "new: launches; missing if removed"),
         ),
     ),
 }  # fmt: skip

@@ -36,6 +36,7 @@ class Request:
     quiet: bool = False
     live: bool = False
     save: Path | None = None
+    baseline: str | None = None
 
 
 def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,6 +65,9 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Show progress while the code runs: GPU utilisation, kernels per second and "
                  "the top ops."),
         argument("-q", "--quiet", action="store_true", help="Do not display the profile."),
+        argument("-b", "--baseline", metavar="OLD",
+                 help="Compare with an earlier profile: a variable with a profile or a list of "
+                 "profiles, or the path of an .epprof file. Use --repeat 20 for both."),
         argument("-s", "--save", metavar="PATH", help="Save the profile to an .epprof file."),
     )  # fmt: skip
     for decorate in reversed(arguments):
@@ -126,6 +130,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         quiet=args.quiet or settings.quiet,
         live=args.live or settings.live,
         save=Path(args.save.strip("\"'")).expanduser() if args.save else None,
+        baseline=args.baseline.strip("\"'") if args.baseline else None,
     )
 
 

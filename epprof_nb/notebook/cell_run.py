@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from epprof_nb.capture.session import Session
     from epprof_nb.instrument.statements import Cell
     from epprof_nb.notebook.arguments import Request
+    from epprof_nb.notebook.baseline import Baseline
     from epprof_nb.notebook.live_progress import LiveProgress
     from epprof_nb.profiles import Profile
 
@@ -58,6 +59,8 @@ class CellRun:
         The code; its name is set when it starts.
     assign
         Called with a name and the profile to assign the variable.
+    baseline
+        Profiles to compare with, if there are any.
     info
         IPython's ``ExecutionInfo`` of the cell, to tell its end from that of a nested cell; None
         if IPython provided none.
@@ -71,6 +74,7 @@ class CellRun:
         cell: Cell,
         assign: Callable[[str, Profile], None],
         *,
+        baseline: Baseline | None = None,
         info: object | None = None,
         runs_code_itself: bool = False,
     ) -> None:
@@ -80,6 +84,7 @@ class CellRun:
         self.runs_code_itself = runs_code_itself
         self.profile: Profile | None = None
         self._assign = assign
+        self._baseline = baseline
         self._session: Session | None = None
         self._live: LiveProgress | None = None
         self._op = 0
@@ -201,3 +206,8 @@ class CellRun:
                 display(self.profile)
             except Exception as failure:  # noqa: BLE001
                 warn(f"the profile could not be displayed ({format_error(failure)}).")
+        if self._baseline is not None:
+            try:
+                display(self._baseline.compare(self.profile, self.request.name))
+            except Exception as failure:  # noqa: BLE001
+                warn(f"the comparison with the baseline failed ({format_error(failure)}).")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         InteractiveShell,
     )
 
+    from epprof_nb.notebook.baseline import Baseline
     from epprof_nb.profiles import Profile
 
 
@@ -94,6 +95,11 @@ class ProfileMagics(Magics):
         Record every CUDA call and all allocations, and save the profile::
 
             %%gpuprofile prof --detail api,memory --save run.epprof
+            y = model(x)
+
+        Compare with an earlier profile `old`, which was recorded with ``--repeat 20``, too::
+
+            %%gpuprofile prof --repeat 20 --baseline old
             y = model(x)
 
         Profile one statement and keep the profile as `prof`::
@@ -177,13 +183,14 @@ class ProfileMagics(Magics):
                 raise UsageError(  # noqa: TRY301 - raised again by the line of the magic
                     "%%gpuprofile has nothing to profile. Put the code below it in the same cell."
                 )
+            baseline = self._baseline(request)
         except UsageError as error:
             self.planned = error
             return module
         info = self.infos[-1] if self.infos else None
         source: str = info.raw_cell if info is not None else ast.unparse(module)  # type: ignore[assignment]
         cell = Cell("", source)  # its name is set when it starts
-        self.planned = CellRun(request, cell, self._assign, info=info)
+        self.planned = CellRun(request, cell, self._assign, baseline=baseline, info=info)
         body = self._assembled(
             module.body[1:], request, cell, first_line=cell_transform.magic_line(source, options)
         )
@@ -211,6 +218,13 @@ class ProfileMagics(Magics):
         self.shell.user_ns_hidden.update(MARKERS)
         # In builtins, they survive a %reset inside the cell.
         vars(builtins).update(self.hooks())
+
+    def _baseline(self, request: Request) -> Baseline | None:
+        if request.baseline is None:
+            return None
+        from epprof_nb.notebook.baseline import find_baseline
+
+        return find_baseline(request.baseline, self.shell.user_ns)
 
     def _assign(self, name: str, profile: Profile) -> None:
         self.shell.push({name: profile})
@@ -298,7 +312,13 @@ class ProfileMagics(Magics):
         module = shell.transform_ast(shell.compile.ast_parse(transformed, filename=filename))
         if not module.body:
             raise UsageError("%%gpuprofile has nothing to profile. Put code below it.")
-        run = CellRun(request, Cell("", whole), self._assign, runs_code_itself=True)
+        run = CellRun(
+            request,
+            Cell("", whole),
+            self._assign,
+            baseline=self._baseline(request),
+            runs_code_itself=True,
+        )
         nodes = self._assembled(module.body, request, run.cell)
         self._install_names()
         self.runs.append(run)

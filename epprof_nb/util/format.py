@@ -84,6 +84,20 @@ def percent(share: float) -> str:
     return f"{_fixed(value, 0 if abs(value) >= 9.95 else 1)} %"
 
 
+def signed_percent(change: float) -> str:
+    """Write a relative change in percent with its sign: with one decimal below 10 %.
+
+    Examples
+    --------
+    >>> signed_percent(0.9963), signed_percent(-0.0312), signed_percent(0)
+    ('+100 %', '-3.1 %', '0 %')
+    """
+    value = change * 100
+    digits = 0 if abs(value) >= 9.95 else 1
+    text = f"{value:+,.{digits}f}"
+    return "0 %" if text in ("+0.0", "-0.0") else f"{text} %"
+
+
 def plural(count: int, word: str, words: str | None = None) -> str:
     """Write a count with its word, as ``1 copy`` and ``4,212 kernels``."""
     return f"{count:,} {word if count == 1 else words or word + 's'}"

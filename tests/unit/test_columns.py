@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tiny import call, kernel, line, op, profile
 
+from epprof_nb import compare
 from epprof_nb.analysis import (
     by_kernel,
     by_node,
@@ -30,6 +31,8 @@ FRAMES = {
     "by_op": lambda p: p.by_op(args=["layer"]),
     "by_kernel_short_name": lambda p: p.by_kernel(by="short_name"),
     "by_line_self": lambda p: p.by_line(inclusive=False),
+    "compare_ops": lambda p: compare(p, p).ops,
+    "compare_kernels": lambda p: compare(p, p).kernels,
 }
 FUNCTIONS = (
     by_kernel.by_kernel, by_node.by_node, by_node.by_op_type, by_node.by_run, by_op.by_op,

@@ -7,6 +7,7 @@ import epprof_nb
 
 PUBLIC = [
     "Profile",
+    "compare",
     "host",
     "load",
     "load_ipython_extension",

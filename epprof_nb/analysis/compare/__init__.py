@@ -1,0 +1,1 @@
+"""Comparison of recordings: matching of ops, statistics over repeats, and the verdict."""

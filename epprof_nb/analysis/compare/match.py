@@ -1,0 +1,161 @@
+"""Matching of the ops of two sides of a comparison, by path.
+
+A path is matched by the names and types of its ops, from the outermost op down. Names of cells and
+line numbers do not count: the code may have moved. Siblings with equal names are matched in order.
+An op without a counterpart is added or removed, or renamed if one op of the same type has taken its
+place between the same matched siblings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from epprof_nb.analysis.op_paths import SESSION, OpPaths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+Key: TypeAlias = tuple[str | None, str | None, int]
+"""Name (None for a cell), type and number among equal siblings of an op."""
+
+
+class Side:
+    """Paths of the ops of one side, numbered across its recordings; path 0 is the session.
+
+    Attributes
+    ----------
+    children
+        Of each path, the paths below it by key, in order of first appearance.
+    names, types
+        Name and type of each path.
+    """
+
+    def __init__(self) -> None:
+        self.children: list[dict[Key, int]] = [{}]
+        self.names: list[str | None] = [None]
+        self.types: list[str | None] = [None]
+
+    def add(self, index: ProfileIndex) -> IntArray:
+        """Add the paths of a recording and return the path of each of its ops.
+
+        Returns
+        -------
+        paths
+            int64 array, shape ``(ops + 1,)``; the last element is the session, for activities
+            without an op.
+        """
+        ops = index.profile.tables["ops"]
+        tree = OpPaths(ops, index.tree)
+        of_node = np.zeros(len(tree.parent), np.int64)
+        nodes = slice(SESSION + 1, tree.no_op)
+        rows = tree.row[nodes]
+        names, types = (ops.names(name).take(rows).to_list() for name in ("name", "op_type"))
+        equal: Counter[tuple[int, str | None, str | None]] = Counter()
+        for node, (above, name, op_type) in enumerate(
+            zip(tree.parent[nodes].tolist(), names, types, strict=True), SESSION + 1
+        ):
+            parent = int(of_node[above])
+            label = None if op_type == "cell" else name
+            key = (label, op_type, equal[parent, label, op_type])
+            equal[parent, label, op_type] += 1
+            of_node[node] = self._path(parent, key, name, op_type)
+        return np.append(of_node[tree.of_op], SESSION)
+
+    def _path(self, parent: int, key: Key, name: str | None, op_type: str | None) -> int:
+        path = self.children[parent].setdefault(key, len(self.children))
+        if path == len(self.children):
+            self.children.append({})
+            self.names.append(name)
+            self.types.append(op_type)
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A path of the comparison, with its path on each side; None on a side that lacks it.
+
+    ``parent`` is the pair above, `SESSION` for the outermost ones.
+    """
+
+    parent: int
+    old: int | None
+    new: int | None
+    is_renamed: bool = False
+
+    @property
+    def status(self) -> str:
+        """One of matched, renamed, added and removed."""
+        if self.old is None:
+            return "added"
+        if self.new is None:
+            return "removed"
+        return "renamed" if self.is_renamed else "matched"
+
+
+def match(old: Side, new: Side) -> list[Pair]:
+    """Match the paths of two sides; the first pair is the session, parents precede children."""
+    pairs = [Pair(SESSION, SESSION, SESSION)]
+    for number, pair in enumerate(pairs):  # grows meanwhile
+        before = {} if pair.old is None else old.children[pair.old]
+        after = {} if pair.new is None else new.children[pair.new]
+        renamed = dict(_renamed(before, after))
+        found = [
+            Pair(number, path, after.get(renamed.get(key, key)), is_renamed=key in renamed)
+            for key, path in before.items()
+        ]
+        taken = set(renamed.values()) | before.keys()
+        found += [Pair(number, None, path) for key, path in after.items() if key not in taken]
+        pairs += found
+    return pairs
+
+
+def _renamed(before: dict[Key, int], after: dict[Key, int]) -> Iterator[tuple[Key, Key]]:
+    """Yield the keys of siblings that have taken each other's place.
+
+    These are as many on each side, of one type, between the same matched siblings.
+    """
+    places = _places(list(before), after), _places(list(after), before)
+    for place, olds in places[0].items():
+        news = places[1].get(place, ())
+        if len(olds) == len(news):
+            yield from zip(olds, news, strict=True)
+
+
+def _places(
+    keys: Sequence[Key], others: dict[Key, int]
+) -> dict[tuple[Key | None, Key | None, str | None], list[Key]]:
+    """Group the keys that are not in `others` by the matched siblings around them and the type."""
+    following: list[Key | None] = []
+    last = None
+    for key in reversed(keys):
+        following.append(last)
+        last = key if key in others else last
+    groups: dict[tuple[Key | None, Key | None, str | None], list[Key]] = {}
+    last = None
+    for key, next_matched in zip(keys, reversed(following), strict=True):
+        if key in others:
+            last = key
+        else:
+            groups.setdefault((last, next_matched, key[1]), []).append(key)
+    return groups
+
+
+def path_names(pairs: Sequence[Pair], old: Side, new: Side) -> list[str]:
+    """Return the names along each path, from the outermost op below the cell, with `` / ``."""
+    texts: list[str] = []
+    for pair in pairs:
+        side, path = (old, pair.old) if pair.new is None else (new, pair.new)
+        name = side.names[path or SESSION] or ""
+        above = texts[pair.parent] if texts else ""
+        if side.types[path or SESSION] in ("cell", None):
+            texts.append(above)
+        else:
+            texts.append(f"{above} / {name}" if above else name)
+    return texts

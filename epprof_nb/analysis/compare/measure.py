@@ -1,0 +1,135 @@
+"""Measures of a recording in each of its repeats: elapsed time, and times of ops and kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.repeats import repeat_bounds
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class OpMeasures:
+    """Sums over the ops of each path in each repeat.
+
+    Each is an int64 array of shape ``(paths, repeats)``; a path that did not run in a repeat has 0.
+    The sums over device work are inclusive.
+    """
+
+    host_ns: IntArray
+    device_ns: IntArray
+    bytes: IntArray
+    count: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMeasures:
+    """Sums over the launches of each kernel by each path, in each repeat.
+
+    ``paths`` and ``names`` identify the kernels; ``device_ns`` and ``count`` are int64 arrays of
+    shape ``(kernels, repeats)``.
+    """
+
+    paths: IntArray
+    names: list[str]
+    device_ns: IntArray
+    count: IntArray
+
+
+def repeats_of(index: ProfileIndex) -> int:
+    """Return the number of repeats of a profile; 1 if the code was not repeated."""
+    return max(len(repeat_bounds(index.profile.info)[0]), 1)
+
+
+def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
+    """Return the time of each repeat, until its code and the device work it launched were done.
+
+    A repeat counts from the completion of the one before it. So the times add up to the whole, and
+    code that leaves its work to the device takes the time that the device needs.
+    """
+    profile = index.profile
+    starts, ends = repeat_bounds(profile.info)
+    if not len(starts):
+        return np.array([max(int(profile.info.get("code_ns") or profile.wall_ns), 1)], np.float64)
+    activities = profile.tables["activities"]
+    done = ends.copy()
+    launched = index.is_device_work & (activities["repeat"] >= 0)
+    launched &= activities["repeat"] < len(done)
+    np.maximum.at(done, activities["repeat"][launched], activities["end_ns"][launched])
+    done = np.maximum.accumulate(done)
+    return np.maximum(np.diff(done, prepend=starts[0]), 1).astype(np.float64)
+
+
+def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
+    """Sum the measures of the ops by path and repeat.
+
+    Parameters
+    ----------
+    index
+        The recording.
+    paths
+        int64 array: path of each op; see `epprof_nb.analysis.compare.match.Side.add`.
+    count
+        Number of paths.
+    """
+    ops = index.profile.tables["ops"]
+    repeats = repeats_of(index)
+    cells = _cells(paths[: len(ops)], _repeat(index, ops["repeat"]), repeats)
+    # An op of an earlier profile is in the table because it captured a graph; it did not run.
+    cells[ops.names("status").equals("earlier")] = MISSING
+    own = index.op_sums("launch")
+
+    def total(values: IntArray) -> IntArray:
+        return _matrix(cells, values, count, repeats)
+
+    return OpMeasures(
+        host_ns=total(ops["duration_ns"]),
+        device_ns=total(index.tree.subtree_sum(own["device_ns"][:-1])),
+        bytes=total(index.tree.subtree_sum(own["bytes"][:-1])),
+        count=total(np.maximum(ops["count"], 1)),
+    )
+
+
+def measure_kernels(index: ProfileIndex, paths: IntArray) -> KernelMeasures:
+    """Sum the device time and launches of the kernels by path, name and repeat."""
+    activities = index.profile.tables["activities"]
+    repeats = repeats_of(index)
+    repeat = _repeat(index, activities["repeat"])
+    rows = np.flatnonzero(activities.names("kind").equals("kernel") & (repeat >= 0))
+    owner = paths[index.activity_op[rows]]
+    names = activities.names("name").take(rows)
+    groups, first = group_codes(owner, names.codes)
+    cells = _cells(groups, repeat[rows], repeats)
+    kernels = len(first)
+    return KernelMeasures(
+        paths=owner[first],
+        names=[name or "" for name in names.take(first).to_list()],
+        device_ns=_matrix(cells, activities["duration_ns"][rows], kernels, repeats),
+        count=_matrix(cells, np.ones(len(rows), np.int64), kernels, repeats),
+    )
+
+
+def _repeat(index: ProfileIndex, repeat: IntArray) -> IntArray:
+    """Return the repeat of each row; 0 for all rows of a profile without repeats."""
+    if not len(repeat_bounds(index.profile.info)[0]):
+        return np.zeros(len(repeat), np.int64)
+    # A damaged file may have repeats in its tables that its info lacks.
+    return np.where(repeat < repeats_of(index), repeat, MISSING)
+
+
+def _cells(rows: IntArray, repeat: IntArray, repeats: int) -> IntArray:
+    return np.where((rows >= 0) & (repeat >= 0), rows * repeats + repeat, MISSING)
+
+
+def _matrix(cells: IntArray, values: IntArray, rows: int, repeats: int) -> IntArray:
+    return sum_by_group(cells, values, rows * repeats)[:-1].reshape(rows, repeats)

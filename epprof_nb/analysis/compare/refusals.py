@@ -1,0 +1,186 @@
+"""Reasons not to compare recordings, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from epprof_nb.analysis.compare.measure import repeats_of
+from epprof_nb.util.format import plural, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from epprof_nb.analysis.compare.match import Pair
+    from epprof_nb.analysis.compare.measure import OpMeasures
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+MIN_REPEATS = 10
+_MAX_CLOCK_RATIO = 1.02
+_CLOCKS = {"sm_clock_mhz": "SM clock", "memory_clock_mhz": "memory clock"}
+
+Allowed: TypeAlias = Literal["devices", "clocks", "counts", "shapes", "dropped"]
+ALLOWED: tuple[str, ...] = get_args(Allowed)
+"""Differences that a user can allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A reason not to compare: its kind, one of `ALLOWED` or another, and a sentence."""
+
+    kind: str
+    text: str
+
+
+def refusals(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[Refusal]:
+    """Yield the reasons that the recordings as a whole give."""
+    both = [("old", index) for index in old] + [("new", index) for index in new]
+    for side, index in both:
+        info = index.profile.info
+        if info.get("error"):
+            yield Refusal("error", f"The {side} recording ended early, by {info['error']}.")
+        recorded = info.get("recorded") or {}
+        dropped = int(recorded.get("dropped") or 0) + sum((recorded.get("lost") or {}).values())
+        logs = int(recorded.get("ops_lost") or 0) + int(recorded.get("calls_lost") or 0)
+        if dropped or logs:
+            yield Refusal(
+                "dropped",
+                f"The {side} recording is incomplete: {dropped:,} activities and {logs:,} ops and "
+                "API calls were dropped. Profile a smaller part of the code.",
+            )
+    yield from _devices(old, new)
+    yield from _clocks(old, new)
+    yield from _repeats(both)
+
+
+def _devices(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[Refusal]:
+    names = [
+        sorted({name for index in side for name in _used_devices(index)}) for side in (old, new)
+    ]
+    if names[0] != names[1]:
+        texts = [", ".join(side) or "no device" for side in names]
+        yield Refusal(
+            "devices", f"The device differs: the old code ran on {texts[0]}, the new on {texts[1]}."
+        )
+
+
+def _used_devices(index: ProfileIndex) -> list[str]:
+    used = set(index.device_ids)
+    return [
+        str(device.get("name") or "unknown")
+        for device in index.profile.info.get("devices") or ()
+        if device.get("device_id") in used
+    ]
+
+
+def _clocks(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[Refusal]:
+    for key, title in _CLOCKS.items():
+        of_sides = [_clock_of_gpus(side, key) for side in (old, new)]
+        for gpu in sorted(of_sides[0].keys() & of_sides[1].keys()):
+            # Recordings of one side differ, too, if a clock changed between them.
+            clocks = [*of_sides[0][gpu], *of_sides[1][gpu]]
+            ratio = max(clocks) / max(min(clocks), 1)
+            if ratio > _MAX_CLOCK_RATIO:
+                texts = [_range(side[gpu]) for side in of_sides]
+                yield Refusal(
+                    "clocks",
+                    f"The {title} differs by {(ratio - 1) * 100:.0f} %: {texts[0]} MHz in the old "
+                    f"recording, {texts[1]} in the new. Warm up longer, or lock the clocks with "
+                    "`nvidia-smi --lock-gpu-clocks`.",
+                )
+                return
+
+
+def _clock_of_gpus(side: Sequence[ProfileIndex], key: str) -> dict[str, list[float]]:
+    """Return the clocks of each GPU that was used, one per recording."""
+    clocks: dict[str, list[float]] = {}
+    for index in side:
+        used = set(_used_devices(index))
+        states: dict[str, Any] = index.profile.info.get("gpu") or {}
+        highest: dict[str, float] = {}
+        for state in states.values():
+            gpus = state.get("gpus") if isinstance(state, dict) else None
+            for gpu in gpus if isinstance(gpus, list) else ():
+                clock = gpu.get(key) if isinstance(gpu, dict) else None
+                if isinstance(clock, int | float) and str(gpu.get("name")) in used:
+                    name = str(gpu.get("pci_bus_id") or gpu.get("name"))
+                    # Before the code, the GPU is often idle and its clock low.
+                    highest[name] = max(highest.get(name, 0), clock)
+        for name, clock in highest.items():
+            clocks.setdefault(name, []).append(clock)
+    return clocks
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+
+
+def _repeats(both: Sequence[tuple[str, ProfileIndex]]) -> Iterator[Refusal]:
+    counts = [(side, repeats_of(index)) for side, index in both]
+    few = [(side, count) for side, count in counts if count < MIN_REPEATS]
+    if few and any(count > 1 for _, count in counts):
+        side, count = min(few, key=lambda entry: entry[1])
+        yield Refusal(
+            "repeats",
+            f"The {side} recording has {plural(count, 'repeat')}; a comparison needs at least "
+            f"{MIN_REPEATS}, better 20.",
+        )
+
+
+def refusals_of_ops(
+    pairs: Sequence[Pair],
+    names: Sequence[str],
+    measures: tuple[Sequence[OpMeasures], Sequence[OpMeasures]],
+    shapes: tuple[Sequence[str | None], Sequence[str | None]],
+) -> Iterator[Refusal]:
+    """Yield the reasons that matched ops give: other numbers of executions, other input shapes.
+
+    Parameters
+    ----------
+    pairs, names
+        The paths, and their texts.
+    measures
+        Measures of the recordings of each side.
+    shapes
+        Input shapes of each path of each side; None if unknown.
+    """
+    medians = [_median_counts(side) for side in measures]
+    other_counts, other_shapes = [], []
+    for number, pair in enumerate(pairs[1:], 1):
+        if pair.old is None or pair.new is None:
+            continue
+        before, after = medians[0][pair.old], medians[1][pair.new]
+        if before != after and before and after:
+            other_counts.append((number, before, after))
+        shape = shapes[0][pair.old], shapes[1][pair.new]
+        if shape[0] != shape[1] and None not in shape:
+            other_shapes.append((number, *shape))
+    if other_shapes:
+        number, one, other = other_shapes[0]
+        yield Refusal(
+            "shapes",
+            f"{plural(len(other_shapes), 'op')} had other input shapes, as "
+            f"`{shorten(names[number], 60)}`: {shorten(str(one), 60)} in the old recording, "
+            f"{shorten(str(other), 60)} in the new.",
+        )
+    if other_counts:
+        number, executions, others = other_counts[0]
+        yield Refusal(
+            "counts",
+            f"{plural(len(other_counts), 'op')} ran another number of times in each repeat, as "
+            f"`{shorten(names[number], 60)}`: {executions:,.0f} in the old recording, "
+            f"{others:,.0f} in the new.",
+        )
+
+
+def _median_counts(side: Sequence[OpMeasures]) -> IntArray:
+    paths = max(len(of_recording.count) for of_recording in side)
+    counts = np.zeros((len(side), paths))
+    for row, of_recording in zip(counts, side, strict=True):
+        row[: len(of_recording.count)] = np.median(of_recording.count, axis=1)
+    medians: IntArray = np.rint(np.median(counts, axis=0)).astype(np.int64)
+    return medians

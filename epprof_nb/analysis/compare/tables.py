@@ -1,0 +1,127 @@
+"""Tables of a comparison: one row per quantity, with its interval and verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.compare.statistics import ratios
+from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.analysis.dataframe import Column
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+_OP_LABELS = ("name", "old_name", "op_type", "category", "provider", "measure")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A time that both sides may have in each repeat.
+
+    ``before``, ``after``, ``counts`` and ``bytes`` hold one int64 array per recording with a value
+    per repeat, and are empty on a side that lacks the quantity. ``floor`` is that of
+    `epprof_nb.analysis.compare.statistics.ratios`.
+    """
+
+    path: str
+    labels: dict[str, str | None]
+    status: str
+    before: Sequence[IntArray]
+    after: Sequence[IntArray]
+    counts: tuple[Sequence[IntArray], Sequence[IntArray]]
+    bytes: tuple[Sequence[IntArray], Sequence[IntArray]] | None
+    floor: float
+
+    @property
+    def is_testable(self) -> bool:
+        """Whether it was measured in every repeat of both sides."""
+        recordings = (*self.before, *self.after)
+        return bool(self.before and self.after) and all(r.all() for r in recordings)
+
+
+def comparison_table(
+    quantities: Sequence[Quantity], *, tested: bool, columns: Sequence[str] = _OP_LABELS
+) -> ResultTable:
+    """Return a table of the quantities by descending difference in time.
+
+    Parameters
+    ----------
+    quantities
+        The quantities.
+    tested
+        Whether the recordings can be compared; if not, no verdict is given on any quantity.
+    columns
+        Names of the labels.
+    """
+    count = len(quantities)
+    before, after = (
+        np.array([_median(getattr(q, side)) for q in quantities], np.int64).reshape(count)
+        for side in ("before", "after")
+    )
+    both = (before != MISSING) & (after != MISSING)
+    change, low, high, p_value = (np.full(count, np.nan) for _ in range(4))
+    known = both & (before > 0)
+    change[known] = after[known] / before[known] - 1
+    verdicts = [_without_test(q.status) for q in quantities]
+    is_tested = np.array([tested and q.is_testable for q in quantities], np.bool_)
+    rows: list[int] = np.flatnonzero(is_tested).tolist()
+    if rows:
+        tests = [quantities[i] for i in rows]
+        old, new = _stack([q.before for q in tests]), _stack([q.after for q in tests])
+        found = ratios(old, new, np.array([q.floor for q in tests]))
+        before[rows], after[rows] = np.rint(found.before), np.rint(found.after)
+        change[rows], low[rows], high[rows] = found.ratio - 1, found.low - 1, found.high - 1
+        p_value[rows] = found.p_value
+        for i, differs, ratio in zip(rows, found.differs, found.ratio, strict=True):
+            slower = "slower" if ratio > 1 else "faster"
+            verdicts[i] = slower if differs else "no difference found"
+    order = _order(before, after, is_tested)
+    shown = [quantities[i] for i in order]
+    table: dict[str, Column] = {"path": categorical([q.path for q in shown])}
+    table |= {name: categorical([q.labels[name] for q in shown]) for name in columns}
+    table |= {
+        "status": categorical([q.status for q in shown]),
+        "before_ns": optional(before[order]),
+        "after_ns": optional(after[order]),
+        "change": change[order],
+        "change_low": low[order],
+        "change_high": high[order],
+        "p_value": p_value[order],
+        "verdict": categorical([verdicts[i] for i in order]),
+        "count_before": optional([_median(q.counts[0]) for q in shown]),
+        "count_after": optional([_median(q.counts[1]) for q in shown]),
+    }
+    if "measure" in columns:
+        sizes = [q.bytes or ((), ()) for q in shown]
+        table["bytes_before"] = optional([_median(size[0]) for size in sizes])
+        table["bytes_after"] = optional([_median(size[1]) for size in sizes])
+    return ResultTable(table)
+
+
+def _without_test(status: str) -> str:
+    return status if status in ("added", "removed") else "not tested"
+
+
+def _median(recordings: Sequence[IntArray]) -> int:
+    """Return the median over the recordings of the medians over repeats; `MISSING` for none."""
+    if not recordings:
+        return MISSING
+    return int(np.rint(np.median([np.median(values) for values in recordings])))
+
+
+def _stack(rows: Sequence[Sequence[IntArray]]) -> list[np.ndarray]:
+    """Return an array of shape ``(quantities, repeats)`` for each recording."""
+    return [np.stack(of_recording).astype(np.float64) for of_recording in zip(*rows, strict=True)]
+
+
+def _order(before: IntArray, after: IntArray, is_tested: BoolArray) -> list[int]:
+    """Return the rows by descending difference, tested ones before others."""
+    difference = np.abs(np.maximum(after, 0) - np.maximum(before, 0))
+    order: list[int] = np.lexsort((-difference, ~is_tested)).tolist()
+    return order

@@ -1,0 +1,61 @@
+"""OpPaths: the paths of a profile's ops, from the session down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.data.table import Table
+
+MAX_DEPTH = 48
+"""Ops below this depth are merged into their ancestor at this depth."""
+SESSION = 0
+"""Node of the session, the root of all paths."""
+
+
+class OpPaths:
+    """The paths of the ops: nodes in order of depth, starting with the session.
+
+    Attributes
+    ----------
+    of_op
+        int64 array, one value per op: its node.
+    parent, depth, row
+        int64 arrays, one value per node: the node above (`MISSING` for the session), the steps
+        from the session, and the first op of the path (`MISSING` for nodes without an op).
+    no_op
+        The node of activities without an op, the last one.
+    """
+
+    def __init__(self, ops: Table, tree: OpTree) -> None:
+        columns = [ops.names(name).codes for name in ("name", "op_type", "cell")]
+        columns.append(ops["line"])
+        depth = tree.depth
+        # The last element is the parent of a root: the session.
+        of_op = np.full(len(ops) + 1, SESSION, np.int64)
+        parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))
+        known = 1
+        for level in range(min(int(depth.max(initial=-1)) + 1, MAX_DEPTH)):
+            here = np.flatnonzero(depth == level)
+            above = of_op[tree.parent[here]]
+            groups, first = group_codes(above, *(column[here] for column in columns))
+            of_op[here] = known + groups
+            parents.append(above[first])
+            rows.append(here[first])
+            depths.append(np.full(len(first), level + 1))
+            known += len(first)
+        parents.append(np.array([SESSION]))
+        rows.append(np.array([MISSING]))
+        depths.append(np.array([1]))
+        deeper = np.flatnonzero(depth >= MAX_DEPTH)
+        of_op[deeper] = of_op[tree.nearest_ancestor(depth < MAX_DEPTH)[deeper]]
+        self.of_op = of_op[:-1]
+        self.parent, self.row = np.concatenate(parents), np.concatenate(rows)
+        self.depth = np.concatenate(depths)
+        self.no_op = known

@@ -1,0 +1,66 @@
+"""The option ``--baseline``: the earlier profile, and the comparison below the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+
+from epprof_nb.core.errors import EpprofError
+from epprof_nb.profiles import Profile, load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from epprof_nb.views.comparison import Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The profiles to compare with, and the text that names them."""
+
+    text: str
+    profiles: tuple[Profile, ...]
+
+    def compare(self, new: Profile, name: str | None) -> Comparison:
+        """Compare a new profile, of variable `name`, with the baseline."""
+        from epprof_nb.views.comparison import compare
+
+        return compare(self.profiles, new, names=(self.text, name or "new"))
+
+
+def find_baseline(text: str, variables: Mapping[str, Any]) -> Baseline:
+    """Return the baseline that `text` names, before the code runs and can change it.
+
+    Raises
+    ------
+    UsageError
+        If it is no variable with profiles and no profile can be read from such a file.
+    """
+    if text in variables:
+        value = variables[text]
+        profiles = [value] if isinstance(value, Profile) else value
+        if (
+            isinstance(profiles, Sequence)
+            and profiles
+            and all(isinstance(profile, Profile) for profile in profiles)
+        ):
+            return Baseline(text, tuple(profiles))
+        raise UsageError(
+            f"--baseline {text}: the variable holds no profile, but {type(value).__name__}. The "
+            f"cell did not run. Record a baseline with: %%gpuprofile {text} --repeat 20"
+        )
+    if text.endswith(".epprof"):
+        try:
+            return Baseline(text, (load(Path(text).expanduser()),))
+        except (EpprofError, OSError) as error:
+            raise UsageError(
+                f"--baseline {text} cannot be read: {error}. The cell did not run."
+            ) from None
+    raise UsageError(
+        f"--baseline {text}: there is no such variable, and the path of a profile ends in .epprof. "
+        f"The cell did not run. Record a baseline with: %%gpuprofile {text} --repeat 20"
+    )

@@ -1,0 +1,166 @@
+"""`compare`, and the comparison of recordings as text, Markdown and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from epprof_nb.analysis.compare import verdict as analysis
+from epprof_nb.analysis.compare.refusals import ALLOWED
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.views.renderers import comparison as renderers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.analysis.compare.refusals import Allowed
+    from epprof_nb.analysis.compare.verdict import Verdict
+
+Recordings: TypeAlias = ProfileData | Sequence[ProfileData]
+"""One recording, or several of the same code."""
+
+
+class Comparison:
+    """Result of `epprof_nb.compare`; a notebook shows it as a table.
+
+    Attributes
+    ----------
+    verdict
+        ``"faster"``, ``"slower"``, ``"no difference found"`` or ``"cannot be compared"``, of the
+        new code. It is about the elapsed time of a repeat, including the device work that the
+        repeat launched.
+    reason
+        The times, the interval of the change and the smallest change that would have been found,
+        or why the recordings cannot be compared and what to do.
+    change, change_low, change_high
+        Relative change of the elapsed time, as 0.05 for 5 % slower, and the ends of its interval,
+        which are None if the recordings cannot be compared.
+    notes
+        Differences between the recordings that were allowed.
+    """
+
+    def __init__(self, result: analysis.ComparisonResult) -> None:
+        self._result = result
+        total = result.total
+        self.verdict: Verdict = result.verdict
+        self.reason = result.reason
+        self.notes = result.notes
+        self.change = total.change
+        self.change_low: float | None = None
+        self.change_high: float | None = None
+        if total.ratios is not None:
+            self.change_low = float(total.ratios.low[0]) - 1
+            self.change_high = float(total.ratios.high[0]) - 1
+
+    @property
+    @with_columns("compare_ops")
+    def ops(self) -> pd.DataFrame:
+        """Time of each op before and after.
+
+        {columns}
+        """
+        return self._result.ops.to_frame()
+
+    @property
+    @with_columns("compare_kernels")
+    def kernels(self) -> pd.DataFrame:
+        """Device time of each kernel of each op before and after.
+
+        {columns}
+        """
+        return self._result.kernels.to_frame()
+
+    @property
+    @with_columns("compare_ops")
+    def nodes(self) -> pd.DataFrame:
+        """The rows of `ops` that are nodes of ONNX Runtime sessions.
+
+        {columns}
+        """
+        return self._result.nodes.to_frame()
+
+    def to_markdown(self) -> str:
+        """Return the verdict, the reason and the ops that changed as Markdown."""
+        return renderers.as_markdown(self._result)
+
+    def __repr__(self) -> str:
+        return renderers.as_text(self._result)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return {
+            "text/html": renderers.as_html(self._result),
+            "text/markdown": renderers.as_markdown(self._result),
+            "text/plain": renderers.as_text(self._result),
+        }
+
+
+def compare(
+    old: Recordings,
+    new: Recordings,
+    *,
+    allow: Collection[Allowed] = (),
+    names: tuple[str, str] = ("old", "new"),
+) -> Comparison:
+    """Compare two profiles of repeated code, and tell changes from noise.
+
+    Parameters
+    ----------
+    old, new
+        A profile recorded with ``--repeat``, or a sequence of such profiles of the same code.
+        Several recordings per side, made alternately, show smaller changes: how much recordings of
+        the same code vary is then measured.
+    allow
+        Differences between the recordings that do not prevent a comparison: ``"devices"``,
+        ``"clocks"``, ``"counts"`` (executions of an op), ``"shapes"`` (of the inputs of ONNX
+        Runtime nodes) and ``"dropped"`` (dropped records). They become notes.
+    names
+        Names of the variables, for the commands in the reason.
+
+    Returns
+    -------
+    Comparison
+        The verdict with its reason, and tables of ops, kernels and nodes.
+
+    Raises
+    ------
+    TypeError
+        If `old` or `new` holds something other than profiles.
+    ValueError
+        If a side has no profile, or `allow` has an unknown name.
+
+    Notes
+    -----
+    The sampling unit is the repeat. Intervals are those of ratios of medians. Their variance is
+    that of the medians, from resampling the repeats (`scipy.stats.bootstrap`), and that between
+    recordings of the same code, estimated from several recordings of a side and from the drift
+    within each recording, plus a least value: 0.5 % for device times of GPUs, 1 % for times
+    measured on the host and on the host device. If the code is the same and recordings vary by no
+    more than that, the total is found to differ with a probability of 5 %, and so is any row of
+    `ops`, and any row of `kernels`.
+
+    Examples
+    --------
+    >>> import epprof_nb
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> prof = synthetic_profile(activities=100)  # was not repeated
+    >>> epprof_nb.compare(prof, prof).verdict
+    'cannot be compared'
+    """
+    unknown = set(allow) - set(ALLOWED)
+    if isinstance(allow, str) or unknown:
+        raise ValueError(f"allow must list names of {', '.join(ALLOWED)}, not {allow!r}")
+    return Comparison(
+        analysis.compare(
+            _profiles(old, "old"), _profiles(new, "new"), allow=tuple(allow), names=names
+        )
+    )
+
+
+def _profiles(given: object, name: str) -> list[ProfileData]:
+    profiles = [given] if isinstance(given, ProfileData) else given
+    if not isinstance(profiles, Sequence) or not all(isinstance(p, ProfileData) for p in profiles):
+        raise TypeError(f"{name} must be a profile or a list of profiles, not {given!r:.60}")
+    if not profiles:
+        raise ValueError(f"{name} has no profile")
+    return list(profiles)

@@ -1,0 +1,177 @@
+"""A comparison of recordings as text, Markdown and HTML.
+
+The HTML needs no script, and keeps its order and numbers where styles are removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from epprof_nb.analysis.compare.verdict import CHANGED
+from epprof_nb.util.format import duration, plural, shorten, signed_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.compare.verdict import ComparisonResult
+    from epprof_nb.analysis.dataframe import ResultTable
+
+_ROWS = 12
+_NAME_WIDTH = 48
+_SHOWN = ("name", "before_ns", "after_ns", "change", "change_low", "change_high", "status")
+_TITLES = ("before", "after", "change", "95 % interval", "verdict")
+
+# Colours that mean slower and faster, and are legible on white and on black. The theme of a
+# notebook is that of its page, not that of the system: text inherits the page's colour.
+_STYLE = (
+    ".epprof-compare{font:13px/1.5 system-ui,sans-serif}"
+    ".epprof-compare p{margin:.3em 0;max-width:60em}"
+    ".epprof-compare table{border-collapse:collapse;margin:.5em 0;"
+    "font:inherit;font-variant-numeric:tabular-nums;color:inherit}"
+    ".epprof-compare tr{background:none}"
+    ".epprof-compare td,.epprof-compare th{text-align:right;padding:2px 14px 2px 0;"
+    "font-weight:normal;white-space:nowrap;background:none}"
+    ".epprof-compare thead th{opacity:.7;border-bottom:1px solid #8b95a3}"
+    ".epprof-compare td:first-child,.epprof-compare th:first-child{text-align:left;"
+    "white-space:normal;overflow-wrap:anywhere}"
+    ".epprof-compare td:last-child,.epprof-compare th:last-child{text-align:left;padding-right:0}"
+    ".epprof-compare tr.epprof-same{opacity:.7}"
+    ".epprof-compare .epprof-slower{color:#c24e00;font-weight:600}"
+    ".epprof-compare .epprof-faster{color:#00855f;font-weight:600}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the shown table, as text."""
+
+    name: str
+    cells: tuple[str, ...]
+    verdict: str
+
+
+def as_text(comparison: ComparisonResult) -> str:
+    """Return the verdict, the reason and the largest changes as plain text."""
+    lines = [comparison.verdict, *(f"  {line}" for line in _sentences(comparison))]
+    for title, table in _tables(comparison):
+        rows, omitted = _rows(table)
+        head = f"{title:<{_NAME_WIDTH}} {'before':>9} {'after':>9} {'change':>8}"
+        lines += ["", f"{head}  {'95 % interval':>18}  verdict"]
+        for row in rows:
+            before, after, change, interval, verdict = row.cells
+            lines.append(
+                f"{shorten(row.name, _NAME_WIDTH):<{_NAME_WIDTH}} {before:>9} {after:>9} "
+                f"{change:>8}  {interval:>18}  {verdict}"
+            )
+        if omitted:
+            lines.append(f"({plural(omitted, 'more row')})")
+    return "\n".join(lines)
+
+
+def as_markdown(comparison: ComparisonResult) -> str:
+    """Return the same as Markdown."""
+    parts = [f"**{comparison.verdict}**"]
+    parts += [_markdown_text(line) for line in _sentences(comparison)]
+    for title, table in _tables(comparison):
+        rows, omitted = _rows(table)
+        lines = [f"| {title} | {' | '.join(_TITLES)} |", "|---|---:|---:|---:|---:|---|"]
+        lines += [f"| {_markdown_code(row.name)} | {' | '.join(row.cells)} |" for row in rows]
+        parts.append("\n".join(lines))
+        if omitted:
+            parts.append(f"({plural(omitted, 'more row')})")
+    return "\n\n".join(parts) + "\n"
+
+
+def as_html(comparison: ComparisonResult) -> str:
+    """Return the same as HTML for a notebook."""
+    verdict = escape(comparison.verdict)
+    css = f' class="epprof-{verdict}"' if comparison.verdict in CHANGED else ""
+    parts = [f"<p><strong{css}>{verdict}</strong></p>"]
+    for line in _sentences(comparison):
+        pieces = escape(line).split("`")
+        text = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces))
+        parts.append(f"<p>{text}</p>")
+    for title, table in _tables(comparison):
+        rows, omitted = _rows(table)
+        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in (title, *_TITLES))
+        body = "".join(_html_row(row) for row in rows)
+        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        if omitted:
+            parts.append(f"<p>({plural(omitted, 'more row')})</p>")
+    return f'<style>{_STYLE}</style><div class="epprof-compare">{"".join(parts)}</div>'
+
+
+def _html_row(row: _Row) -> str:
+    *cells, verdict = (escape(cell) for cell in row.cells)
+    is_changed = row.verdict in CHANGED
+    css = f' class="epprof-{escape(row.verdict)}"' if is_changed else ""
+    start = "<tr>" if is_changed else '<tr class="epprof-same">'
+    return (
+        f"{start}"
+        f'<td title="{escape(row.name)}">{escape(shorten(row.name, 80))}</td>'
+        f"{''.join(f'<td>{cell}</td>' for cell in cells)}<td{css}>{verdict}</td></tr>"
+    )
+
+
+def _sentences(comparison: ComparisonResult) -> Iterator[str]:
+    yield comparison.reason
+    yield from comparison.notes
+
+
+def _tables(comparison: ComparisonResult) -> Iterator[tuple[str, ResultTable]]:
+    if len(comparison.ops):
+        yield "op", comparison.ops
+    if any(verdict in CHANGED for verdict in comparison.kernels.values("verdict")):
+        yield "kernel", comparison.kernels
+
+
+def _rows(table: ResultTable) -> tuple[list[_Row], int]:
+    """Return the first rows, those with a difference before others, and how many are left out."""
+    verdicts = table.values("verdict")
+    order = sorted(range(len(table)), key=lambda row: verdicts[row] not in CHANGED)
+    columns = [
+        table.values(name)
+        for name in (
+            "name",
+            "before_ns",
+            "after_ns",
+            "change",
+            "change_low",
+            "change_high",
+            "status",
+        )
+    ]
+    paths = table.values("path")
+    rows = []
+    for row in order[:_ROWS]:
+        name, before, after, change, low, high, status = (column[row] for column in columns)
+        is_tested = low == low  # noqa: PLR0124 - not NaN
+        verdict = verdicts[row]
+        shown = f"{verdict} ({status})" if status == "renamed" else verdict
+        cells = (
+            "" if before is None else duration(before),
+            "" if after is None else duration(after),
+            signed_percent(change) if change == change else "",  # noqa: PLR0124
+            f"{signed_percent(low)} to {signed_percent(high)}" if is_tested else "",
+            shown,
+        )
+        # Names alone may be ambiguous; the path is long. Kernels have names of their own.
+        text = f"{paths[row]} / {name}" if "measure" not in table else paths[row]
+        rows.append(_Row(text, cells, verdict))
+    return rows, len(order) - len(rows)
+
+
+def _markdown_text(text: str) -> str:
+    """Return text in which only `backticks` have a meaning in Markdown and HTML."""
+    parts = text.split("`")
+    for i in range(0, len(parts), 2):
+        parts[i] = escape(parts[i], quote=False)
+    return "`".join(parts)
+
+
+def _markdown_code(text: str) -> str:
+    """Return a name as code in a cell of a table."""
+    line = shorten(text, 80).replace("|", "\\|").replace("`", "'")
+    return f"`{line}`"

@@ -1,0 +1,284 @@
+"""`epprof_nb.compare`: what differs, what is noise, and what cannot be compared."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from repeated import repeated
+from tiny import line, op, profile, rows
+
+import epprof_nb
+from epprof_nb import compare
+from epprof_nb.cli import main
+
+MS = 1_000_000
+TIMES = {"load(x)": MS, "y = model(x)": 10 * MS, "y.sum()": 2 * MS}
+
+
+def test_the_slower_op_is_found_and_the_others_are_not():
+    old, new = repeated(TIMES), repeated(TIMES | {"y = model(x)": 11 * MS}, seed=1, cell="In[9]")
+    result = compare(old, new)
+    ops = rows(result.ops)
+    assert ops["y = model(x)"]["verdict"] == "slower"
+    assert ops["y = model(x)"]["change_low"] < 0.1 < ops["y = model(x)"]["change_high"]
+    assert {ops[name]["verdict"] for name in ("load(x)", "y.sum()")} == {"no difference found"}
+    assert result.verdict == "slower"
+    assert "`y = model(x)` +" in result.reason
+    assert rows(result.kernels)["kernel of y = model(x)"]["verdict"] == "slower"
+    assert compare(new, old).verdict == "faster"
+
+
+def test_the_same_code_shows_no_difference():
+    found = [
+        compare(repeated(TIMES, seed=2 * i), repeated(TIMES, seed=2 * i + 1)) for i in range(25)
+    ]
+    assert {result.verdict for result in found} == {"no difference found"}
+    assert sum(len(result.ops.query("verdict in ('slower', 'faster')")) for result in found) <= 1
+
+
+def test_a_drift_between_the_halves_of_a_recording_widens_the_interval():
+    steady = repeated(TIMES, seed=1)
+    drifting = repeated(TIMES, seed=2)
+    bounds = np.array(drifting.info["repeats"])
+    durations = np.diff(bounds, axis=1)[:, 0] * np.linspace(1, 1.2, len(bounds))
+    ends = np.cumsum(durations).astype(int)
+    drifting.info["repeats"] = [[int(e - d), int(e)] for e, d in zip(ends, durations, strict=True)]
+    without_work = profile(info=drifting.info), profile(info=steady.info)
+    result = compare(without_work[1], without_work[0])
+    assert result.verdict == "no difference found"
+    assert result.change > 0.08
+
+
+def test_the_spread_between_recordings_is_measured():
+    shifted = {name: round(time * 1.1) for name, time in TIMES.items()}
+    old = [repeated(TIMES, seed=1), repeated(shifted, seed=2)]
+    new = [repeated(TIMES, seed=3), repeated(shifted, seed=4)]
+    assert compare(old[0], new[1]).verdict == "slower"
+    result = compare(old, new)
+    assert result.verdict == "no difference found"
+    assert result.change_low < -0.1
+    assert result.change_high > 0.1
+
+
+def test_several_steady_recordings_show_a_smaller_change():
+    slower = {name: round(time * 1.06) for name, time in TIMES.items()}
+    one = compare(repeated(TIMES), repeated(slower, seed=1))
+    three = compare(
+        [repeated(TIMES, seed=i) for i in range(3)],
+        [repeated(slower, seed=5 + i) for i in range(3)],
+    )
+    assert three.verdict == "slower"
+    assert three.change_high - three.change_low < one.change_high - one.change_low
+
+
+def test_added_removed_and_renamed_ops_are_told_apart():
+    old = repeated({"a": MS, "b": MS, "c": MS, "gone": MS})
+    new = repeated({"a": MS, "b2": MS, "c": MS})
+    status = rows(compare(old, new).ops)
+    assert {name: row["status"] for name, row in status.items()} == {
+        "a": "matched", "b2": "renamed", "c": "matched", "gone": "removed",
+    }  # fmt: skip
+    assert status["b2"]["old_name"] == "b"
+    assert status["gone"]["verdict"] == "removed"
+    assert rows(compare(new, old).ops)["gone"]["status"] == "added"
+
+
+def test_equal_siblings_are_matched_in_order():
+    def loop(second):
+        ops = [op(1, "In[1]", 0, 10**9, op_type="cell")]
+        bounds = []
+        for repeat in range(12):
+            now = 1000 * repeat
+            for i, time in enumerate((100, second)):
+                row = line(2 + 2 * repeat + i, 1 + i, now, now + time, 1, repeat=repeat)
+                ops.append(row | {"name": "step()"})
+                now += time
+            bounds.append([1000 * repeat, 1000 * repeat + 500])
+        return profile(ops, info={"repeats": bounds})
+
+    frame = compare(loop(100), loop(200)).ops
+    assert frame["before_ns"].tolist() == [100, 100]
+    assert frame["after_ns"].tolist() == [200, 100]
+    assert frame["verdict"].tolist() == ["slower", "no difference found"]
+    assert set(frame["measure"]) == {"host"}
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "allowed"),
+    [
+        ({"repeats": 9}, "9 repeats", None),
+        ({"devices": [{"device_id": 0, "name": "GPU Y"}]}, "GPU X, the new on GPU Y", "devices"),
+        ({"recorded": {"dropped": 3}}, "3 activities", "dropped"),
+        ({"error": "ValueError"}, "ValueError", None),
+        (
+            {"gpu": {"after": {"gpus": [{"name": "GPU X", "sm_clock_mhz": 1000}]}}},
+            "SM clock differs by 10 %",
+            "clocks",
+        ),
+    ],
+)
+def test_misleading_comparisons_are_refused_in_words(change, text, allowed):
+    clocks = {"gpu": {"after": {"gpus": [{"name": "GPU X", "sm_clock_mhz": 1100}]}}}
+    old, new = repeated(TIMES, **clocks), repeated(TIMES, **clocks | change)
+    result = compare(old, new)
+    assert result.verdict == "cannot be compared"
+    assert text in result.reason
+    assert result.change_low is None
+    assert set(result.ops["verdict"]) == {"not tested"}
+    if allowed:
+        result = compare(old, new, allow=[allowed])
+        assert result.verdict == "no difference found"
+        assert text in " ".join(result.notes)
+        assert text in repr(result)
+
+
+def test_other_shapes_and_executions_are_refused():
+    def nodes(shape, executions):
+        ops, bounds = [], []
+        for repeat in range(12):
+            start = 1000 * repeat
+            ops += [
+                op(100 * repeat + i, "MatMul_3", start + 10 * i, start + 10 * i + 9,
+                   op_type="MatMul", category="node", input_shapes=shape, repeat=repeat)
+                for i in range(executions)
+            ]  # fmt: skip
+            bounds.append([start, start + 900])
+        return profile(ops, info={"repeats": bounds})
+
+    base = nodes("float[8,8]", 2)
+    assert "float[16,8] in the new" in compare(base, nodes("float[16,8]", 2)).reason
+    result = compare(base, nodes("float[8,8]", 3))
+    assert "`MatMul_3`: 2 in the old recording, 3 in the new" in result.reason
+    same = compare(base, nodes("float[8,8]", 2))
+    assert same.verdict == "no difference found"
+    assert same.nodes["op_type"].tolist() == ["MatMul"]
+    assert same.nodes["count_before"].tolist() == [2]
+
+
+def test_a_change_of_almost_100_percent_is_written_as_a_number():
+    old = repeated({"a": MS}, noise=0.001)
+    text = repr(compare(old, repeated({"a": round(1.996 * MS)}, noise=0.001)))
+    assert "+100 %" in text
+    assert ">" not in text
+
+
+def test_one_run_each_gives_the_command_that_settles_it():
+    result = compare(repeated(TIMES, repeats=1), repeated(TIMES, repeats=1), names=("a", "b"))
+    assert result.verdict == "cannot be compared"
+    assert "One run each" in result.reason
+    assert "differences below 15 %" in result.reason
+    assert "`%%gpuprofile b --repeat 20 --baseline a`" in result.reason
+    assert len(result.ops) == 3
+
+
+def test_work_that_outlasts_its_repeat_counts_as_elapsed():
+    def queued(time):
+        prof = repeated({"launch()": time}, noise=0.001)
+        prof.info["repeats"] = [[100 + i * 10, 110 + i * 10] for i in range(20)]
+        return prof
+
+    result = compare(queued(MS), queued(2 * MS))
+    assert result.verdict == "slower"
+    assert result.change == pytest.approx(1, abs=0.05)
+
+
+TREES = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.integers(1, 5)), min_size=1, max_size=6,
+    unique_by=lambda item: item[0],
+)  # fmt: skip
+
+
+@given(TREES, TREES, st.integers(0, 3), st.floats(0, 0.2))
+@settings(max_examples=25, deadline=None)
+def test_comparisons_mirror_each_other_and_are_silent_on_equal_ones(one, other, seed, noise):
+    a, b = (
+        repeated({name: time * MS for name, time in tree}, noise=noise, repeats=12, seed=seed + i)
+        for i, tree in enumerate((one, other))
+    )
+    silent = compare(a, a)
+    assert silent.verdict == "no difference found"
+    assert set(silent.ops["verdict"]) == {"no difference found"}
+    assert (silent.ops["change"] == 0).all()
+    forth, back = compare(a, b), compare(b, a)
+    mirrored = {"faster": "slower", "slower": "faster", "added": "removed", "removed": "added"}
+    assert forth.verdict == mirrored.get(back.verdict, back.verdict)
+    if forth.change_low is not None:
+        assert 1 + forth.change_low == pytest.approx(1 / (1 + back.change_high))
+    # A renamed op has its new name; its old one is where the other comparison has the new.
+    keys = [frame["old_name"].astype(object).fillna(frame["name"]) for frame in (forth.ops,)]
+    left = forth.ops.assign(key=keys[0]).set_index("key").sort_index()
+    right = back.ops.set_index("name").sort_index()
+    assert left.index.tolist() == right.index.tolist()
+    verdicts = right["verdict"].astype(object).map(lambda v: mirrored.get(v, v))
+    assert left["verdict"].tolist() == verdicts.tolist()
+    known = left["change"].notna().to_numpy()
+    np.testing.assert_allclose(
+        1 + left["change_low"].to_numpy()[known], 1 / (1 + right["change_high"].to_numpy()[known])
+    )
+
+
+def test_invalid_arguments_are_refused():
+    prof = repeated(TIMES)
+    with pytest.raises(TypeError, match="new must be a profile"):
+        compare(prof, prof.ops)
+    with pytest.raises(ValueError, match="old has no profile"):
+        compare([], prof)
+    with pytest.raises(ValueError, match="allow must list"):
+        compare(prof, prof, allow=["noise"])
+
+
+def test_hostile_names_are_escaped():
+    name = "<script>alert(1)</script>|`x`"
+    result = compare(repeated({name: MS}), repeated({name: 2 * MS}, seed=1))
+    bundle = result._repr_mimebundle_()
+    assert "<script>" not in bundle["text/html"]
+    table = [line for line in bundle["text/markdown"].splitlines() if line.startswith("| `")]
+    assert len(table) == 2
+    assert all(line.count("|") - line.count("\\|") == 7 for line in table)
+    assert "slower" in bundle["text/plain"]
+    json.dumps(bundle)
+
+
+@pytest.mark.parametrize(
+    ("new", "options", "code"),
+    [
+        ("same", [], 0),
+        ("slower", [], 1),
+        ("slower", ["--fail-above", "3%"], 1),
+        ("slower", ["--fail-above", "30%", "--markdown"], 0),
+        # Estimated as 15 %, but not shown to be more than 14 %.
+        ("slower", ["--fail-above", "14%"], 0),
+        ("short", [], 3),
+        ("damaged", [], 4),
+        ("missing", [], 4),
+        ("same", ["--fail-above", "3"], 2),
+        ("same", ["--allow", "noise"], 2),
+    ],
+)
+def test_exit_codes(tmp_path, new, options, code):
+    files = {name: str(tmp_path / f"{name}.epprof") for name in ("old", "same", "slower", "short")}
+    repeated(TIMES).save(files["old"])
+    repeated(TIMES, seed=1).save(files["same"])
+    repeated(TIMES | {"y = model(x)": 12 * MS}, seed=2).save(files["slower"])
+    repeated(TIMES, repeats=5).save(files["short"])
+    files |= {name: str(tmp_path / f"{name}.epprof") for name in ("damaged", "missing")}
+    (tmp_path / "damaged.epprof").write_bytes(b"PK no zip")
+    result = CliRunner().invoke(main, ["compare", files["old"], files[new], *options])
+    assert result.exit_code == code, result.output
+    assert result.output
+    assert not result.exception or isinstance(result.exception, SystemExit)
+
+
+def test_scipy_is_imported_only_to_compare():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, epprof_nb, epprof_nb.profiles;epprof_nb.compare; print('scipy' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
+    assert epprof_nb.compare is compare
