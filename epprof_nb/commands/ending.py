@@ -51,14 +51,30 @@ class Ending:
         self._saved = False
         self._saver: threading.Thread | None = None
         self._signals: list[int] = []
+        self._mask: set[int] = set()
 
     def install(self) -> None:
         """Save the profile from now on, however the script ends."""
         atexit.register(self._at_exit)
-        os.register_at_fork(after_in_child=self._restore_signals)
+        # Python forgets a signal that reaches a child before its handler is replaced.
+        os.register_at_fork(
+            before=self._hold_signals,
+            after_in_parent=self._release_signals,
+            after_in_child=self._restore_in_child,
+        )
         self._signals = [n for n in _SIGNALS if signal.getsignal(n) == signal.SIG_DFL]
         for number in self._signals:
             signal.signal(number, self._on_signal)
+
+    def _hold_signals(self) -> None:
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+
+    def _release_signals(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def _restore_in_child(self) -> None:
+        self._restore_signals()
+        self._release_signals()
 
     def _restore_signals(self) -> None:
         for number in self._signals:
