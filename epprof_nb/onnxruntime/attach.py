@@ -7,14 +7,13 @@ would is not observed.
 
 from __future__ import annotations
 
-import re
-import threading
 import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.sessions import ObservedSession, session_title
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 NAME = "EpprofObserver"
-FIRST_RELEASE = (1, 25)
 
 # A serialised model with one Identity node: ir_version 8; graph { node { input: "x", output: "y",
 # op_type: "Identity" }, name: "g", input x and output y: float[1] }; opset 13. Protobuf wire format
@@ -38,20 +36,8 @@ _GRAPH = (
 _TINY_MODEL = b"\x08\x08" + bytes([0x3A, len(_GRAPH)]) + _GRAPH + b"\x42\x04\x0a\x00\x10\x0d"
 
 _default_providers: list[str] = []
-_registration_lock = threading.Lock()
 # Originally requested providers, kept while ONNX Runtime retries with fallback providers.
 _requested_providers: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
-
-
-def check_release(version: str) -> None:
-    """Raise `CaptureError` for a release of ONNX Runtime that cannot be observed."""
-    numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
-    if numbers < FIRST_RELEASE:
-        raise CaptureError(
-            f"The nodes of ONNX Runtime {version} cannot be recorded: 1.25 is the first release "
-            "that reports its events to execution providers. Run `pip install -U onnxruntime` "
-            "(or onnxruntime-gpu) and restart the kernel."
-        )
 
 
 def register() -> None:
@@ -62,26 +48,7 @@ def register() -> None:
     CaptureError
         If ONNX Runtime does not load it. The message says why.
     """
-    with _registration_lock:
-        if not _native.ort_runtime():
-            _register()
-
-
-def _register() -> None:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise CaptureError(
-            f"ONNX Runtime cannot be imported ({error}), so there are no sessions to observe. Run "
-            '`pip install "onnxruntime>=1.25"` (or onnxruntime-gpu).'
-        ) from error
-    check_release(onnxruntime.__version__)
-    try:
-        onnxruntime.register_execution_provider_library(NAME, _native.__file__)
-    except Exception as error:
-        raise CaptureError(
-            f"ONNX Runtime {onnxruntime.__version__} did not load the observer: {error}"
-        ) from error
+    register_library(NAME, "the observer")
 
 
 def is_observer(provider: object) -> bool:
@@ -116,8 +83,11 @@ def create_observed_session(
     session_options = session._sess_options  # noqa: SLF001 - read by the original
     requested = _requested_providers.setdefault(session, list(providers or ()))
     try:
-        register()
-        arguments, number = _with_observer(session_options, providers, provider_options)
+        if has_own_profiler(providers):
+            arguments, number = _with_token(providers or (), provider_options)
+        else:
+            register()
+            arguments, number = _with_observer(session_options, providers, provider_options)
         user_profile = session_options is not None and session_options.enable_profiling
         graphs = not user_profile and captures(providers, provider_options)
         with profiled_from_the_start(session) if graphs else nullcontext():
@@ -152,6 +122,32 @@ def create_observed_session(
         from epprof_nb.onnxruntime import json_profile
 
         json_profile.begin(session)
+
+
+def has_own_profiler(providers: Sequence[Any] | None) -> bool:
+    """Whether one of the providers reports the session's events itself: `epprof_nb.ep`'s."""
+    return any(_name(provider) == PROVIDER for provider in providers or ())
+
+
+def _name(provider: object) -> object:
+    return provider[0] if isinstance(provider, tuple) and provider else provider
+
+
+def _with_token(
+    providers: Sequence[Any], provider_options: Sequence[Any] | None
+) -> tuple[tuple[list[Any], list[Any] | None], int]:
+    """Return the arguments with the number of the session among its own provider's options."""
+    number = _native.ort_new_session()
+    token = {"token": str(number)}
+    names = list(providers)
+    at = next(i for i, provider in enumerate(names) if _name(provider) == PROVIDER)
+    if provider_options is not None:
+        options = list(provider_options)
+        options[at] = {**(options[at] or {}), **token}
+        return (names, options), number
+    given = names[at][1] if isinstance(names[at], tuple) and len(names[at]) > 1 else {}
+    names[at] = (PROVIDER, {**given, **token})
+    return (names, None), number
 
 
 class _NotObserved(Exception):  # noqa: N818 - a reason, not an error

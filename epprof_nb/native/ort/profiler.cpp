@@ -10,6 +10,7 @@
 #include "ort/device_events.h"
 #include "ort/event_details.h"
 #include "ort/runtime.h"
+#include "ort/status.h"
 
 namespace epprof::ort {
 namespace {
@@ -36,19 +37,6 @@ std::atomic<void (*)(uint32_t, uint64_t)> file_ending{nullptr};
 
 constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
-
-// Runs `body`. No exception may reach ONNX Runtime: it becomes a status, which ONNX Runtime logs.
-template <typename Body>
-Status* as_status(Body body) noexcept {
-  try {
-    body();
-    return nullptr;
-  } catch (const std::exception& error) {
-    return fail(error.what());
-  } catch (...) {
-    return fail("unknown error in epprof_nb");
-  }
-}
 
 std::string_view text(const ProfilingEvent* event, const char* key) {
   const char* value = nullptr;

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
-from epprof_nb.core.errors import CaptureError
+from epprof_nb.core.ort_binding import run_options_pointer
 from epprof_nb.recorders.onnxruntime import unprofiled_runs
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 NO_FILE = "/dev/null/epprof"
 """A file prefix that cannot be written: ONNX Runtime then profiles without writing a file."""
-
-# pybind11's name of its C++ ABI (PYBIND11_PLATFORM_ABI_ID) in all Linux wheels from 1.25.
-_ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
 
 
 class ReplayedGraphs(threading.local):
@@ -102,7 +99,7 @@ def stop() -> None:
         changed_options, session_profiled = list(_user_run_options), list(_session_profiled)
         _user_run_options.clear()
     for options in changed_options:
-        _native.ort_profile_run(_pointer(options), None)
+        _native.ort_profile_run(run_options_pointer(options), None)
     for session in session_profiled:
         observed_session = _sessions[session]
         if observed_session.captures_graphs and observed_session.ran:
@@ -215,7 +212,7 @@ def run_options_for(session: object, run_options: Any) -> Any:  # noqa: ANN401
     if run_options is None:
         return _default_run_options()
     if not is_profiled(run_options):
-        _native.ort_profile_run(_pointer(run_options), NO_FILE)
+        _native.ort_profile_run(run_options_pointer(run_options), NO_FILE)
         with _lock:
             _user_run_options.add(run_options)
     return run_options
@@ -230,7 +227,7 @@ def is_profiled(run_options: object) -> bool:
 
 def enable(run_options: object, file_prefix: str) -> None:
     """Enable profiling to a file for runs with these options."""
-    _native.ort_profile_run(_pointer(run_options), file_prefix)
+    _native.ort_profile_run(run_options_pointer(run_options), file_prefix)
     _file_prefixes[run_options] = file_prefix
 
 
@@ -246,12 +243,12 @@ def file_prefix(run_options: object) -> str | None:
 
 def set_file_prefix(run_options: object, prefix: str) -> None:
     """Set the prefix of the profile file that the next run with these options writes."""
-    _native.ort_profile_run(_pointer(run_options), prefix)
+    _native.ort_profile_run(run_options_pointer(run_options), prefix)
 
 
 def disable(run_options: object) -> None:
     """Disable profiling again; see `enable`."""
-    _native.ort_profile_run(_pointer(run_options), None)
+    _native.ort_profile_run(run_options_pointer(run_options), None)
     _file_prefixes.pop(run_options, None)
 
 
@@ -261,30 +258,10 @@ def _default_run_options() -> Any:  # noqa: ANN401
         import onnxruntime
 
         options = onnxruntime.RunOptions()
-        _native.ort_profile_run(_pointer(options), NO_FILE)
+        _native.ort_profile_run(run_options_pointer(options), NO_FILE)
         # Never changed, and shared by all runs without options of their own.
         _default_options = options
     return _default_options
-
-
-def _pointer(run_options: Any) -> Any:  # noqa: ANN401
-    """Return a capsule of the ``OrtRunOptions`` inside a Python ``RunOptions``.
-
-    pybind11's conduit (``_pybind11_conduit_v1_``) returns it to callers that name the C++ type.
-    """
-    try:
-        capsule = run_options._pybind11_conduit_v1_(
-            _ABI, _native.ort_run_options_type(), b"raw_pointer_ephemeral"
-        )
-    except AttributeError:
-        capsule = None
-    if capsule is None:
-        raise CaptureError(
-            f"The runs cannot be profiled: a {type(run_options).__name__} does not give access to "
-            "its OrtRunOptions. Pass onnxruntime.RunOptions. If it is one, this version of "
-            "epprof_nb does not support this build of ONNX Runtime: please report it."
-        )
-    return capsule
 
 
 def _count_unobserved_run(session: object, observed_session: ObservedSession | None) -> None:

@@ -1,0 +1,234 @@
+"""The decorator that makes a Python function the kernel of an operator."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import schema, types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+# Arrays and contexts are those of whichever array module the device has.
+Array: TypeAlias = Any
+Context: TypeAlias = Any
+
+Function = TypeVar("Function", bound="Callable[..., None]")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a session takes over from a kernel when it is created, and keeps."""
+
+    op_type: str
+    domain: str
+    first_version: int
+    last_version: int
+    constraints: tuple[tuple[str, tuple[str, ...]], ...]
+    host_inputs: tuple[int, ...]
+    host_outputs: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel: its declaration, and its function, which may be replaced at any time."""
+
+    declaration: Declaration
+    cell: list[Callable[..., None]]
+
+    @property
+    def function(self) -> Callable[..., None]:
+        """The function that the next run calls."""
+        return self.cell[0]
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return getattr(self.function, "__name__", self.declaration.op_type)
+
+    def overlaps(self, other: Kernel) -> bool:
+        """Whether some node could have either kernel."""
+        a, b = self.declaration, other.declaration
+        return (
+            (a.op_type, a.domain) == (b.op_type, b.domain)
+            and a.first_version <= b.last_version
+            and b.first_version <= a.last_version
+        )
+
+
+class Registry:
+    """Kernels defined by the user, and those that come with the package."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._defined: list[Kernel] = []
+        self._builtin: list[Kernel] = []
+
+    def define(self, kernel: Kernel, *, builtin: bool = False) -> Kernel:
+        """Add a kernel; replace the function of one with the same declaration.
+
+        Returns
+        -------
+        kernel
+            The kernel that is now in use: `kernel`, or the one whose function was replaced.
+        """
+        kernels = self._builtin if builtin else self._defined
+        with self._lock:
+            for known in kernels:
+                if known.declaration == kernel.declaration:
+                    known.cell[0] = kernel.function
+                    return known
+            kernels[:] = [known for known in kernels if not known.overlaps(kernel)]
+            kernels.append(kernel)
+        return kernel
+
+    def kernels(self) -> list[Kernel]:
+        """Return the kernels for a new session: the user's, and the others that they leave."""
+        with self._lock:
+            rest = [b for b in self._builtin if not any(b.overlaps(d) for d in self._defined)]
+            return [*self._defined, *rest]
+
+    def remove(self, op_type: str, domain: str = "") -> None:
+        """Remove the user's kernels of an operator; sessions that have them keep them."""
+        with self._lock:
+            self._defined[:] = [
+                k
+                for k in self._defined
+                if (k.declaration.op_type, k.declaration.domain) != (op_type, domain)
+            ]
+
+
+REGISTRY = Registry()
+
+
+def kernel(
+    op_type: str,
+    *,
+    domain: str = "",
+    types: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    host_inputs: Iterable[int] = (),
+    host_outputs: Iterable[int] = (),
+) -> Callable[[Function], Function]:
+    """Define the kernel of an operator.
+
+    The decorated function is called as ``kernel(ctx, *inputs)``. Inputs are read-only arrays;
+    optional inputs that a node leaves out are None. Outputs are made with ``ctx.out(shape,
+    dtype)`` and written in place; the function returns nothing. An array must not be kept after
+    the call: copy it.
+
+    Parameters
+    ----------
+    op_type
+        Type of the operator, e.g. ``"Softplus"``.
+    domain
+        Its domain; ONNX's own by default.
+    types
+        Dtypes to support, ``"float32 float64"``. A mapping gives them by type constraint of the
+        operator's schema; otherwise they are those of its first constraint. By default all that
+        the schema allows and NumPy has.
+    since, until
+        First and last opset version. By default the versions in which the operator has its current
+        inputs, outputs, attributes and defaults.
+    host_inputs, host_outputs
+        Numbers of inputs and outputs that stay in host memory, such as shapes.
+
+    Returns
+    -------
+    decorator
+        Returns the function unchanged.
+
+    Raises
+    ------
+    KernelError
+        If ONNX Runtime does not know the operator, or a type or version does not exist.
+
+    Notes
+    -----
+    `ctx` has ``attrs`` (the node's attributes, with the schema's defaults), ``name``, ``op_type``,
+    ``domain``, ``device``, ``stream`` and ``xp``, the array module (NumPy on the host device). With
+    several outputs, each call of ``ctx.out`` makes the next one, or the one given by ``index=``. It
+    returns None for an optional output that the node leaves out.
+
+    Defining a kernel again replaces its body: the next run of every session uses it. Types,
+    versions and memory belong to a session; if they change, create a new session.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from epprof_nb import ep
+    >>> @ep.kernel("Softplus", types="float32")
+    ... def softplus(ctx, x):
+    ...     np.logaddexp(x, 0, out=ctx.out(x.shape, x.dtype))
+    """
+    declaration = _declare(op_type, domain, types, since, until, host_inputs, host_outputs)
+
+    def decorate(function: Function) -> Function:
+        if not callable(function):
+            raise KernelError(f"@kernel({op_type!r}) decorates a function, not {function!r}.")
+        REGISTRY.define(Kernel(declaration, [function]))
+        return function
+
+    return decorate
+
+
+def builtin(op_type: str, **options: Any) -> Callable[[Function], Function]:
+    """Define a kernel of the package; see `kernel` for the options."""
+    arguments: dict[str, Any] = {
+        "domain": "", "types": None, "since": None, "until": None,
+        "host_inputs": (), "host_outputs": (),
+    } | options  # fmt: skip
+    declaration = _declare(op_type, *arguments.values())
+
+    def decorate(function: Function) -> Function:
+        REGISTRY.define(Kernel(declaration, [function]), builtin=True)
+        return function
+
+    return decorate
+
+
+def _declare(
+    op_type: str,
+    domain: str,
+    given: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None,
+    since: int | None,
+    until: int | None,
+    host_inputs: Iterable[int],
+    host_outputs: Iterable[int],
+) -> Declaration:
+    found = schema.find(op_type, domain, since, until)
+    if found is None:
+        where = f"domain {domain!r}" if domain else "ONNX's own domain"
+        raise KernelError(
+            f"This ONNX Runtime has no operator {op_type!r} in {where}. Check the spelling."
+        )
+    constraints = dict(found.constraints)
+    if given is None:
+        by_name: Mapping[str, str | Sequence[str]] = {}
+    elif isinstance(given, Mapping):
+        by_name = given
+    else:
+        by_name = {next(iter(constraints), "T"): given}
+    for name, chosen in by_name.items():
+        if name not in constraints:
+            raise KernelError(
+                f"{op_type} has no type constraint {name!r}. It has "
+                f"{', '.join(constraints) or 'none'}."
+            )
+        names = types.parse(chosen)
+        refused = [n for n in names if n not in constraints[name]]
+        if refused:
+            raise KernelError(
+                f"{op_type} never has {', '.join(refused)} for {name}. Its schema allows "
+                f"{', '.join(constraints[name])}."
+            )
+        constraints[name] = names
+    return Declaration(
+        op_type, domain, found.first_version, found.last_version, tuple(constraints.items()),
+        tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs))),
+    )  # fmt: skip

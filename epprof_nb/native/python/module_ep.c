@@ -1,0 +1,400 @@
+// The functions of _native over ep/api.h, and the calls from ONNX Runtime into Python kernels.
+#include "python/convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ep/api.h"
+#include "python/kernel_context.h"
+#include "python/numpy_arrays.h"
+
+// Python functions; see `ep_set_functions` in _native.pyi.
+static PyObject *open_function, *node_function, *error_function, *record_function;
+
+static char* message_of(PyObject* text) {
+  const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  char* message = strdup(utf8 ? utf8 : "the error could not be described");
+  PyErr_Clear();
+  Py_XDECREF(text);
+  return message;
+}
+
+// The message for the exception that is set. `node`: borrowed, or null.
+static char* take_error(PyObject* node) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  PyObject* text = error_function ? PyObject_CallFunctionObjArgs(
+                                        error_function, node ? node : Py_None, value, NULL)
+                                  : PyObject_Str(value);
+  char* message = message_of(text);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return message;
+}
+
+static int enter(PyGILState_STATE* state) {
+  if (!Py_IsInitialized()) return -1;
+  *state = PyGILState_Ensure();
+  return 0;
+}
+
+static char* not_running(void) { return strdup("Python has ended, and its kernels with it"); }
+
+// -- sessions -------------------------------------------------------------------------------
+
+enum { kMaxNumbers = 64 };
+
+static int numbers_of(PyObject* tuple, size_t* numbers, size_t* count) {
+  Py_ssize_t length = PySequence_Size(tuple);
+  if (length < 0 || length > kMaxNumbers) return -1;
+  for (Py_ssize_t i = 0; i < length; i++) {
+    PyObject* item = PySequence_GetItem(tuple, i);
+    numbers[i] = item ? PyLong_AsSize_t(item) : 0;
+    Py_XDECREF(item);
+    if (PyErr_Occurred()) return -1;
+  }
+  *count = (size_t)length;
+  return 0;
+}
+
+static int add_kernel(ep_plan* plan, PyObject* spec) {
+  ep_definition definition = {0};
+  size_t host_inputs[kMaxNumbers], host_outputs[kMaxNumbers];
+  PyObject *types, *inputs, *outputs, *handle;
+  if (!PyArg_ParseTuple(spec, "ssiiO!OOO", &definition.op_type, &definition.domain,
+                        &definition.first_version, &definition.last_version, &PyDict_Type, &types,
+                        &inputs, &outputs, &handle) ||
+      numbers_of(inputs, host_inputs, &definition.host_input_count) < 0 ||
+      numbers_of(outputs, host_outputs, &definition.host_output_count) < 0) {
+    return -1;
+  }
+  definition.host_inputs = host_inputs;
+  definition.host_outputs = host_outputs;
+  Py_INCREF(handle);
+  ep_plan_add_kernel(plan, &definition, handle);
+  PyObject *constraint, *allowed;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(types, &position, &constraint, &allowed)) {
+    size_t numbers[kMaxNumbers], count;
+    int32_t element_types[kMaxNumbers];
+    const char* name = PyUnicode_AsUTF8AndSize(constraint, NULL);
+    if (!name || numbers_of(allowed, numbers, &count) < 0) return -1;
+    for (size_t i = 0; i < count; i++) element_types[i] = (int32_t)numbers[i];
+    ep_plan_add_types(plan, name, element_types, count);
+  }
+  return 0;
+}
+
+static int select_names(ep_plan* plan, PyObject* names, void (*select)(ep_plan*, const char*)) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(names); i++) {
+    const char* name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL);
+    if (!name) return -1;
+    select(plan, name);
+  }
+  return 0;
+}
+
+static int build_plan(const char* const* keys, const char* const* values, size_t count,
+                      ep_plan* plan) {
+  PyObject* options = PyDict_New();
+  for (size_t i = 0; options && i < count; i++) {
+    PyObject* value = PyUnicode_FromString(values[i]);
+    if (!value || PyDict_SetItemString(options, keys[i], value) < 0) Py_CLEAR(options);
+    Py_XDECREF(value);
+  }
+  PyObject* result =
+      options ? PyObject_CallFunctionObjArgs(open_function, options, NULL) : NULL;
+  Py_XDECREF(options);
+  if (!result) return -1;
+  unsigned int session;
+  int control_flow;
+  PyObject *types, *nodes, *kernels;
+  int failed = !PyArg_ParseTuple(result, "IpO!O!O!", &session, &control_flow, &PyTuple_Type, &types,
+                                 &PyTuple_Type, &nodes, &PyTuple_Type, &kernels);
+  if (!failed) {
+    ep_plan_set_session(plan, session);
+    if (control_flow) ep_plan_claim_control_flow(plan);
+    failed = select_names(plan, types, ep_plan_select_type) < 0 ||
+             select_names(plan, nodes, ep_plan_select_node) < 0;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_Size(kernels); i++) {
+      failed = add_kernel(plan, PyTuple_GetItem(kernels, i)) < 0;
+    }
+  }
+  Py_DECREF(result);
+  return failed ? -1 : 0;
+}
+
+static char* open_session(const char* const* keys, const char* const* values, size_t count,
+                          ep_plan* plan) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return not_running();
+  char* error = build_plan(keys, values, count, plan) < 0 ? take_error(NULL) : NULL;
+  PyGILState_Release(state);
+  return error;
+}
+
+static void close_session(void* handle) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return;
+  Py_DECREF((PyObject*)handle);
+  PyGILState_Release(state);
+}
+
+// -- nodes ----------------------------------------------------------------------------------
+
+static PyObject* list_of(const ep_attribute* attribute) {
+  PyObject* tuple = PyTuple_New((Py_ssize_t)attribute->count);
+  for (size_t i = 0; tuple && i < attribute->count; i++) {
+    PyObject* item;
+    if (attribute->ints) {
+      item = PyLong_FromLongLong(attribute->ints[i]);
+    } else if (attribute->floats) {
+      item = PyFloat_FromDouble(attribute->floats[i]);
+    } else {
+      item = PyUnicode_DecodeUTF8(attribute->strings[i],
+                                  (Py_ssize_t)strlen(attribute->strings[i]), "backslashreplace");
+    }
+    if (!item || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
+static PyObject* attribute_value(const ep_attribute* attribute) {
+  if (attribute->type == EP_TENSOR) return numpy_copy(&attribute->tensor);
+  PyObject* list = list_of(attribute);
+  if (!list || attribute->type == EP_INTS || attribute->type == EP_FLOATS ||
+      attribute->type == EP_STRINGS) {
+    return list;
+  }
+  PyObject* only = PyTuple_GetItem(list, 0);
+  Py_INCREF(only);
+  Py_DECREF(list);
+  return only;
+}
+
+static void free_kernel(python_kernel* kernel) {
+  for (size_t i = 0; i < kernel->output_count; i++) {
+    free(kernel->outputs[i].name);
+    free(kernel->outputs[i].dims);
+  }
+  free(kernel->outputs);
+  Py_XDECREF(kernel->cell);
+  Py_XDECREF(kernel->node);
+  free(kernel);
+}
+
+static python_kernel* describe_outputs(const ep_node* node) {
+  python_kernel* kernel = calloc(1, sizeof *kernel);
+  kernel->output_count = node->output_count;
+  kernel->outputs = calloc(node->output_count + 1, sizeof *kernel->outputs);
+  for (size_t i = 0; i < node->output_count; i++) {
+    const ep_output* from = &node->outputs[i];
+    expected_output* to = &kernel->outputs[i];
+    to->present = from->present;
+    to->has_shape = from->has_shape;
+    to->type = from->type;
+    to->rank = from->rank;
+    to->name = strdup(from->name);
+    to->dims = calloc(from->rank + 1, sizeof *to->dims);
+    if (from->rank) memcpy(to->dims, from->dims, from->rank * sizeof *to->dims);
+  }
+  return kernel;
+}
+
+static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
+  PyObject* attributes = PyDict_New();
+  for (size_t i = 0; attributes && i < node->attribute_count; i++) {
+    PyObject* value = attribute_value(&node->attributes[i]);
+    if (!value || PyDict_SetItemString(attributes, node->attributes[i].name, value) < 0) {
+      Py_CLEAR(attributes);
+    }
+    Py_XDECREF(value);
+  }
+  PyObject* name = attributes ? PyUnicode_DecodeUTF8(node->name, (Py_ssize_t)strlen(node->name),
+                                                     "backslashreplace")
+                              : NULL;
+  PyObject* made = name ? PyObject_CallFunction(node_function, "OOOn", definition, name, attributes,
+                                                (Py_ssize_t)node->output_count)
+                        : NULL;
+  Py_XDECREF(attributes);
+  Py_XDECREF(name);
+  PyObject *cell, *described;
+  if (!made || !PyArg_ParseTuple(made, "O!O", &PyList_Type, &cell, &described)) {
+    Py_XDECREF(made);
+    return NULL;
+  }
+  python_kernel* kernel = describe_outputs(node);
+  Py_INCREF(cell);
+  Py_INCREF(described);
+  kernel->cell = cell;
+  kernel->node = described;
+  Py_DECREF(made);
+  return kernel;
+}
+
+static char* create_kernel(void* definition, const ep_node* node, void** kernel) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return not_running();
+  *kernel = make_kernel(definition, node);
+  char* error = *kernel ? NULL : take_error(NULL);
+  PyGILState_Release(state);
+  return error;
+}
+
+static void release_kernel(void* kernel) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return;
+  free_kernel(kernel);
+  PyGILState_Release(state);
+}
+
+// -- compute --------------------------------------------------------------------------------
+
+// Whether somebody refers to an array that is ours alone. Cycles are collected before we say so.
+static int is_kept(PyObject* array) {
+  if (array == Py_None || Py_REFCNT(array) == 1) return 0;
+  PyGC_Collect();
+  return Py_REFCNT(array) > 1;
+}
+
+static int check_inputs_kept(PyObject* arrays, const ep_tensor* inputs) {
+  int failed = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(arrays); i++) {
+    PyObject* array = PyTuple_GetItem(arrays, i);
+    if (!is_kept(array)) continue;
+    ep_retain(inputs[i].data);
+    if (!failed) {
+      PyErr_Format(PyExc_RuntimeError,
+                   "the kernel keeps input %zd after it has returned, but its memory belongs to "
+                   "the session. Keep a copy: .copy()",
+                   i);
+    }
+    failed = -1;
+  }
+  return failed;
+}
+
+// A tuple of the input arrays; None where the node leaves one out.
+static PyObject* input_arrays(const ep_tensor* inputs, size_t count) {
+  PyObject* arrays = PyTuple_New((Py_ssize_t)count);
+  for (size_t i = 0; arrays && i < count; i++) {
+    PyObject* array;
+    if (inputs[i].present) {
+      array = numpy_view(&inputs[i], 0);
+    } else {
+      Py_INCREF(Py_None);
+      array = Py_None;
+    }
+    if (!array || PyTuple_SetItem(arrays, (Py_ssize_t)i, array) < 0) Py_CLEAR(arrays);
+  }
+  return arrays;
+}
+
+static int check_outputs_kept(PyObject* context) {
+  PyObject* outputs = context_outputs(context);
+  for (Py_ssize_t i = 0; i < PyList_Size(outputs); i++) {
+    PyObject* array = PyList_GetItem(outputs, i);
+    if (!is_kept(array)) continue;
+    ep_retain(numpy_data(array));
+    PyErr_Format(PyExc_RuntimeError,
+                 "the kernel keeps output %zd after it has returned, but its memory belongs to the "
+                 "session. Keep a copy: .copy()",
+                 i);
+    return -1;
+  }
+  return 0;
+}
+
+static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* inputs,
+                       size_t count) {
+  PyObject* arrays = input_arrays(inputs, count);
+  PyObject* context = arrays ? context_new(kernel, call) : NULL;
+  PyObject* args = context ? PyTuple_New((Py_ssize_t)count + 1) : NULL;
+  int failed = -1;
+  if (args) {
+    Py_INCREF(context);
+    PyTuple_SetItem(args, 0, context);
+    for (size_t i = 0; i < count; i++) {
+      PyObject* array = PyTuple_GetItem(arrays, (Py_ssize_t)i);
+      Py_INCREF(array);
+      PyTuple_SetItem(args, (Py_ssize_t)i + 1, array);
+    }
+    PyObject* function = PyList_GetItem(kernel->cell, 0);
+    Py_XINCREF(function);  // the kernel may be redefined during the call
+    int64_t start = ep_recording_ops() ? ep_now_ns() : 0;
+    PyObject* result = function ? PyObject_Call(function, args, NULL) : NULL;
+    if (start) {
+      int64_t end = ep_now_ns();
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      PyObject* done = PyObject_CallFunction(record_function, "OLL", kernel->node,
+                                             (long long)start, (long long)end);
+      if (!done) PyErr_WriteUnraisable(record_function);
+      Py_XDECREF(done);
+      PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(function);
+    if (result && result != Py_None) {
+      PyErr_Format(PyExc_TypeError,
+                   "the kernel returned %R; it must write its result into ctx.out(shape, dtype) "
+                   "and return nothing",
+                   (PyObject*)Py_TYPE(result));
+    } else if (result) {
+      failed = context_check_outputs(context);
+    }
+    Py_XDECREF(result);
+    context_close(context);
+    Py_DECREF(args);
+    if (!failed) failed = check_inputs_kept(arrays, inputs);
+    if (!failed) failed = check_outputs_kept(context);
+  }
+  Py_XDECREF(context);
+  Py_XDECREF(arrays);
+  return failed;
+}
+
+static char* compute(void* handle, ep_call* call, const ep_tensor* inputs, size_t count) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return not_running();
+  python_kernel* kernel = handle;
+  char* error = call_kernel(kernel, call, inputs, count) < 0 ? take_error(kernel->node) : NULL;
+  PyGILState_Release(state);
+  return error;
+}
+
+// -- functions ------------------------------------------------------------------------------
+
+static const ep_interpreter interpreter = {open_session, close_session, create_kernel,
+                                           release_kernel, compute};
+
+static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject *open, *node, *error, *record;
+  if (!PyArg_ParseTuple(args, "OOOO", &open, &node, &error, &record) || numpy_load() < 0) {
+    return NULL;
+  }
+  Py_INCREF(open);
+  Py_INCREF(node);
+  Py_INCREF(error);
+  Py_INCREF(record);
+  open_function = open;  // never released: a session may be about to call the previous ones
+  node_function = node;
+  error_function = error;
+  record_function = record;
+  ep_set_interpreter(&interpreter);
+  Py_RETURN_NONE;
+}
+
+static PyObject* session_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  const char* name;
+  const void* type = ep_session_options_type(&name);
+  return PyCapsule_New((void*)type, name, NULL);
+}
+
+PyMethodDef ep_functions[] = {
+    {"ep_set_functions", ep_set_functions, METH_VARARGS, NULL},
+    {"ep_session_options_type", session_options_type, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
