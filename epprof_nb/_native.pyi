@@ -304,12 +304,26 @@ def ep_set_functions(
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
 
+def ep_make_domain(
+    name: str,
+    operators: tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...], Any], ...],
+    /,
+) -> object:
+    """Domain of operators without a schema, which lives as long as the process.
+
+    An operator: its type, element types of its inputs, whether each is optional, element types
+    of its outputs, and a handle for `make_node`.
+    """
+
+def ep_add_domain(session_options: object, domain: object, /) -> None:
+    """Add a domain to session options (a capsule of OrtSessionOptions)."""
+
 class KernelContext:
     """The ``ctx`` of a kernel in Python; see `epprof_nb.ep.kernel`."""
 
     def out(
-        self, shape: Sequence[int] | int, dtype: Any = None, *, index: int | None = None
-    ) -> Any:
+        self, shape: Sequence[int] | int, dtype: object = None, *, index: int | None = None
+    ) -> object:
         """Array of an output, to be written into; None if the node leaves the output out."""
 
 # -- the observer of ONNX Runtime

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import schema, types
+from epprof_nb.ep.declaration import Declaration, declare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from epprof_nb.ep.declaration import Types
 
 # Arrays and contexts are those of whichever array module the device has.
 Array: TypeAlias = Any
 Context: TypeAlias = Any
 
 Function = TypeVar("Function", bound="Callable[..., None]")
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """What a session takes over from a kernel when it is created, and keeps."""
-
-    op_type: str
-    domain: str
-    first_version: int
-    last_version: int
-    constraints: tuple[tuple[str, tuple[str, ...]], ...]
-    host_inputs: tuple[int, ...]
-    host_outputs: tuple[int, ...]
 
 
 @dataclass(eq=False)
@@ -109,7 +97,9 @@ def kernel(
     op_type: str,
     *,
     domain: str = "",
-    types: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    types: Types = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
     since: int | None = None,
     until: int | None = None,
     host_inputs: Iterable[int] = (),
@@ -131,7 +121,12 @@ def kernel(
     types
         Dtypes to support, ``"float32 float64"``. A mapping gives them by type constraint of the
         operator's schema; otherwise they are those of its first constraint. By default all that
-        the schema allows and NumPy has.
+        the schema allows and NumPy has. An operator without a schema has one type, ``T``, which is
+        float32 by default; a mapping gives more.
+    inputs, outputs
+        Types of an operator without a schema: each a dtype, or the name of a type. By default, all
+        inputs that the function names (optional ones with the default None) and the only output
+        are ``T``.
     since, until
         First and last opset version. By default the versions in which the operator has its current
         inputs, outputs, attributes and defaults.
@@ -166,12 +161,16 @@ def kernel(
     ... def softplus(ctx, x):
     ...     np.logaddexp(x, 0, out=ctx.out(x.shape, x.dtype))
     """
-    declaration = _declare(op_type, domain, types, since, until, host_inputs, host_outputs)
+    options: dict[str, Any] = {
+        "domain": domain, "types": types, "inputs": inputs, "outputs": outputs,
+        "since": since, "until": until,
+        "host_inputs": tuple(host_inputs), "host_outputs": tuple(host_outputs),
+    }  # fmt: skip
 
     def decorate(function: Function) -> Function:
         if not callable(function):
             raise KernelError(f"@kernel({op_type!r}) decorates a function, not {function!r}.")
-        REGISTRY.define(Kernel(declaration, [function]))
+        REGISTRY.define(Kernel(declare(op_type, function, **options), [function]))
         return function
 
     return decorate
@@ -179,56 +178,10 @@ def kernel(
 
 def builtin(op_type: str, **options: Any) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options."""
-    arguments: dict[str, Any] = {
-        "domain": "", "types": None, "since": None, "until": None,
-        "host_inputs": (), "host_outputs": (),
-    } | options  # fmt: skip
-    declaration = _declare(op_type, *arguments.values())
 
     def decorate(function: Function) -> Function:
-        REGISTRY.define(Kernel(declaration, [function]), builtin=True)
+        kernel = Kernel(declare(op_type, function, **options), [function])
+        REGISTRY.define(kernel, builtin=True)
         return function
 
     return decorate
-
-
-def _declare(
-    op_type: str,
-    domain: str,
-    given: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None,
-    since: int | None,
-    until: int | None,
-    host_inputs: Iterable[int],
-    host_outputs: Iterable[int],
-) -> Declaration:
-    found = schema.find(op_type, domain, since, until)
-    if found is None:
-        where = f"domain {domain!r}" if domain else "ONNX's own domain"
-        raise KernelError(
-            f"This ONNX Runtime has no operator {op_type!r} in {where}. Check the spelling."
-        )
-    constraints = dict(found.constraints)
-    if given is None:
-        by_name: Mapping[str, str | Sequence[str]] = {}
-    elif isinstance(given, Mapping):
-        by_name = given
-    else:
-        by_name = {next(iter(constraints), "T"): given}
-    for name, chosen in by_name.items():
-        if name not in constraints:
-            raise KernelError(
-                f"{op_type} has no type constraint {name!r}. It has "
-                f"{', '.join(constraints) or 'none'}."
-            )
-        names = types.parse(chosen)
-        refused = [n for n in names if n not in constraints[name]]
-        if refused:
-            raise KernelError(
-                f"{op_type} never has {', '.join(refused)} for {name}. Its schema allows "
-                f"{', '.join(constraints[name])}."
-            )
-        constraints[name] = names
-    return Declaration(
-        op_type, domain, found.first_version, found.last_version, tuple(constraints.items()),
-        tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs))),
-    )  # fmt: skip

@@ -85,6 +85,15 @@ typedef struct {
 } ep_interpreter;
 void ep_set_interpreter(const ep_interpreter* interpreter);
 
+// A domain of operators without a schema, which is never released. Errors are messages for the
+// caller to free.
+typedef struct ep_domain ep_domain;
+char* ep_domain_new(const char* name, ep_domain** domain);
+char* ep_domain_add_operator(ep_domain* domain, const char* op_type, const int32_t* inputs,
+                             const int* optional, size_t input_count, const int32_t* outputs,
+                             size_t output_count, void* handle);
+char* ep_domain_add_to(ep_domain* domain, void* session_options);
+
 // The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a
 // capsule of it.
 const void* ep_session_options_type(const char** name);

@@ -33,25 +33,25 @@ bool is_selected(const ep_plan& plan, const Node* node) {
   return plan.nodes.count(text) != 0;
 }
 
-// Remembers the attributes of a claimed node: a kernel can read them only by name and type.
-void note_attributes(ep_plan* plan, const Node* node) {
+void note_attributes(const ep_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
-  size_t count = 0;
   check(rt.graph_node_type(node, &op_type));
   check(rt.graph_node_domain(node, &domain));
-  check(rt.graph_node_attribute_count(node, &count));
-  std::vector<const OpAttr*> attributes(count);
-  if (count) check(rt.graph_node_attributes(node, attributes.data(), count));
-  for (const OpAttr* attribute : attributes) {
-    const char* key = nullptr;
-    int32_t type = 0;
-    check(rt.attribute_name(attribute, &key));
-    check(rt.attribute_type(attribute, &type));
-    for (auto& kernel : plan->kernels) {
-      if (kernel->definition.op_type == op_type && kernel->definition.domain == domain) {
-        kernel->attributes[key] = type;
-      }
+  for (auto& kernel : plan.kernels) {
+    const Definition& definition = kernel->definition;
+    if (definition.op_type != op_type || definition.domain != domain) continue;
+    size_t count = 0;
+    check(rt.graph_node_attribute_count(node, &count));
+    std::vector<const OpAttr*> attributes(count);
+    if (count) check(rt.graph_node_attributes(node, attributes.data(), count));
+    for (const OpAttr* attribute : attributes) {
+      const char* key = nullptr;
+      int32_t type = 0;
+      check(rt.attribute_name(attribute, &key));
+      check(rt.attribute_type(attribute, &type));
+      note_attribute(definition, key, type);
     }
+    return;
   }
 }
 
@@ -64,9 +64,9 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
     if (count) check(rt.graph_nodes(graph, nodes.data(), count));
     for (const Node* node : nodes) {
       const KernelDef* def = nullptr;
+      note_attributes(plan, node);  // also of what stays on the CPU
       check(rt.look_up_kernel(support, node, &def));
       if (!def || !is_selected(plan, node)) continue;
-      note_attributes(&plan, node);
       check(rt.add_single_node(support, node));
     }
   });

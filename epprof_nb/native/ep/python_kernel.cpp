@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include <deque>
+#include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
+#include "core/fork.h"
 #include "ep/interpreter.h"
 #include "ep/pool.h"
 #include "ort/status.h"
@@ -18,6 +21,17 @@ namespace epprof::ep {
 namespace {
 
 constexpr size_t kFewInputs = 16;
+
+// Names and types by domain and operator type, of all models so far.
+using Attributes = std::set<std::pair<std::string, int32_t>>;
+ForkSafeMutex attributes_mutex;
+std::map<std::pair<std::string, std::string>, Attributes>& seen_attributes =
+    *new std::map<std::pair<std::string, std::string>, Attributes>;
+
+Attributes attributes_of(const Definition& definition) {
+  ForkLockGuard lock(attributes_mutex);
+  return seen_attributes[{definition.domain, definition.op_type}];
+}
 
 struct Instance : KernelImpl {
   void* kernel;
@@ -195,14 +209,18 @@ void read_output(const KernelInfo* info, size_t index, NodeDescription* node) {
 
 }  // namespace
 
+void note_attribute(const Definition& definition, const char* name, int32_t type) {
+  ForkLockGuard lock(attributes_mutex);
+  seen_attributes[{definition.domain, definition.op_type}].insert({name, type});
+}
+
 Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** kernel) {
   return as_status([&] {
     auto* definition = static_cast<PythonKernel*>(state);
     NodeDescription node;
     read_text([&](char* to, size_t* size) { return rt.node_name(info, to, size); }, &node.name);
-    for (const auto& [name, type] : definition->attributes) {
-      read_attribute(info, name, type, &node);
-    }
+    Attributes attributes = attributes_of(definition->definition);
+    for (const auto& [name, type] : attributes) read_attribute(info, name, type, &node);
     size_t outputs = 0;
     check(rt.output_count(info, &outputs));
     for (size_t i = 0; i < outputs; i++) read_output(info, i, &node);

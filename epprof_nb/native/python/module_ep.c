@@ -393,7 +393,60 @@ static PyObject* session_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSE
   return PyCapsule_New((void*)type, name, NULL);
 }
 
+static const char kDomainCapsule[] = "epprof_nb.ep_domain";
+
+static int add_operator(ep_domain* domain, PyObject* operator) {
+  const char* op_type;
+  PyObject *inputs, *optional, *outputs, *handle;
+  size_t numbers[3][kMaxNumbers], count[3];
+  if (!PyArg_ParseTuple(operator, "sOOOO", &op_type, &inputs, &optional, &outputs, &handle) ||
+      numbers_of(inputs, numbers[0], &count[0]) < 0 ||
+      numbers_of(optional, numbers[1], &count[1]) < 0 ||
+      numbers_of(outputs, numbers[2], &count[2]) < 0) {
+    return -1;
+  }
+  int32_t input_types[kMaxNumbers], output_types[kMaxNumbers];
+  int is_optional[kMaxNumbers];
+  for (size_t i = 0; i < count[0]; i++) {
+    input_types[i] = (int32_t)numbers[0][i];
+    is_optional[i] = i < count[1] && numbers[1][i];
+  }
+  for (size_t i = 0; i < count[2]; i++) output_types[i] = (int32_t)numbers[2][i];
+  Py_INCREF(handle);  // for as long as the domain lives
+  char* failed = ep_domain_add_operator(domain, op_type, input_types, is_optional, count[0],
+                                        output_types, count[2], handle);
+  if (!failed) return 0;
+  raise_message(failed);
+  return -1;
+}
+
+static PyObject* make_domain(PyObject* Py_UNUSED(m), PyObject* args) {
+  const char* name;
+  PyObject* operators;
+  ep_domain* domain = NULL;
+  if (!PyArg_ParseTuple(args, "sO!", &name, &PyTuple_Type, &operators)) return NULL;
+  char* failed = ep_domain_new(name, &domain);
+  if (failed) return raise_message(failed);
+  for (Py_ssize_t i = 0; i < PyTuple_Size(operators); i++) {
+    if (add_operator(domain, PyTuple_GetItem(operators, i)) < 0) return NULL;
+  }
+  return PyCapsule_New(domain, kDomainCapsule, NULL);
+}
+
+static PyObject* add_domain(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject *options, *capsule;
+  if (!PyArg_ParseTuple(args, "OO", &options, &capsule)) return NULL;
+  void* pointer = PyCapsule_GetPointer(options, PyCapsule_GetName(options));
+  ep_domain* domain = PyCapsule_GetPointer(capsule, kDomainCapsule);
+  if (!pointer || !domain) return NULL;
+  char* failed = ep_domain_add_to(domain, pointer);
+  if (failed) return raise_message(failed);
+  Py_RETURN_NONE;
+}
+
 PyMethodDef ep_functions[] = {
+    {"ep_make_domain", make_domain, METH_VARARGS, NULL},
+    {"ep_add_domain", add_domain, METH_VARARGS, NULL},
     {"ep_set_functions", ep_set_functions, METH_VARARGS, NULL},
     {"ep_session_options_type", session_options_type, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
