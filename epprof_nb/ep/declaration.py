@@ -47,13 +47,22 @@ class Declaration:
 
     op_type: str
     domain: str
-    first_version: int
-    last_version: int
-    constraints: tuple[tuple[str, tuple[str, ...]], ...]
+    ranges: tuple[schema.Range, ...]
+    """Opset versions, with the dtypes allowed by each type constraint."""
     host_inputs: tuple[int, ...]
     host_outputs: tuple[int, ...]
     operator: Operator | None
     """The operator itself, if ONNX Runtime has no schema of it."""
+
+    @property
+    def first_version(self) -> int:
+        """First opset version."""
+        return self.ranges[0].first_version
+
+    @property
+    def last_version(self) -> int:
+        """Last opset version."""
+        return self.ranges[-1].last_version
 
 
 def declare(
@@ -72,17 +81,14 @@ def declare(
     """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters."""
     in_host_memory = tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs)))
     found = schema.find(op_type, domain, since, until)
-    if found is not None:
+    if found:
         if inputs is not None or outputs is not None:
             raise KernelError(
                 f"inputs= and outputs= declare an operator without a schema. ONNX Runtime has one "
                 f"of {op_type}; leave them out."
             )
-        constraints = _restricted(op_type, found, types)
-        return Declaration(
-            op_type, domain, found.first_version, found.last_version, constraints,
-            *in_host_memory, None,
-        )  # fmt: skip
+        ranges = tuple(_restricted(op_type, found, types))
+        return Declaration(op_type, domain, ranges, *in_host_memory, None)
     if not domain:
         raise KernelError(
             f"This ONNX Runtime has no operator {op_type!r} in ONNX's own domain. Check the "
@@ -91,29 +97,32 @@ def declare(
     operator = _operator(op_type, function, types, inputs, outputs)
     first = 1 if since is None else since
     last = schema.LAST_VERSION if until is None else until
-    return Declaration(op_type, domain, first, last, (), *in_host_memory, operator)
+    ranges = (schema.Range(first, last, ()),)
+    return Declaration(op_type, domain, ranges, *in_host_memory, operator)
 
 
-def _restricted(
-    op_type: str, found: schema.Schema, given: Types
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the schema's type constraints with the types chosen by the user."""
-    constraints = dict(found.constraints)
-    for name, chosen in _by_name(given, next(iter(constraints), "T")).items():
-        if name not in constraints:
+def _restricted(op_type: str, found: list[schema.Range], given: Types) -> Iterator[schema.Range]:
+    """Yield the versions of an operator with the types chosen by the user."""
+    known = {name for versions in found for name, _ in versions.constraints}
+    for name in given if isinstance(given, Mapping) else ():
+        if name not in known:
             raise KernelError(
                 f"{op_type} has no type constraint {name!r}. It has "
-                f"{', '.join(constraints) or 'none'}."
+                f"{', '.join(sorted(known)) or 'none'}."
             )
-        names = types.parse(chosen)
-        refused = [n for n in names if n not in constraints[name]]
-        if refused:
-            raise KernelError(
-                f"{op_type} never has {', '.join(refused)} for {name}. Its schema allows "
-                f"{', '.join(constraints[name])}."
-            )
-        constraints[name] = names
-    return tuple(constraints.items())
+    for versions in found:
+        constraints = dict(versions.constraints)
+        for name, chosen in _by_name(given, next(iter(constraints), "T")).items():
+            names = types.parse(chosen)
+            refused = [n for n in names if n not in constraints.get(name, names)]
+            if refused:
+                raise KernelError(
+                    f"{op_type} never has {', '.join(refused)} for {name}. Its schema allows "
+                    f"{', '.join(constraints[name])}."
+                )
+            if name in constraints:
+                constraints[name] = names
+        yield versions._replace(constraints=tuple(constraints.items()))
 
 
 def _by_name(given: Types, default: str) -> Mapping[str, str | Sequence[str]]:

@@ -159,11 +159,9 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     specs = []
     for kernel in REGISTRY.kernels():
         d = kernel.declaration
-        constraints = {
-            name: tuple(types.NUMBERS[t] for t in allowed) for name, allowed in d.constraints
-        }
-        specs.append((
-            d.op_type, d.domain, d.first_version, d.last_version, constraints,
-            d.host_inputs, d.host_outputs, kernel,
-        ))  # fmt: skip
+        for first, last, constraints in d.ranges:
+            numbers = {name: tuple(types.NUMBERS[t] for t in ts) for name, ts in constraints}
+            specs.append((
+                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, kernel,
+            ))  # fmt: skip
     return number, True, only, nodes, tuple(specs)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import types
@@ -13,18 +13,20 @@ LAST_VERSION = 2**31 - 2
 """No upper limit. With 2**31 - 1, ONNX Runtime takes a kernel only for its first version."""
 
 
-@dataclass(frozen=True)
-class Schema:
-    """What a kernel must know of an operator in a range of opset versions."""
+Constraints: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
+"""Dtypes allowed by each type constraint that tensors of NumPy's types can satisfy."""
+
+
+class Range(NamedTuple):
+    """Opset versions in which an operator has the same type constraints."""
 
     first_version: int
     last_version: int
-    constraints: dict[str, tuple[str, ...]]
-    """Dtypes allowed by each type constraint that tensors of NumPy's types can satisfy."""
+    constraints: Constraints
 
 
-def find(op_type: str, domain: str, since: int | None, until: int | None) -> Schema | None:
-    """Return the schema of an operator; None if ONNX Runtime has none.
+def find(op_type: str, domain: str, since: int | None, until: int | None) -> list[Range]:
+    """Return the versions of an operator; an empty list if ONNX Runtime has no schema of it.
 
     Parameters
     ----------
@@ -41,41 +43,62 @@ def find(op_type: str, domain: str, since: int | None, until: int | None) -> Sch
     """
     versions = _versions().get((domain, op_type))
     if not versions:
-        return None
-    if until is not None and until < versions[0].since_version:
-        raise KernelError(f"{op_type} exists since opset {versions[0].since_version}.")
+        return []
+    if until is not None and until < max(since or 0, versions[0].since_version):
+        raise KernelError(
+            f"until={until}: {op_type} exists since opset {versions[0].since_version}"
+            + (f", and since={since} is later." if since else ".")
+        )
     last = [v for v in versions if until is None or v.since_version <= until][-1]
+    earlier = versions[: versions.index(last)]
     if since is None:
         covered = [last]
-        for version in reversed(versions[: versions.index(last)]):
+        for version in reversed(earlier):
             if _signature(version) != _signature(last):
                 break
-            covered.append(version)
-        first = covered[-1].since_version
+            covered.insert(0, version)
     else:
-        first = since
-        covered = [v for v in versions if since <= v.since_version <= last.since_version]
-        covered = covered or [last]
+        # The version in force at `since` may have come before it.
+        known = [*earlier, last]
+        in_force = [v for v in known if v.since_version <= since][-1:]
+        covered = [*in_force, *(v for v in known if v.since_version > since)]
     later = [v.since_version for v in versions if v.since_version > last.since_version]
-    constraints: dict[str, dict[str, None]] = {}
-    for version in covered:
+    end = until if until is not None else (later[0] - 1 if later else LAST_VERSION)
+    return _ranges(op_type, covered, end)
+
+
+def _ranges(op_type: str, versions: list[Any], last_version: int) -> list[Range]:
+    """Join versions whose type constraints have the same names."""
+    groups = [
+        list(group)
+        for _, group in itertools.groupby(
+            versions, lambda v: [c.type_param_str for c in v.type_constraints]
+        )
+    ]
+    starts = [group[0].since_version for group in groups]
+    ends = [start - 1 for start in starts[1:]] + [last_version]
+    return [
+        Range(start, end, _constraints(op_type, group))
+        for start, end, group in zip(starts, ends, groups, strict=True)
+    ]
+
+
+def _constraints(op_type: str, versions: list[Any]) -> Constraints:
+    found: dict[str, dict[str, None]] = {}
+    for version in versions:
         for constraint in version.type_constraints:
-            allowed = constraints.setdefault(constraint.type_param_str, {})
+            allowed = found.setdefault(constraint.type_param_str, {})
             for name in constraint.allowed_type_strs:
                 dtype = types.dtype_of(name)
                 if dtype:
                     allowed[dtype] = None
-    none = [name for name, allowed in constraints.items() if not allowed]
+    none = [name for name, allowed in found.items() if not allowed]
     if none:
         raise KernelError(
             f"{op_type} cannot have a kernel in Python: its {', '.join(none)} is never a tensor of "
             "numbers or booleans. Strings, sequences and maps are not supported."
         )
-    return Schema(
-        first,
-        until if until is not None else (later[0] - 1 if later else LAST_VERSION),
-        {name: tuple(allowed) for name, allowed in constraints.items()},
-    )
+    return tuple((name, tuple(allowed)) for name, allowed in found.items())
 
 
 def _signature(version: Any) -> object:  # noqa: ANN401
