@@ -22,5 +22,6 @@ from __future__ import annotations
 
 from epprof_nb.ep.kernel import kernel
 from epprof_nb.ep.provider import provider, session
+from epprof_nb.ep.verify import verify
 
-__all__ = ["kernel", "provider", "session"]
+__all__ = ["kernel", "provider", "session", "verify"]

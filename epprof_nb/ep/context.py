@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from epprof_nb.ep.kernel import Kernel
+
+
+_interrupted = threading.Event()
+
+
+def take_interrupt() -> bool:
+    """Whether Ctrl-C has interrupted a kernel since the last call."""
+    interrupted = _interrupted.is_set()
+    _interrupted.clear()
+    return interrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,8 @@ def describe_error(node: Node | None, error: BaseException) -> str:
     """
     if node is None:
         return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        _interrupted.set()
     where = f"node {node.name!r} ({node.op_type})" if node.name else f"a {node.op_type} node"
     what = "".join(traceback.format_exception_only(error)).strip()
     message = f"The kernel of {where} failed: {what}"

@@ -10,8 +10,8 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.ep import (
     context,
-    domains,
     kernels,  # noqa: F401 - defines the built-in ones
+    sessions,
     types,
 )
 from epprof_nb.ep.kernel import REGISTRY
@@ -68,7 +68,7 @@ def provider(
     _check(options)
     context.connect(_open_session)
     register_library(PROVIDER, "the provider of Python kernels")
-    domains.patch_sessions()
+    sessions.patch()
     return PROVIDER, options
 
 

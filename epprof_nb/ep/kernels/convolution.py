@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.windows import windows
 
@@ -12,18 +14,15 @@ def conv(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> No
     groups = ctx.attrs["group"]
     kernel = weight.shape[2:]
     view = windows(ctx, x, kernel, 0)
-    batch, channels, *positions = view.shape[: -len(kernel)]
     rank = len(kernel)
+    batch, channels, *positions = view.shape[:-rank]
     out = ctx.out((batch, weight.shape[0], *positions))
-    grouped = view.reshape((batch, groups, channels // groups, *view.shape[2:]))
-    # (group, batch, *positions, channel, *kernel) times (group, channel, *kernel, output)
-    order = (1, 0, *range(3, 3 + rank), 2, *range(3 + rank, 3 + 2 * rank))
-    depth = weight[0].size
-    rows = grouped.transpose(order).reshape(groups, -1, depth)
-    columns = weight.reshape(groups, -1, depth).transpose(0, 2, 1)
-    product = ctx.xp.matmul(rows, columns)
-    result = product.reshape((groups, batch, *positions, weight.shape[0] // groups))
-    moved = result.transpose((1, 0, 2 + rank, *range(2, 2 + rank)))
-    out[...] = moved.reshape(out.shape)
+    # Channels and windows are the rows, positions the columns: the innermost axis stays contiguous.
+    order = (0, 1, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank))
+    depth = channels // groups * math.prod(kernel)
+    columns = view.transpose(order).reshape(batch, groups, depth, math.prod(positions))
+    rows = weight.reshape(groups, weight.shape[0] // groups, depth)
+    result = out.reshape(batch, groups, weight.shape[0] // groups, math.prod(positions))
+    ctx.xp.matmul(rows, columns, out=result)
     if bias is not None:
         out += bias.reshape((-1,) + (1,) * rank)

@@ -256,7 +256,12 @@ static void release_kernel(void* kernel) {
 // Whether somebody refers to an array that is ours alone. Cycles are collected before we say so.
 static int is_kept(PyObject* array) {
   if (array == Py_None || Py_REFCNT(array) == 1) return 0;
-  PyGC_Collect();
+  // Not PyGC_Collect, which does nothing while the user has disabled the collector.
+  PyObject* module = PyImport_ImportModule("gc");
+  PyObject* collected = module ? PyObject_CallMethod(module, "collect", NULL) : NULL;
+  PyErr_Clear();
+  Py_XDECREF(module);
+  Py_XDECREF(collected);
   return Py_REFCNT(array) > 1;
 }
 

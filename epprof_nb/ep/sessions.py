@@ -1,4 +1,8 @@
-"""Operators of domains without a schema: they are added to the options of each session."""
+"""Patches of ``InferenceSession`` that sessions with our provider need.
+
+Operators of domains without a schema must be in a session's options before it loads the model, and
+Ctrl-C inside a kernel must reach the user. Sessions without our provider stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
+from epprof_nb.ep import context
 from epprof_nb.ep.kernel import REGISTRY
 
 if TYPE_CHECKING:
@@ -18,41 +23,60 @@ if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Kernel
 
 _CREATE_METHOD = "_create_inference_session"
-_MARK = "_epprof_adds_domains"
+_RUN_METHODS = ("run", "run_with_iobinding", "run_with_ort_values")
+_MARK = "_epprof_kernels"
 
 _lock = threading.Lock()
 _domains: dict[tuple[str, tuple[Kernel, ...]], object] = {}
 _added: weakref.WeakKeyDictionary[Any, dict[str, object]] = weakref.WeakKeyDictionary()
 
 
-def patch_sessions() -> None:
-    """Have sessions with our provider get the operators of domains without a schema.
-
-    ONNX Runtime asks a provider for its operators only if it is chosen by device. A session that
-    names it must have them in its options before it loads the model.
-    """
+def patch() -> None:
+    """Patch ``InferenceSession``, unless it is patched."""
     import onnxruntime
 
     kind = onnxruntime.InferenceSession
-    current = getattr(kind, _CREATE_METHOD, None)
-    layer = current
-    while layer is not None:
-        if hasattr(layer, _MARK):
-            return
-        layer = getattr(layer, "__wrapped__", None)
-    if current is not None:
-        setattr(kind, _CREATE_METHOD, _wrap_create(current))
+    wrappers = {_CREATE_METHOD: _wrap_create, **dict.fromkeys(_RUN_METHODS, _wrap_run)}
+    with _lock:
+        for name, wrap in wrappers.items():
+            owner = next((c for c in kind.__mro__ if name in vars(c)), None)
+            if owner is not None and not _is_patched(vars(owner)[name]):
+                wrapper = wrap(vars(owner)[name])
+                setattr(wrapper, _MARK, True)
+                setattr(owner, name, wrapper)
+
+
+def _is_patched(method: Any) -> bool:  # noqa: ANN401
+    # The observer's patches may lie over ours.
+    while method is not None:
+        if hasattr(method, _MARK):
+            return True
+        method = getattr(method, "__wrapped__", None)
+    return False
 
 
 def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def create(self: Any, providers: Sequence[Any] | None, *more: Any) -> None:  # noqa: ANN401
+        # ONNX Runtime asks a provider for its operators only if it was chosen by device.
         if any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ()):
             self._sess_options = with_domains(self._sess_options)
         original(self, providers, *more)
 
-    setattr(create, _MARK, True)
     return create
+
+
+def _wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(self: object, *args: Any, **kwargs: Any) -> object:
+        try:
+            return original(self, *args, **kwargs)
+        except Exception as error:
+            if context.take_interrupt():
+                raise KeyboardInterrupt from error
+            raise
+
+    return run
 
 
 def with_domains(session_options: Any) -> Any:  # noqa: ANN401
