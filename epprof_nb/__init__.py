@@ -11,13 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from epprof_nb import host, onnxruntime, testing
+    from epprof_nb import ep, host, onnxruntime, testing
     from epprof_nb.instrument.ranges import op
     from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
     from epprof_nb.profiles import Profile, load, profile
 
 __all__ = [
     "Profile",
+    "ep",
     "host",
     "load",
     "load_ipython_extension",
@@ -41,7 +42,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name in ("host", "onnxruntime", "testing"):
+    if name in ("ep", "host", "onnxruntime", "testing"):
         return import_module(f"epprof_nb.{name}")
     if name == "_native":
         return _import_native()
