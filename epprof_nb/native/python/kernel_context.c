@@ -1,23 +1,23 @@
 #include "python/kernel_context.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "python/numpy_arrays.h"
 
-enum { kMaxRank = 32 };
+enum { kMaxRank = 32, kFewOutputs = 4 };
 
 typedef struct {
   PyObject_HEAD
   python_kernel* kernel;
   PyObject* node;
-  PyObject* outputs;
+  PyObject** outputs;  // by number; null where not made
+  PyObject* few[kFewOutputs];
   ep_call* call;  // null once the kernel has returned
   size_t next;    // the output that `out` makes without an index
 } Context;
 
 static PyTypeObject* context_type;
-static PyObject *name_dtype, *name_name;
+static PyObject* name_dtype;
 
 PyObject* context_new(python_kernel* kernel, ep_call* call) {
   Context* self = PyObject_New(Context, context_type);
@@ -27,34 +27,44 @@ PyObject* context_new(python_kernel* kernel, ep_call* call) {
   self->node = kernel->node;
   self->call = call;
   self->next = 0;
-  self->outputs = PyList_New((Py_ssize_t)kernel->output_count);
-  if (!self->outputs) {
-    Py_DECREF(self);
-    return NULL;
-  }
-  for (size_t i = 0; i < kernel->output_count; i++) {
-    Py_INCREF(Py_None);
-    PyList_SetItem(self->outputs, (Py_ssize_t)i, Py_None);
+  for (size_t i = 0; i < kFewOutputs; i++) self->few[i] = NULL;
+  self->outputs = self->few;
+  if (kernel->output_count > kFewOutputs) {
+    self->outputs = calloc(kernel->output_count, sizeof *self->outputs);
+    if (!self->outputs) {
+      self->outputs = self->few;
+      self->kernel = NULL;
+      Py_DECREF(self);
+      return PyErr_NoMemory();
+    }
   }
   return (PyObject*)self;
+}
+
+static void drop_outputs(Context* self) {
+  if (!self->kernel) return;
+  for (size_t i = 0; i < self->kernel->output_count; i++) Py_CLEAR(self->outputs[i]);
+  if (self->outputs != self->few) free(self->outputs);
+  self->outputs = self->few;
+  self->kernel = NULL;
 }
 
 static void context_dealloc(PyObject* object) {
   Context* self = (Context*)object;
   PyTypeObject* type = Py_TYPE(object);
+  drop_outputs(self);
   Py_XDECREF(self->node);
-  Py_XDECREF(self->outputs);
   PyObject_Free(object);
   Py_DECREF(type);
 }
 
-void context_close(PyObject* object) {
-  Context* self = (Context*)object;
-  self->call = NULL;
-  self->kernel = NULL;
-}
+void context_end_call(PyObject* object) { ((Context*)object)->call = NULL; }
 
-PyObject* context_outputs(PyObject* object) { return ((Context*)object)->outputs; }
+void context_drop_outputs(PyObject* object) { drop_outputs((Context*)object); }
+
+PyObject* context_output(PyObject* object, size_t index) {
+  return ((Context*)object)->outputs[index];
+}
 
 // "(2, ?, 4)": the shape in the model.
 static PyObject* shape_text(const int64_t* dims, size_t rank) {
@@ -78,7 +88,7 @@ int context_check_outputs(PyObject* object) {
   Context* self = (Context*)object;
   for (size_t i = 0; i < self->kernel->output_count; i++) {
     const expected_output* output = &self->kernel->outputs[i];
-    if (!output->present || PyList_GetItem(self->outputs, (Py_ssize_t)i) != Py_None) continue;
+    if (!output->present || self->outputs[i]) continue;
     PyErr_Format(PyExc_RuntimeError,
                  "the kernel did not make output %zu (%s). Call ctx.out(shape, dtype%s) and write "
                  "the result into the array that it returns",
@@ -202,7 +212,7 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
   self->next = at + 1;
   const expected_output* output = &self->kernel->outputs[at];
   if (!output->present) Py_RETURN_NONE;
-  if (PyList_GetItem(self->outputs, (Py_ssize_t)at) != Py_None) {
+  if (self->outputs[at]) {
     return PyErr_Format(PyExc_RuntimeError, "output %zu (%s) was made twice", at, output->name);
   }
   int64_t dims[kMaxRank];
@@ -222,24 +232,17 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
   }
   if (!array) return NULL;
   Py_INCREF(array);
-  PyList_SetItem(self->outputs, (Py_ssize_t)at, array);
+  self->outputs[at] = array;
   return array;
 }
 
-static PyObject* context_getattr(PyObject* object, PyObject* name) {
-  PyObject* found = PyObject_GenericGetAttr(object, name);
-  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-  PyErr_Clear();
-  found = PyObject_GetAttr(((Context*)object)->node, name);
-  if (!found && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_AttributeError, "ctx has no attribute %R", name);
-  }
-  return found;
+// The node's attributes are the context's.
+static PyObject* of_node(PyObject* object, void* name) {
+  return PyObject_GetAttrString(((Context*)object)->node, name);
 }
 
 static PyObject* context_repr(PyObject* object) {
-  PyObject* name = PyObject_GetAttr(((Context*)object)->node, name_name);
+  PyObject* name = of_node(object, "name");
   PyObject* text = name ? PyUnicode_FromFormat("<context of node %R>", name) : NULL;
   Py_XDECREF(name);
   return text;
@@ -251,16 +254,26 @@ int context_type_create(PyObject* module) {
        "The array of an output, to be written into."},
       {NULL, NULL, 0, NULL},
   };
+  static PyGetSetDef attributes[] = {
+      {"attrs", of_node, NULL, "The node's attributes, with defaults.", "attrs"},
+      {"name", of_node, NULL, "Name of the node.", "name"},
+      {"op_type", of_node, NULL, "Type of its operator.", "op_type"},
+      {"domain", of_node, NULL, "Domain of its operator.", "domain"},
+      {"num_outputs", of_node, NULL, "Number of its outputs.", "num_outputs"},
+      {"device", of_node, NULL, "Name of the device.", "device"},
+      {"stream", of_node, NULL, "The device's stream; None on the host device.", "stream"},
+      {"xp", of_node, NULL, "Module of the arrays.", "xp"},
+      {NULL, NULL, NULL, NULL, NULL},
+  };
   static PyType_Slot slots[] = {
-      {Py_tp_dealloc, context_dealloc}, {Py_tp_getattro, context_getattr},
-      {Py_tp_repr, context_repr},       {Py_tp_methods, methods},
+      {Py_tp_dealloc, context_dealloc}, {Py_tp_repr, context_repr},
+      {Py_tp_methods, methods},         {Py_tp_getset, attributes},
       {0, NULL},
   };
   static PyType_Spec spec = {"epprof_nb._native.KernelContext", sizeof(Context), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   name_dtype = PyUnicode_InternFromString("dtype");
-  name_name = PyUnicode_InternFromString("name");
   context_type = (PyTypeObject*)PyType_FromSpec(&spec);
-  if (!name_dtype || !name_name || !context_type) return -1;
+  if (!name_dtype || !context_type) return -1;
   return PyModule_AddObjectRef(module, "KernelContext", (PyObject*)context_type);
 }

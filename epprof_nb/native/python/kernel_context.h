@@ -23,6 +23,7 @@ typedef struct {
 
 int context_type_create(PyObject* module);
 PyObject* context_new(python_kernel* kernel, ep_call* call);
-void context_close(PyObject* context);          // the call is over
-int context_check_outputs(PyObject* context);   // -1 with an exception if one is missing
-PyObject* context_outputs(PyObject* context);   // borrowed list of arrays; None: not made
+int context_check_outputs(PyObject* context);  // -1 with an exception if one is missing
+PyObject* context_output(PyObject* context, size_t index);  // borrowed; null: not made
+void context_end_call(PyObject* context);      // no more outputs can be made
+void context_drop_outputs(PyObject* context);  // and those made are not referred to any more

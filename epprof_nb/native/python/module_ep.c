@@ -255,7 +255,7 @@ static void release_kernel(void* kernel) {
 
 // Whether somebody refers to an array that is ours alone. Cycles are collected before we say so.
 static int is_kept(PyObject* array) {
-  if (array == Py_None || Py_REFCNT(array) == 1) return 0;
+  if (!array || Py_REFCNT(array) == 1) return 0;
   // Not PyGC_Collect, which does nothing while the user has disabled the collector.
   PyObject* module = PyImport_ImportModule("gc");
   PyObject* collected = module ? PyObject_CallMethod(module, "collect", NULL) : NULL;
@@ -265,15 +265,14 @@ static int is_kept(PyObject* array) {
   return Py_REFCNT(array) > 1;
 }
 
-static int check_inputs_kept(PyObject* arrays, const ep_tensor* inputs) {
+static int check_inputs_kept(PyObject* const* arrays, const ep_tensor* inputs, size_t count) {
   int failed = 0;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(arrays); i++) {
-    PyObject* array = PyTuple_GetItem(arrays, i);
-    if (!is_kept(array)) continue;
+  for (size_t i = 0; i < count; i++) {
+    if (!is_kept(arrays[i])) continue;
     ep_retain(inputs[i].data);
     if (!failed) {
       PyErr_Format(PyExc_RuntimeError,
-                   "the kernel keeps input %zd after it has returned, but its memory belongs to "
+                   "the kernel keeps input %zu after it has returned, but its memory belongs to "
                    "the session. Keep a copy: .copy()",
                    i);
     }
@@ -282,82 +281,95 @@ static int check_inputs_kept(PyObject* arrays, const ep_tensor* inputs) {
   return failed;
 }
 
-// A tuple of the input arrays; None where the node leaves one out.
-static PyObject* input_arrays(const ep_tensor* inputs, size_t count) {
-  PyObject* arrays = PyTuple_New((Py_ssize_t)count);
-  for (size_t i = 0; arrays && i < count; i++) {
-    PyObject* array;
-    if (inputs[i].present) {
-      array = numpy_view(&inputs[i], 0);
-    } else {
-      Py_INCREF(Py_None);
-      array = Py_None;
-    }
-    if (!array || PyTuple_SetItem(arrays, (Py_ssize_t)i, array) < 0) Py_CLEAR(arrays);
-  }
-  return arrays;
-}
-
-static int check_outputs_kept(PyObject* context) {
-  PyObject* outputs = context_outputs(context);
-  for (Py_ssize_t i = 0; i < PyList_Size(outputs); i++) {
-    PyObject* array = PyList_GetItem(outputs, i);
+static int check_outputs_kept(PyObject* context, size_t count) {
+  int failed = 0;
+  for (size_t i = 0; i < count; i++) {
+    PyObject* array = context_output(context, i);
     if (!is_kept(array)) continue;
     ep_retain(numpy_data(array));
-    PyErr_Format(PyExc_RuntimeError,
-                 "the kernel keeps output %zd after it has returned, but its memory belongs to the "
-                 "session. Keep a copy: .copy()",
-                 i);
-    return -1;
+    if (!failed) {
+      PyErr_Format(PyExc_RuntimeError,
+                   "the kernel keeps output %zu after it has returned, but its memory belongs to "
+                   "the session. Keep a copy: .copy()",
+                   i);
+    }
+    failed = -1;
   }
-  return 0;
+  return failed;
+}
+
+// The arguments of a kernel; `arrays` gets new references to the inputs, null where the node leaves
+// one out.
+static PyObject* arguments(PyObject* context, PyObject** arrays, const ep_tensor* inputs,
+                           size_t count) {
+  PyObject* args = PyTuple_New((Py_ssize_t)count + 1);
+  if (!args) return NULL;
+  Py_INCREF(context);
+  PyTuple_SetItem(args, 0, context);
+  for (size_t i = 0; i < count; i++) {
+    PyObject* array = Py_None;
+    if (inputs[i].present) {
+      array = arrays[i] = numpy_view(&inputs[i], 0);
+      if (!array) {
+        Py_DECREF(args);
+        return NULL;
+      }
+    }
+    Py_INCREF(array);
+    PyTuple_SetItem(args, (Py_ssize_t)i + 1, array);
+  }
+  return args;
+}
+
+static void record(python_kernel* kernel, int64_t start, int64_t end) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* done = PyObject_CallFunction(record_function, "OLL", kernel->node, (long long)start,
+                                         (long long)end);
+  if (!done) PyErr_WriteUnraisable(record_function);
+  Py_XDECREF(done);
+  PyErr_Restore(type, value, traceback);
+}
+
+static int call_function(python_kernel* kernel, PyObject* args) {
+  PyObject* function = PyList_GetItem(kernel->cell, 0);
+  if (!function) return -1;
+  Py_INCREF(function);  // the kernel may be redefined during the call
+  int64_t start = ep_recording_ops() ? ep_now_ns() : 0;
+  PyObject* result = PyObject_Call(function, args, NULL);
+  if (start) record(kernel, start, ep_now_ns());
+  Py_DECREF(function);
+  if (result && result != Py_None) {
+    PyErr_Format(PyExc_TypeError,
+                 "the kernel returned %R; it must write its result into ctx.out(shape, dtype) "
+                 "and return nothing",
+                 (PyObject*)Py_TYPE(result));
+    Py_CLEAR(result);
+  }
+  Py_XDECREF(result);
+  return result ? 0 : -1;
 }
 
 static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* inputs,
                        size_t count) {
-  PyObject* arrays = input_arrays(inputs, count);
+  enum { kFewInputs = 16 };
+  PyObject* few[kFewInputs] = {NULL};
+  PyObject** arrays = count > kFewInputs ? calloc(count, sizeof *arrays) : few;
   PyObject* context = arrays ? context_new(kernel, call) : NULL;
-  PyObject* args = context ? PyTuple_New((Py_ssize_t)count + 1) : NULL;
-  int failed = -1;
-  if (args) {
-    Py_INCREF(context);
-    PyTuple_SetItem(args, 0, context);
-    for (size_t i = 0; i < count; i++) {
-      PyObject* array = PyTuple_GetItem(arrays, (Py_ssize_t)i);
-      Py_INCREF(array);
-      PyTuple_SetItem(args, (Py_ssize_t)i + 1, array);
-    }
-    PyObject* function = PyList_GetItem(kernel->cell, 0);
-    Py_XINCREF(function);  // the kernel may be redefined during the call
-    int64_t start = ep_recording_ops() ? ep_now_ns() : 0;
-    PyObject* result = function ? PyObject_Call(function, args, NULL) : NULL;
-    if (start) {
-      int64_t end = ep_now_ns();
-      PyObject *type, *value, *traceback;
-      PyErr_Fetch(&type, &value, &traceback);
-      PyObject* done = PyObject_CallFunction(record_function, "OLL", kernel->node,
-                                             (long long)start, (long long)end);
-      if (!done) PyErr_WriteUnraisable(record_function);
-      Py_XDECREF(done);
-      PyErr_Restore(type, value, traceback);
-    }
-    Py_XDECREF(function);
-    if (result && result != Py_None) {
-      PyErr_Format(PyExc_TypeError,
-                   "the kernel returned %R; it must write its result into ctx.out(shape, dtype) "
-                   "and return nothing",
-                   (PyObject*)Py_TYPE(result));
-    } else if (result) {
-      failed = context_check_outputs(context);
-    }
-    Py_XDECREF(result);
-    context_close(context);
-    Py_DECREF(args);
-    if (!failed) failed = check_inputs_kept(arrays, inputs);
-    if (!failed) failed = check_outputs_kept(context);
+  PyObject* args = context ? arguments(context, arrays, inputs, count) : NULL;
+  int failed = args ? call_function(kernel, args) : -1;
+  Py_XDECREF(args);
+  if (context) {
+    if (!failed) failed = context_check_outputs(context);
+    context_end_call(context);
+    if (!failed) failed = check_inputs_kept(arrays, inputs, count);
+    if (!failed) failed = check_outputs_kept(context, kernel->output_count);
+    context_drop_outputs(context);
+    Py_DECREF(context);
   }
-  Py_XDECREF(context);
-  Py_XDECREF(arrays);
+  for (size_t i = 0; arrays && i < count; i++) Py_XDECREF(arrays[i]);
+  if (arrays != few) free(arrays);
+  if (failed && !PyErr_Occurred()) PyErr_NoMemory();
   return failed;
 }
 
