@@ -123,7 +123,9 @@ def node_cost(args) -> None:
             for many, single in zip(results[name], results[f"{name}, 1 node"], strict=True)
         ]
         cost = statistics.median(costs)
-        print(f"{name + ', a node':32} {cost:8.2f} us   over the bare call {cost - bare_us:8.2f} us")
+        print(
+            f"{name + ', a node':32} {cost:8.2f} us   over the bare call {cost - bare_us:8.2f} us"
+        )
 
 
 def profiled_cost(args) -> None:

@@ -100,3 +100,17 @@ def test_the_parallel_executor_works(registered, x):
     expected = on_cpu(models.wide()).run(None, {"x": x})[0]
     for _ in range(20):
         np.testing.assert_allclose(made.run(None, {"x": x})[0], expected, rtol=1e-5)
+
+
+def test_a_tensor_too_large_names_the_node_and_its_size(ep, x):
+    @ep.kernel("Abs")
+    def huge(ctx, x):
+        ctx.out((2**22, 2**25), x.dtype)
+
+    node = helper.make_node("Abs", ["x"], ["y"], name="node")
+    made = session(model([node], {"x": x}, {"y": np.float32}), ep.provider("host"))
+    with pytest.raises(Exception, match=f"node 'node' .*MemoryError.*output 0.* {2**49} bytes"):
+        made.run(None, {"x": x})
+    ep.kernel("Abs")(lambda ctx, x: np.abs(x, out=ctx.out(x.shape)) is None)
+    with pytest.raises(Exception, match="returned <class 'bool'>"):
+        made.run(None, {"x": x})

@@ -66,6 +66,10 @@ void release_allocator(Allocator* allocator) { delete static_cast<HostAllocator*
 
 DataTransfer* make_data_transfer() { return &transfer; }
 
+std::string out_of_memory(size_t bytes) {
+  return "the host device has no memory left for a tensor of " + std::to_string(bytes) + " bytes";
+}
+
 void copy_tensor(const Value* source, Value* target) {
   const void* from = nullptr;
   void* to = nullptr;
@@ -74,6 +78,7 @@ void copy_tensor(const Value* source, Value* target) {
   if (!bytes) return;
   check(rt.tensor_data(source, &from));
   check(rt.tensor_mutable_data(target, &to));
+  if (!to) throw std::runtime_error(out_of_memory(bytes));
   if (from != to) memcpy(to, from, bytes);
 }
 

@@ -1,6 +1,8 @@
 // What ONNX Runtime asks about the memory of the host device: its description, allocators, copies.
 #pragma once
 
+#include <string>
+
 #include "ep/runtime.h"
 
 namespace epprof::ep {
@@ -13,5 +15,6 @@ Allocator* make_allocator(const MemoryInfo*);
 void release_allocator(Allocator*);
 DataTransfer* make_data_transfer();
 void copy_tensor(const Value* source, Value* target);  // throws
+std::string out_of_memory(size_t bytes);               // the message
 
 }  // namespace epprof::ep

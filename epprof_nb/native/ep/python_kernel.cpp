@@ -10,6 +10,7 @@
 
 #include "core/fork.h"
 #include "ep/interpreter.h"
+#include "ep/memory.h"
 #include "ep/pool.h"
 #include "ort/status.h"
 
@@ -249,6 +250,10 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
   if (failed.empty() && value) {
     failed = consume_status(rt.tensor_shape(value, &output->type, &output->dims, &output->rank));
     if (failed.empty()) failed = consume_status(rt.tensor_mutable_data(value, &output->data));
+    size_t bytes = 0;
+    if (failed.empty()) failed = consume_status(rt.tensor_bytes(value, &bytes));
+    // ONNX Runtime passes on the allocator's null.
+    if (failed.empty() && bytes && !output->data) failed = out_of_memory(bytes);
     output->present = 1;
   }
   return failed.empty() ? nullptr : strdup(failed.c_str());
