@@ -281,6 +281,7 @@ def ep_set_functions(
     make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
     describe_error: Callable[[Any, BaseException], str],
     record: Callable[[Any, int, int], None],
+    record_copy: Callable[[int, int, int, int], None],
     /,
 ) -> None:
     """Set the functions that sessions and kernels call.
@@ -299,6 +300,8 @@ def ep_set_functions(
         Gets the node, or None, and the exception. Returns the message.
     record
         Gets the node, and start and end of its kernel, during a recording.
+    record_copy
+        Gets start, end and bytes of a copy, and whether it was to the device, during a recording.
     """
 
 def ep_session_options_type() -> object:

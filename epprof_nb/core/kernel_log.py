@@ -1,4 +1,7 @@
-"""Log of the kernels in Python that ran on the host device, which its recorder collects."""
+"""Log of the kernels in Python and copies of ONNX Runtime sessions on the host device.
+
+The recorder of the host device collects it.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,20 @@ from typing import NamedTuple
 from epprof_nb import _native
 
 _COMPUTE = _native.intern("hostLaunchKernel")
+_COPY = _native.intern("hostMemcpyAsync")
 
 
 class KernelRun(NamedTuple):
-    """One execution of a kernel; times are CLOCK_MONOTONIC nanoseconds."""
+    """One execution of a kernel, or a copy; times are CLOCK_MONOTONIC nanoseconds."""
 
     name: str
     stream_id: int
     correlation_id: int
     start_ns: int
     end_ns: int
+    copy_kind: str | None = None
+    """``HtoD`` or ``DtoH`` for a copy."""
+    bytes: int = 0
 
 
 class KernelLog:
@@ -39,19 +46,29 @@ class KernelLog:
             self._streams = {}
             self.dropped = 0
 
-    def add(self, name: str, start_ns: int, end_ns: int) -> None:
-        """Record a kernel that ran on the calling thread, and its launch."""
+    def add(
+        self,
+        name: str,
+        start_ns: int,
+        end_ns: int,
+        *,
+        copy_kind: str | None = None,
+        nbytes: int = 0,
+    ) -> None:
+        """Record a kernel or copy that ran on the calling thread, and its launch."""
         if not self._limit:
             return
         correlation = _native.next_correlation()
-        _native.launch(_COMPUTE, start_ns, end_ns, correlation)
+        _native.launch(_COPY if copy_kind else _COMPUTE, start_ns, end_ns, correlation)
         with self._lock:
             if len(self._runs) >= self._limit:
                 self.dropped += 1
                 return
             # Kernels run on the thread of their session's run: each thread is a stream.
             stream = self._streams.setdefault(threading.get_ident(), len(self._streams))
-            self._runs.append(KernelRun(name, stream, correlation, start_ns, end_ns))
+            self._runs.append(
+                KernelRun(name, stream, correlation, start_ns, end_ns, copy_kind, nbytes)
+            )
 
     def take(self) -> tuple[list[KernelRun], int]:
         """Take the runs recorded since the last call, and the number of dropped ones."""

@@ -88,6 +88,12 @@ def record(node: Node, start_ns: int, end_ns: int) -> None:
     KERNELS.add(node.kernel.name, start_ns, end_ns)
 
 
+def record_copy(start_ns: int, end_ns: int, nbytes: int, to_device: int) -> None:
+    """Record a copy between host and device on this thread."""
+    kind = "HtoD" if to_device else "DtoH"
+    KERNELS.add(f"memcpy {kind}", start_ns, end_ns, copy_kind=kind, nbytes=nbytes)
+
+
 def connect(open_session: Callable[[dict[str, str]], tuple[Any, ...]]) -> None:
     """Give the native core the functions that it calls."""
-    _native.ep_set_functions(open_session, make_node, describe_error, record)
+    _native.ep_set_functions(open_session, make_node, describe_error, record, record_copy)

@@ -17,6 +17,7 @@ from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
 from epprof_nb.recorders.base import RecorderOutput
 
 if TYPE_CHECKING:
+    from epprof_nb.core.kernel_log import KernelRun
     from epprof_nb.core.options import Options
 
 
@@ -43,8 +44,7 @@ class HostRecorder:
         """Return the activities and allocations recorded since the last call."""
         kernels, dropped = KERNELS.take()
         for run in kernels:
-            activity = Activity("kernel", run.name, run.correlation_id, run.stream_id)
-            LOG.add(activity, run.start_ns, run.end_ns)
+            LOG.add(_activity(run), run.start_ns, run.end_ns)
         rows = LOG.drain()
         return RecorderOutput(
             activities=_table(ACTIVITIES, rows.activities, rows.names),
@@ -64,6 +64,15 @@ class HostRecorder:
     def devices(self) -> list[dict[str, Any]]:
         """Return the host device."""
         return [{"device_id": HOST_DEVICE_ID, "name": device_name(), "kind": "host"}]
+
+
+def _activity(run: KernelRun) -> Activity:
+    if run.copy_kind is None:
+        return Activity("kernel", run.name, run.correlation_id, run.stream_id)
+    kinds = ("pageable", "device") if run.copy_kind == "HtoD" else ("device", "pageable")
+    return Activity(
+        "memcpy", run.name, run.correlation_id, run.stream_id, run.bytes, run.copy_kind, *kinds
+    )
 
 
 def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Table:

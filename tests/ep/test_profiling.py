@@ -28,7 +28,7 @@ def test_each_node_appears_once_with_its_kernel(ep, x):
     assert sorted(nodes(prof)["name"]) == sorted(["first", "second", "third"] * 3 + copies(prof))
     assert len(runs(prof)) == 3
     kernels = prof.activities[prof.activities["kind"] == "kernel"]
-    assert len(kernels) == 9
+    assert len(kernels) == len(prof.activities) == 9
     assert (kernels["attribution"] == "stack").all()
     names = dict(zip(prof.ops.loc[kernels["op_id"], "name"], kernels["name"], strict=True))
     assert names == {"first": "relu", "second": "matmul", "third": "sigmoid"}
@@ -78,9 +78,22 @@ def test_the_loop_is_closed(ep, x):
     assert table.loc["second", "provider"] == CPU
     assert table.loc["second", "fell_back"]
     assert table.loc["second", "fallback_copies"] == 2
+    assert table.loc["second", "fallback_bytes"] == 2 * x.nbytes
     table = profiled(ep.session(models.chain()), {"x": x}).by_node().set_index("name")
     assert not table["fell_back"].any()
     assert not table["fallback_copies"].any()
+
+
+def test_copies_between_providers_are_activities_of_their_nodes(ep, x):
+    prof = profiled(ep.session(models.chain(), only=["Relu", "Sigmoid"]), {"x": x})
+    moved = prof.activities[prof.activities["kind"] == "memcpy"].set_index("copy_kind")
+    assert sorted(moved.index) == ["DtoH", "HtoD"]
+    assert (moved["bytes"] == x.nbytes).all()
+    assert (moved["attribution"] == "stack").all()
+    types = prof.ops.loc[moved["op_id"], "op_type"]
+    assert dict(zip(moved.index, types, strict=True)) == {
+        "DtoH": "MemcpyToHost", "HtoD": "MemcpyFromHost",
+    }  # fmt: skip
 
 
 def test_overlapping_runs_keep_their_nodes(ep, x):
@@ -110,11 +123,12 @@ def test_onnxruntimes_own_json_has_the_nodes_and_kernels(ep, x, tmp_path):
     assert {e["args"]["op_name"] for e in own} >= {"Relu", "MatMul", "Sigmoid"}
 
 
-def test_session_profiling_records_each_node_once(ep, x):
+def test_session_profiling_records_each_node_once(ep, x, tmp_path):
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "session")
     made = ep.session(models.chain(), sess_options=options)
     prof = profiled(made, {"x": x})
     assert sorted(n for n in nodes(prof)["name"] if not n.startswith("Memcpy")) == [

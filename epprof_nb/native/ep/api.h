@@ -82,6 +82,7 @@ typedef struct {
   char* (*create_kernel)(void* definition, const ep_node* node, void** kernel);
   void (*release_kernel)(void* kernel);
   char* (*compute)(void* kernel, ep_call* call, const ep_tensor* inputs, size_t count);
+  void (*record_copy)(int64_t start, int64_t end, size_t bytes, int to_device);
 } ep_interpreter;
 void ep_set_interpreter(const ep_interpreter* interpreter);
 

@@ -70,16 +70,17 @@ std::string out_of_memory(size_t bytes) {
   return "the host device has no memory left for a tensor of " + std::to_string(bytes) + " bytes";
 }
 
-void copy_tensor(const Value* source, Value* target) {
+size_t copy_tensor(const Value* source, Value* target) {
   const void* from = nullptr;
   void* to = nullptr;
   size_t bytes = 0;
   check(rt.tensor_bytes(source, &bytes));
-  if (!bytes) return;
+  if (!bytes) return 0;
   check(rt.tensor_data(source, &from));
   check(rt.tensor_mutable_data(target, &to));
   if (!to) throw std::runtime_error(out_of_memory(bytes));
   if (from != to) memcpy(to, from, bytes);
+  return bytes;
 }
 
 }  // namespace epprof::ep

@@ -14,7 +14,7 @@ const MemoryInfo* device_memory_info();  // created once; throws
 Allocator* make_allocator(const MemoryInfo*);
 void release_allocator(Allocator*);
 DataTransfer* make_data_transfer();
-void copy_tensor(const Value* source, Value* target);  // throws
+size_t copy_tensor(const Value* source, Value* target);  // returns the bytes; throws
 std::string out_of_memory(size_t bytes);               // the message
 
 }  // namespace epprof::ep

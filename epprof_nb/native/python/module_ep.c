@@ -9,7 +9,7 @@
 #include "python/numpy_arrays.h"
 
 // Python functions; see `ep_set_functions` in _native.pyi.
-static PyObject *open_function, *node_function, *error_function, *record_function;
+static PyObject *open_function, *node_function, *error_function, *record_function, *copy_function;
 
 static char* message_of(PyObject* text) {
   const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
@@ -382,24 +382,38 @@ static char* compute(void* handle, ep_call* call, const ep_tensor* inputs, size_
   return error;
 }
 
+// The copies of ONNX Runtime run without the GIL; it is taken only to record them.
+static void record_copy(int64_t start, int64_t end, size_t bytes, int to_device) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return;
+  PyObject* done = PyObject_CallFunction(copy_function, "LLni", (long long)start, (long long)end,
+                                         (Py_ssize_t)bytes, to_device);
+  if (!done) PyErr_WriteUnraisable(copy_function);
+  Py_XDECREF(done);
+  PyGILState_Release(state);
+}
+
 // -- functions ------------------------------------------------------------------------------
 
 static const ep_interpreter interpreter = {open_session, close_session, create_kernel,
-                                           release_kernel, compute};
+                                           release_kernel, compute, record_copy};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
-  PyObject *open, *node, *error, *record;
-  if (!PyArg_ParseTuple(args, "OOOO", &open, &node, &error, &record) || numpy_load() < 0) {
+  PyObject *open, *node, *error, *record, *copy;
+  if (!PyArg_ParseTuple(args, "OOOOO", &open, &node, &error, &record, &copy) ||
+      numpy_load() < 0) {
     return NULL;
   }
   Py_INCREF(open);
   Py_INCREF(node);
   Py_INCREF(error);
   Py_INCREF(record);
+  Py_INCREF(copy);
   open_function = open;  // never released: a session may be about to call the previous ones
   node_function = node;
   error_function = error;
   record_function = record;
+  copy_function = copy;
   ep_set_interpreter(&interpreter);
   Py_RETURN_NONE;
 }
