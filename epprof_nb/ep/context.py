@@ -29,7 +29,7 @@ def take_interrupt() -> bool:
     return interrupted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Node:
     """A node of a session with a kernel in Python; `ctx` has the same attributes."""
 
@@ -57,6 +57,7 @@ def make_node(
         declared.op_type,
         declared.domain,
     )
+    kernel.nodes.add(node)
     return kernel.cell, node
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+import warnings
+import weakref
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
@@ -27,6 +29,8 @@ class Kernel:
 
     declaration: Declaration
     cell: list[Callable[..., None]]
+    nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+    """Nodes of open sessions that run it."""
 
     @property
     def function(self) -> Callable[..., None]:
@@ -70,8 +74,16 @@ class Registry:
                 if known.declaration == kernel.declaration:
                     known.cell[0] = kernel.function
                     return known
-            kernels[:] = [known for known in kernels if not known.overlaps(kernel)]
+            replaced = [known for known in kernels if known.overlaps(kernel)]
+            kernels[:] = [known for known in kernels if known not in replaced]
             kernels.append(kernel)
+        if any(len(known.nodes) for known in replaced):
+            warnings.warn(
+                f"The types, versions, memory or outputs of {kernel.declaration.op_type} have "
+                "changed, and these belong to a session. Sessions created before keep the previous "
+                "kernel: create them again to use this one.",
+                stacklevel=3,
+            )
         return kernel
 
     def kernels(self) -> list[Kernel]:

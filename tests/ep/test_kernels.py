@@ -74,7 +74,9 @@ def test_a_redefined_kernel_runs_in_the_next_run(running):
 def test_a_kernel_with_other_types_belongs_to_new_sessions(ep, x):
     ep.kernel("Sigmoid")(sigmoid)
     old = session(one("Sigmoid", {"x": x}), ep.provider("host"))
-    ep.kernel("Sigmoid", types="float64")(lambda ctx, x: ctx.out(x.shape).fill(3))
+    with pytest.warns(UserWarning, match="keep the previous kernel: create them again") as seen:
+        ep.kernel("Sigmoid", types="float64")(lambda ctx, x: ctx.out(x.shape).fill(3))
+    assert seen[0].filename == __file__
     new = session(one("Sigmoid", {"x": x}), ep.provider("host"))
     assert placement(new)["node"] == CPU
     assert (old.run(None, {"x": x})[0] != 3).all()
