@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from epprof_nb import host, onnxruntime, testing
+    from epprof_nb import ep, host, onnxruntime, testing
     from epprof_nb.capture.steps import step
     from epprof_nb.instrument.ranges import op
     from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Profile",
     "compare",
+    "ep",
     "host",
     "load",
     "load_ipython_extension",
@@ -49,7 +50,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name in ("host", "onnxruntime", "testing"):
+    if name in ("ep", "host", "onnxruntime", "testing"):
         return import_module(f"epprof_nb.{name}")
     if name == "_native":
         return _import_native()

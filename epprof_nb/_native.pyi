@@ -4,7 +4,7 @@ Columns are returned as ``bytes`` in native byte order, ready for ``numpy.frombu
 Times are CLOCK_MONOTONIC nanoseconds. Name ids are indices into `names`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -327,6 +327,60 @@ def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
 
     Columns as in `cupti_drain`.
     """
+
+# -- the execution provider with kernels in Python
+def ep_set_functions(
+    open_session: Callable[[dict[str, str]], tuple[Any, ...]],
+    make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
+    describe_error: Callable[[Any, BaseException], str],
+    record: Callable[[Any, int, int], None],
+    record_copy: Callable[[int, int, int, int], None],
+    /,
+) -> None:
+    """Set the functions that sessions and kernels call.
+
+    Parameters
+    ----------
+    open_session
+        Gets the provider's options. Returns the number of the session, whether it claims If, Loop
+        and Scan, the selected operator types and node names (empty: all), and the kernels: tuples
+        of operator type, domain, first and last version, element types by type constraint, inputs
+        and outputs in host memory, and a handle for `make_node`.
+    make_node
+        Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
+        list with the function to call, and the object whose attributes `KernelContext` has.
+    describe_error
+        Gets the node, or None, and the exception. Returns the message.
+    record
+        Gets the node, and start and end of its kernel, during a recording.
+    record_copy
+        Gets start, end and bytes of a copy, and whether it was to the device, during a recording.
+    """
+
+def ep_session_options_type() -> object:
+    """C++ type information of OrtSessionOptions, for pybind11's conduit."""
+
+def ep_make_domain(
+    name: str,
+    operators: tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...], Any], ...],
+    /,
+) -> object:
+    """Domain of operators without a schema, which lives as long as the process.
+
+    An operator: its type, element types of its inputs, whether each is optional, element types
+    of its outputs, and a handle for `make_node`.
+    """
+
+def ep_add_domain(session_options: object, domain: object, /) -> None:
+    """Add a domain to session options (a capsule of OrtSessionOptions)."""
+
+class KernelContext:
+    """The ``ctx`` of a kernel in Python; see `epprof_nb.ep.kernel`."""
+
+    def out(
+        self, shape: Sequence[int] | int, dtype: object = None, *, index: int | None = None
+    ) -> object:
+        """Array of an output, to be written into; None if the node leaves the output out."""
 
 # -- the observer of ONNX Runtime
 def ort_runtime() -> str:

@@ -13,3 +13,7 @@ class ProfileFileError(EpprofError, ValueError):
 
 class CaptureError(EpprofError, RuntimeError):
     """Recording could not be started or continued."""
+
+
+class KernelError(EpprofError, ValueError):
+    """A kernel in Python is defined wrongly, or cannot be used as asked."""

@@ -7,24 +7,22 @@ would is not observed.
 
 from __future__ import annotations
 
-import re
 import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.session_names import session_title
 from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
-from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 NAME = "EpprofObserver"
-FIRST_RELEASE = (1, 25)
 
 # A serialised model with one Identity node: ir_version 8; graph { node { input: "x", output: "y",
 # op_type: "Identity" }, name: "g", input x and output y: float[1] }; opset 13. Protobuf wire format
@@ -39,20 +37,8 @@ _GRAPH = (
 _TINY_MODEL = b"\x08\x08" + bytes([0x3A, len(_GRAPH)]) + _GRAPH + b"\x42\x04\x0a\x00\x10\x0d"
 
 _default_providers: list[str] = []
-_registration_lock = fork_safe_lock()
 # Originally requested providers, kept while ONNX Runtime retries with fallback providers.
 _requested_providers: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
-
-
-def check_release(version: str) -> None:
-    """Raise `CaptureError` for a release of ONNX Runtime that cannot be observed."""
-    numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
-    if numbers < FIRST_RELEASE:
-        raise CaptureError(
-            f"The nodes of ONNX Runtime {version} cannot be recorded: 1.25 is the first release "
-            "that reports its events to execution providers. Run `pip install -U onnxruntime` "
-            "(or onnxruntime-gpu) and restart the kernel."
-        )
 
 
 def register() -> None:
@@ -63,26 +49,7 @@ def register() -> None:
     CaptureError
         If ONNX Runtime does not load it. The message says why.
     """
-    with _registration_lock:
-        if not _native.ort_runtime():
-            _register()
-
-
-def _register() -> None:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise CaptureError(
-            f"ONNX Runtime cannot be imported ({error}), so there are no sessions to observe. Run "
-            '`pip install "onnxruntime>=1.25"` (or onnxruntime-gpu).'
-        ) from error
-    check_release(onnxruntime.__version__)
-    try:
-        onnxruntime.register_execution_provider_library(NAME, _native.__file__)
-    except Exception as error:
-        raise CaptureError(
-            f"ONNX Runtime {onnxruntime.__version__} did not load the observer: {error}"
-        ) from error
+    register_library(NAME, "the observer")
 
 
 def is_observer(provider: object) -> bool:
@@ -117,8 +84,11 @@ def create_observed_session(
     session_options = session._sess_options  # noqa: SLF001 - read by the original
     requested = _requested_providers.setdefault(session, list(providers or ()))
     try:
-        register()
-        arguments, number = _with_observer(session_options, providers, provider_options)
+        if has_own_profiler(providers):
+            arguments, number = _with_token(providers or (), provider_options)
+        else:
+            register()
+            arguments, number = _with_observer(session_options, providers, provider_options)
         user_profile = session_options is not None and session_options.enable_profiling
         graphs = not user_profile and captures(providers, provider_options)
         with profiled_from_the_start(session) if graphs else nullcontext():
@@ -146,6 +116,7 @@ def create_observed_session(
         session_profile=user_profile or graphs,
         uses_pool_threads=_uses_pool_threads(session),
         captures_graphs=graphs,
+        has_own_profiler=has_own_profiler(providers),
     )
     sessions.register(session, observed_session)
     if not observed_session.session_profile:
@@ -168,6 +139,32 @@ def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
 
     options = session.get_session_options()
     return bool(options.execution_mode == ExecutionMode.ORT_PARALLEL)
+
+
+def has_own_profiler(providers: Sequence[Any] | None) -> bool:
+    """Whether one of the providers reports the session's events itself: `epprof_nb.ep`'s."""
+    return any(_name(provider) == PROVIDER for provider in providers or ())
+
+
+def _name(provider: object) -> object:
+    return provider[0] if isinstance(provider, tuple) and provider else provider
+
+
+def _with_token(
+    providers: Sequence[Any], provider_options: Sequence[Any] | None
+) -> tuple[tuple[list[Any], list[Any] | None], int]:
+    """Return the arguments with the number of the session among its own provider's options."""
+    number = _native.ort_new_session()
+    token = {"token": str(number)}
+    names = list(providers)
+    at = next(i for i, provider in enumerate(names) if _name(provider) == PROVIDER)
+    if provider_options is not None:
+        options = list(provider_options)
+        options[at] = {**(options[at] or {}), **token}
+        return (names, options), number
+    given = names[at][1] if isinstance(names[at], tuple) and len(names[at]) > 1 else {}
+    names[at] = (PROVIDER, {**given, **token})
+    return (names, None), number
 
 
 class _NotObserved(Exception):  # noqa: N818 - a reason, not an error

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.core.ort_binding import check_release
 from epprof_nb.onnxruntime import attach
 from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run
 from epprof_nb.recorders.onnxruntime import sessions
@@ -143,7 +144,7 @@ def disable_profiling(run_options: object) -> None:
 
 
 def _patch(module: ModuleType) -> None:
-    attach.check_release(module.__version__)
+    check_release(module.__version__)
     kind = module.InferenceSession
     if not hasattr(kind, _CREATE_METHOD):
         raise CaptureError(

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from epprof_nb.core.kernel_log import KERNELS
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, MEMORY, TableSchema
 from epprof_nb.data.table import Table
-from epprof_nb.host._log import LOG
+from epprof_nb.host._log import LOG, Activity
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
 from epprof_nb.recorders.base import RecorderOutput
 
 if TYPE_CHECKING:
+    from epprof_nb.core.kernel_log import KernelRun
     from epprof_nb.core.options import Options
 
 
@@ -27,6 +29,7 @@ class HostRecorder:
     def start(self, options: Options) -> list[str]:
         """Start recording. All options are supported, so there are no notes."""
         LOG.start(options.max_records, memory=options.records("memory"), api=options.records("api"))
+        KERNELS.start(options.max_records)
         return []
 
     def sync(self) -> None:
@@ -39,11 +42,14 @@ class HostRecorder:
 
     def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
         """Return the activities and allocations recorded since the last call."""
+        kernels, dropped = KERNELS.take()
+        for run in kernels:
+            LOG.add(_activity(run), run.start_ns, run.end_ns)
         rows = LOG.drain()
         return RecorderOutput(
             activities=_table(ACTIVITIES, rows.activities, rows.names),
             memory=_table(MEMORY, rows.memory, rows.names),
-            dropped=rows.dropped,
+            dropped=rows.dropped + dropped,
         )
 
     def notes(self) -> list[str]:
@@ -52,11 +58,21 @@ class HostRecorder:
 
     def stop(self) -> None:
         """Stop recording and discard rows that were not drained."""
+        KERNELS.start(0)
         LOG.stop()
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the host device."""
         return [{"device_id": HOST_DEVICE_ID, "name": device_name(), "kind": "host"}]
+
+
+def _activity(run: KernelRun) -> Activity:
+    if run.copy_kind is None:
+        return Activity("kernel", run.name, run.correlation_id, run.stream_id)
+    kinds = ("pageable", "device") if run.copy_kind == "HtoD" else ("device", "pageable")
+    return Activity(
+        "memcpy", run.name, run.correlation_id, run.stream_id, run.bytes, run.copy_kind, *kinds
+    )
 
 
 def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Table:

@@ -52,7 +52,7 @@ def run(release: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def check(version: str) -> str:
     """Run the tests; return what went wrong, or an empty text."""
     done = run(
-        install("onnxruntime", version), "pytest", "-q", "-rs", "tests/ort",
+        install("onnxruntime", version), "pytest", "-q", "-rs", "tests/ort", "tests/ep",
         "-m", "not release_independent", "-p", "no:cacheprovider",
     )  # fmt: skip
     summary = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr

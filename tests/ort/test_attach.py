@@ -12,6 +12,7 @@ import pytest
 import epprof_nb
 from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
+from epprof_nb.core.ort_binding import check_release
 from epprof_nb.onnxruntime import attach
 from tests.ort import models
 from tests.ort.rows import nodes
@@ -318,7 +319,7 @@ def test_what_is_no_run_options_is_refused_clearly(installed):
 @pytest.mark.parametrize("version", ["1.24.3", "1.9.0", "0.5"])
 def test_an_older_release_is_refused_with_what_to_do(version):
     with pytest.raises(CaptureError, match="pip install -U onnxruntime"):
-        attach.check_release(version)
+        check_release(version)
 
 
 def test_exit_with_sessions_alive_and_profiled():

@@ -69,7 +69,7 @@ def main() -> int:
             "UBSAN_OPTIONS": "print_stacktrace=1",
             "TSAN_OPTIONS": "halt_on_error=1",
             # Python keeps much until the process ends. Tests measure the memory of the process.
-            "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=8",
+            "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=8:allocator_may_return_null=1",
         }
         # pytest captures only what Python writes, so that the report is shown.
         command = [sys.executable, "-c", RUN, extension, "--capture=sys", *tests]

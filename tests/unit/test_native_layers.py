@@ -11,6 +11,8 @@ MAY_INCLUDE = {
     "core": r"core/",
     "cupti": r"core/(?!api\.h)|cupti/",
     "ort": r"core/(?!api\.h)|ort/",
+    "ep": r"core/(?!api\.h)|ort/(?!api\.h)|ep/",
+    "plugin": r"ort/(?!api\.h)|ep/(?!api\.h)|plugin/",
     "python": r"\w+/api\.h$|python/",
 }
 
@@ -25,7 +27,7 @@ def test_includes_stay_in_the_layer_or_below(source):
     text = source.read_text()
     includes = re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE)
     includes += re.findall(
-        r"^\s*#\s*include\s*<((?:core|cupti|ort|python)/[^>]+)>", text, re.MULTILINE
+        r"^\s*#\s*include\s*<((?:core|cupti|ep|ort|plugin|python)/[^>]+)>", text, re.MULTILINE
     )
     assert all((NATIVE / path).exists() for path in includes)
     assert not [path for path in includes if not re.match(allowed, path)]

@@ -83,7 +83,17 @@ def test_the_native_slots_are_the_facts(enum, table):
 
 @pytest.mark.parametrize(
     ("struct", "name"),
-    [("Ep", "OrtEp"), ("EpFactory", "OrtEpFactory"), ("EpProfiler", "OrtEpProfilerImpl")],
+    [
+        ("Allocator", "OrtAllocator"),
+        ("CustomOp", "OrtCustomOp"),
+        ("DataTransfer", "OrtDataTransferImpl"),
+        ("Ep", "OrtEp"),
+        ("EpFactory", "OrtEpFactory"),
+        ("EpProfiler", "OrtEpProfilerImpl"),
+        ("KernelImpl", "OrtKernelImpl"),
+        ("LoopKernelHelper", "OrtLoopKernelHelper"),
+        ("ScanKernelHelper", "OrtScanKernelHelper"),
+    ],
 )
 def test_the_native_structs_are_the_facts(struct, name):
     facts = FACTS["structs"][name]
@@ -120,4 +130,5 @@ def test_the_facts_are_those_of_the_headers():
         order = declared(header, table)
         assert {name: order.index(name) for name in FACTS[table]} == FACTS[table]
     for struct, members in FACTS["structs"].items():
-        assert declared(ep_api, struct)[: len(members)] == members
+        header = ep_api if f"struct {struct} {{" in ep_api else c_api
+        assert declared(header, struct)[: len(members)] == members

@@ -8,6 +8,7 @@ import epprof_nb
 PUBLIC = [
     "Profile",
     "compare",
+    "ep",
     "host",
     "load",
     "load_ipython_extension",
@@ -35,7 +36,7 @@ def test_dir_lists_the_public_names_fresh_and_after_a_profile():
 def test_every_public_name_resolves():
     for name in PUBLIC:
         assert getattr(epprof_nb, name) is not None
-    for module in (epprof_nb.host, epprof_nb.onnxruntime, epprof_nb.testing):
+    for module in (epprof_nb.ep, epprof_nb.host, epprof_nb.onnxruntime, epprof_nb.testing):
         assert all(getattr(module, name) is not None for name in module.__all__)
 
 

@@ -1,5 +1,5 @@
-// The parts of ONNX Runtime's C ABI that the observer uses: slots of its two function tables, and
-// the structs that a plugin library fills.
+// The parts of ONNX Runtime's C ABI that the observer and the provider of Python kernels use: slots
+// of its two function tables, and the structs that a plugin library fills.
 //
 // The tables are OrtApi and OrtEpApi of ONNX Runtime's public headers (onnxruntime_c_api.h,
 // onnxruntime_ep_c_api.h). They only grow at the end, so a slot is valid for every later release.
@@ -31,6 +31,22 @@ struct Allocator;
 struct DataTransfer;
 struct ProfilingEvent;
 struct EventsContainer;
+struct MemoryDevice;
+struct Node;
+struct OpAttr;
+struct ValueInfo;
+struct Value;
+struct SyncStream;
+struct KernelRegistry;
+struct KernelDefBuilder;
+struct KernelDef;
+struct KernelInfo;
+struct KernelContext;
+struct DataType;
+struct TypeInfo;
+struct TensorInfo;
+struct CustomOpDomain;
+struct ShapeInferContext;
 
 struct ApiBase {
   const void* const* (*get_api)(uint32_t version);
@@ -41,17 +57,86 @@ struct ApiBase {
 enum ApiSlot : size_t {
   kCreateStatus = 0,
   kGetErrorMessage = 2,
+  kCreateCustomOpDomain = 26,
+  kCustomOpDomain_Add = 27,
+  kAddCustomOpDomain = 28,
+  kGetTensorMutableData = 51,
+  kCastTypeInfoToTensorInfo = 55,
+  kGetTensorElementType = 60,
+  kGetDimensionsCount = 61,
+  kGetDimensions = 62,
+  kAllocatorFree = 76,
+  kGetAllocatorWithDefaultOptions = 78,
+  kKernelInfoGetAttribute_float = 85,
+  kKernelInfoGetAttribute_int64 = 86,
+  kKernelInfoGetAttribute_string = 87,
+  kKernelContext_GetInputCount = 88,
+  kKernelContext_GetOutputCount = 89,
+  kKernelContext_GetInput = 90,
+  kKernelContext_GetOutput = 91,
   kReleaseStatus = 93,
+  kReleaseMemoryInfo = 94,
+  kReleaseValue = 96,
+  kReleaseTypeInfo = 98,
+  kKernelInfoGetAttributeArray_float = 162,
+  kKernelInfoGetAttributeArray_int64 = 163,
+  kKernelInfo_GetOutputCount = 231,
+  kKernelInfo_GetOutputName = 233,
+  kKernelInfo_GetOutputTypeInfo = 235,
+  kKernelInfoGetAttribute_tensor = 236,
   kGetSessionConfigEntry = 238,
+  kKernelInfo_GetNodeName = 244,
+  kGetKeyValuePairs = 298,
+  kReleaseKeyValuePairs = 300,
   kHardwareDeviceType = 307,
   kGetEpApi = 317,
+  kGetTensorSizeInBytes = 318,
+  kCreateMemoryInfo_V2 = 320,
+  kGraph_GetNumNodes = 344,
+  kGraph_GetNodes = 345,
+  kNode_GetName = 349,
+  kNode_GetOperatorType = 350,
+  kNode_GetDomain = 351,
+  kNode_GetNumAttributes = 359,
+  kNode_GetAttributes = 360,
+  kOpAttr_GetType = 363,
+  kOpAttr_GetName = 364,
+  kGetTensorData = 378,
+  kGetSessionOptionsConfigEntries = 379,
+  kTensorTypeAndShape_HasShape = 390,
+  kGetTensorElementTypeAndShapeDataReference = 414,
   kRunOptionsEnableProfiling = 415,
   kRunOptionsDisableProfiling = 416,
+  kKernelInfoGetAttributeArray_string = 417,
 };
 
 // OrtEpApi.
 enum EpApiSlot : size_t {
   kCreateEpDevice = 0,
+  kEpGraphSupportInfo_AddSingleNode = 3,
+  kEpDevice_AddAllocatorInfo = 5,
+  kMemoryInfo_GetMemoryDevice = 6,
+  kMemoryDevice_GetDeviceType = 9,
+  kMemoryDevice_GetVendorId = 11,
+  kCreateKernelRegistry = 18,
+  kReleaseKernelRegistry = 19,
+  kKernelRegistry_AddKernel = 20,
+  kCreateKernelDefBuilder = 21,
+  kReleaseKernelDefBuilder = 22,
+  kKernelDefBuilder_SetOperatorType = 23,
+  kKernelDefBuilder_SetDomain = 24,
+  kKernelDefBuilder_SetSinceVersion = 25,
+  kKernelDefBuilder_SetExecutionProvider = 26,
+  kKernelDefBuilder_SetInputMemType = 27,
+  kKernelDefBuilder_SetOutputMemType = 28,
+  kKernelDefBuilder_AddTypeConstraint = 29,
+  kKernelDefBuilder_Build = 32,
+  kReleaseKernelDef = 33,
+  kGetTensorDataType = 40,
+  kEpGraphSupportInfo_LookUpKernel = 41,
+  kCreateIfKernel = 45,
+  kCreateLoopKernel = 46,
+  kCreateScanKernel = 47,
   kCreateProfilingEvent = 65,
   kReleaseProfilingEvent = 66,
   kEventCategory = 67,
@@ -64,17 +149,26 @@ enum EpApiSlot : size_t {
 
 enum ErrorCode : int32_t { kFail = 1 };                 // OrtErrorCode
 enum DeviceType : int32_t { kCpu = 0 };                 // OrtHardwareDeviceType
+enum MemoryDeviceType : int32_t { kCpuMemory = 0, kGpuMemory = 1 };  // OrtMemoryInfoDeviceType
+enum DeviceMemoryType : int32_t { kDefaultMemory = 0, kHostAccessible = 5 };
+enum AllocatorType : int32_t { kDeviceAllocator = 0 };  // OrtAllocatorType
+enum MemType : int32_t { kCpuInput = -2, kCpuOutput = -1 };  // OrtMemType
+// OrtOpAttrType
+enum AttrType : int32_t { kInt = 1, kInts, kFloat, kFloats, kString, kStrings, kGraph, kTensor };
 enum EventCategory : int32_t { kSessionEvent = 0, kNodeEvent = 1, kKernelEvent = 2, kApiEvent = 3 };
 
 struct Ep {
   uint32_t version;
   const char* (*get_name)(const Ep*);
   Status* (*get_capability)(Ep*, const Graph*, GraphSupportInfo*);
-  // The unused functions are optional; an EP that claims no node does not need them.
+  // The unused functions are optional; an EP that claims no node does not need the others either.
   void* unused[5];       // Compile ... SetDynamicOptions
   Status* (*on_run_start)(Ep*, const RunOptions*);
   Status* (*on_run_end)(Ep*, const RunOptions*, bool sync_stream);
-  void* unused_too[6];   // CreateAllocator ... Sync
+  void* unused_too[3];   // CreateAllocator ... GetCompiledModelCompatibilityInfo
+  Status* (*get_kernel_registry)(Ep*, const KernelRegistry**);
+  void* is_concurrent_run_supported;
+  void* sync;
   Status* (*create_profiler)(Ep*, struct EpProfiler**);
 };
 static_assert(offsetof(Ep, on_run_start) == 8 * 8, "slot 8 of OrtEp");
@@ -99,6 +193,75 @@ struct EpFactory {
   void* unused[8];  // CreateSyncStreamForDevice ... SelectBestModelCandidate: optional
 };
 static_assert(sizeof(EpFactory) == 21 * 8, "20 slots of OrtEpFactory");
+
+struct Allocator {
+  uint32_t version;
+  void* (*alloc)(Allocator*, size_t);
+  void (*free)(Allocator*, void*);
+  const MemoryInfo* (*info)(const Allocator*);
+  void* (*reserve)(Allocator*, size_t);
+  void* unused[3];  // GetStats, AllocOnStream, Shrink: optional
+};
+
+struct DataTransfer {
+  uint32_t version;
+  void (*release)(DataTransfer*);
+  bool (*can_copy)(const DataTransfer*, const MemoryDevice* source, const MemoryDevice* target);
+  Status* (*copy_tensors)(DataTransfer*, const Value** sources, Value** targets, SyncStream**,
+                          size_t count);
+};
+
+struct KernelImpl {
+  uint32_t version;
+  uint32_t flags;
+  Status* (*compute)(KernelImpl*, KernelContext*);
+  void (*release)(KernelImpl*);
+  void* pre_pack_weight;
+  void* set_shared_pre_packed_weight;
+};
+
+using KernelCreateFunction = Status* (*)(void* state, const KernelInfo*, KernelImpl**);
+
+struct LoopKernelHelper {
+  uint32_t version;
+  void (*release)(LoopKernelHelper*);
+  Status* (*concat_output)(LoopKernelHelper*, void* stream, const Value* const* values,
+                           size_t count, void* output, size_t bytes);
+};
+
+struct ScanKernelHelper {
+  uint32_t version;
+  void (*release)(ScanKernelHelper*);
+  Status* (*transpose)(ScanKernelHelper*, const size_t* permutation, size_t rank,
+                       const Value* input, SyncStream*, Value* output);
+};
+
+// An operator of a domain without a schema in ONNX Runtime.
+struct CustomOp {
+  uint32_t version;
+  void* (*create_kernel)(const CustomOp*, const void* api, const KernelInfo*);
+  const char* (*get_name)(const CustomOp*);
+  const char* (*get_execution_provider_type)(const CustomOp*);
+  int32_t (*get_input_type)(const CustomOp*, size_t index);
+  size_t (*get_input_type_count)(const CustomOp*);
+  int32_t (*get_output_type)(const CustomOp*, size_t index);
+  size_t (*get_output_type_count)(const CustomOp*);
+  void (*kernel_compute)(void* kernel, KernelContext*);
+  void (*kernel_destroy)(void* kernel);
+  int32_t (*get_input_characteristic)(const CustomOp*, size_t index);
+  int32_t (*get_output_characteristic)(const CustomOp*, size_t index);
+  int32_t (*get_input_memory_type)(const CustomOp*, size_t index);
+  int (*get_variadic_input_min_arity)(const CustomOp*);
+  int (*get_variadic_input_homogeneity)(const CustomOp*);
+  int (*get_variadic_output_min_arity)(const CustomOp*);
+  int (*get_variadic_output_homogeneity)(const CustomOp*);
+  Status* (*create_kernel_v2)(const CustomOp*, const void* api, const KernelInfo*, void** kernel);
+  Status* (*kernel_compute_v2)(void* kernel, KernelContext*);
+  Status* (*infer_output_shape_fn)(const CustomOp*, ShapeInferContext*);
+  int (*get_start_version)(const CustomOp*);
+  int (*get_end_version)(const CustomOp*);
+  void* unused[4];  // GetMayInplace ... ReleaseAliasMap: optional
+};
 
 struct EpProfiler {
   uint32_t version;

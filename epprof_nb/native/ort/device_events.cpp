@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <stdexcept>
 #include <unordered_map>
 
 #include "core/fork.h"
 #include "ort/runtime.h"
+#include "ort/status.h"
 
 namespace epprof::ort {
 namespace {
@@ -45,11 +45,6 @@ std::string escaped(const std::string& text) {
     }
   }
   return out;
-}
-
-void check(Status* status) {
-  std::string message = consume_status(status);
-  if (!message.empty()) throw std::runtime_error(message);
 }
 
 }  // namespace

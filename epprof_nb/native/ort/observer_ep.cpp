@@ -1,5 +1,5 @@
 // The observer: an execution provider that claims no node. ONNX Runtime reports every event of the
-// session to its profiler, and loads it from the same file as the Python extension.
+// session to its profiler.
 #include "ort/observer_ep.h"
 
 #include <stdlib.h>
@@ -124,24 +124,6 @@ EpFactory factory = {kApiVersion,       factory_name,         vendor,
 
 uint32_t new_session_id() { return ++sessions; }
 
+EpFactory* observer_factory() { return &factory; }
+
 }  // namespace epprof::ort
-
-using namespace epprof::ort;
-
-extern "C" {
-
-__attribute__((visibility("default"))) Status* CreateEpFactories(
-    const char*, const ApiBase* base, const Logger*, EpFactory** factories, size_t room,
-    size_t* count) {
-  *count = 0;
-  bool refused = false;
-  Status* status = load_api(base, &refused);
-  if (refused || !room) return status;
-  factories[0] = &factory;
-  *count = 1;
-  return nullptr;
-}
-
-__attribute__((visibility("default"))) Status* ReleaseEpFactory(EpFactory*) { return nullptr; }
-
-}  // extern "C"

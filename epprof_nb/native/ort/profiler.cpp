@@ -11,6 +11,7 @@
 #include "ort/event_details.h"
 #include "ort/run_observer.h"
 #include "ort/runtime.h"
+#include "ort/status.h"
 
 namespace epprof::ort {
 namespace {
@@ -40,19 +41,6 @@ constexpr std::string_view kNodeSuffix = "_kernel_time";
 constexpr std::string_view kRunName = "model_run";
 // A node is the third event open: inside the run and its executor. Those of subgraphs are deeper.
 constexpr int32_t kNodeDepth = 3;
-
-// Runs `body`. No exception may reach ONNX Runtime: it becomes a status, which ONNX Runtime logs.
-template <typename Body>
-Status* as_status(Body body) noexcept {
-  try {
-    body();
-    return nullptr;
-  } catch (const std::exception& error) {
-    return fail(error.what());
-  } catch (...) {
-    return fail("unknown error in epprof_nb");
-  }
-}
 
 std::string_view text(const ProfilingEvent* event, const char* key) {
   const char* value = nullptr;

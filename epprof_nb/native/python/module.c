@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], frame_functions[], marker_functions[], ort_functions[];
+extern PyMethodDef cupti_functions[], ep_functions[], frame_functions[], marker_functions[], ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -198,6 +198,7 @@ static PyObject* counters(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
 }
 
 extern int add_markers_type(PyObject* module);
+extern int context_type_create(PyObject* module);
 
 static PyMethodDef functions[] = {
     {"now_ns", now_ns, METH_NOARGS, NULL},
@@ -239,6 +240,8 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = interrupts_add(module);
+  if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
+  if (!failed) failed = context_type_create(module);
   Py_DECREF(type);
   if (failed) return failed;
   PyObject* none = PyTuple_New(0);

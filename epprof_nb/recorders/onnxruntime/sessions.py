@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.analysis.ort_fallback import has_accelerator
-from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import ORT_NODES, OrtNodes, check_ort_nodes
+from epprof_nb.core.ort_binding import run_options_pointer
 from epprof_nb.recorders.onnxruntime import run_file_notes, run_histories, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.run_histories import RunInProgress
 from epprof_nb.recorders.onnxruntime.session_names import session_title
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 NO_FILE = "/dev/null/epprof"
 """A file prefix that cannot be written: ONNX Runtime then profiles without writing a file."""
-
-# pybind11's name of its C++ ABI (PYBIND11_PLATFORM_ABI_ID) in all Linux wheels from 1.25.
-_ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
 
 
 class ReplayedGraphs(threading.local):
@@ -60,6 +57,8 @@ class ObservedSession:
     """See `epprof_nb.onnxruntime.graph_replays`."""
     ran: bool = False
     """At least one run was recorded."""
+    has_own_profiler: bool = False
+    """A provider of the session reports its nodes itself: that of kernels in Python."""
     active_runs: int = 0
     """Number of runs in progress, counted while ONNX Runtime profiles the whole session."""
 
@@ -132,7 +131,7 @@ def stop() -> None:
         changed_options, session_profiled = list(_user_run_options), list(_session_profiled)
         _user_run_options.clear()
     for options in changed_options:
-        _native.ort_profile_run(_pointer(options), None)
+        _native.ort_profile_run(run_options_pointer(options), None)
     for session in session_profiled:
         observed_session = _sessions[session]
         if observed_session.captures_graphs and observed_session.ran:
@@ -180,9 +179,10 @@ def end_session_profile(session: object) -> None:
 def _attach_runs(session: object, observed_session: ObservedSession) -> None:
     """Let the runs of this session be recorded without their nodes."""
     if observed_session.number is not None and not observed_session.captures_graphs:
-        # The device work of a node that runs on a pool thread cannot be told from others' work.
-        must_record_all = observed_session.uses_pool_threads and has_accelerator(
-            observed_session.providers
+        # The device work of a node that runs on a pool thread cannot be told from others' work. The
+        # kernels of the host device do not come with their nodes unless these are recorded.
+        must_record_all = observed_session.has_own_profiler or (
+            observed_session.uses_pool_threads and has_accelerator(observed_session.providers)
         )
         runs = run_histories.SessionRuns(observed_session.number, must_record_all=must_record_all)
         setattr(session, run_histories.ATTRIBUTE, runs)
@@ -260,7 +260,7 @@ def run_options_for(session: object, run_options: Any) -> Any:  # noqa: ANN401
     if run_options is None:
         return _default_run_options()
     if not is_profiled(run_options):
-        _native.ort_profile_run(_pointer(run_options), NO_FILE)
+        _native.ort_profile_run(run_options_pointer(run_options), NO_FILE)
         with _lock:
             _user_run_options.add(run_options)
     return run_options
@@ -296,7 +296,7 @@ def begin_run(session: object, run_options: Any, key: object) -> RunInProgress |
     if not run.records_nodes and run_options is not None and run_options in _user_run_options:
         with _lock:
             _user_run_options.discard(run_options)
-        _native.ort_profile_run(_pointer(run_options), None)
+        _native.ort_profile_run(run_options_pointer(run_options), None)
     return run
 
 
@@ -309,7 +309,7 @@ def is_profiled(run_options: object) -> bool:
 
 def enable(run_options: object, file_prefix: str) -> None:
     """Enable profiling to a file for runs with these options."""
-    _native.ort_profile_run(_pointer(run_options), file_prefix)
+    _native.ort_profile_run(run_options_pointer(run_options), file_prefix)
     _file_prefixes[run_options] = file_prefix
 
 
@@ -325,12 +325,12 @@ def file_prefix(run_options: object) -> str | None:
 
 def set_file_prefix(run_options: object, prefix: str) -> None:
     """Set the prefix of the profile file that the next run with these options writes."""
-    _native.ort_profile_run(_pointer(run_options), prefix)
+    _native.ort_profile_run(run_options_pointer(run_options), prefix)
 
 
 def disable(run_options: object) -> None:
     """Disable profiling again; see `enable`."""
-    _native.ort_profile_run(_pointer(run_options), None)
+    _native.ort_profile_run(run_options_pointer(run_options), None)
     _file_prefixes.pop(run_options, None)
 
 
@@ -340,30 +340,10 @@ def _default_run_options() -> Any:  # noqa: ANN401
         import onnxruntime
 
         options = onnxruntime.RunOptions()
-        _native.ort_profile_run(_pointer(options), NO_FILE)
+        _native.ort_profile_run(run_options_pointer(options), NO_FILE)
         # Never changed, and shared by all runs without options of their own.
         _default_options = options
     return _default_options
-
-
-def _pointer(run_options: Any) -> Any:  # noqa: ANN401
-    """Return a capsule of the ``OrtRunOptions`` inside a Python ``RunOptions``.
-
-    pybind11's conduit (``_pybind11_conduit_v1_``) returns it to callers that name the C++ type.
-    """
-    try:
-        capsule = run_options._pybind11_conduit_v1_(
-            _ABI, _native.ort_run_options_type(), b"raw_pointer_ephemeral"
-        )
-    except AttributeError:
-        capsule = None
-    if capsule is None:
-        raise CaptureError(
-            f"The runs cannot be profiled: a {type(run_options).__name__} does not give access to "
-            "its OrtRunOptions. Pass onnxruntime.RunOptions. If it is one, this version of "
-            "epprof_nb does not support this build of ONNX Runtime: please report it."
-        )
-    return capsule
 
 
 def _count_unobserved_run(session: object, observed_session: ObservedSession | None) -> None:

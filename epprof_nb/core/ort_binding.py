@@ -1,0 +1,112 @@
+"""Access to ONNX Runtime beyond its Python interface: plugin libraries and C pointers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from epprof_nb import _native
+from epprof_nb.core.errors import CaptureError
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
+
+PROVIDER = "EpprofExecutionProvider"
+"""Name of the execution provider with kernels in Python; see `epprof_nb.ep`."""
+
+FIRST_RELEASE = (1, 25)
+
+# pybind11's name of its C++ ABI (PYBIND11_PLATFORM_ABI_ID) in all Linux wheels from 1.25.
+_ABI = b"system_libstdcpp_gxx_abi_1xxx_use_cxx11_abi_1"
+
+_registration_lock = fork_safe_lock()
+_registered: set[str] = set()
+
+
+def check_release(version: str) -> None:
+    """Raise `CaptureError` for a release of ONNX Runtime without profilers of providers."""
+    numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
+    if numbers < FIRST_RELEASE:
+        raise CaptureError(
+            f"The nodes of ONNX Runtime {version} cannot be recorded: 1.25 is the first release "
+            "that reports its events to execution providers. Run `pip install -U onnxruntime` "
+            "(or onnxruntime-gpu) and restart the kernel."
+        )
+
+
+def register_library(name: str, purpose: str) -> None:
+    """Register the native core with ONNX Runtime under a name, unless it is registered.
+
+    Parameters
+    ----------
+    name
+        Name of one of the core's execution providers.
+    purpose
+        The provider in words, for error messages: "the observer".
+
+    Raises
+    ------
+    CaptureError
+        If ONNX Runtime is missing or too old, or does not load the library.
+    """
+    with _registration_lock:
+        if name in _registered:
+            return
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise CaptureError(
+                f"ONNX Runtime cannot be imported ({error}), so {purpose} cannot be used. Run "
+                '`pip install "onnxruntime>=1.25"` (or onnxruntime-gpu).'
+            ) from error
+        check_release(onnxruntime.__version__)
+        try:
+            onnxruntime.register_execution_provider_library(name, _native.__file__)
+        except Exception as error:
+            raise CaptureError(
+                f"ONNX Runtime {onnxruntime.__version__} did not load {purpose}: {error}"
+            ) from error
+        _registered.add(name)
+
+
+def run_options_pointer(run_options: Any) -> Any:  # noqa: ANN401
+    """Return a capsule of the ``OrtRunOptions`` inside a Python ``RunOptions``.
+
+    Raises
+    ------
+    CaptureError
+        If the object is something else.
+    """
+    capsule = _pointer(run_options, _native.ort_run_options_type())
+    if capsule is None:
+        raise CaptureError(
+            f"The runs cannot be profiled: a {type(run_options).__name__} does not give access to "
+            "its OrtRunOptions. Pass onnxruntime.RunOptions. If it is one, this version of "
+            "epprof_nb does not support this build of ONNX Runtime: please report it."
+        )
+    return capsule
+
+
+def session_options_pointer(session_options: Any) -> Any:  # noqa: ANN401
+    """Return a capsule of the ``OrtSessionOptions`` inside a Python ``SessionOptions``.
+
+    Raises
+    ------
+    CaptureError
+        If the object is something else.
+    """
+    capsule = _pointer(session_options, _native.ep_session_options_type())
+    if capsule is None:
+        raise CaptureError(
+            "Operators of a new domain cannot be added: a "
+            f"{type(session_options).__name__} does not give access to its OrtSessionOptions. "
+            "Pass onnxruntime.SessionOptions. If it is one, this version of epprof_nb does not "
+            "support this build of ONNX Runtime: please report it."
+        )
+    return capsule
+
+
+def _pointer(options: Any, kind: object) -> Any:  # noqa: ANN401
+    # pybind11's conduit returns the pointer to callers that name the C++ type.
+    try:
+        return options._pybind11_conduit_v1_(_ABI, kind, b"raw_pointer_ephemeral")
+    except AttributeError:
+        return None

@@ -1,0 +1,27 @@
+"""Kernels in Python: an execution provider for ONNX Runtime whose kernels are Python functions.
+
+A kernel is a function that reads its inputs as NumPy arrays and writes its outputs in place. It
+runs inside a session of the stock ``onnxruntime`` wheel::
+
+    import onnxruntime as ort
+    from epprof_nb import ep
+
+    @ep.kernel("Softplus")
+    def softplus(ctx, x):
+        ctx.xp.logaddexp(x, 0, out=ctx.out(x.shape, x.dtype))
+
+    session = ort.InferenceSession(
+        "model.onnx", providers=[ep.provider("host", only=["Softplus"]), "CPUExecutionProvider"]
+    )
+
+`kernel` defines one, `provider` is an entry of a session's provider list, `session` a short form,
+and `verify` compares a model's nodes with ONNX Runtime's CPU provider.
+"""
+
+from __future__ import annotations
+
+from epprof_nb.ep.kernel import kernel
+from epprof_nb.ep.provider import provider, session
+from epprof_nb.ep.verify import verify
+
+__all__ = ["kernel", "provider", "session", "verify"]

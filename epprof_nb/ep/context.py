@@ -1,0 +1,100 @@
+"""Nodes as kernels see them, and the functions that the native core calls."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb import _native
+from epprof_nb.core.kernel_log import KERNELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from epprof_nb.ep.kernel import Kernel
+
+
+_interrupted = threading.Event()
+
+
+def take_interrupt() -> bool:
+    """Whether Ctrl-C has interrupted a kernel since the last call."""
+    interrupted = _interrupted.is_set()
+    _interrupted.clear()
+    return interrupted
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Node:
+    """A node of a session with a kernel in Python; `ctx` has the same attributes."""
+
+    kernel: Kernel
+    name: str
+    attrs: Mapping[str, Any]
+    num_outputs: int
+    op_type: str
+    domain: str
+    device: str = "host"
+    stream: int | None = None
+    xp: Any = np
+
+
+def make_node(
+    kernel: Kernel, name: str, attributes: dict[str, Any], num_outputs: int
+) -> tuple[list[Callable[..., None]], Node]:
+    """Return the cell with the function of a node, and the node."""
+    declared = kernel.declaration
+    node = Node(
+        kernel,
+        name,
+        MappingProxyType(attributes),
+        num_outputs,
+        declared.op_type,
+        declared.domain,
+    )
+    kernel.nodes.add(node)
+    return kernel.cell, node
+
+
+def describe_error(node: Node | None, error: BaseException) -> str:
+    """Return the message with which ONNX Runtime reports an exception.
+
+    Parameters
+    ----------
+    node
+        The node whose kernel raised it; None if the session could not be created.
+    error
+        The exception.
+    """
+    if node is None:
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        _interrupted.set()
+    where = f"node {node.name!r} ({node.op_type})" if node.name else f"a {node.op_type} node"
+    what = "".join(traceback.format_exception_only(error)).strip()
+    message = f"The kernel of {where} failed: {what}"
+    if error.__traceback__ is not None:
+        message += "\n" + "".join(traceback.format_exception(error)).rstrip()
+        traceback.clear_frames(error.__traceback__)  # they refer to arrays that end with the call
+    return message
+
+
+def record(node: Node, start_ns: int, end_ns: int) -> None:
+    """Record that the kernel of a node ran on this thread."""
+    KERNELS.add(node.kernel.name, start_ns, end_ns)
+
+
+def record_copy(start_ns: int, end_ns: int, nbytes: int, to_device: int) -> None:
+    """Record a copy between host and device on this thread."""
+    kind = "HtoD" if to_device else "DtoH"
+    KERNELS.add(f"memcpy {kind}", start_ns, end_ns, copy_kind=kind, nbytes=nbytes)
+
+
+def connect(open_session: Callable[[dict[str, str]], tuple[Any, ...]]) -> None:
+    """Give the native core the functions that it calls."""
+    _native.ep_set_functions(open_session, make_node, describe_error, record, record_copy)

@@ -1,0 +1,175 @@
+"""Declarations of kernels: what a session takes over when it is created, and keeps."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import schema, types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+Types: TypeAlias = "str | Sequence[str] | Mapping[str, str | Sequence[str]] | None"
+
+_MAX_COMBINATIONS = 64
+_DEFAULT_TYPES = "float32"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of a domain that ONNX Runtime has no schema for."""
+
+    inputs: tuple[tuple[str, bool], ...]
+    """A dtype or the name of a type, and whether the input is optional."""
+    outputs: tuple[str, ...]
+    named: tuple[tuple[str, tuple[str, ...]], ...]
+    """Dtypes by the name of a type."""
+
+    def combinations(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Yield ONNX's element types of the inputs and outputs, for each choice of dtypes."""
+        names = [name for name, _ in self.named]
+        for chosen in itertools.product(*(allowed for _, allowed in self.named)):
+            dtype = dict(zip(names, chosen, strict=True))
+            yield (
+                tuple(types.NUMBERS[dtype.get(t, t)] for t, _ in self.inputs),
+                tuple(types.NUMBERS[dtype.get(t, t)] for t in self.outputs),
+            )
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """An operator, in the versions and with the types that a kernel supports."""
+
+    op_type: str
+    domain: str
+    ranges: tuple[schema.Range, ...]
+    """Opset versions, with the dtypes allowed by each type constraint."""
+    host_inputs: tuple[int, ...]
+    host_outputs: tuple[int, ...]
+    operator: Operator | None
+    """The operator itself, if ONNX Runtime has no schema of it."""
+
+    @property
+    def first_version(self) -> int:
+        """First opset version."""
+        return self.ranges[0].first_version
+
+    @property
+    def last_version(self) -> int:
+        """Last opset version."""
+        return self.ranges[-1].last_version
+
+
+def declare(
+    op_type: str,
+    function: Callable[..., None],
+    *,
+    domain: str = "",
+    types: Types = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    host_inputs: Iterable[int] = (),
+    host_outputs: Iterable[int] = (),
+) -> Declaration:
+    """Return the declaration of a kernel; see `epprof_nb.ep.kernel` for the parameters."""
+    in_host_memory = tuple(sorted(set(host_inputs))), tuple(sorted(set(host_outputs)))
+    found = schema.find(op_type, domain, since, until)
+    if found:
+        if inputs is not None or outputs is not None:
+            raise KernelError(
+                f"inputs= and outputs= declare an operator without a schema. ONNX Runtime has one "
+                f"of {op_type}; leave them out."
+            )
+        ranges = tuple(_restricted(op_type, found, types))
+        return Declaration(op_type, domain, ranges, *in_host_memory, None)
+    if not domain:
+        raise KernelError(
+            f"This ONNX Runtime has no operator {op_type!r} in ONNX's own domain. Check the "
+            "spelling, or give the domain of the model's operator, domain=..."
+        )
+    operator = _operator(op_type, function, types, inputs, outputs)
+    first = 1 if since is None else since
+    last = schema.LAST_VERSION if until is None else until
+    ranges = (schema.Range(first, last, ()),)
+    return Declaration(op_type, domain, ranges, *in_host_memory, operator)
+
+
+def _restricted(op_type: str, found: list[schema.Range], given: Types) -> Iterator[schema.Range]:
+    """Yield the versions of an operator with the types chosen by the user."""
+    known = {name for versions in found for name, _ in versions.constraints}
+    for name in given if isinstance(given, Mapping) else ():
+        if name not in known:
+            raise KernelError(
+                f"{op_type} has no type constraint {name!r}. It has "
+                f"{', '.join(sorted(known)) or 'none'}."
+            )
+    for versions in found:
+        constraints = dict(versions.constraints)
+        for name, chosen in _by_name(given, next(iter(constraints), "T")).items():
+            names = types.parse(chosen)
+            refused = [n for n in names if n not in constraints.get(name, names)]
+            if refused:
+                raise KernelError(
+                    f"{op_type} never has {', '.join(refused)} for {name}. Its schema allows "
+                    f"{', '.join(constraints[name])}."
+                )
+            if name in constraints:
+                constraints[name] = names
+        yield versions._replace(constraints=tuple(constraints.items()))
+
+
+def _by_name(given: Types, default: str) -> Mapping[str, str | Sequence[str]]:
+    if given is None:
+        return {}
+    return given if isinstance(given, Mapping) else {default: given}
+
+
+def _operator(
+    op_type: str,
+    function: Callable[..., None],
+    given: Types,
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None,
+) -> Operator:
+    """Return an operator declared by the signature of its kernel, and by what the user says."""
+    named = {
+        name: types.parse(chosen)
+        for name, chosen in _by_name(given if given is not None else _DEFAULT_TYPES, "T").items()
+    }
+    parameters = list(inspect.signature(function).parameters.values())
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
+        raise KernelError(
+            f"The kernel of {op_type} must name its inputs, as in kernel(ctx, x, y): they declare "
+            "those of the operator."
+        )
+    optional = [p.default is None for p in parameters[1:]]
+    if inputs is None:
+        inputs = ["T"] * len(optional)
+    if len(inputs) != len(optional):
+        raise KernelError(
+            f"inputs= names {len(inputs)} types, but the kernel of {op_type} takes "
+            f"{len(optional)} inputs after ctx."
+        )
+    outputs = ["T"] if outputs is None else outputs
+    used = [*inputs, *outputs]
+    unknown = [name for name in used if name not in named and name not in types.NUMBERS]
+    if unknown or not outputs:
+        raise KernelError(
+            f"inputs= and outputs= of {op_type} take a dtype ({', '.join(types.NUMBERS)}) or the "
+            f"name of a type given by types= ({', '.join(named)}), not "
+            f"{', '.join(map(repr, unknown)) or 'nothing'}."
+        )
+    named = {name: allowed for name, allowed in named.items() if name in used}
+    combinations = 1
+    for allowed in named.values():
+        combinations *= len(allowed)
+    if combinations > _MAX_COMBINATIONS:
+        raise KernelError(f"{op_type} has {combinations} combinations of types; 64 are supported.")
+    return Operator(tuple(zip(inputs, optional, strict=True)), tuple(outputs), tuple(named.items()))

@@ -1,0 +1,199 @@
+"""The decorator that makes a Python function the kernel of an operator."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from epprof_nb.core.errors import KernelError
+from epprof_nb.ep.declaration import Declaration, declare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from epprof_nb.ep.declaration import Types
+
+# Arrays and contexts are those of whichever array module the device has.
+Array: TypeAlias = Any
+Context: TypeAlias = Any
+
+Function = TypeVar("Function", bound="Callable[..., None]")
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel: its declaration, and its function, which may be replaced at any time."""
+
+    declaration: Declaration
+    cell: list[Callable[..., None]]
+    nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
+    """Nodes of open sessions that run it."""
+
+    @property
+    def function(self) -> Callable[..., None]:
+        """The function that the next run calls."""
+        return self.cell[0]
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return getattr(self.function, "__name__", self.declaration.op_type)
+
+    def overlaps(self, other: Kernel) -> bool:
+        """Whether some node could have either kernel."""
+        a, b = self.declaration, other.declaration
+        return (
+            (a.op_type, a.domain) == (b.op_type, b.domain)
+            and a.first_version <= b.last_version
+            and b.first_version <= a.last_version
+        )
+
+
+class Registry:
+    """Kernels defined by the user, and those that come with the package."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._defined: list[Kernel] = []
+        self._builtin: list[Kernel] = []
+
+    def define(self, kernel: Kernel, *, builtin: bool = False) -> Kernel:
+        """Add a kernel; replace the function of one with the same declaration.
+
+        Returns
+        -------
+        kernel
+            The kernel that is now in use: `kernel`, or the one whose function was replaced.
+        """
+        kernels = self._builtin if builtin else self._defined
+        with self._lock:
+            for known in kernels:
+                if known.declaration == kernel.declaration:
+                    known.cell[0] = kernel.function
+                    return known
+            replaced = [known for known in kernels if known.overlaps(kernel)]
+            kernels[:] = [known for known in kernels if known not in replaced]
+            kernels.append(kernel)
+        if any(len(known.nodes) for known in replaced):
+            warnings.warn(
+                f"The types, versions, memory or outputs of {kernel.declaration.op_type} have "
+                "changed, and these belong to a session. Sessions created before keep the previous "
+                "kernel: create them again to use this one.",
+                stacklevel=3,
+            )
+        return kernel
+
+    def kernels(self) -> list[Kernel]:
+        """Return the kernels for a new session: the user's, and the others that they leave."""
+        with self._lock:
+            rest = [b for b in self._builtin if not any(b.overlaps(d) for d in self._defined)]
+            return [*self._defined, *rest]
+
+    def remove(self, op_type: str, domain: str = "") -> None:
+        """Remove the user's kernels of an operator; sessions that have them keep them."""
+        with self._lock:
+            self._defined[:] = [
+                k
+                for k in self._defined
+                if (k.declaration.op_type, k.declaration.domain) != (op_type, domain)
+            ]
+
+
+REGISTRY = Registry()
+
+
+def kernel(
+    op_type: str,
+    *,
+    domain: str = "",
+    types: Types = None,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    host_inputs: Iterable[int] = (),
+    host_outputs: Iterable[int] = (),
+) -> Callable[[Function], Function]:
+    """Define the kernel of an operator.
+
+    The decorated function is called as ``kernel(ctx, *inputs)``. Inputs are read-only arrays;
+    optional inputs that a node leaves out are None. Outputs are made with ``ctx.out(shape,
+    dtype)`` and written in place; the function returns nothing. An array must not be kept after
+    the call: copy it.
+
+    Parameters
+    ----------
+    op_type
+        Type of the operator, e.g. ``"Softplus"``.
+    domain
+        Its domain; ONNX's own by default.
+    types
+        Dtypes to support, ``"float32 float64"``. A mapping gives them by type constraint of the
+        operator's schema; otherwise they are those of its first constraint. By default all that
+        the schema allows and NumPy has. An operator without a schema has one type, ``T``, which is
+        float32 by default; a mapping gives more.
+    inputs, outputs
+        Types of an operator without a schema: each a dtype, or the name of a type. By default, all
+        inputs that the function names (optional ones with the default None) and the only output
+        are ``T``.
+    since, until
+        First and last opset version. By default the versions in which the operator has its current
+        inputs, outputs, attributes and defaults.
+    host_inputs, host_outputs
+        Numbers of inputs and outputs that stay in host memory, such as shapes.
+
+    Returns
+    -------
+    decorator
+        Returns the function unchanged.
+
+    Raises
+    ------
+    KernelError
+        If ONNX Runtime does not know the operator, or a type or version does not exist.
+
+    Notes
+    -----
+    `ctx` has ``attrs`` (the node's attributes, with the schema's defaults), ``name``, ``op_type``,
+    ``domain``, ``device``, ``stream`` and ``xp``, the array module (NumPy on the host device). With
+    several outputs, each call of ``ctx.out`` makes the next one, or the one given by ``index=``. It
+    returns None for an optional output that the node leaves out.
+
+    Defining a kernel again replaces its body: the next run of every session uses it. Types,
+    versions and memory belong to a session; if they change, create a new session.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from epprof_nb import ep
+    >>> @ep.kernel("Softplus", types="float32")
+    ... def softplus(ctx, x):
+    ...     np.logaddexp(x, 0, out=ctx.out(x.shape, x.dtype))
+    """
+    options: dict[str, Any] = {
+        "domain": domain, "types": types, "inputs": inputs, "outputs": outputs,
+        "since": since, "until": until,
+        "host_inputs": tuple(host_inputs), "host_outputs": tuple(host_outputs),
+    }  # fmt: skip
+
+    def decorate(function: Function) -> Function:
+        if not callable(function):
+            raise KernelError(f"@kernel({op_type!r}) decorates a function, not {function!r}.")
+        REGISTRY.define(Kernel(declare(op_type, function, **options), [function]))
+        return function
+
+    return decorate
+
+
+def builtin(op_type: str, **options: Any) -> Callable[[Function], Function]:
+    """Define a kernel of the package; see `kernel` for the options."""
+
+    def decorate(function: Function) -> Function:
+        kernel = Kernel(declare(op_type, function, **options), [function])
+        REGISTRY.define(kernel, builtin=True)
+        return function
+
+    return decorate

@@ -1,0 +1,125 @@
+"""Schemas of operators, as the installed ONNX Runtime has them."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import types
+
+LAST_VERSION = 2**31 - 2
+"""No upper limit. With 2**31 - 1, ONNX Runtime takes a kernel only for its first version."""
+
+
+Constraints: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
+"""Dtypes allowed by each type constraint that tensors of NumPy's types can satisfy."""
+
+
+class Range(NamedTuple):
+    """Opset versions in which an operator has the same type constraints."""
+
+    first_version: int
+    last_version: int
+    constraints: Constraints
+
+
+def find(op_type: str, domain: str, since: int | None, until: int | None) -> list[Range]:
+    """Return the versions of an operator; an empty list if ONNX Runtime has no schema of it.
+
+    Parameters
+    ----------
+    op_type, domain
+        The operator.
+    since, until
+        First and last opset version to cover. By default the range in which the operator has its
+        current signature: inputs, outputs, attributes and their defaults.
+
+    Raises
+    ------
+    KernelError
+        If the operator has no version in the range, or takes no tensors of NumPy's types.
+    """
+    versions = _versions().get((domain, op_type))
+    if not versions:
+        return []
+    if until is not None and until < max(since or 0, versions[0].since_version):
+        raise KernelError(
+            f"until={until}: {op_type} exists since opset {versions[0].since_version}"
+            + (f", and since={since} is later." if since else ".")
+        )
+    last = [v for v in versions if until is None or v.since_version <= until][-1]
+    earlier = versions[: versions.index(last)]
+    if since is None:
+        covered = [last]
+        for version in reversed(earlier):
+            if _signature(version) != _signature(last):
+                break
+            covered.insert(0, version)
+    else:
+        # The version in force at `since` may have come before it.
+        known = [*earlier, last]
+        in_force = [v for v in known if v.since_version <= since][-1:]
+        covered = [*in_force, *(v for v in known if v.since_version > since)]
+    later = [v.since_version for v in versions if v.since_version > last.since_version]
+    end = until if until is not None else (later[0] - 1 if later else LAST_VERSION)
+    return _ranges(op_type, covered, end)
+
+
+def _ranges(op_type: str, versions: list[Any], last_version: int) -> list[Range]:
+    """Join versions whose type constraints have the same names."""
+    groups = [
+        list(group)
+        for _, group in itertools.groupby(
+            versions, lambda v: [c.type_param_str for c in v.type_constraints]
+        )
+    ]
+    starts = [group[0].since_version for group in groups]
+    ends = [start - 1 for start in starts[1:]] + [last_version]
+    return [
+        Range(start, end, _constraints(op_type, group))
+        for start, end, group in zip(starts, ends, groups, strict=True)
+    ]
+
+
+def _constraints(op_type: str, versions: list[Any]) -> Constraints:
+    found: dict[str, dict[str, None]] = {}
+    for version in versions:
+        for constraint in version.type_constraints:
+            allowed = found.setdefault(constraint.type_param_str, {})
+            for name in constraint.allowed_type_strs:
+                dtype = types.dtype_of(name)
+                if dtype:
+                    allowed[dtype] = None
+    none = [name for name, allowed in found.items() if not allowed]
+    if none:
+        raise KernelError(
+            f"{op_type} cannot have a kernel in Python: its {', '.join(none)} is never a tensor of "
+            "numbers or booleans. Strings, sequences and maps are not supported."
+        )
+    return tuple((name, tuple(allowed)) for name, allowed in found.items())
+
+
+def _signature(version: Any) -> object:  # noqa: ANN401
+    return (
+        [(p.name, p.typeStr, str(p.option)) for p in version.inputs],
+        [(p.name, p.typeStr, str(p.option)) for p in version.outputs],
+        sorted(
+            (name, str(a.type), a.required, bytes(a._default_value))  # noqa: SLF001
+            for name, a in version.attributes.items()
+        ),
+        [c.type_param_str for c in version.type_constraints],
+    )
+
+
+@cache
+def _versions() -> dict[tuple[str, str], list[Any]]:
+    from onnxruntime.capi import _pybind_state
+
+    found: dict[tuple[str, str], list[Any]] = {}
+    for schema in _pybind_state.get_all_operator_schema():
+        found.setdefault((schema.domain, schema.name), []).append(schema)
+    for versions in found.values():
+        versions.sort(key=lambda schema: schema.since_version)
+    return found

@@ -1,0 +1,135 @@
+"""Patches of ``InferenceSession`` that sessions with our provider need.
+
+Operators of domains without a schema must be in a session's options before it loads the model, and
+Ctrl-C inside a kernel must reach the user. Sessions without our provider stay as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
+from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
+from epprof_nb.ep import context
+from epprof_nb.ep.kernel import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from epprof_nb.ep.kernel import Kernel
+
+_CREATE_METHOD = "_create_inference_session"
+_RUN_METHODS = ("run", "run_with_iobinding", "run_with_ort_values")
+_MARK = "_epprof_kernels"
+
+_lock = threading.Lock()
+_domains: dict[tuple[str, tuple[Kernel, ...]], object] = {}
+_added: weakref.WeakKeyDictionary[Any, dict[str, object]] = weakref.WeakKeyDictionary()
+
+
+def patch() -> None:
+    """Patch ``InferenceSession``, unless it is patched."""
+    import onnxruntime
+
+    kind = onnxruntime.InferenceSession
+    wrappers = {_CREATE_METHOD: _wrap_create, **dict.fromkeys(_RUN_METHODS, _wrap_run)}
+    with _lock:
+        for name, wrap in wrappers.items():
+            owner = next((c for c in kind.__mro__ if name in vars(c)), None)
+            if owner is not None and not _is_patched(vars(owner)[name]):
+                wrapper = wrap(vars(owner)[name])
+                setattr(wrapper, _MARK, True)
+                setattr(owner, name, wrapper)
+
+
+def _is_patched(method: Any) -> bool:  # noqa: ANN401
+    # The observer's patches may lie over ours.
+    while method is not None:
+        if hasattr(method, _MARK):
+            return True
+        method = getattr(method, "__wrapped__", None)
+    return False
+
+
+def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def create(self: Any, providers: Sequence[Any] | None, *more: Any) -> None:  # noqa: ANN401
+        # ONNX Runtime asks a provider for its operators only if it was chosen by device.
+        if any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ()):
+            self._sess_options = with_domains(self._sess_options)
+        original(self, providers, *more)
+
+    return create
+
+
+def _wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(self: object, *args: Any, **kwargs: Any) -> object:
+        try:
+            return original(self, *args, **kwargs)
+        except Exception as error:
+            if context.take_interrupt():
+                raise KeyboardInterrupt from error
+            raise
+
+    return run
+
+
+def with_domains(session_options: Any) -> Any:  # noqa: ANN401
+    """Return session options with the operators of all domains without a schema.
+
+    Parameters
+    ----------
+    session_options
+        An ``onnxruntime.SessionOptions``, which keeps the operators; None for options that end
+        with the session.
+
+    Raises
+    ------
+    KernelError
+        If the options hold other operators of such a domain from before.
+    """
+    by_domain: dict[str, list[Kernel]] = {}
+    for kernel in REGISTRY.kernels():
+        if kernel.declaration.operator is not None:
+            by_domain.setdefault(kernel.declaration.domain, []).append(kernel)
+    if not by_domain:
+        return session_options
+    if session_options is None:
+        import onnxruntime
+
+        session_options = onnxruntime.SessionOptions()
+    with _lock:
+        known = _added.setdefault(session_options, {})
+        for name, kernels in by_domain.items():
+            domain = _domain(name, kernels)
+            if known.get(name) is domain:
+                continue
+            if name in known:
+                raise KernelError(
+                    f"The operators of domain {name!r} have changed since these SessionOptions "
+                    "were used, and ONNX Runtime cannot replace them. Create new SessionOptions."
+                )
+            _native.ep_add_domain(session_options_pointer(session_options), domain)
+            known[name] = domain
+    return session_options
+
+
+def _domain(name: str, kernels: list[Kernel]) -> object:
+    key = (name, tuple(kernels))
+    if key not in _domains:
+        operators = []
+        for kernel in kernels:
+            operator = kernel.declaration.operator
+            assert operator is not None  # noqa: S101
+            optional = tuple(int(is_optional) for _, is_optional in operator.inputs)
+            operators += [
+                (kernel.declaration.op_type, inputs, optional, outputs, kernel)
+                for inputs, outputs in operator.combinations()
+            ]
+        _domains[key] = _native.ep_make_domain(name, tuple(operators))
+    return _domains[key]

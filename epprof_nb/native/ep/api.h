@@ -1,0 +1,104 @@
+// The provider of Python kernels: the C functions that the Python module calls, and those that it
+// provides.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A tensor. Types are ONNX's numbers (ONNXTensorElementDataType).
+typedef struct {
+  int present;  // 0: an optional input or output that the node leaves out
+  int32_t type;
+  size_t rank;
+  const int64_t* dims;
+  void* data;
+} ep_tensor;
+
+typedef enum {
+  EP_INT = 1, EP_INTS, EP_FLOAT, EP_FLOATS, EP_STRING, EP_STRINGS, EP_TENSOR = 8,
+} ep_attribute_type;
+
+typedef struct {
+  const char* name;
+  ep_attribute_type type;
+  size_t count;  // of the member that the type says
+  const int64_t* ints;
+  const float* floats;
+  const char* const* strings;
+  ep_tensor tensor;
+} ep_attribute;
+
+// What the model says about an output. Unknown dimensions are -1.
+typedef struct {
+  const char* name;
+  int present, has_shape;
+  int32_t type;
+  size_t rank;
+  const int64_t* dims;
+} ep_output;
+
+typedef struct {
+  const char* name;
+  const ep_attribute* attributes;
+  size_t attribute_count;
+  const ep_output* outputs;
+  size_t output_count;
+} ep_node;
+
+typedef struct ep_plan ep_plan;  // a session in the making
+typedef struct ep_call ep_call;  // a Compute in progress
+
+typedef struct {
+  const char *op_type, *domain;
+  int first_version, last_version;
+  const size_t *host_inputs, *host_outputs;
+  size_t host_input_count, host_output_count;
+} ep_definition;
+
+// `definition` identifies the kernel in `create_kernel`.
+void ep_plan_add_kernel(ep_plan* plan, const ep_definition* definition, void* handle);
+// Restricts a type constraint of the kernel that was added last.
+void ep_plan_add_types(ep_plan* plan, const char* constraint, const int32_t* types, size_t count);
+void ep_plan_set_session(ep_plan* plan, uint32_t number);
+void ep_plan_select_type(ep_plan* plan, const char* op_type);  // only nodes of selected types ...
+void ep_plan_select_node(ep_plan* plan, const char* name);     // ... or with selected names
+void ep_plan_claim_control_flow(ep_plan* plan);
+
+// Makes an output. Returns null or an error message for the caller to free.
+char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t rank,
+                     ep_tensor* output);
+void ep_retain(const void* data);  // keeps the memory that holds `data`: an array refers to it
+
+// Provided by the Python module. ONNX Runtime calls them on any thread, without the GIL. Errors are
+// messages that are freed by the caller.
+typedef struct {
+  char* (*open_session)(const char* const* keys, const char* const* values, size_t count,
+                        ep_plan* plan);
+  void (*close_session)(void* definition);
+  char* (*create_kernel)(void* definition, const ep_node* node, void** kernel);
+  void (*release_kernel)(void* kernel);
+  char* (*compute)(void* kernel, ep_call* call, const ep_tensor* inputs, size_t count);
+  void (*record_copy)(int64_t start, int64_t end, size_t bytes, int to_device);
+} ep_interpreter;
+void ep_set_interpreter(const ep_interpreter* interpreter);
+
+// A domain of operators without a schema, which is never released. Errors are messages for the
+// caller to free.
+typedef struct ep_domain ep_domain;
+char* ep_domain_new(const char* name, ep_domain** domain);
+char* ep_domain_add_operator(ep_domain* domain, const char* op_type, const int32_t* inputs,
+                             const int* optional, size_t input_count, const int32_t* outputs,
+                             size_t output_count, void* handle);
+char* ep_domain_add_to(ep_domain* domain, void* session_options);
+
+// The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a
+// capsule of it.
+const void* ep_session_options_type(const char** name);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,57 @@
+#include "core/clock.h"
+#include "core/op_stack.h"
+#include "ep/interpreter.h"
+#include "ep/kernel_def.h"
+#include "ep/memory.h"
+#include "ep/native_kernels.h"
+#include "ort/status.h"
+
+namespace epprof::ep {
+namespace {
+
+struct CopyKernel : KernelImpl {
+  bool to_device;
+};
+
+Status* copy(KernelImpl* self, KernelContext* context) {
+  return as_status([&] {
+    const Value* source = nullptr;
+    Value* target = nullptr;
+    const int64_t* dims = nullptr;
+    size_t rank = 0;
+    int32_t type = 0;
+    check(rt.context_input(context, 0, &source));
+    if (!source) return;
+    check(rt.tensor_shape(source, &type, &dims, &rank));
+    check(rt.context_output(context, 0, dims, rank, &target));
+    if (!target) return;
+    bool recorded = recording_ops.load(std::memory_order_relaxed);
+    int64_t start = recorded ? ep_now_ns() : 0;
+    size_t bytes = copy_tensor(source, target);
+    if (recorded) {
+      bool to_device = static_cast<CopyKernel*>(self)->to_device;
+      interpreter.record_copy(start, ep_now_ns(), bytes, to_device);
+    }
+  });
+}
+
+void release(KernelImpl*) {}
+
+CopyKernel from_host_kernel = {{kApiVersion, 0, copy, release, nullptr, nullptr}, true};
+CopyKernel to_host_kernel = {{kApiVersion, 0, copy, release, nullptr, nullptr}, false};
+
+Status* create(void* kernel, const KernelInfo*, KernelImpl** made) {
+  *made = static_cast<CopyKernel*>(kernel);
+  return nullptr;
+}
+
+}  // namespace
+
+void add_copy_kernels(KernelRegistry* registry) {
+  Definition from_host{"MemcpyFromHost", "", 1, 1, {{"T", kNumericTypes}}, {0}, {}};
+  Definition to_host{"MemcpyToHost", "", 1, 1, {{"T", kNumericTypes}}, {}, {0}};
+  add_kernel(registry, from_host, create, &from_host_kernel);
+  add_kernel(registry, to_host, create, &to_host_kernel);
+}
+
+}  // namespace epprof::ep

@@ -1,0 +1,10 @@
+// The factory of the provider of Python kernels.
+#pragma once
+
+#include "ort/abi.h"
+
+namespace epprof::ep {
+
+ort::EpFactory* provider_factory();
+
+}  // namespace epprof::ep

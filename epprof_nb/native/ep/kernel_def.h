@@ -1,0 +1,29 @@
+// Definitions of kernels, and their entry in a registry.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ep/runtime.h"
+
+namespace epprof::ep {
+
+constexpr const char* kProviderName = "EpprofExecutionProvider";
+
+// No upper limit. With INT_MAX, ONNX Runtime takes a kernel only for the version that is its first.
+constexpr int kLastVersion = 0x7FFFFFFE;
+
+struct Definition {
+  std::string op_type, domain;
+  int first_version, last_version;
+  // Allowed element types (ONNXTensorElementDataType) by the name of the type constraint.
+  std::vector<std::pair<std::string, std::vector<int32_t>>> types;
+  std::vector<size_t> host_inputs, host_outputs;  // in host memory
+};
+
+extern const std::vector<int32_t> kNumericTypes;
+
+void add_kernel(KernelRegistry*, const Definition&, KernelCreateFunction, void* state);  // throws
+
+}  // namespace epprof::ep

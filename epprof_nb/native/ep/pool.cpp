@@ -1,0 +1,106 @@
+#include "ep/pool.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "core/fork.h"
+
+namespace epprof::ep {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kMinCachedBytes = size_t(64) << 20;
+
+// In front of each block, in a cache line of its own.
+struct Header {
+  size_t bytes;
+  Header *previous, *next;  // the list of blocks in use
+  bool retained;
+};
+static_assert(sizeof(Header) <= kAlignment, "the header fits in front of an aligned block");
+
+ForkSafeMutex mutex;
+std::unordered_map<size_t, std::vector<Header*>>& free_blocks =
+    *new std::unordered_map<size_t, std::vector<Header*>>;
+Header in_use{0, &in_use, &in_use, false};
+size_t cached_bytes, used_bytes, most_used_bytes;
+
+// Sizes are rounded up by at most an eighth, so that blocks of similar sizes are shared.
+size_t rounded(size_t bytes) {
+  size_t step = kAlignment;
+  while (step * 8 < bytes) step *= 2;
+  return std::max<size_t>((bytes + step - 1) / step * step, kAlignment);
+}
+
+Header* header_of(void* block) {
+  return reinterpret_cast<Header*>(static_cast<char*>(block) - kAlignment);
+}
+
+void release_cached() {
+  for (auto& [bytes, blocks] : free_blocks) {
+    for (Header* header : blocks) free(header);
+  }
+  free_blocks.clear();
+  cached_bytes = 0;
+}
+
+}  // namespace
+
+void* pool_allocate(size_t bytes) {
+  if (bytes > SIZE_MAX / 2) return nullptr;
+  size_t size = rounded(bytes);
+  ForkLockGuard lock(mutex);
+  Header* header = nullptr;
+  auto blocks = free_blocks.find(size);
+  if (blocks != free_blocks.end() && !blocks->second.empty()) {
+    header = blocks->second.back();
+    blocks->second.pop_back();
+    cached_bytes -= size;
+  } else {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kAlignment, size + kAlignment)) {
+      release_cached();
+      if (posix_memalign(&memory, kAlignment, size + kAlignment)) return nullptr;
+    }
+    header = new (memory) Header{size, nullptr, nullptr, false};
+  }
+  header->next = in_use.next;
+  header->previous = &in_use;
+  in_use.next->previous = header;
+  in_use.next = header;
+  used_bytes += size;
+  most_used_bytes = std::max(most_used_bytes, used_bytes);
+  return reinterpret_cast<char*>(header) + kAlignment;
+}
+
+void pool_free(void* block) {
+  if (!block) return;
+  ForkLockGuard lock(mutex);
+  Header* header = header_of(block);
+  header->previous->next = header->next;
+  header->next->previous = header->previous;
+  used_bytes -= header->bytes;
+  if (header->retained) return;
+  // What is cached is bounded by what was in use at the same time.
+  if (cached_bytes + header->bytes > std::max(kMinCachedBytes, most_used_bytes)) {
+    free(header);
+    return;
+  }
+  cached_bytes += header->bytes;
+  free_blocks[header->bytes].push_back(header);
+}
+
+void pool_retain(const void* address) {
+  auto at = reinterpret_cast<uintptr_t>(address);
+  ForkLockGuard lock(mutex);
+  for (Header* header = in_use.next; header != &in_use; header = header->next) {
+    auto begin = reinterpret_cast<uintptr_t>(header) + kAlignment;
+    if (at >= begin && at < begin + header->bytes) header->retained = true;
+  }
+}
+
+}  // namespace epprof::ep

@@ -1,0 +1,21 @@
+// Kernels whose body is a Python function.
+#pragma once
+
+#include <string>
+
+#include "ep/kernel_def.h"
+
+namespace epprof::ep {
+
+struct PythonKernel {
+  Definition definition;
+  void* handle;  // the interpreter's
+};
+
+// Remembers an attribute of an operator: a kernel can read it only by name and type.
+void note_attribute(const Definition&, const char* name, int32_t type);
+
+// `kernel`: a PythonKernel.
+Status* create_python_kernel(void* kernel, const KernelInfo*, KernelImpl**);
+
+}  // namespace epprof::ep

@@ -1,0 +1,31 @@
+// Statuses of ONNX Runtime and C++ exceptions.
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "ort/runtime.h"
+
+namespace epprof::ort {
+
+// Throws what a status says, and releases it.
+inline void check(Status* status) {
+  if (!status) return;
+  throw std::runtime_error(consume_status(status));
+}
+
+// Runs `body`. No exception may reach ONNX Runtime: it becomes a status.
+template <typename Body>
+Status* as_status(Body body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  } catch (...) {
+    return fail("unknown error in epprof_nb");
+  }
+}
+
+}  // namespace epprof::ort

@@ -1,0 +1,279 @@
+#include "python/kernel_context.h"
+
+#include <stdlib.h>
+
+#include "python/numpy_arrays.h"
+
+enum { kMaxRank = 32, kFewOutputs = 4 };
+
+typedef struct {
+  PyObject_HEAD
+  python_kernel* kernel;
+  PyObject* node;
+  PyObject** outputs;  // by number; null where not made
+  PyObject* few[kFewOutputs];
+  ep_call* call;  // null once the kernel has returned
+  size_t next;    // the output that `out` makes without an index
+} Context;
+
+static PyTypeObject* context_type;
+static PyObject* name_dtype;
+
+PyObject* context_new(python_kernel* kernel, ep_call* call) {
+  Context* self = PyObject_New(Context, context_type);
+  if (!self) return NULL;
+  self->kernel = kernel;
+  Py_INCREF(kernel->node);
+  self->node = kernel->node;
+  self->call = call;
+  self->next = 0;
+  for (size_t i = 0; i < kFewOutputs; i++) self->few[i] = NULL;
+  self->outputs = self->few;
+  if (kernel->output_count > kFewOutputs) {
+    self->outputs = calloc(kernel->output_count, sizeof *self->outputs);
+    if (!self->outputs) {
+      self->outputs = self->few;
+      self->kernel = NULL;
+      Py_DECREF(self);
+      return PyErr_NoMemory();
+    }
+  }
+  return (PyObject*)self;
+}
+
+static void drop_outputs(Context* self) {
+  if (!self->kernel) return;
+  for (size_t i = 0; i < self->kernel->output_count; i++) Py_CLEAR(self->outputs[i]);
+  if (self->outputs != self->few) free(self->outputs);
+  self->outputs = self->few;
+  self->kernel = NULL;
+}
+
+static void context_dealloc(PyObject* object) {
+  Context* self = (Context*)object;
+  PyTypeObject* type = Py_TYPE(object);
+  drop_outputs(self);
+  Py_XDECREF(self->node);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+void context_end_call(PyObject* object) { ((Context*)object)->call = NULL; }
+
+void context_drop_outputs(PyObject* object) { drop_outputs((Context*)object); }
+
+PyObject* context_output(PyObject* object, size_t index) {
+  return ((Context*)object)->outputs[index];
+}
+
+// "(2, ?, 4)": the shape in the model.
+static PyObject* shape_text(const int64_t* dims, size_t rank) {
+  PyObject* parts = PyList_New(0);
+  for (size_t i = 0; parts && i < rank; i++) {
+    PyObject* part = dims[i] < 0 ? PyUnicode_FromString("?")
+                                 : PyUnicode_FromFormat("%lld", (long long)dims[i]);
+    if (!part || PyList_Append(parts, part) < 0) Py_CLEAR(parts);
+    Py_XDECREF(part);
+  }
+  PyObject* comma = PyUnicode_FromString(", ");
+  PyObject* joined = parts && comma ? PyUnicode_Join(comma, parts) : NULL;
+  PyObject* text = joined ? PyUnicode_FromFormat(rank == 1 ? "(%U,)" : "(%U)", joined) : NULL;
+  Py_XDECREF(parts);
+  Py_XDECREF(comma);
+  Py_XDECREF(joined);
+  return text;
+}
+
+int context_check_outputs(PyObject* object) {
+  Context* self = (Context*)object;
+  for (size_t i = 0; i < self->kernel->output_count; i++) {
+    const expected_output* output = &self->kernel->outputs[i];
+    if (!output->present || self->outputs[i]) continue;
+    PyErr_Format(PyExc_RuntimeError,
+                 "the kernel did not make output %zu (%s). Call ctx.out(shape, dtype%s) and write "
+                 "the result into the array that it returns",
+                 i, output->name, i ? ", index=..." : "");
+    return -1;
+  }
+  return 0;
+}
+
+static int parse_shape(PyObject* shape, int64_t* dims, size_t* rank) {
+  if (PyLong_Check(shape)) {
+    dims[0] = PyLong_AsLongLong(shape);
+    *rank = 1;
+  } else {
+    Py_ssize_t length = PySequence_Size(shape);
+    if (length < 0) {
+      PyErr_Clear();
+      PyErr_SetString(PyExc_TypeError, "ctx.out takes a shape: a tuple of integers");
+      return -1;
+    }
+    if (length > kMaxRank) {
+      PyErr_Format(PyExc_ValueError, "a shape with %zd dimensions; NumPy allows %d", length,
+                   kMaxRank);
+      return -1;
+    }
+    for (Py_ssize_t i = 0; i < length; i++) {
+      PyObject* item = PySequence_GetItem(shape, i);
+      PyObject* number = item ? PyNumber_Index(item) : NULL;
+      Py_XDECREF(item);
+      if (!number) return -1;
+      dims[i] = PyLong_AsLongLong(number);
+      Py_DECREF(number);
+      if (dims[i] == -1 && PyErr_Occurred()) return -1;
+    }
+    *rank = (size_t)length;
+  }
+  for (size_t i = 0; i < *rank; i++) {
+    if (dims[i] < 0) {
+      if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_ValueError, "ctx.out: dimension %zu is negative (%lld)", i,
+                     (long long)dims[i]);
+      }
+      return -1;
+    }
+  }
+  return 0;
+}
+
+static int check_shape(const expected_output* output, const int64_t* dims, size_t rank,
+                       size_t index) {
+  if (!output->has_shape) return 0;
+  int same = rank == output->rank;
+  for (size_t i = 0; same && i < rank; i++) {
+    same = output->dims[i] < 0 || output->dims[i] == dims[i];
+  }
+  if (same) return 0;
+  PyObject* expected = shape_text(output->dims, output->rank);
+  PyObject* given = shape_text(dims, rank);
+  if (expected && given) {
+    PyErr_Format(PyExc_ValueError, "output %zu (%s) has the shape %U in the model, not %U", index,
+                 output->name, expected, given);
+  }
+  Py_XDECREF(expected);
+  Py_XDECREF(given);
+  return -1;
+}
+
+static int check_dtype(const expected_output* output, PyObject* array, PyObject* dtype,
+                       size_t index) {
+  PyObject* actual = PyObject_GetAttr(array, name_dtype);
+  if (!actual) return -1;
+  int same = actual == dtype ? 1 : PyObject_RichCompareBool(actual, dtype, Py_EQ);
+  if (same == 0) {
+    PyErr_Format(PyExc_TypeError, "output %zu (%s) is %S in the model, not %S", index,
+                 output->name, actual, dtype);
+  }
+  if (same < 0) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "ctx.out: %R is no dtype", dtype);
+  }
+  Py_DECREF(actual);
+  return same > 0 ? 0 : -1;
+}
+
+static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t count,
+                             PyObject* keywords) {
+  Context* self = (Context*)object;
+  PyObject *shape = NULL, *dtype = NULL, *index = NULL;
+  PyObject** places[] = {&shape, &dtype, &index};
+  static const char* const names[] = {"shape", "dtype", "index"};
+  if (count > 2) {
+    PyErr_SetString(PyExc_TypeError, "ctx.out(shape, dtype=None, *, index=None) takes a shape and "
+                                     "a dtype; give the output's number as index=");
+    return NULL;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) *places[i] = args[i];
+  for (Py_ssize_t i = 0; keywords && i < PyTuple_Size(keywords); i++) {
+    PyObject* keyword = PyTuple_GetItem(keywords, i);
+    size_t k = 0;
+    while (k < 3 && PyUnicode_CompareWithASCIIString(keyword, names[k]) != 0) k++;
+    if (k == 3) return PyErr_Format(PyExc_TypeError, "ctx.out has no argument %R", keyword);
+    *places[k] = args[count + i];
+  }
+  if (!shape) {
+    PyErr_SetString(PyExc_TypeError, "ctx.out needs the shape of the output");
+    return NULL;
+  }
+  if (!self->call) {
+    PyErr_SetString(PyExc_RuntimeError, "ctx.out was called after the kernel had returned");
+    return NULL;
+  }
+  size_t at = self->next;
+  if (index && index != Py_None) {
+    at = PyLong_AsSize_t(index);
+    if (PyErr_Occurred()) return NULL;
+  }
+  if (at >= self->kernel->output_count) {
+    return PyErr_Format(PyExc_IndexError, "the node has %zu output%s; ctx.out asked for number %zu",
+                        self->kernel->output_count, self->kernel->output_count == 1 ? "" : "s", at);
+  }
+  self->next = at + 1;
+  const expected_output* output = &self->kernel->outputs[at];
+  if (!output->present) Py_RETURN_NONE;
+  if (self->outputs[at]) {
+    return PyErr_Format(PyExc_RuntimeError, "output %zu (%s) was made twice", at, output->name);
+  }
+  int64_t dims[kMaxRank];
+  size_t rank;
+  if (parse_shape(shape, dims, &rank) < 0 || check_shape(output, dims, rank, at) < 0) return NULL;
+  ep_tensor tensor;
+  char* failed = ep_call_output(self->call, at, dims, rank, &tensor);
+  if (failed) {
+    PyErr_Format(PyExc_MemoryError, "output %zu (%s): %s", at, output->name, failed);
+    free(failed);
+    return NULL;
+  }
+  if (!tensor.present) Py_RETURN_NONE;
+  PyObject* array = numpy_view(&tensor, 1);
+  if (array && dtype && dtype != Py_None && check_dtype(output, array, dtype, at) < 0) {
+    Py_CLEAR(array);
+  }
+  if (!array) return NULL;
+  Py_INCREF(array);
+  self->outputs[at] = array;
+  return array;
+}
+
+// The node's attributes are the context's.
+static PyObject* of_node(PyObject* object, void* name) {
+  return PyObject_GetAttrString(((Context*)object)->node, name);
+}
+
+static PyObject* context_repr(PyObject* object) {
+  PyObject* name = of_node(object, "name");
+  PyObject* text = name ? PyUnicode_FromFormat("<context of node %R>", name) : NULL;
+  Py_XDECREF(name);
+  return text;
+}
+
+int context_type_create(PyObject* module) {
+  static PyMethodDef methods[] = {
+      {"out", (PyCFunction)(void (*)(void))context_out, METH_FASTCALL | METH_KEYWORDS,
+       "The array of an output, to be written into."},
+      {NULL, NULL, 0, NULL},
+  };
+  static PyGetSetDef attributes[] = {
+      {"attrs", of_node, NULL, "The node's attributes, with defaults.", "attrs"},
+      {"name", of_node, NULL, "Name of the node.", "name"},
+      {"op_type", of_node, NULL, "Type of its operator.", "op_type"},
+      {"domain", of_node, NULL, "Domain of its operator.", "domain"},
+      {"num_outputs", of_node, NULL, "Number of its outputs.", "num_outputs"},
+      {"device", of_node, NULL, "Name of the device.", "device"},
+      {"stream", of_node, NULL, "The device's stream; None on the host device.", "stream"},
+      {"xp", of_node, NULL, "Module of the arrays.", "xp"},
+      {NULL, NULL, NULL, NULL, NULL},
+  };
+  static PyType_Slot slots[] = {
+      {Py_tp_dealloc, context_dealloc}, {Py_tp_repr, context_repr},
+      {Py_tp_methods, methods},         {Py_tp_getset, attributes},
+      {0, NULL},
+  };
+  static PyType_Spec spec = {"epprof_nb._native.KernelContext", sizeof(Context), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  name_dtype = PyUnicode_InternFromString("dtype");
+  context_type = (PyTypeObject*)PyType_FromSpec(&spec);
+  if (!name_dtype || !context_type) return -1;
+  return PyModule_AddObjectRef(module, "KernelContext", (PyObject*)context_type);
+}

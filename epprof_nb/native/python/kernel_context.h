@@ -1,0 +1,29 @@
+// The `ctx` of a kernel in Python.
+#pragma once
+
+#include "python/convert.h"
+
+#include "ep/api.h"
+
+// What the model says about an output of a node.
+typedef struct {
+  int present, has_shape;
+  int32_t type;
+  size_t rank;
+  int64_t* dims;
+  char* name;
+} expected_output;
+
+typedef struct {
+  PyObject* cell;  // a list with the function, which is replaced when the kernel is redefined
+  PyObject* node;
+  expected_output* outputs;
+  size_t output_count;
+} python_kernel;
+
+int context_type_create(PyObject* module);
+PyObject* context_new(python_kernel* kernel, ep_call* call);
+int context_check_outputs(PyObject* context);  // -1 with an exception if one is missing
+PyObject* context_output(PyObject* context, size_t index);  // borrowed; null: not made
+void context_end_call(PyObject* context);      // no more outputs can be made
+void context_drop_outputs(PyObject* context);  // and those made are not referred to any more

@@ -1,0 +1,60 @@
+"""Models of one node, and sessions that say where their nodes run."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper
+from onnx.helper import np_dtype_to_tensor_dtype
+
+OURS, CPU = "EpprofExecutionProvider", "CPUExecutionProvider"
+
+
+def model(nodes, feeds, outputs, *, opset=18, domains=()):
+    """Serialized model with these nodes; inputs like `feeds`, every dimension free."""
+    inputs = [
+        helper.make_tensor_value_info(
+            name, np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim
+        )
+        for name, value in feeds.items()
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, np_dtype_to_tensor_dtype(np.dtype(kind)), None)
+        for name, kind in outputs.items()
+    ]
+    graph = helper.make_graph(nodes, "graph", inputs, ends)
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
+    made = helper.make_model(graph, opset_imports=opsets)
+    made.ir_version = 9
+    return made.SerializeToString()
+
+
+def options(**entries):
+    """Session options that record where nodes run, without optimisations."""
+    made = onnxruntime.SessionOptions()
+    made.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    made.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    for name, value in entries.items():
+        setattr(made, name, value)
+    return made
+
+
+def placement(session):
+    """Provider by name of node."""
+    return {
+        node.name: part.ep_name
+        for part in session.get_provider_graph_assignment_info()
+        for node in part.get_nodes()
+    }
+
+
+def session(serialized, entry, *, others=(CPU,), **entries):
+    return onnxruntime.InferenceSession(serialized, options(**entries), providers=[entry, *others])
+
+
+def on_cpu(serialized):
+    return onnxruntime.InferenceSession(serialized, providers=[CPU])
+
+
+__all__ = ["CPU", "OURS", "TensorProto", "helper", "model", "on_cpu", "options", "placement",
+           "session"]  # fmt: skip

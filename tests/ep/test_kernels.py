@@ -1,0 +1,389 @@
+"""Kernels of the user's: definition, redefinition, errors, operators without a schema."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from epprof_nb.core.errors import KernelError
+from tests.ep.sessions import CPU, OURS, model, on_cpu, options, placement, session
+from tests.ort import models
+
+DOMAIN = "com.example"
+
+
+def one(op_type, feeds, kind=np.float32, *, domain="", outputs=("y",), **attributes):
+    names = list(feeds)
+    node = helper.make_node(op_type, names, outputs, name="node", domain=domain, **attributes)
+    ends = {name: kind for name in outputs if name}
+    return model([node], feeds, ends, domains=[domain] if domain else [])
+
+
+def sigmoid(ctx, x):
+    np.copyto(ctx.out(x.shape, x.dtype), 1 / (1 + np.exp(-x)))
+
+
+@pytest.fixture
+def running(ep, x):
+    """A session with the user's Sigmoid; returns a function that redefines and runs it."""
+    ep.kernel("Sigmoid")(sigmoid)
+    made = session(one("Sigmoid", {"x": x}), ep.provider("host"))
+
+    def run(function):
+        ep.kernel("Sigmoid")(function)
+        return made.run(None, {"x": x})[0]
+
+    return run
+
+
+def test_the_user_kernel_comes_before_the_package_and_sees_the_node(ep, x):
+    seen = []
+
+    @ep.kernel("LeakyRelu")
+    def leaky(ctx, x):
+        seen.append((ctx.name, ctx.op_type, ctx.domain, dict(ctx.attrs), ctx.device, ctx.xp))
+        ctx.out(x.shape, x.dtype)[...] = 7
+
+    made = session(one("LeakyRelu", {"x": x}, alpha=0.5), ep.provider("host"))
+    assert (made.run(None, {"x": x})[0] == 7).all()
+    assert seen == [("node", "LeakyRelu", "", {"alpha": 0.5}, "host", np)]
+
+
+def test_attributes_have_the_defaults_of_the_schema(ep, x):
+    seen = []
+
+    @ep.kernel("LeakyRelu")
+    def leaky(ctx, x):
+        seen.append(dict(ctx.attrs))
+        ctx.out(x.shape)[...] = x
+
+    session(one("LeakyRelu", {"x": x}), ep.provider("host")).run(None, {"x": x})
+    assert seen[0].keys() == {"alpha"}
+    assert seen[0]["alpha"] == pytest.approx(0.01)
+
+
+def test_a_redefined_kernel_runs_in_the_next_run(running):
+    assert (running(lambda ctx, x: ctx.out(x.shape).fill(1)) == 1).all()
+    assert (running(lambda ctx, x: ctx.out(x.shape).fill(2)) == 2).all()
+
+
+def test_a_kernel_with_other_types_belongs_to_new_sessions(ep, x):
+    ep.kernel("Sigmoid")(sigmoid)
+    old = session(one("Sigmoid", {"x": x}), ep.provider("host"))
+    with pytest.warns(UserWarning, match="keep the previous kernel: create them again") as seen:
+        ep.kernel("Sigmoid", types="float64")(lambda ctx, x: ctx.out(x.shape).fill(3))
+    assert seen[0].filename == __file__
+    new = session(one("Sigmoid", {"x": x}), ep.provider("host"))
+    assert placement(new)["node"] == CPU
+    assert (old.run(None, {"x": x})[0] != 3).all()
+    wide = x.astype(np.float64)
+    made = session(one("Sigmoid", {"x": wide}, np.float64), ep.provider("host"))
+    assert (made.run(None, {"x": wide})[0] == 3).all()
+
+
+def test_an_exception_fails_the_run_with_its_traceback_and_the_session_goes_on(running):
+    def broken(ctx, x):
+        raise ZeroDivisionError("by nothing")
+
+    with pytest.raises(Exception, match="kernel of node 'node'") as caught:
+        running(broken)
+    assert "ZeroDivisionError: by nothing" in str(caught.value)
+    assert "test_kernels.py" in str(caught.value)
+    assert running(sigmoid).shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda ctx, x: x, "returned .*ndarray.*ctx.out"),
+        (lambda ctx, x: None, "did not make output 0 .y."),
+        (lambda ctx, x: ctx.out(x.shape, np.float64) and None, "output 0 .y. is float32"),
+        (lambda ctx, x: ctx.out(x.shape, "no dtype") and None, "'no dtype'"),
+        (lambda ctx, x: ctx.out(x.shape, index=1) and None, "has 1 output; .* number 1"),
+        (lambda ctx, x: ctx.out((2, -4)) and None, "dimension 1 is negative"),
+        (lambda ctx, x: ctx.out(1.5) and None, "takes a shape"),
+        (lambda ctx, x: ctx.out() and None, "needs the shape"),
+        (lambda ctx, x: ctx.out(x.shape, size=3) and None, "no argument 'size'"),
+        (lambda ctx, x: [ctx.out(x.shape, index=0) for _ in "ab"] and None, "made twice"),
+        (lambda ctx, x: ctx.colour, "no attribute 'colour'"),
+        (lambda ctx: None, "positional argument"),
+    ],
+)
+def test_a_wrong_kernel_is_told_what_was_expected(running, function, message):
+    with pytest.raises(Exception, match=message):
+        running(function)
+    assert running(sigmoid).shape == (2, 4)
+
+
+def test_a_shape_that_the_model_excludes_is_refused(ep):
+    serialized = models.chain()
+    ep.kernel("Sigmoid")(lambda ctx, x: ctx.out((2, 5)) and None)
+    made = session(serialized, ep.provider("host", only=["Sigmoid"]))
+    with pytest.raises(Exception, match=r"has the shape \(\?, 4\) in the model, not \(2, 5\)"):
+        made.run(None, {"x": np.zeros((2, 4), np.float32)})
+
+
+@pytest.mark.parametrize("view", [lambda a: a, lambda a: a[1:], lambda a: a.T])
+@pytest.mark.parametrize("which", ["input", "output"])
+def test_an_array_that_is_kept_fails_the_run_and_stays_readable(running, view, which):
+    kept = []
+
+    def keep(ctx, x):
+        y = ctx.out(x.shape, x.dtype)
+        y[...] = 5
+        kept.append(view(x if which == "input" else y))
+
+    with pytest.raises(Exception, match=rf"keeps {which} 0 .*\.copy\(\)"):
+        running(keep)
+    before = kept[0].copy()
+    for _ in range(20):
+        running(lambda ctx, x: ctx.out(x.shape).fill(1e9))
+    np.testing.assert_array_equal(kept[0], before)
+
+
+def test_a_reference_cycle_is_not_mistaken_for_a_kept_array(running):
+    def cyclic(ctx, x):
+        ctx.out(x.shape)[...] = x
+        loop = [x]
+        loop.append(loop)
+
+    gc.disable()
+    try:
+        assert running(cyclic).shape == (2, 4)
+    finally:
+        gc.enable()
+
+
+def test_a_context_that_is_kept_makes_no_more_outputs(running):
+    kept = []
+
+    def keep(ctx, x):
+        ctx.out(x.shape)[...] = x
+        kept.append(ctx)
+
+    running(keep)
+    with pytest.raises(RuntimeError, match="after the kernel had returned"):
+        kept[0].out((2, 4))
+
+
+def test_inputs_cannot_be_changed(running):
+    def change(ctx, x):
+        x += 1
+
+    with pytest.raises(Exception, match="read-only"):
+        running(change)
+
+
+def test_optional_inputs_and_outputs(ep, x):
+    feeds = {"x": x, "scale": np.ones(4, np.float32)}
+    node = helper.make_node("LayerNormalization", ["x", "scale"], ["y", "", "d"], name="node")
+    seen = []
+
+    @ep.kernel("LayerNormalization", types="float32")
+    def norm(ctx, x, scale, bias=None):
+        seen.append((bias, ctx.num_outputs))
+        ctx.out(x.shape)[...] = x
+        seen.append(ctx.out((2, 1)))
+        ctx.out((2, 1))[...] = 4
+
+    made = session(model([node], feeds, {"y": np.float32, "d": np.float32}), ep.provider("host"))
+    y, d = made.run(None, feeds)
+    np.testing.assert_array_equal(y, x)
+    assert (d == 4).all()
+    assert seen == [(None, 3), None]
+
+
+def test_inputs_in_host_memory_need_no_copy_back(ep, x):
+    feeds = {"x": x, "shape": np.array([4, 2])}
+    made = session(one("Reshape", feeds), ep.provider("host"))
+    assert made.run(None, feeds)[0].shape == (4, 2)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_an_operator_without_schema_has_the_types_of_its_kernel(ep, x, kind):
+    seen = []
+
+    @ep.kernel("Twice", domain=DOMAIN, types="float32 float64")
+    def twice(ctx, x):
+        seen.append((dict(ctx.attrs), x.dtype))
+        np.multiply(x, 2, out=ctx.out(x.shape, x.dtype))
+
+    feeds = {"x": x.astype(kind)}
+    serialized = one("Twice", feeds, kind, domain=DOMAIN, names=["a", "b"], level=3, rate=0.5)
+    made = session(serialized, ep.provider("host"))
+    assert placement(made)["node"] == OURS
+    got = made.run(None, feeds)[0]
+    np.testing.assert_array_equal(got, feeds["x"] * 2)
+    assert got.dtype == kind
+    assert seen == [({"names": ("a", "b"), "level": 3, "rate": 0.5}, kind)]
+
+
+def test_an_operator_without_schema_with_inputs_of_different_types(ep, x):
+    @ep.kernel("Pick", domain=DOMAIN, inputs=["T", "int64", "T"], types="float32")
+    def pick(ctx, x, rows, bias=None):
+        y = ctx.out((len(rows), x.shape[1]), x.dtype)
+        np.take(x, rows, axis=0, out=y)
+        if bias is not None:
+            y += bias
+
+    feeds = {"x": x, "rows": np.array([1, 0, 1])}
+    made = session(one("Pick", feeds, domain=DOMAIN), ep.provider("host"))
+    np.testing.assert_array_equal(made.run(None, feeds)[0], x[[1, 0, 1]])
+    feeds["bias"] = np.ones(4, np.float32)
+    made = session(one("Pick", feeds, domain=DOMAIN), ep.provider("host"))
+    np.testing.assert_array_equal(made.run(None, feeds)[0], x[[1, 0, 1]] + 1)
+
+
+def test_an_operator_without_schema_runs_on_the_cpu_where_it_is_not_selected(ep, x):
+    @ep.kernel("Twice", domain=DOMAIN)
+    def twice(ctx, x):
+        np.multiply(x, 2, out=ctx.out(x.shape))
+
+    serialized = one("Twice", {"x": x}, domain=DOMAIN)
+    made = session(serialized, ep.provider("host", only=["Relu"]))
+    assert placement(made)["node"] == CPU
+    np.testing.assert_array_equal(made.run(None, {"x": x})[0], x * 2)
+
+
+def test_options_of_the_user_serve_several_sessions(ep, x):
+    import onnxruntime
+
+    @ep.kernel("Twice", domain=DOMAIN)
+    def twice(ctx, x):
+        np.multiply(x, 2, out=ctx.out(x.shape))
+
+    shared = options()
+    for _ in range(3):
+        made = onnxruntime.InferenceSession(
+            one("Twice", {"x": x}, domain=DOMAIN), shared, providers=[ep.provider("host"), CPU]
+        )
+        np.testing.assert_array_equal(made.run(None, {"x": x})[0], x * 2)
+
+
+def test_installing_and_uninstalling_keep_operators_without_schema(ep, x, installed):
+    import epprof_nb
+
+    @ep.kernel("Twice", domain=DOMAIN)
+    def twice(ctx, x):
+        np.multiply(x, 2, out=ctx.out(x.shape))
+
+    serialized = one("Twice", {"x": x}, domain=DOMAIN)
+    ep.session(serialized).run(None, {"x": x})
+    epprof_nb.onnxruntime.uninstall()
+    np.testing.assert_array_equal(ep.session(serialized).run(None, {"x": x})[0], x * 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("Softpluss",), "no operator 'Softpluss'"),
+        (("Softplus", {"types": "int64"}), "never has int64 for T"),
+        (("Softplus", {"types": "complex64"}), "complex64 is not a type"),
+        (("Softplus", {"types": {"U": "float32"}}), "no type constraint 'U'"),
+        (("Softplus", {"inputs": ["T"]}), "leave them out"),
+        (("StringConcat",), "never a tensor of numbers"),
+        (("SequenceAt",), "never a tensor of numbers"),
+        (("Gelu", {"until": 5}), "exists since opset 20"),
+        (("Mine", {"domain": DOMAIN, "inputs": ["T", "T"]}), "names 2 types"),
+        (("Mine", {"domain": DOMAIN, "outputs": ["U"]}), "not 'U'"),
+        (("Mine", {"domain": DOMAIN, "outputs": []}), "not nothing"),
+    ],
+)
+def test_a_wrong_definition_is_refused_at_once(ep, arguments, message):
+    op_type, *rest = arguments
+    with pytest.raises(KernelError, match=message):
+        ep.kernel(op_type, **(rest[0] if rest else {}))(lambda ctx, x: None)
+
+
+def test_inputs_of_an_operator_without_schema_must_have_names(ep):
+    with pytest.raises(KernelError, match="must name its inputs"):
+        ep.kernel("Mine", domain=DOMAIN)(lambda ctx, *inputs: None)
+
+
+def test_a_kernel_runs_the_session_that_it_is_part_of(ep, x):
+    inner = on_cpu(models.chain())
+
+    @ep.kernel("Sigmoid")
+    def nested(ctx, x):
+        ctx.out(x.shape)[...] = inner.run(None, {"x": x.copy()})[0]
+
+    made = session(one("Sigmoid", {"x": x}), ep.provider("host"))
+    np.testing.assert_allclose(made.run(None, {"x": x})[0], inner.run(None, {"x": x})[0])
+
+
+def test_many_threads_share_a_session(ep, x):
+    made = session(models.chain(), ep.provider("host"))
+    expected = made.run(None, {"x": x})[0]
+    wrong = []
+
+    def work():
+        for _ in range(50):
+            if not np.array_equal(made.run(None, {"x": x})[0], expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(32)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_an_interrupt_in_a_kernel_reaches_the_user(running):
+    def interrupted(ctx, x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        running(interrupted)
+    assert running(sigmoid).shape == (2, 4)
+
+
+def test_process_exit_with_sessions_alive_and_after_a_fork():
+    import subprocess
+    import sys
+
+    code = """
+import os, numpy as np
+from epprof_nb import ep
+from tests.ort import models
+x = np.ones((2, 4), np.float32)
+session = ep.session(models.chain())
+session.run(None, {"x": x})
+child = os.fork()
+if child == 0:
+    session.run(None, {"x": x})
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print("ended")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
+def test_a_session_is_closed_by_another_thread(ep, x):
+    made = [session(models.chain(), ep.provider("host"))]
+    made[0].run(None, {"x": x})
+    thread = threading.Thread(target=made.clear)
+    thread.start()
+    thread.join()
+    gc.collect()
+    session(models.chain(), ep.provider("host")).run(None, {"x": x})
+
+
+def test_a_kernel_is_redefined_while_it_runs(ep, x):
+    @ep.kernel("Sigmoid")
+    def first(ctx, x):
+        ep.kernel("Sigmoid")(lambda ctx, x: ctx.out(x.shape).fill(2))
+        gc.collect()
+        ctx.out(x.shape).fill(1)
+
+    made = session(one("Sigmoid", {"x": x}), ep.provider("host"))
+    del first
+    assert (made.run(None, {"x": x})[0] == 1).all()
+    assert (made.run(None, {"x": x})[0] == 2).all()

@@ -1,0 +1,113 @@
+"""Registering the provider: library, devices, options; and what stays as it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from epprof_nb.core.errors import KernelError
+from tests.ep.sessions import CPU, OURS, on_cpu, placement, session
+from tests.ort import models
+
+
+def fresh(code):
+    """Run code in a new process, because registrations with ONNX Runtime are permanent."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_entry_works_as_a_provider_of_an_ordinary_session(ep, x):
+    made = session(models.chain(), ep.provider("host"))
+    assert made.get_providers() == [OURS, CPU]
+    assert placement(made) == {"first": OURS, "second": OURS, "third": OURS}
+    np.testing.assert_allclose(
+        made.run(None, {"x": x})[0], on_cpu(models.chain()).run(None, {"x": x})[0], rtol=1e-6
+    )
+
+
+def test_an_entry_serves_several_sessions(ep, x):
+    entry = ep.provider("host", nodes=["first"])
+    first, second = (session(models.chain(), entry) for _ in range(2))
+    assert placement(first) == placement(second) == {"first": OURS, "second": CPU, "third": CPU}
+    np.testing.assert_array_equal(first.run(None, {"x": x})[0], second.run(None, {"x": x})[0])
+
+
+def test_the_short_form_is_a_session_with_the_cpu_as_second(ep, x):
+    made = ep.session(models.chain(), only=["Relu"])
+    assert made.get_providers() == [OURS, CPU]
+    assert made.run(None, {"x": x})[0].shape == (2, 4)
+
+
+def test_nothing_is_registered_until_it_is_asked_for():
+    code = """
+import json, sys, onnxruntime as ort, epprof_nb
+from epprof_nb.core.ort_binding import PROVIDER
+epprof_nb.onnxruntime.install()
+print(json.dumps([PROVIDER in ort.get_available_providers(), "epprof_nb.ep" in sys.modules]))
+"""
+    assert fresh(code) == [False, False]
+
+
+def test_registered_it_is_chosen_by_no_policy_and_by_no_other_session():
+    code = """
+import json, onnxruntime as ort
+from tests.ort import models
+from epprof_nb import ep
+def chosen():
+    found = [ort.InferenceSession(models.chain()).get_providers()]
+    for policy in ort.OrtExecutionProviderDevicePolicy.__members__.values():
+        options = ort.SessionOptions()
+        options.set_provider_selection_policy(policy)
+        found.append(ort.InferenceSession(models.chain(), options).get_providers())
+    return found
+before = chosen()
+ep.provider("host")
+after = chosen()
+print(json.dumps([before == after, len(before) > 3]))
+"""
+    assert fresh(code) == [True, True]
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cuda", "host:1", "tpu"])
+def test_another_device_is_refused_with_what_is_supported(ep, device):
+    with pytest.raises(KernelError, match='device="host"'):
+        ep.provider(device)
+
+
+def test_unknown_options_are_refused_with_the_known_ones(ep, capfd):
+    name, options = ep.provider("host")
+    fallen_back = session(models.chain(), (name, {**options, "speed": "high"}))
+    assert fallen_back.get_providers() == [CPU]  # ONNX Runtime's own reaction
+    assert "no option 'speed'. Its options are device, only, nodes" in capfd.readouterr().out
+
+
+def test_a_type_without_kernel_is_refused(ep):
+    with pytest.raises(KernelError, match="no kernel for Softpluss"):
+        ep.provider("host", only=["Softpluss"])
+
+
+def test_an_empty_selection_is_refused(ep):
+    with pytest.raises(KernelError, match="Leave it out"):
+        ep.provider("host", nodes=[])
+
+
+def test_the_observer_is_not_added_and_a_fallback_is_reported(ep, installed, x, capfd):
+    import epprof_nb
+
+    name, options = ep.provider("host")
+    made = installed.InferenceSession(models.chain(), providers=[(name, options), CPU])
+    assert made.get_providers() == [OURS, CPU]
+    bad = installed.InferenceSession(
+        models.chain(), providers=[(name, {**options, "device": "cuda:9"}), CPU]
+    )
+    with epprof_nb.profile() as prof:
+        bad.run(None, {"x": x})
+    assert "EP Error" in capfd.readouterr().out
+    assert any("was created for EpprofExecutionProvider" in n for n in prof.info["notes"])

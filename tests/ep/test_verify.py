@@ -1,0 +1,88 @@
+"""The comparison of kernels with the CPU provider."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from epprof_nb.core.errors import KernelError
+from tests.ep.sessions import CPU, OURS, model
+from tests.ort import models
+
+
+def test_right_kernels_match_and_have_times(ep, x):
+    table = ep.verify(models.chain(), {"x": x}).set_index("name")
+    assert list(table.index) == ["first", "second", "third"]
+    assert (table["provider"] == OURS).all()
+    assert table["matches"].all()
+    assert (table["max_abs_error"] < 1e-6).all()
+    assert (table[["kernel_ns", "cpu_ns"]] > 0).all(axis=None)
+    assert table.loc["second", "outputs"] == "float32[2,4]"
+
+
+def test_an_error_shows_at_the_node_that_makes_it_alone(ep, x):
+    @ep.kernel("Relu")
+    def wrong(ctx, x):
+        np.maximum(x, 0.25, out=ctx.out(x.shape))
+
+    table = ep.verify(models.chain(), {"x": x}).set_index("name")
+    assert table["matches"].to_dict() == {"first": False, "second": True, "third": True}
+    assert table.loc["first", "max_abs_error"] == pytest.approx(0.25)
+
+
+def test_a_failing_kernel_is_a_row_with_its_message(ep, x):
+    @ep.kernel("Sigmoid")
+    def broken(ctx, x):
+        raise ValueError("not today")
+
+    table = ep.verify(models.chain(), {"x": x}).set_index("name")
+    assert "not today" in table.loc["third", "note"]
+    assert table["matches"].isna().to_dict() == {"first": False, "second": False, "third": True}
+
+
+def test_a_wrong_shape_does_not_match(ep):
+    node = helper.make_node("Abs", ["x"], ["y"], name="node")
+    feeds = {"x": np.ones((2, 3), np.float32)}
+
+    @ep.kernel("Abs")
+    def flat(ctx, x):
+        ctx.out((3, 2)).fill(1)
+
+    table = ep.verify(model([node], feeds, {"y": np.float32}), feeds)
+    assert not table.loc[0, "matches"]
+    assert "the shapes differ: (3, 2) and (2, 3) on the CPU" in table.loc[0, "note"]
+
+
+def test_nodes_on_the_cpu_and_with_subgraphs_say_why_they_are_not_compared(ep, x):
+    table = ep.verify(models.chain(), {"x": x}, only=["Relu"]).set_index("name")
+    assert table["note"].to_dict() == {
+        "first": "", "second": "stays on the CPU", "third": "stays on the CPU",
+    }  # fmt: skip
+    assert (table.loc[["second", "third"], "provider"] == CPU).all()
+    table = ep.verify(models.looping(), {"x": x, "times": np.array(2)}).set_index("op_type")
+    assert "subgraphs" in table.loc["Loop", "note"]
+
+
+def test_an_operator_without_schema_runs_but_has_nothing_to_compare_with(ep, x):
+    @ep.kernel("Twice", domain="com.example")
+    def twice(ctx, x):
+        np.multiply(x, ctx.attrs["factor"], out=ctx.out(x.shape))
+
+    nodes = [
+        helper.make_node("Twice", ["x"], ["t"], name="mine", domain="com.example", factor=2),
+        helper.make_node("Relu", ["t"], ["y"], name="relu"),
+    ]
+    serialized = model(nodes, {"x": x}, {"y": np.float32}, domains=["com.example"])
+    table = ep.verify(serialized, {"x": x}).set_index("name")
+    assert table.loc["mine", "note"] == "has no implementation but the kernel"
+    assert np.isnan(table.loc["mine", "max_abs_error"])
+    assert table.loc["relu", "matches"]
+
+
+def test_a_file_is_verified_and_a_missing_one_is_refused(ep, x, tmp_path):
+    file = tmp_path / "model.onnx"
+    file.write_bytes(models.chain())
+    assert ep.verify(file, {"x": x})["matches"].all()
+    with pytest.raises(KernelError, match="cannot be loaded"):
+        ep.verify(tmp_path / "other.onnx", {"x": x})
