@@ -50,6 +50,8 @@ export interface SourceCell {
   lines: string[];
   spans: SyntaxSpan[][];
   left_out: number;
+  /** Device time of the whole profile. */
+  device_ns: number;
   totals: LineTotals[];
 }
 
