@@ -58,6 +58,7 @@ class Session:
         self._script = script
         self._sources = {} if cell is None or source is None else {cell: source}
         self._repeats: list[int] = []
+        self._first_step: int | None = None
         self._limit: TimeLimit | None = None
         self._recording: Recording | None = None
         begin = _native.now_ns()
@@ -74,8 +75,10 @@ class Session:
             self.abort()
             raise
 
-    def mark_repeat(self) -> None:
-        """Record that the next repeat of the profiled code starts now."""
+    def mark_repeat(self, step: int | None = None) -> None:
+        """Record that the next repeat of the profiled code starts now, or step `step` of it."""
+        if not self._repeats:
+            self._first_step = step
         self._repeats.append(_native.now_ns())
 
     def stop_recording(self) -> None:
@@ -132,6 +135,8 @@ class Session:
         if self._repeats:
             until = min(ended_ns or stopped, recording.closed_ns)
             info["repeats"] = _bounds(self._repeats, until, recording.opened_ns)
+            if self._first_step is not None:
+                info["first_step"] = self._first_step
             tables = with_repeats(tables, info)
         places, sources = range_sources.sources_of(tables["ops"])
         if places:

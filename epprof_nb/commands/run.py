@@ -111,7 +111,7 @@ class _Recording:
             source=cell.source or None,
             script=cell.name,
         )
-        self._session.mark_repeat()
+        self._session.mark_repeat(self.step)
 
     def _on_step(self) -> None:
         self.step += 1
@@ -120,7 +120,7 @@ class _Recording:
             if self.step == end:
                 self.end()
             elif self._session is not None:
-                self._session.mark_repeat()
+                self._session.mark_repeat(self.step)
             elif self.step == first:
                 self._start()
         except Exception as error:  # noqa: BLE001 - the script must run in any case

@@ -55,12 +55,19 @@ export interface SourceCell {
   totals: LineTotals[];
 }
 
+/** How to call the repeats: the word for one, and the number of the first one. */
+export interface RepeatNames {
+  word: "repeat" | "step";
+  first: number;
+}
+
 /** Statistics of the repeats, and wall times (ns) of the strip chart. */
 export interface Repeats {
   text: string;
   count: number;
   mean: number;
   points: number[];
+  names: RepeatNames;
 }
 
 export interface Finding {
@@ -167,6 +174,7 @@ export interface Overview extends EventsHeader {
   gaps: [start: number, end: number][];
   /** Time range of each repeat of the code, in order. */
   repeats: [start: number, end: number][];
+  repeat_names: RepeatNames;
   /** Rows that were passed to Python to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];
