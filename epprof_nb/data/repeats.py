@@ -1,8 +1,8 @@
 """Repeats of the profiled code: the repeat to which each op and activity belongs.
 
 A repeat is a time range on the host's clock. An op belongs to the repeat in which it started, and
-an activity to the repeat in which it was launched, even if the device executed it later. The repeats
-of a script that calls `epprof_nb.step` are its steps.
+an activity to the repeat in which it was launched, even if the device executed it later. The
+repeats of a script that calls `epprof_nb.step` are its steps.
 """
 
 from __future__ import annotations

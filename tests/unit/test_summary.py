@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tiny
 
 from epprof_nb.analysis.findings import findings
 from epprof_nb.analysis.index import ProfileIndex
@@ -185,6 +186,43 @@ def test_pageable_copies_are_a_finding():
         f.text for f in findings(ProfileIndex(profile([*copies, kernel(2, 60, 99.5)])), limit=9)
     ]
     assert any(text.startswith("60 copies of pageable memory (60.0 MB)") for text in texts)
+
+
+@pytest.mark.parametrize(("ms", "copied"), [(90, 32), (0.5, 10**7)])
+def test_few_bytes_or_little_time_of_copies_are_no_finding(ms, copied):
+    made = profile([("memcpy", 1, 0, ms, copied, "pageable")])
+    texts = [found.text for found in findings(ProfileIndex(made), limit=9)]
+    assert not any("pageable" in text for text in texts)
+
+
+def test_an_op_of_worker_threads_is_a_finding():
+    made = tiny.profile(
+        ops=[
+            tiny.line(1, 1, 0, 100, 0),
+            tiny.op(2, "train", 0, 95, thread_id=3),
+            tiny.op(3, "layer", 5, 45, 2, thread_id=3),
+            tiny.op(4, "layer", 50, 90, 2, thread_id=3),
+        ],
+        activities=[
+            tiny.kernel(0, 1, 1), tiny.kernel(10, 50, 3), tiny.kernel(50, 98, 4),
+        ],
+        info={"wall_ns": 100, "devices": CUDA},
+    )  # fmt: skip
+    found = [f for f in findings(ProfileIndex(made), limit=9) if "accounts" in f.text]
+    assert [f.text for f in found] == ["`layer` accounts for 99 % of the GPU time."]
+    assert (found[0].gain_ns, found[0].start_ns, found[0].end_ns) == (88, 5, 90)
+
+
+@pytest.mark.parametrize("open_ms", [0, 3])
+def test_idle_time_with_an_op_open_in_part_is_not_said_to_have_none(open_ms):
+    made = tiny.profile(
+        ops=[tiny.op(1, "f", 10 * MS - open_ms * MS, 20 * MS, 0)],
+        activities=[tiny.kernel(10 * MS, 20 * MS, 1)],
+        info={"wall_ns": 20 * MS, "devices": CUDA},
+    )
+    (finding,) = findings(ProfileIndex(made))
+    none = "" if open_ms else " while no op was open on the host"
+    assert finding.text == f"GPU idle 10.0 ms before its first work{none}."
 
 
 def test_many_short_kernels_are_launch_bound():

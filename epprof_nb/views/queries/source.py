@@ -43,8 +43,9 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
         For each cell, or group of functions in a file: ``cell``, its name; ``file``, whether it is
         in a file; ``lines``; ``first``, the number of the first line; ``spans``, the syntax
         highlighting (see `epprof_nb.views.queries.syntax`); ``left_out``, the number of lines
-        omitted at the end; ``totals``; ``device_ns``, the device time of the whole profile. Files only contain functions that are ops. At most
-        `MAX_SOURCES` cells and files: those with the most device time.
+        omitted at the end; ``totals``; ``device_ns``, the device time of the whole profile. Files
+        only contain functions that are ops. At most `MAX_SOURCES` cells and files: those with the
+        most device time.
     """
     cell_totals = _by_source(view_model.line_totals)
     file_totals = _by_source(view_model.function_totals)
