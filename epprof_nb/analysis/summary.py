@@ -171,7 +171,7 @@ class Summary:
         word = "GPU" if self.device_word == "GPU" else "device"
         if self.is_blank:
             return f"No {word} work and no ops were recorded."
-        return f"No {word} work was launched in this cell. (Host ops are shown.)"
+        return f"No {word} work was launched. (Host ops are shown.)"
 
 
 def device_word(info: dict[str, Any]) -> str:

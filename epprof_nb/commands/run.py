@@ -191,7 +191,7 @@ def _finish(recording: _Recording, request: RunRequest, error: BaseException | N
             if path is not None:
                 write(path)
                 if not request.quiet:
-                    _say(f"wrote {path}")
+                    print(f"Wrote {path}", file=sys.stderr)
     except (Exception, KeyboardInterrupt, _Terminated) as problem:  # noqa: BLE001
         _say(f"the profile could not be saved ({type(problem).__name__}: {problem})")
 

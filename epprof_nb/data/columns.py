@@ -232,7 +232,7 @@ TABLES: dict[str, TableDoc] = {
             *_columns(
                 "count", *(name for name in _DEVICE if name != "self_device_ns"), "host_ns",
                 "mean_host_ns", "p95_host_ns",
-                count="executions of the line's statements; the body of a one-line loop counts, too",
+                count="executions of the line's statements; a one-line loop's body counts, too",
                 mean_host_ns="mean of the inclusive host time of an execution; where statements "
                 "of the line are nested, as in a one-line loop, `count` times it exceeds `host_ns`",
                 device_ns="inclusive: device time of the statement and all that it ran",

@@ -214,9 +214,7 @@ def _repeats(profile: ProfileData) -> Iterator[Batch]:
         yield len(at), partial(_repeat_slices, word, start[at], end[at], at + first)
 
 
-def _repeat_slices(
-    word: str, start: IntArray, end: IntArray, number: IntArray
-) -> memoryview:
+def _repeat_slices(word: str, start: IntArray, end: IntArray, number: IntArray) -> memoryview:
     repeat = integers(number)
     return join_rows(
         ',\n{"ph":"X","ts":', *microseconds(start, ',"dur":'),

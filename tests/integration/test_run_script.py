@@ -144,6 +144,19 @@ def test_steps_limit_what_is_recorded(script, tmp_path):
         assert epprof_nb.load(tmp_path / "some.epprof").info["first_step"] == first
 
 
+def test_options_after_the_script_are_pointed_out(tmp_path):
+    (tmp_path / "job.py").write_text("pass\n")
+    done = subprocess.run(
+        [*RUN[:-1], "job.py", "--html", "x.html"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--html was passed to job.py; options of epprof run come before" in done.stderr
+    assert "Wrote " in done.stderr
+
+
 def test_steps_that_are_not_reached_are_reported(script, tmp_path):
     _, profiled = script("import epprof_nb\n" + WORK)(options=("--steps", "9:12"))
     assert profiled.returncode == 0

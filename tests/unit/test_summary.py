@@ -133,9 +133,7 @@ def test_the_host_device_is_no_gpu():
 
 
 def test_profile_without_device_work_is_explained():
-    assert "No GPU work was launched in this cell. (Host ops are shown.)" in summary_line(
-        profile([])
-    )
+    assert "No GPU work was launched. (Host ops are shown.)" in summary_line(profile([]))
     assert findings(ProfileIndex(profile([]))) == []
 
 
