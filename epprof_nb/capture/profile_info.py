@@ -171,8 +171,10 @@ def notes_on_statements(ops: Table) -> list[str]:
     if executions < _MANY_STATEMENTS:
         return []
     return [
-        (f"{executions:,} executions of statements were recorded, which slows short statements "
-        "down; --no-lines avoids this overhead.")
+        (
+            f"{executions:,} executions of statements were recorded, which slows short statements "
+            "down; --no-lines avoids this overhead."
+        )
     ]
 
 
