@@ -112,6 +112,14 @@ def run(
         request, out=request.out and request.out.resolve(),
         html=request.html and request.html.resolve(),
     )  # fmt: skip
+    own = {name for param in main.commands["run"].params for name in param.opts}
+    given = [part for part in arguments if part.partition("=")[0] in own and part[:2] == "--"]
+    if given and not quiet:
+        click.echo(
+            f"epprof: {', '.join(given)} was passed to {target.argument}; options of epprof run "
+            "come before the script.",
+            err=True,
+        )
     sys.exit(run_script(target, arguments, request))
 
 
@@ -134,12 +142,13 @@ def info(file: Path) -> None:
     """Print what is in a saved profile: devices, versions, duration, counts and notes."""
     from epprof_nb.commands.info import describe
     from epprof_nb.profiles import load
+    from epprof_nb.util.format import size
 
     try:
         profile = load(file)
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"{file} ({file.stat().st_size / 1e6:,.1f} MB)")
+    click.echo(f"{file} ({size(file.stat().st_size)})")
     click.echo(describe(profile))
 
 
@@ -312,13 +321,16 @@ def convert(source: Path, target: Path) -> None:
 
 
 def _redacted_parts(redact: str) -> tuple[str, ...]:
-    from epprof_nb.redaction.profile import parts_of
+    from epprof_nb.redaction.profile import PARTS, parts_of
 
     names = [part.strip() for part in redact.split(",") if part.strip()]
-    try:
-        return parts_of(True if names == ["all"] else names)
-    except ValueError as error:
-        raise click.BadParameter(f"{error} (here: all)", param_hint="--redact") from error
+    if unknown := [name for name in names if name not in (*PARTS, "all")]:
+        raise click.BadParameter(
+            f"cannot remove {', '.join(map(repr, unknown))}: choose from {', '.join(PARTS)}, or "
+            "all.",
+            param_hint="--redact",
+        )
+    return parts_of(True if "all" in names else names)
 
 
 def _refuse_same_file(option: str, path: Path | None, others: dict[str, Path | None]) -> None:

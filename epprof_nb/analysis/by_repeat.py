@@ -13,7 +13,7 @@ from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.data.columns import with_columns
-from epprof_nb.data.repeats import repeat_bounds
+from epprof_nb.data.repeats import RepeatNames, repeat_bounds, repeat_names
 from epprof_nb.util.format import duration, sparkline
 
 if TYPE_CHECKING:
@@ -92,10 +92,11 @@ def repeat_table(index: ProfileIndex) -> ResultTable:
 class RepeatStatistics:
     """Statistics of the wall times (ns) of two or more repeats; ``std_ns`` is that of a sample.
 
-    ``points_ns`` has the wall time of each repeat in order; of very many, means of consecutive
-    ones.
+    ``names`` is how to call them. ``points_ns`` has the wall time of each repeat in order; of very
+    many, means of consecutive ones.
     """
 
+    names: RepeatNames
     count: int
     mean_ns: float
     median_ns: float
@@ -106,7 +107,7 @@ class RepeatStatistics:
     def text(self) -> str:
         """The statistics as ``5 repeats: mean 1.20 ms, median 1.19 ms, ...``."""
         return (
-            f"{self.count:,} repeats: mean {duration(self.mean_ns)}, median "
+            f"{self.count:,} {self.names.word}s: mean {duration(self.mean_ns)}, median "
             f"{duration(self.median_ns)}, standard deviation {duration(self.std_ns)}"
         )
 
@@ -117,13 +118,20 @@ class RepeatStatistics:
 
 
 def repeat_statistics(profile: ProfileData) -> RepeatStatistics | None:
-    """Return the statistics of the repeats; None if there are fewer than two."""
+    """Return the statistics of the repeats; None if there are fewer than two.
+
+    Step 0 of a script, its setup, is left out.
+    """
     starts, ends = repeat_bounds(profile.info)
     wall = (ends - starts).astype(np.float64)
+    names = repeat_names(profile.info)
+    if names == ("step", 0):
+        wall, names = wall[1:], names._replace(first=1)
     if len(wall) < 2:
         return None
     parts = np.array_split(wall, min(len(wall), _MAX_POINTS))
     return RepeatStatistics(
+        names=names,
         count=len(wall),
         mean_ns=float(wall.mean()),
         median_ns=float(np.median(wall)),

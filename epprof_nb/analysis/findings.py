@@ -15,17 +15,22 @@ from epprof_nb.analysis.ort_findings import dominant_operator, longest_execution
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.analysis.source_lines import source_line
 from epprof_nb.analysis.summary import device_word, wall_of
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.intervals import covered_before, union
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural, shorten, size, three_digits
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.index import ProfileIndex
 
 HOT_SHARE = 0.4
-"""Least share of the device time for a line to be named."""
+"""Least share of the device time for a line, or an op outside of all lines, to be named."""
 IDLE_SHARE = 0.05
 """Least share of the wall time for idle gaps at one place."""
 COPY_SHARE = 0.15
 """Least share of the device time for copies of pageable memory."""
+COPY_BYTES, COPY_WALL_SHARE = 1_000_000, 0.01
+"""Least size of these copies, and their least share of the wall time."""
 SHORT_KERNEL_NS, MANY_KERNELS, LAUNCH_BOUND_BUSY = 10_000, 200, 0.5
 """Launch-bound: this many kernels of at most this median time keep the device less busy."""
 FALLBACK_SHARE = 0.05
@@ -73,8 +78,9 @@ def findings(index: ProfileIndex, *, limit: int = 2) -> list[Finding]:
         return [*_fallbacks(index, wall_ns), *_dominant_operator(index)][:limit]
     found = [
         *_hot_line(index, device_ns),
+        *_hot_op(index, device_ns),
         *_idle(index, wall_ns),
-        *_pageable_copies(index, device_ns),
+        *_pageable_copies(index, device_ns, wall_ns),
         *_launch_bound(index, wall_ns),
         *_fallbacks(index, wall_ns),
     ]
@@ -101,6 +107,33 @@ def _hot_line(index: ProfileIndex, device_ns: int) -> list[Finding]:
     return [Finding(sentence, top.device_ns, top.start_ns, top.end_ns)]
 
 
+def _hot_op(index: ProfileIndex, device_ns: int) -> list[Finding]:
+    """Name the op of worker threads, which have no lines, with the most work of its own."""
+    ops, tree = index.profile.tables["ops"], index.tree
+    is_range = ops.names("op_type").equals("range")
+    outside = tree.nearest_ancestor(ops["line"] >= 0) == MISSING
+    if not (is_range & outside).any():
+        return []
+    owner = tree.nearest_ancestor(is_range & outside)
+    names = ops.names("name")
+    name_of_op = np.append(names.codes, MISSING)[owner]
+    own_ns = index.op_sums("launch")["device_ns"][:-1]
+    own_ns = np.where(outside, own_ns, 0)
+    of_name = sum_by_group(name_of_op, own_ns, len(names.categories))[:-1]
+    top = int(of_name.argmax())
+    share = int(of_name[top]) / device_ns
+    # The only op with device work needs no mention.
+    if share < HOT_SHARE or of_name[top] == device_ns:
+        return []
+    rows = np.flatnonzero(is_range & outside & (names.codes == top))
+    name = _code(names.categories[top])
+    sentence = (
+        f"{name} accounts for {percent(share)} of the {device_word(index.profile.info)} time."
+    )
+    start, end = int(ops["start_ns"][rows].min()), int(ops["end_ns"][rows].max())
+    return [Finding(sentence, int(of_name[top]), start, end)]
+
+
 def _idle(index: ProfileIndex, wall_ns: int) -> list[Finding]:
     """Group idle intervals by position and by what the host ran."""
     profile = index.profile
@@ -112,6 +145,7 @@ def _idle(index: ProfileIndex, wall_ns: int) -> list[Finding]:
         key = (position, -1 if line is None else line, name or "", slowdown)
         grouped.setdefault(key, []).append((start, end))
     word = device_word(profile.info)
+    open_ops = union(profile.tables["ops"]["start_ns"], profile.tables["ops"]["end_ns"])
     result = []
     for (position, line, name, slowdown), intervals in grouped.items():
         total = sum(end - start for start, end in intervals)
@@ -120,7 +154,11 @@ def _idle(index: ProfileIndex, wall_ns: int) -> list[Finding]:
         text = f"{word[0].upper()}{word[1:]} idle {duration(total)}"
         if position == "between" and len(intervals) > 1:
             text += f" in {plural(len(intervals), 'gap')}"
-        text += f"{_POSITIONS[position]} while {_host_state(line, name)}"
+        text += _POSITIONS[position]
+        if line >= 0 or name:
+            text += f" while the host ran {_host_op(line, name)}"
+        elif not any(np.diff(covered_before(*open_ops, np.array(times))) for times in intervals):
+            text += " while no op was open on the host"
         if slowdown >= NOTABLE_SLOWDOWN:
             text += f"; profiling slowed its run by {three_digits(slowdown)}x"
         start, end = max(intervals, key=lambda interval: interval[1] - interval[0])
@@ -128,16 +166,14 @@ def _idle(index: ProfileIndex, wall_ns: int) -> list[Finding]:
     return result
 
 
-def _host_state(line: int, name: str) -> str:
+def _host_op(line: int, name: str) -> str:
     if line < 0:
-        return f"the host ran {_code(name)}" if name else "no op was open on the host"
+        return _code(name)
     # Without its source, a statement is named after its line.
-    return f"the host ran line {line}" + (
-        f" ({_code(name)})" if name and name != f"line {line}" else ""
-    )
+    return f"line {line}" + (f" ({_code(name)})" if name and name != f"line {line}" else "")
 
 
-def _pageable_copies(index: ProfileIndex, device_ns: int) -> list[Finding]:
+def _pageable_copies(index: ProfileIndex, device_ns: int, wall_ns: int) -> list[Finding]:
     activities = index.profile.tables["activities"]
     pageable = (index.kinds == MEMCPY) & (
         activities.names("src_kind").equals("pageable")
@@ -146,9 +182,9 @@ def _pageable_copies(index: ProfileIndex, device_ns: int) -> list[Finding]:
     rows = np.flatnonzero(pageable)
     time = np.maximum(activities["end_ns"][rows] - activities["start_ns"][rows], 0)
     total = int(time.sum())
-    if total < COPY_SHARE * device_ns:
-        return []
     copied = int(np.maximum(activities["bytes"][rows], 0).sum())
+    if total < max(COPY_SHARE * device_ns, COPY_WALL_SHARE * wall_ns) or copied < COPY_BYTES:
+        return []
     longest = rows[int(time.argmax())]
     verb = "accounts" if len(rows) == 1 else "account"
     text = (

@@ -25,9 +25,10 @@ class LineTotals:
     """Totals of one line.
 
     ``cell`` is the cell or file of the line. ``device_ns`` is the time of its kernels, copies
-    and memsets without that of lines nested in it; ``host_ns`` the time for which its statement
-    was open in ``count`` executions; ``start_ns`` and ``end_ns`` enclose all executions; ``top``
-    holds up to twelve (name, count, ns) by descending time.
+    and memsets without that of lines nested in it; ``host_ns`` the time for which one of its
+    statements was open; ``count`` the executions of its statements, of which a one-line loop has
+    two; ``start_ns`` and ``end_ns`` enclose all executions; ``top`` holds up to twelve
+    (name, count, ns) by descending time.
     """
 
     cell: str
@@ -92,9 +93,12 @@ def _totals(
     starts, ends = np.full(n, np.iinfo(np.int64).max), np.full(n, np.iinfo(np.int64).min)
     np.minimum.at(starts, groups, ops["start_ns"][rows])
     np.maximum.at(ends, groups, ops["end_ns"][rows])
+    # The body of a one-line loop runs within the loop, on the same line.
+    outer = np.flatnonzero(index.tree.is_outermost(group_of_op[:-1]))
+    host_ns = sum_by_group(group_of_op[outer], ops["duration_ns"][outer], n)[:-1]
     columns = (
         sum_by_group(groups, ops["count"][rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
-        of_group["ns"], sum_by_group(groups, ops["duration_ns"][rows], n)[:-1].tolist(),
+        of_group["ns"], host_ns.tolist(),
         of_group["kernels"], of_group["copies"], of_group["bytes"], _top(profile, parts, n),
     )  # fmt: skip
     totals = [LineTotals(*place, *values) for place, *values in zip(places, *columns, strict=True)]

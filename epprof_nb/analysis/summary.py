@@ -85,7 +85,7 @@ class Summary:
             parts.append(("memset", plural(self.memsets, "memset")))
         if self.gaps:
             threshold = f"{IDLE_GAP_NS / 1e6:g} ms"
-            parts.append(("gaps", f"{plural(self.gaps, 'idle gap')} > {threshold}"))
+            parts.append(("gaps", f"{plural(self.gaps, 'idle gap')} > {threshold} between work"))
         return parts
 
     @property
@@ -95,7 +95,7 @@ class Summary:
 
     @property
     def data_quality_text(self) -> str:
-        """How complete the profile is: ``recorded 100 %, profiler overhead 36.0 ms``."""
+        """How complete the profile is: ``recorded 100 %, 2 activities without an op``."""
         parts = (self.recording_text, self.overhead_text, self.unattributed_text)
         return ", ".join(part for part in parts if part)
 
@@ -120,7 +120,9 @@ class Summary:
         """The profiler's own time, and a notable slowdown of the code; empty if unknown."""
         parts = []
         if self.overhead is not None:
-            parts.append(f"profiler overhead {duration(self.overhead.total_ns)}")
+            parts.append(
+                f"profiler start and join {duration(self.overhead.total_ns)} (not in the wall time)"
+            )
         if self.slowdown is not None and self.slowdown >= NOTABLE_SLOWDOWN:
             parts.append(f"ONNX Runtime {self.slowdown:.2g}x slower while profiled")
         return ", ".join(parts)
@@ -170,7 +172,7 @@ class Summary:
         if self.is_blank:
             return f"No {'GPU' if is_gpu else 'device'} work and no ops were recorded."
         if is_gpu:
-            return "No GPU work was launched in this cell. (Host ops are shown.)"
+            return "No GPU work was launched. (Host ops are shown.)"
         return "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
 """Activity kind to a part of the names of the driver calls that launch it."""
 
+_MANY_STATEMENTS = 1_000_000
+"""Executions whose recording takes long enough to be mentioned."""
+
 
 def build_info(
     recording: Recording, correlated: CorrelatedTables, epoch: tuple[int, int]
@@ -64,6 +67,7 @@ def build_info(
         "notes": [
             *dict.fromkeys(recording.notes),
             *_notes_on_dropped(recorded, correlated, failure),
+            *notes_on_statements(correlated.tables["ops"]),
             *clock_check.notes(plausible),
             *session_notes(correlated.tables["ops"], activities, onnxruntime),
         ],
@@ -159,6 +163,19 @@ def _notes_on_dropped(
             "the code."
         )
     return notes
+
+
+def notes_on_statements(ops: Table) -> list[str]:
+    """Return a note if recording the statements took a notable part of the time."""
+    executions = int(ops["count"].sum(where=ops.names("op_type").equals("line")))
+    if executions < _MANY_STATEMENTS:
+        return []
+    return [
+        (
+            f"{executions:,} executions of statements were recorded, which slows short statements "
+            "down; --no-lines avoids this overhead."
+        )
+    ]
 
 
 @cache

@@ -59,6 +59,7 @@ class Session:
         self._script = script
         self._sources = {} if cell is None or source is None else {cell: source}
         self._repeats: list[int] = []
+        self._first_step: int | None = None
         self._limit: TimeLimit | None = None
         self._recording: Recording | None = None
         self._process = os.getpid()
@@ -81,8 +82,10 @@ class Session:
         """Whether this process is a forked child of the one that started the session."""
         return os.getpid() != self._process
 
-    def mark_repeat(self) -> None:
-        """Record that the next repeat of the profiled code starts now."""
+    def mark_repeat(self, step: int | None = None) -> None:
+        """Record that the next repeat of the profiled code starts now, or step `step` of it."""
+        if not self._repeats:
+            self._first_step = step
         self._repeats.append(_native.now_ns())
 
     def stop_recording(self) -> None:
@@ -139,6 +142,8 @@ class Session:
         if self._repeats:
             until = min(ended_ns or stopped, recording.closed_ns)
             info["repeats"] = _bounds(self._repeats, until, recording.opened_ns)
+            if self._first_step is not None:
+                info["first_step"] = self._first_step
             tables = with_repeats(tables, info)
         places, sources = range_sources.sources_of(tables["ops"])
         if places:

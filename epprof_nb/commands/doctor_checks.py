@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "warning", "missing"]
 
+_DISTRIBUTION = "epprof-nb"
 _OLDEST_ONNXRUNTIME = (1, 25)
 _OLDEST_ANYWIDGET = (0, 9, 18)
 _OLDEST_JUPYTERLAB = (4, 2)
@@ -74,6 +76,28 @@ def _python() -> Check:
     if platform.python_implementation() == "CPython":
         return Check("Python", "ok", found)
     return Check("Python", "missing", found, "Use CPython, which the native core requires.")
+
+
+def _dependencies() -> Check:
+    from packaging.requirements import Requirement
+
+    declared = [Requirement(line) for line in importlib.metadata.requires(_DISTRIBUTION) or ()]
+    needed = [of for of in declared if of.marker is None or of.marker.evaluate({"extra": ""})]
+    problems, remedies = [], []
+    for requirement in needed:
+        version = distribution_version(requirement.name)
+        if version is None:
+            problems.append(f"{requirement.name} is not installed")
+        elif not requirement.specifier.contains(version, prereleases=True):
+            problems.append(f"{requirement.name} {version} is not {requirement.specifier}")
+        else:
+            continue
+        remedies.append(f'"{requirement.name}{requirement.specifier}"')
+    if problems:
+        return Check(
+            "dependencies", "missing", "; ".join(problems), f"pip install {' '.join(remedies)}"
+        )
+    return Check("dependencies", "ok", f"all {len(needed)} are installed")
 
 
 def _native_core() -> Check:
@@ -283,6 +307,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 CHECKS: tuple[tuple[str, Callable[[], Check]], ...] = (
     ("platform", _platform),
     ("Python", _python),
+    ("dependencies", _dependencies),
     ("native core", _native_core),
     ("NVIDIA driver", _driver),
     ("CUDA", _cuda),

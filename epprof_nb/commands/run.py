@@ -99,7 +99,7 @@ class _Recording:
             source=cell.source or None,
             script=cell.name,
         )
-        self._session.mark_repeat()
+        self._session.mark_repeat(self.step)
 
     def close_op(self) -> None:
         """Close the op of the script, and the statement that is still open."""
@@ -116,7 +116,7 @@ class _Recording:
             if self.step == end:
                 self.end()
             elif self._session is not None:
-                self._session.mark_repeat()
+                self._session.mark_repeat(self.step)
             elif self.step == first:
                 self._start()
         except Exception as error:  # noqa: BLE001 - the script must run in any case
@@ -194,7 +194,7 @@ def _save(recording: _Recording, request: RunRequest) -> None:
     if not request.quiet:
         _summarise(profile)
         for path in written:
-            say(f"wrote {path}")
+            say(f"Wrote {path}", prefix="")
 
 
 def _summarise(profile: Profile) -> None:

@@ -260,6 +260,9 @@ TABLES: dict[str, TableDoc] = {
             *_columns(
                 "count", *(name for name in _DEVICE if name != "self_device_ns"), "host_ns",
                 "mean_host_ns", "p95_host_ns",
+                count="executions of the line's statements; a one-line loop's body counts, too",
+                mean_host_ns="mean of the inclusive host time of an execution; where statements "
+                "of the line are nested, as in a one-line loop, `count` times it exceeds `host_ns`",
                 device_ns="inclusive: device time of the statement and all that it ran",
                 kernels="inclusive: kernels of the statement and all that it ran",
                 memcpys="inclusive: copies of the statement and all that it ran",

@@ -1,12 +1,13 @@
 """Repeats of the profiled code: the repeat to which each op and activity belongs.
 
 A repeat is a time range on the host's clock. An op belongs to the repeat in which it started, and
-an activity to the repeat in which it was launched, even if the device executed it later.
+an activity to the repeat in which it was launched, even if the device executed it later. The
+repeats of a script that calls `epprof_nb.step` are its steps.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,19 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
+
+
+class RepeatNames(NamedTuple):
+    """How to call the repeats: the word for one, and the number of the first one."""
+
+    word: Literal["repeat", "step"]
+    first: int
+
+
+def repeat_names(info: Mapping[str, Any]) -> RepeatNames:
+    """Return how to call the repeats: steps have the numbers of ``info["first_step"]`` on."""
+    first = info.get("first_step")
+    return RepeatNames("repeat", 0) if first is None else RepeatNames("step", first)
 
 
 def repeat_bounds(info: Mapping[str, Any]) -> tuple[IntArray, IntArray]:

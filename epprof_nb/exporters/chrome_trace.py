@@ -23,7 +23,7 @@ from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.repeats import repeat_bounds
+from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.exporters.chrome_counters import counters
 from epprof_nb.exporters.json_rows import (
     Piece,
@@ -201,7 +201,7 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
         yield event("thread_name", process, thread, name=label)
         yield event("thread_sort_index", process, thread, sort_index=thread)
     if len(repeat_bounds(profile.info)[0]):
-        yield event("thread_name", _HOST, _REPEATS, name="repeats")
+        yield event("thread_name", _HOST, _REPEATS, name=f"{repeat_names(profile.info).word}s")
         yield event("thread_sort_index", _HOST, _REPEATS, sort_index=-1)
     threads = np.unique(
         np.concatenate([profile.tables[name]["thread_id"] for name in ("ops", "api_calls")])
@@ -218,16 +218,17 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
 
 def _repeats(profile: ProfileData) -> Iterator[Batch]:
     start, end = repeat_bounds(profile.info)
+    word, first = repeat_names(profile.info)
     for at in batches(np.ones(len(start), bool), 0):
-        yield len(at), partial(_repeat_slices, start[at], end[at], at)
+        yield len(at), partial(_repeat_slices, word, start[at], end[at], at + first)
 
 
-def _repeat_slices(start: IntArray, end: IntArray, number: IntArray) -> memoryview:
+def _repeat_slices(word: str, start: IntArray, end: IntArray, number: IntArray) -> memoryview:
     repeat = integers(number)
     return join_rows(
         ',\n{"ph":"X","ts":', *microseconds(start, ',"dur":'),
-        *microseconds(end - start, f',"pid":{_HOST},"tid":{_REPEATS},"cat":"repeat",'),
-        '"name":"repeat ', repeat, '","args":{"repeat":', repeat, "}}",
+        *microseconds(end - start, f',"pid":{_HOST},"tid":{_REPEATS},"cat":"{word}",'),
+        f'"name":"{word} ', repeat, f'","args":{{"{word}":', repeat, "}}",
     )  # fmt: skip
 
 

@@ -73,6 +73,9 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in reversed(arguments):
         magic = decorate(magic)
     decorated: Callable[..., Any] = magic_arguments()(magic)
+    # IPython shows the text as it is; it begins as reStructuredText, with the line magic's usage.
+    text = (decorated.__doc__ or "").removeprefix("::\n\n").lstrip()
+    decorated.__doc__ = f"usage: %{text}"
     return decorated
 
 

@@ -68,41 +68,39 @@ class ProfileMagics(Magics):
     def gpuprofile(self, line: str, cell: str | None = None) -> object:
         """Profile the GPU work of a cell or statement.
 
-        ::
-
             %%gpuprofile [options] [name]
             code
 
             %gpuprofile [options] statement
 
         The profile shows the kernels, copies and memsets that each line launched, and where the
-        GPU was idle. It is displayed under the cell and assigned to `name`. The code itself runs
-        as it would without the magic. Use ``%config GpuProfile`` to change the default options.
+        GPU was idle. It is displayed under the cell and assigned to the variable. The code itself
+        runs as it would without the magic. Use %config GpuProfile to change the default options.
 
         Examples
         --------
-        Profile a cell and keep the profile as `prof`::
+        Profile a cell and keep the profile as prof:
 
             %%gpuprofile prof
             y = model(x)
             loss = y.mean().item()
 
-        Run the cell twice unprofiled, then five times profiled, and show progress::
+        Run the cell twice unprofiled, then five times profiled, and show progress:
 
             %%gpuprofile prof --warmup 2 --repeat 5 --live
             train_step(batch)
 
-        Record every CUDA call and all allocations, and save the profile::
+        Record every CUDA call and all allocations, and save the profile:
 
             %%gpuprofile prof --detail api,memory --save run.epprof
             y = model(x)
 
-        Compare with an earlier profile `old`, which was recorded with ``--repeat 20``, too::
+        Compare with an earlier profile old, which was recorded with --repeat 20, too:
 
             %%gpuprofile prof --repeat 20 --baseline old
             y = model(x)
 
-        Profile one statement and keep the profile as `prof`::
+        Profile one statement and keep the profile as prof:
 
             %gpuprofile -o prof y = model(x)
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 import pytest
 from marked_lines import lines
@@ -263,6 +264,10 @@ def test_line_magic(run, shell, shown, capsys):
 
 def test_help_and_listing(run, shell, capsys):
     run("%%gpuprofile?")
+    text = inspect.getdoc(shell.find_cell_magic("gpuprofile"))
+    assert text.startswith("usage: %%gpuprofile [")
+    assert "::" not in text
+    assert "``" not in text
     shown = capsys.readouterr().out
     assert "--warmup" in shown
     assert "Profile the GPU work of a cell" in shown

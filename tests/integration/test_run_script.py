@@ -101,6 +101,21 @@ def test_steps_limit_what_is_recorded(script, tmp_path):
     for asked, recorded in {"2:4": [1, 2], ":2": [0], "4:": [3, 4]}.items():
         script("import epprof_nb\n" + WORK)(options=("--steps", asked, "-o", "some.epprof"))
         assert kernels(tmp_path / "some.epprof") == [f"add{i}" for i in recorded]
+        first = int(asked.partition(":")[0] or 0)
+        assert epprof_nb.load(tmp_path / "some.epprof").info["first_step"] == first
+
+
+def test_options_after_the_script_are_pointed_out(tmp_path):
+    (tmp_path / "job.py").write_text("pass\n")
+    done = subprocess.run(
+        [*RUN[:-1], "job.py", "--html", "x.html"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--html was passed to job.py; options of epprof run come before" in done.stderr
+    assert "Wrote " in done.stderr
 
 
 def test_steps_that_are_not_reached_are_reported(script, tmp_path):

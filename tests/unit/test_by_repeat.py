@@ -86,6 +86,25 @@ def test_the_summary_has_the_statistics_of_the_repeats():
     assert said in fallback
 
 
+def test_steps_of_a_script_keep_their_numbers_and_leave_out_the_setup():
+    header = first_view_header(ViewModel(three(first_step=2)))
+    assert header["repeat_names"] == {"word": "step", "first": 2}
+    assert header["summary"]["repeats"]["text"].startswith("3 steps: mean 110 ns")
+    assert header["summary"]["repeats"]["names"] == {"word": "step", "first": 2}
+    whole = ViewModel(three(first_step=0)).summary.repeats
+    assert (whole.count, whole.mean_ns, whole.names) == (2, 115, ("step", 1))
+    assert "2 steps: mean 115 ns" in as_text(ViewModel(three(first_step=0)))
+
+
+def test_a_chrome_trace_numbers_the_steps(tmp_path):
+    three(first_step=2).to_chrome(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    steps = [event for event in events if event.get("cat") == "step"]
+    assert [event["name"] for event in steps] == ["step 2", "step 3", "step 4"]
+    assert steps[0]["args"] == {"step": 2}
+    assert any(event.get("args") == {"name": "steps"} for event in events)
+
+
 def test_of_very_many_repeats_the_strip_chart_shows_means():
     bounds = [[i * 10, i * 10 + 10] for i in range(5000)]
     view_model = ViewModel(profile(info={"wall_ns": 50_000, "repeats": bounds}))

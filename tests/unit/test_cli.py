@@ -1,6 +1,7 @@
 """The command line: what is refused before anything runs."""
 
 import os
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -56,3 +57,16 @@ def test_a_report_is_written_to_a_file_or_a_device(saved, tmp_path):
         result = CliRunner().invoke(main, ["report", saved, "-o", str(target)])
         assert result.exit_code == 0, result.output
     assert (tmp_path / "x.html").read_text().startswith("<!doctype html>")
+
+
+def test_redact_says_which_parts_there_are(saved):
+    result = CliRunner().invoke(main, ["report", saved, "--redact", "sources"])
+    assert result.exit_code == 2
+    text = " ".join(result.output.replace("│", " ").split())
+    assert "cannot remove 'sources': choose from source, paths, hosts, shapes, or all." in text
+
+
+def test_info_writes_the_size_of_a_small_file(saved):
+    result = CliRunner().invoke(main, ["info", saved])
+    assert "(0.0 MB)" not in result.output
+    assert re.match(r".*run\.epprof \(\d[\d.]* (B|kB)\)\n", result.output)

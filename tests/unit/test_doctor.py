@@ -45,7 +45,7 @@ def machine(monkeypatch):
 def test_the_diagnosis_of_this_machine_is_whole():
     checks = doctor.diagnose()
     assert [check.name for check in checks] == [
-        "platform", "Python", "native core", "NVIDIA driver", "CUDA", "libcupti",
+        "platform", "Python", "dependencies", "native core", "NVIDIA driver", "CUDA", "libcupti",
         "profiling permission", "other profilers", "ONNX Runtime", "front end",
     ]  # fmt: skip
     for check in checks:
@@ -53,6 +53,18 @@ def test_the_diagnosis_of_this_machine_is_whole():
         assert check.status in ("ok", "warning", "missing")
         assert bool(check.remedy) == (check.status != "ok")
         assert "the check failed" not in check.found
+
+
+def test_missing_and_old_dependencies_are_named(machine, monkeypatch):
+    declared = ["numpy>=1.26", "tqdm>=4.66", "click>=8.1", 'onnx>=1.16; extra == "onnx"']
+    monkeypatch.setattr(doctor_checks.importlib.metadata, "requires", lambda _: declared)
+    machine(installed={"numpy": "2.1.0", "tqdm": "4.10"})
+    check = doctor_checks._dependencies()
+    assert check.status == "missing"
+    assert check.found == "tqdm 4.10 is not >=4.66; click is not installed"
+    assert check.remedy == 'pip install "tqdm>=4.66" "click>=8.1"'
+    machine(installed={"numpy": "2.1.0", "tqdm": "4.66", "click": "8.1"})
+    assert doctor_checks._dependencies().found == "all 3 are installed"
 
 
 def test_the_text_shows_every_check_and_its_remedy():

@@ -9,10 +9,12 @@ import time
 
 import numpy as np
 import pytest
+import tiny
 
 import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.capture import session
+from epprof_nb.capture.profile_info import notes_on_statements
 from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
@@ -371,3 +373,12 @@ def test_options_know_their_parts():
     assert options.records("memory")
     assert not options.records("overhead")
     assert Options(detail="all").records("overhead")
+
+
+def test_very_many_statements_are_noted():
+    made = tiny.profile(ops=[tiny.line(1, 1, 0, 9), tiny.line(2, 2, 1, 8, count=1_500_000)])
+    (note,) = notes_on_statements(made.tables["ops"])
+    assert note.startswith("1,500,001 executions of statements were recorded")
+    assert "--no-lines" in note
+    few = tiny.profile(ops=[tiny.line(1, 1, 0, 9), tiny.op(2, "f", 0, 9, count=2_000_000)])
+    assert notes_on_statements(few.tables["ops"]) == []

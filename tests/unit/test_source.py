@@ -66,6 +66,27 @@ def test_totals_of_lines_are_those_of_their_own_work():
     assert (third.cell, third.line, third.device_ns, third.top) == ("In[2]", 7, 0, [])
 
 
+def test_host_time_of_a_one_line_loop_counts_once():
+    made = profile(
+        ops=[line(1, 1, 0, 313, 0), line(2, 1, 5, 310, 1, count=3), op(3, "f", 10, 300, 2)],
+        sources={"In[1]": "for x in y: f(x)\n"},
+    )
+    (only,) = ViewModel(made).line_totals
+    assert (only.host_ns, only.count) == (313, 4)
+    assert only.host_ns == made.by_line()["host_ns"].iloc[0]
+
+
+def test_sources_have_the_device_time_of_the_whole_profile():
+    made = profile(
+        ops=[line(1, 1, 0, 100, 0), op(2, "worker", 0, 900, 0)],
+        activities=[kernel(10, 15, 1), kernel(20, 815, 2)],
+        sources={"In[1]": "f()\n"},
+    )
+    (cell,) = source_listing(ViewModel(made))
+    assert cell["device_ns"] == 800
+    assert [t["device_ns"] for t in cell["totals"]] == [5]
+
+
 def test_totals_of_lines_add_up_to_the_work_of_the_cell():
     made = synthetic_profile(activities=3000)
     lines = ViewModel(made).line_totals

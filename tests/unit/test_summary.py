@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tiny
 
 from epprof_nb.analysis.findings import findings
 from epprof_nb.analysis.index import ProfileIndex
@@ -74,15 +75,15 @@ def test_line_has_the_totals():
         )
     )
     assert line.startswith("100 ms wall   GPU busy 40 %")
-    assert "2 kernels · 1 copy (1.20 MB) · 1 idle gap > 1 ms" in line
-    assert "recorded 100 %, profiler overhead 4.00 ms" in line
+    assert "2 kernels · 1 copy (1.20 MB) · 1 idle gap > 1 ms between work" in line
+    assert "recorded 100 %, profiler start and join 4.00 ms (not in the wall time)" in line
 
 
 @pytest.mark.parametrize("share", [0.0097, 4.3])
 def test_overhead_is_always_a_time(share):
     cost = {"share": share, "ns": 97_000_000}
     line = summary_line(profile([kernel(1, 0, 20)], profiling_cost=cost))
-    assert "profiler overhead 97.0 ms" in line
+    assert "profiler start and join 97.0 ms (not in the wall time)" in line
 
 
 def test_the_overhead_is_explained():
@@ -104,7 +105,7 @@ def test_a_known_slowdown_is_stated():
     stretch = [{"session": 1, "runs": 2, "compared": 0}, {"session": 2, "stretch": 1.31}]
     info = {"profiling_cost": {"ns": 1_000_000}, "onnxruntime_stretch": stretch}
     summary = summarise(ProfileIndex(profile([kernel(1, 0, 20)], **info)))
-    assert "profiler overhead 1.00 ms, ONNX Runtime 1.3x slower while profiled" in summary.line
+    assert "(not in the wall time), ONNX Runtime 1.3x slower while profiled" in summary.line
     assert "1.31 times as long" in summary.overhead_note
     assert "not known" not in summary.overhead_note
 
@@ -133,9 +134,7 @@ def test_the_host_device_is_no_gpu():
 
 
 def test_profile_without_device_work_is_explained():
-    assert "No GPU work was launched in this cell. (Host ops are shown.)" in summary_line(
-        profile([])
-    )
+    assert "No GPU work was launched. (Host ops are shown.)" in summary_line(profile([]))
     assert findings(ProfileIndex(profile([]))) == []
 
 
@@ -188,6 +187,43 @@ def test_pageable_copies_are_a_finding():
     assert any(text.startswith("60 copies of pageable memory (60.0 MB)") for text in texts)
 
 
+@pytest.mark.parametrize(("ms", "copied"), [(90, 32), (0.5, 10**7)])
+def test_few_bytes_or_little_time_of_copies_are_no_finding(ms, copied):
+    made = profile([("memcpy", 1, 0, ms, copied, "pageable")])
+    texts = [found.text for found in findings(ProfileIndex(made), limit=9)]
+    assert not any("pageable" in text for text in texts)
+
+
+def test_an_op_of_worker_threads_is_a_finding():
+    made = tiny.profile(
+        ops=[
+            tiny.line(1, 1, 0, 100, 0),
+            tiny.op(2, "train", 0, 95, thread_id=3),
+            tiny.op(3, "layer", 5, 45, 2, thread_id=3),
+            tiny.op(4, "layer", 50, 90, 2, thread_id=3),
+        ],
+        activities=[
+            tiny.kernel(0, 1, 1), tiny.kernel(10, 50, 3), tiny.kernel(50, 98, 4),
+        ],
+        info={"wall_ns": 100, "devices": CUDA},
+    )  # fmt: skip
+    found = [f for f in findings(ProfileIndex(made), limit=9) if "accounts" in f.text]
+    assert [f.text for f in found] == ["`layer` accounts for 99 % of the GPU time."]
+    assert (found[0].gain_ns, found[0].start_ns, found[0].end_ns) == (88, 5, 90)
+
+
+@pytest.mark.parametrize("open_ms", [0, 3])
+def test_idle_time_with_an_op_open_in_part_is_not_said_to_have_none(open_ms):
+    made = tiny.profile(
+        ops=[tiny.op(1, "f", 10 * MS - open_ms * MS, 20 * MS, 0)],
+        activities=[tiny.kernel(10 * MS, 20 * MS, 1)],
+        info={"wall_ns": 20 * MS, "devices": CUDA},
+    )
+    (finding,) = findings(ProfileIndex(made))
+    none = "" if open_ms else " while no op was open on the host"
+    assert finding.text == f"GPU idle 10.0 ms before its first work{none}."
+
+
 def test_many_short_kernels_are_launch_bound():
     kernels = [kernel(1 + i % 3, i * 0.1, i * 0.1 + 0.005) for i in range(990)]
     texts = [f.text for f in findings(ProfileIndex(profile(kernels)), limit=9)]
@@ -219,7 +255,7 @@ def test_other_units():
 def test_headline_and_finding_count_the_same_gaps():
     rounds = [kernel(1, 10 + 4 * i, 11 + 4 * i) for i in range(20)]
     index = ProfileIndex(profile(rounds))
-    assert "19 idle gaps > 1 ms" in summarise(index).line
+    assert "19 idle gaps > 1 ms between work" in summarise(index).line
     texts = [finding.text for finding in findings(index, limit=99) if "idle" in finding.text]
     in_gaps = [int(text.split(" in ")[1].split()[0]) for text in texts if " in " in text]
     assert sum(in_gaps) == 19

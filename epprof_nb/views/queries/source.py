@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.analysis.device_work import device_kinds_ns
 from epprof_nb.analysis.source_lines import split_lines
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.syntax import syntax_spans
@@ -42,14 +43,16 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
         For each cell, or group of functions in a file: ``cell``, its name; ``file``, whether it is
         in a file; ``lines``; ``first``, the number of the first line; ``spans``, the syntax
         highlighting (see `epprof_nb.views.queries.syntax`); ``left_out``, the number of lines
-        omitted at the end; ``totals``. Files only contain functions that are ops. At most
-        `MAX_SOURCES` cells and files: those with the most device time.
+        omitted at the end; ``totals``; ``device_ns``, the device time of the whole profile. Files
+        only contain functions that are ops. At most `MAX_SOURCES` cells and files: those with the
+        most device time.
     """
     cell_totals = _by_source(view_model.line_totals)
     file_totals = _by_source(view_model.function_totals)
     profile = view_model.profile
     cells = {*profile.tables["ops"].names("cell").categories, profile.info.get("cell")}
     with_places = bool(profile.info.get("op_places"))
+    device_ns = device_kinds_ns(profile.tables["activities"], view_model.index.kinds)
     parts = []
     shown_names = _most_device_time(profile.sources, cell_totals, file_totals)
     for name, text in profile.sources.items():
@@ -71,6 +74,7 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
                     "lines": shown,
                     "spans": syntax_spans(shown),
                     "left_out": len(part) - len(shown),
+                    "device_ns": device_ns,
                     "totals": [_totals(t) for t in of_source if first <= t.line < last],
                 }
             )

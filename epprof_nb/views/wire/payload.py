@@ -12,7 +12,7 @@ from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.environment import made_on
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.arrays.small_codes import count_codes
-from epprof_nb.data.repeats import repeat_bounds
+from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.schema import ACTIVITY_KINDS
 from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.prefetch import prefetch
@@ -61,6 +61,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
         "findings": [],
         "gaps": [],
         "repeats": _repeat_bounds(profile),
+        "repeat_names": repeat_names(profile.info)._asdict(),
         "lanes": [
             {"kind": lane.kind, "label": lane.label, "title": lane.title, "rows": lane.rows,
              "device": lane.device, "thread": lane.thread}
@@ -119,7 +120,7 @@ def _repeats(profile: ProfileData) -> dict[str, Any] | None:
         return None
     return {
         "text": repeats.text, "count": repeats.count, "mean": repeats.mean_ns,
-        "points": list(repeats.points_ns),
+        "points": list(repeats.points_ns), "names": repeats.names._asdict(),
     }  # fmt: skip
 
 

@@ -4,12 +4,12 @@ import { h } from "../base/dom.ts";
 import { duration } from "../base/format.ts";
 import type { Repeats } from "../data/model.ts";
 
-export function repeats({ text, count, mean, points }: Repeats): HTMLElement {
+export function repeats({ text, count, mean, points, names }: Repeats): HTMLElement {
   const low = Math.min(...points);
   const span = Math.max(...points) - low;
   const height = (value: number): number => (span > 0 ? (value - low) / span : 0.5);
   const each = count / points.length;
-  const label = `Wall time of each repeat, ${duration(low)} to ${duration(low + span)}`;
+  const label = `Wall time of each ${names.word}, ${duration(low)} to ${duration(low + span)}`;
   const strip = h("span", { class: "ep-strip", role: "img", "aria-label": label, title: label });
   const line = h("span", { class: "ep-strip-mean" });
   line.style.bottom = percent(height(mean));
@@ -17,8 +17,8 @@ export function repeats({ text, count, mean, points }: Repeats): HTMLElement {
   points.forEach((value, i) => {
     const name =
       each === 1
-        ? `repeat ${i}: ${duration(value)}`
-        : `about ${Math.round(each)} repeats from ${Math.round(i * each)} on: ${duration(value)}`;
+        ? `${names.word} ${names.first + i}: ${duration(value)}`
+        : `about ${Math.round(each)} ${names.word}s from ${names.first + Math.round(i * each)} on: ${duration(value)}`;
     const dot = h("span", { class: "ep-strip-dot", title: name });
     dot.style.left = percent((i + 0.5) / points.length);
     dot.style.bottom = percent(height(value));

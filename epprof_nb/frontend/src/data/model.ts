@@ -50,7 +50,15 @@ export interface SourceCell {
   lines: string[];
   spans: SyntaxSpan[][];
   left_out: number;
+  /** Device time of the whole profile. */
+  device_ns: number;
   totals: LineTotals[];
+}
+
+/** How to call the repeats: the word for one, and the number of the first one. */
+export interface RepeatNames {
+  word: "repeat" | "step";
+  first: number;
 }
 
 /** Statistics of the repeats, and wall times (ns) of the strip chart. */
@@ -59,6 +67,7 @@ export interface Repeats {
   count: number;
   mean: number;
   points: number[];
+  names: RepeatNames;
 }
 
 export interface Finding {
@@ -165,6 +174,7 @@ export interface Overview extends EventsHeader {
   gaps: [start: number, end: number][];
   /** Time range of each repeat of the code, in order. */
   repeats: [start: number, end: number][];
+  repeat_names: RepeatNames;
   /** Rows that were passed to Python to select, and how many of them are embedded. */
   given?: SeekResult & { sent: number };
   lanes: Lane[];

@@ -17,17 +17,11 @@ export function sourceView(
     return place;
   }
   const tooltip = new LineTooltip(place);
-  // A function's time also counts for the line that called it, so cells and files have separate
-  // totals.
-  const whole = (file: boolean): number =>
-    cells
-      .filter((cell) => cell.file === file)
-      .flatMap((cell) => cell.totals)
-      .reduce((sum, totals) => sum + totals.device_ns, 0);
-  const device = { cells: whole(false), files: whole(true) };
+  const share = shareOfLines(cells);
+  if (share) place.append(h("p", { class: "ep-note" }, share));
   for (const cell of cells) {
     if (cell.lines.length === 0) continue;
-    place.append(table(cell, cell.file ? device.files : device.cells, tooltip, choose));
+    place.append(table(cell, cell.device_ns, tooltip, choose));
     if (cell.left_out) {
       const text = `${count(cell.left_out)} more lines are omitted.`;
       place.append(h("p", { class: "ep-note" }, text));
@@ -35,6 +29,22 @@ export function sourceView(
   }
   place.append(tooltip.element);
   return place;
+}
+
+/** How much of the device time the lines of the cells account for; empty if it is all of it. */
+export function shareOfLines(cells: SourceCell[]): string {
+  const device = cells[0]?.device_ns ?? 0;
+  // A function's time also counts for the line that called it: only lines of cells add up.
+  const ofLines = cells
+    .filter((cell) => !cell.file)
+    .flatMap((cell) => cell.totals)
+    .reduce((sum, totals) => sum + totals.device_ns, 0);
+  const rest = device - ofLines;
+  if (rest <= 0) return "";
+  return (
+    `${percent(rest / device)} of the device time (${duration(rest)}) belongs to no line shown ` +
+    "here: worker threads, for example, launched it."
+  );
 }
 
 /** Scroll to the line with the most device time, unless it is in view at the top. */

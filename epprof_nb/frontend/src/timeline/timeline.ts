@@ -146,7 +146,7 @@ export class Timeline {
       isDown: (key) => this.shortcuts.isDown(key),
       redraw: () => this.draw(),
     });
-    this.add(new RepeatMarks(overview.repeats));
+    this.add(new RepeatMarks(overview.repeats, overview.repeat_names));
     this.add(new BoxZoom(this.viewport, () => this.draw()));
     this.add(measure);
     this.shortcuts.addGestures(...GESTURES);

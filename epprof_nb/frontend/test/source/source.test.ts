@@ -1,6 +1,7 @@
 // @vitest-environment node
 import { describe, expect, test } from "vitest";
-import { splitLine } from "../../src/source/source.ts";
+import type { SourceCell } from "../../src/data/model.ts";
+import { shareOfLines, splitLine } from "../../src/source/source.ts";
 
 describe("a line's text", () => {
   test("is split at the syntax spans without losing any character", () => {
@@ -29,4 +30,22 @@ describe("a line's text", () => {
       ["bc", ""],
     ]);
   });
+});
+
+test("device time without a line is stated", () => {
+  const totals = { line: 1, start: 0, end: 9, count: 1, host_ns: 9, kernels: 1, copies: 0 };
+  const cell: SourceCell = {
+    cell: "In[1]",
+    file: false,
+    first: 1,
+    lines: ["f()"],
+    spans: [[]],
+    left_out: 0,
+    device_ns: 1_000_000,
+    totals: [{ ...totals, bytes: 0, device_ns: 5_000, top: [] }],
+  };
+  const called = { ...cell, cell: "model.py", file: true };
+  expect(shareOfLines([cell, called])).toMatch(/^> 99 % of the device time \(995 µs\)/);
+  expect(shareOfLines([{ ...cell, device_ns: 5_000 }])).toBe("");
+  expect(shareOfLines([])).toBe("");
 });

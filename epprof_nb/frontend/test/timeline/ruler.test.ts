@@ -3,6 +3,8 @@ import { Geometry } from "../../src/timeline/geometry.ts";
 import { RepeatMarks } from "../../src/timeline/overlays/repeat_marks.ts";
 import { withoutReserved } from "../../src/timeline/ruler.ts";
 
+const REPEATS = { word: "repeat", first: 0 } as const;
+
 function geometry(start: number, end: number, width: number): Geometry {
   return new Geometry({
     view: { start, end },
@@ -27,18 +29,22 @@ test("labels of ticks give way to those of repeats", () => {
 });
 
 test("a repeat is labelled where it starts, or at the left edge, if there is room", () => {
-  const marks = new RepeatMarks([
+  const bounds: [number, number][] = [
     [0, 400],
     [400, 410],
     [410, 1000],
-  ]);
+  ];
+  const marks = new RepeatMarks(bounds, REPEATS);
   const texts = (at: Geometry): string[] => marks.labels(at).map(({ text }) => text);
   expect(texts(geometry(0, 1000, 1000))).toEqual(["repeat 0", "repeat 2"]);
   expect(texts(geometry(390, 420, 1000))).toEqual(["repeat 0", "repeat 1", "repeat 2"]);
   expect(marks.labels(geometry(500, 900, 1000))).toEqual([
     { repeat: 2, text: "repeat 2", left: 0, right: 60 },
   ]);
-  expect(new RepeatMarks([]).labels(geometry(0, 10, 100))).toEqual([]);
+  expect(new RepeatMarks([], REPEATS).labels(geometry(0, 10, 100))).toEqual([]);
+  const steps = new RepeatMarks(bounds, { word: "step", first: 2 });
+  const shown = steps.labels(geometry(0, 1000, 1000)).map(({ text }) => text);
+  expect(shown).toEqual(["step 2", "step 4"]);
 });
 
 test("the line of a repeat without a label does not cross the times", () => {
@@ -47,12 +53,13 @@ test("the line of a repeat without a label does not cross the times", () => {
     boundary: (x: number, top: number) => lines.push([x, top]),
     tag: () => {},
   };
-  const marks = new RepeatMarks([
+  const bounds: [number, number][] = [
     [0, 400],
     [400, 402],
     [402, 410],
     [410, 1000],
-  ]);
+  ];
+  const marks = new RepeatMarks(bounds, REPEATS);
   // biome-ignore lint/suspicious/noExplicitAny: the overlay uses these two methods only
   marks.under(renderer as any, geometry(0, 1000, 1000));
   // The second and third start within a few pixels: one line is enough.

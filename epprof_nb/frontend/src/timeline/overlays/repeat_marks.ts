@@ -1,5 +1,6 @@
 // Repeats of the profiled code: a line where each starts, and its number on the ruler.
 
+import type { RepeatNames } from "../../data/model.ts";
 import type { Renderer } from "../../render/renderer.ts";
 import type { Geometry } from "../geometry.ts";
 import type { Overlay } from "./overlay.ts";
@@ -21,7 +22,10 @@ export interface RepeatLabel {
 }
 
 export class RepeatMarks implements Overlay {
-  constructor(private readonly bounds: readonly (readonly [start: number, end: number])[]) {}
+  constructor(
+    private readonly bounds: readonly (readonly [start: number, end: number])[],
+    private readonly names: RepeatNames,
+  ) {}
 
   under(renderer: Renderer, geometry: Geometry): void {
     const { height, ruler, width } = geometry;
@@ -48,7 +52,7 @@ export class RepeatMarks implements Overlay {
     return this.bounds.flatMap(([start, end], repeat) => {
       const left = Math.max(geometry.x(start), 0);
       const until = Math.min(geometry.x(end), geometry.width);
-      const text = `repeat ${repeat}`;
+      const text = `${this.names.word} ${this.names.first + repeat}`;
       const right = left + text.length * LETTER + PADDING;
       return right <= until ? [{ repeat, text, left, right }] : [];
     });
