@@ -166,6 +166,14 @@ def test_a_finding_leads_to_its_place(exported):
     assert canvas(page).evaluate("e => e.toDataURL()") != before
 
 
+def test_each_finding_has_a_line_of_its_own(opened, page_file):
+    page = opened(page_file.as_uri(), width=1600)
+    boxes = [finding.bounding_box() for finding in page.locator(".ep-finding").all()]
+    assert len(boxes) == 2
+    assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
+    assert boxes[1]["x"] == boxes[0]["x"]
+
+
 def test_api_calls_unfold(exported):
     page = exported()
     before = page.locator(".ep-scroller").bounding_box()["height"]
