@@ -227,6 +227,20 @@ def test_source_shows_heat_and_kernels(shows):
     assert "DtoH" in kernels.text_content()
 
 
+def test_source_opens_at_the_marked_line_with_the_most_device_time(opened, loop_file):
+    page = opened(loop_file.as_uri(), height=380)
+    page.click("[role=tab][data-tab=source]")
+    view = page.locator(".ep-source")
+    hottest = view.locator(".ep-hottest")
+    expect(hottest).to_have_count(1)
+    expect(hottest).to_have_attribute("title", "Most device time")
+    assert "loss.backward()" in hottest.inner_text()
+    # The heads stay at the very top: no line shows above them.
+    view.evaluate("e => e.scrollBy(0, 40)")
+    assert view.evaluate("e => e.scrollTop") > 0
+    assert view.locator("th").first.bounding_box()["y"] == view.bounding_box()["y"]
+
+
 @pytest.mark.parametrize(
     ("contrast", "kernel", "copy"),
     [("more", (0, 69, 124), (201, 122, 0)), ("no-preference", KERNEL_2, COPY)],
