@@ -77,8 +77,9 @@ def _is_shown_by_op(view_model: ViewModel, table: ResultTable) -> npt.NDArray[np
     columns = [column.take(only_hidden).to_list() for column in (names, types, cells)]
     statements = set(zip(*columns, lines[only_hidden].tolist(), strict=True))
     keys = zip(*(table.values(name) for name in ("name", "op_type", "cell", "line")), strict=True)
-    is_statement = np.array([key in statements for key in keys], np.bool_)
-    return is_statement & (table["self_device_ns"] == 0)
+    is_shown = np.array([key in statements for key in keys], np.bool_)
+    is_shown &= table["self_device_ns"] == 0
+    return is_shown
 
 
 def to_columns(table: ResultTable, limit: int = MAX_ROWS) -> dict[str, Any]:
