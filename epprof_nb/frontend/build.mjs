@@ -41,6 +41,7 @@ await build({
   ...common,
   entryPoints: ["src/entry/widget.ts"],
   format: "esm",
+  charset: "utf8", // it travels as JSON, which has its own escapes
   // The widget lives in a shadow root, which the notebook's style sheets do not reach.
   define: { VIEWER_CSS: JSON.stringify(styles) },
   outfile: join(out, "widget.js"),

@@ -52,6 +52,7 @@ def test_only_what_says_something_is_offered(page):
 
 def test_bars_show_the_total_with_the_self_time_inside(page):
     frame = synthetic_profile(activities=3000).by_op()
+    frame = frame[~frame["name"].str.startswith("with ")]  # shown by the row of its op
     widths = page.locator(".ep-breakdown .ep-share").evaluate_all(
         """(cells) => cells.map((cell) => {
           const width = (name) => cell.querySelector(name).getBoundingClientRect().width;
@@ -112,7 +113,7 @@ def test_filtering_by_text_and_expression(page):
     page.fill(".ep-tools input", "^(mlp|attention)$")
     _await_rows(page, 2)
     assert sorted(_values(page, "name")) == ["attention", "mlp"]
-    assert "2 of 18 rows" in page.text_content(".ep-filter-status")
+    assert "2 of 17 rows" in page.text_content(".ep-filter-status")
     page.fill(".ep-tools input", "model(x")
     _await_rows(page, 1)
     assert _values(page, "name") == ["logits = model(x)"]
@@ -146,7 +147,7 @@ def test_a_row_gives_code_that_selects_what_it_counts(page):
     prof = synthetic_profile(activities=3000)
     for by, pattern in (("op", "^attention$"), ("kernel", "flash_fwd")):
         page.click(f"[data-by={by}]")
-        _await_rows(page, 18 if by == "op" else 0)  # the filter of the ops fits no kernel
+        _await_rows(page, 17 if by == "op" else 0)  # the filter of the ops fits no kernel
         page.fill(".ep-tools input", pattern)
         _await_rows(page, 1)
         page.locator(".ep-table-place tbody tr").focus()
@@ -172,7 +173,7 @@ def test_a_refused_clipboard_leaves_the_text_to_copy(browser, loop_file):
     area = page.locator(".ep-dialog textarea")
     area.wait_for()
     chosen = area.evaluate("e => e.value.slice(e.selectionStart, e.selectionEnd)")
-    assert chosen.count("\r\n") + chosen.count("\n") >= 19
+    assert chosen.count("\r\n") + chosen.count("\n") >= 18
     page.keyboard.press("Escape")
     assert page.locator(".ep-dialog").count() == 0
     context.close()

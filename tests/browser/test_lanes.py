@@ -64,6 +64,30 @@ def test_a_pinned_lane_stays_on_top_while_the_others_scroll(opened, tmp_path):
     assert pinned.count() == 0
 
 
+def test_many_threads_leave_the_streams_in_view_and_rows_below_are_counted(opened, tmp_path):
+    from epprof_nb.testing import synthetic_profile
+
+    path = tmp_path / "threads.html"
+    write_html(synthetic_profile(activities=2000, threads=11), path)
+    page = opened(path.as_uri(), height=620)
+    page.wait_for_selector(".ep-timeline[data-start]")
+    assert {"8 more threads", "stream 7"} <= set(labels(page))
+    page.click(".ep-label-threads .ep-fold")
+    settled(page)
+    assert "thread 41204" in labels(page)
+    assert "stream 7" not in labels(page)
+    more = page.locator(".ep-more")
+    before = int(more.inner_text().removesuffix(" more rows \N{DOWNWARDS ARROW}"))
+    page.locator(".ep-scroller").evaluate("e => e.scrollBy(0, 30)")
+    settled(page)
+    after = int(more.inner_text().removesuffix(" more rows \N{DOWNWARDS ARROW}"))
+    assert 0 < after < before
+    page.locator(".ep-scroller").evaluate("e => e.scrollBy(0, 5000)")
+    settled(page)
+    assert more.inner_text() == ""
+    assert "stream 7" in labels(page)
+
+
 def test_labels_are_reached_folded_and_pinned_by_keys_alone(page):
     page.locator(".ep-label-busy .ep-fold").focus()
     page.keyboard.press("Enter")

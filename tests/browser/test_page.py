@@ -166,6 +166,14 @@ def test_a_finding_leads_to_its_place(exported):
     assert canvas(page).evaluate("e => e.toDataURL()") != before
 
 
+def test_each_finding_has_a_line_of_its_own(opened, page_file):
+    page = opened(page_file.as_uri(), width=1600)
+    boxes = [finding.bounding_box() for finding in page.locator(".ep-finding").all()]
+    assert len(boxes) == 2
+    assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
+    assert boxes[1]["x"] == boxes[0]["x"]
+
+
 def test_api_calls_unfold(exported):
     page = exported()
     before = page.locator(".ep-scroller").bounding_box()["height"]
@@ -217,6 +225,20 @@ def test_source_shows_heat_and_kernels(shows):
     assert "gemm" in kernels.text_content()
     rows.nth(2).focus()
     assert "DtoH" in kernels.text_content()
+
+
+def test_source_opens_at_the_marked_line_with_the_most_device_time(opened, loop_file):
+    page = opened(loop_file.as_uri(), height=380)
+    page.click("[role=tab][data-tab=source]")
+    view = page.locator(".ep-source")
+    hottest = view.locator(".ep-hottest")
+    expect(hottest).to_have_count(1)
+    expect(hottest).to_have_attribute("title", "Most device time")
+    assert "loss.backward()" in hottest.inner_text()
+    # The heads stay at the very top: no line shows above them.
+    view.evaluate("e => e.scrollBy(0, 40)")
+    assert view.evaluate("e => e.scrollTop") > 0
+    assert view.locator("th").first.bounding_box()["y"] == view.bounding_box()["y"]
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,10 @@ def test_a_span_tells_what_the_device_did_in_it(page):
     rows = span.locator("table >> nth=1").locator("tr").all_inner_texts()
     assert "gemm" in rows[0]
     assert "50 %" in rows[0] or "49 %" in rows[0]
+    ops = span.locator("table >> nth=0")
+    assert ops.locator("caption").inner_text().split() == ["by", "op", "activities"]
+    counts = [row.split("\t")[-1] for row in ops.locator("tr").all_inner_texts()]
+    assert counts == ["2", "1"]
     page.keyboard.press("Escape")
     settled(page)
     # A page of its own then shows the whole profile.

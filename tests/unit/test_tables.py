@@ -40,6 +40,26 @@ def test_only_breakdowns_that_say_something_are_offered():
     assert available_breakdowns(ViewModel(made)) == ["op", "kernel", "line", "stream"]
 
 
+def test_a_with_statement_that_only_opens_an_op_has_no_row_of_its_own():
+    statement = {"name": 'with epprof_nb.op("step"):'}
+    ops = [
+        line(1, 4, 0, 90) | statement,
+        op(2, "step", 1, 89, parent=1),
+        line(3, 5, 2, 80, parent=2),
+    ]
+    prof = profile(ops, [kernel(20, 30, op_id=3)])
+    data = breakdown_table(ViewModel(prof), "op")
+    assert values(data, "name") == ["step", "line 5"]
+    assert data["rows"] == 2
+    assert breakdown_table(ViewModel(prof), "op", pattern="with")["found"] == 0
+    assert statement["name"] in set(prof.by_op()["name"])
+    # Work outside the op, or an execution without an op, is nowhere else in the table.
+    prof = profile(ops, [kernel(20, 30, op_id=1)])
+    assert statement["name"] in values(breakdown_table(ViewModel(prof), "op"), "name")
+    prof = profile([*ops, line(4, 4, 95, 99) | statement])
+    assert statement["name"] in values(breakdown_table(ViewModel(prof), "op"), "name")
+
+
 def test_tables_are_plain_json_and_say_how_long_they_are():
     data = breakdown_table(ViewModel(many()), "op")
     assert json.loads(json.dumps(data)) == data

@@ -135,7 +135,7 @@ export class RangePanel {
         h("td", { class: "ep-share" }, h("span", { class: "ep-track" }, bar)),
         h("td", {}, percent(ns / whole)),
         h("td", {}, duration(ns)),
-        h("td", { class: "ep-faint" }, `${count(times)} ×`),
+        h("td", { class: "ep-faint" }, count(times)),
       );
       const highlight = (): void => this.actions.highlight(by, name);
       on(row, "click", highlight);
@@ -145,6 +145,8 @@ export class RangePanel {
       return row;
     });
     const more = total > ROWS ? ` (first ${ROWS} of ${count(total)})` : "";
-    return h("table", {}, h("caption", {}, `${title}${more}`), h("tbody", {}, ...body));
+    // Not a head of its own: that would make the column as wide as the word.
+    const unit = h("span", { class: "ep-faint" }, "activities");
+    return h("table", {}, h("caption", {}, `${title}${more} `, unit), h("tbody", {}, ...body));
   }
 }

@@ -47,12 +47,15 @@ export function shareOfLines(cells: SourceCell[]): string {
   );
 }
 
-/** Scroll to the line with the most device time, unless it is in view at the top. */
+/** Mark the line with the most device time, and scroll to it unless it is in view at the top. */
 export function showHottestLine(view: HTMLElement): void {
   const lines = [...view.querySelectorAll<HTMLElement>(".ep-heat")];
   const heat = (of: HTMLElement): number => Number(of.style.getPropertyValue("--heat"));
   const hottest = lines.reduce((most, of) => (heat(of) > heat(most) ? of : most), lines[0]);
-  if (!hottest) return;
+  const row = hottest?.parentElement;
+  if (!row || heat(hottest) === 0) return;
+  row.classList.add("ep-hottest");
+  row.title = "Most device time";
   const top = hottest.getBoundingClientRect().top - view.getBoundingClientRect().top;
   if (top > 0.8 * view.clientHeight) view.scrollTop = top - 0.5 * view.clientHeight;
 }

@@ -24,6 +24,7 @@ export function drawFrame(geometry: Geometry, highlight: Highlight | null, tools
   const { view, width, height, ruler, head, sticky, lanes, inView, palette } = geometry;
   const { renderer: r, overlays } = tools;
   tools.labels.show(sticky, inView, ruler, head, geometry.scroll);
+  tools.labels.more(geometry.cutOff);
   r.begin({ view, width, height, palette, highlight });
   const { step, times } = ticks(view, width);
   const { base, labels } = rulerLabels(times, step, view);

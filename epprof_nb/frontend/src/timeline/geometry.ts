@@ -64,6 +64,11 @@ export class Geometry implements GeometryFields {
     });
   }
 
+  /** Number of scrolling rows that are not fully above the lower edge. */
+  get cutOff(): number {
+    return this.lanes.filter((row) => row.y + row.height + this.offset(row) > this.height).length;
+  }
+
   rowAt(y: number): PlacedLane | null {
     if (y < this.head) return rowAt(this.sticky, y - this.ruler);
     return rowAt(this.lanes, y - this.head + this.scroll);

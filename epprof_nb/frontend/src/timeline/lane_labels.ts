@@ -32,6 +32,8 @@ export class LaneLabels {
   readonly #sticky = h("div", { class: "ep-label-part" });
   readonly #lanes = h("div", { class: "ep-label-part" });
   readonly #clip = h("div", { class: "ep-clip" }, this.#lanes);
+  /** Hint that rows follow below the visible part. */
+  readonly #more = h("div", { class: "ep-more" });
   readonly #labels = new Map<string, Label>();
   readonly #grip = h("div", {
     class: "ep-grip",
@@ -50,7 +52,7 @@ export class LaneLabels {
 
   constructor(private readonly actions: LabelActions) {
     this.#rows.append(this.#sticky, this.#clip);
-    this.element.append(this.corner, this.#rows, this.#grip);
+    this.element.append(this.corner, this.#rows, this.#more, this.#grip);
     on(this.#rows, "keydown", (event) => this.#key(event));
     on(this.#rows, "focusin", (event) => {
       const key = keyOf(event.target);
@@ -94,6 +96,12 @@ export class LaneLabels {
       this.#labels.delete(key);
     }
     if (!kept.has(this.#current)) this.#reach([...kept][0] ?? "");
+  }
+
+  /** Say how many rows follow below the visible part. */
+  more(rows: number): void {
+    const text = rows ? `${rows} more ${rows === 1 ? "row" : "rows"} ↓` : "";
+    if (this.#more.textContent !== text) this.#more.textContent = text;
   }
 
   /** Show the scale of a counter, such as "0–20". */

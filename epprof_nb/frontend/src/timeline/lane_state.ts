@@ -2,6 +2,9 @@
 
 import type { Lane } from "../data/model.ts";
 
+/** Key of the row that folds all but the first few threads. */
+export const OTHER_THREADS = "threads";
+
 export class LaneState {
   readonly #folded: Set<string>;
   readonly #pinned = new Set<string>();
@@ -11,7 +14,8 @@ export class LaneState {
     private readonly onChange: () => void,
   ) {
     // API calls are many and short, so their lanes start folded.
-    this.#folded = new Set(lanes.flatMap(({ kind }, i) => (kind === "api" ? [`lane:${i}`] : [])));
+    const calls = lanes.flatMap(({ kind }, i) => (kind === "api" ? [`lane:${i}`] : []));
+    this.#folded = new Set([...calls, OTHER_THREADS]);
   }
 
   get folded(): ReadonlySet<string> {

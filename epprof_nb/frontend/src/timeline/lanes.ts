@@ -3,7 +3,7 @@
 import type { Counter, DeviceLabels, Events, Lane, LaneSlice } from "../data/model.ts";
 import type { Band } from "../render/renderer.ts";
 import { COUNTER_TYPES } from "./counter_tracks.ts";
-import type { LaneState } from "./lane_state.ts";
+import { type LaneState, OTHER_THREADS } from "./lane_state.ts";
 
 const OP_ROW = 17;
 const API_ROW = 15;
@@ -15,8 +15,10 @@ const LEAD = 4;
 const GAP = 7;
 /** From this number of streams on, even a single device gets a row that folds them. */
 const MANY_STREAMS = 9;
+/** This many threads have open lanes; a row folds the others, so that the streams stay in view. */
+const OPEN_THREADS = 4;
 
-type RowKind = Lane["kind"] | "device" | Counter["what"];
+type RowKind = Lane["kind"] | "device" | "threads" | Counter["what"];
 
 export interface PlacedLane {
   /** Unique key of the row, independent of folding. */
@@ -101,7 +103,7 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
       kind,
       lane: lanes[index],
       index,
-      label: parent ? label.replace(/ · [^·]+$/, "") : label,
+      label: parent && kind === "stream" ? label.replace(/ · [^·]+$/, "") : label,
       title,
       indent: parent ? 1 : 0,
       folded,
@@ -109,6 +111,9 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
     });
   };
   if (single) for (const device of devices) addCounters(device, null);
+  const threads = [...new Set(lanes.flatMap((of) => (of.kind === "stream" ? [] : of.thread)))];
+  // A row in place of a single lane would save nothing.
+  const others = new Set(threads.length > OPEN_THREADS + 1 ? threads.slice(OPEN_THREADS) : []);
   lanes.forEach(({ kind, thread, device }, i) => {
     if (kind === "stream") {
       const many = streams.get(device) ?? 0;
@@ -136,8 +141,14 @@ export function buildRows({ lanes, counters, devices: labels, word }: RowSource)
       return;
     }
     const above = kind === "api" ? lanes[i - 1] : undefined;
-    const of = above?.kind === "ops" && above.thread === thread ? `lane:${i - 1}` : null;
-    lane(i, of, false);
+    const calls = above?.kind === "ops" && above.thread === thread;
+    const other = others.has(thread) ? OTHER_THREADS : null;
+    if (other && !headed.has(-1)) {
+      headed.add(-1);
+      const label = `${others.size} more threads`;
+      add({ key: other, kind: other, label, title: label, folded: false });
+    }
+    lane(i, calls ? `lane:${i - 1}` : other, false);
   });
   return result;
 }
@@ -158,9 +169,14 @@ export function placeRows(
 ): { sticky: PlacedLane[]; lanes: PlacedLane[] } {
   const slices = slicesByLane(events, source.lanes.length);
   const single = new Set(source.counters.map(({ device }) => device)).size <= 1;
-  const all = buildRows(source).filter(
-    ({ parent, key }) => pinned.has(key) || parent === null || !folded.has(parent),
-  );
+  const rows = buildRows(source);
+  // Folded rows and those hidden below them; a row comes after its parent.
+  const closed = new Set(folded);
+  const all = rows.filter(({ parent, key }) => {
+    if (pinned.has(key) || parent === null || !closed.has(parent)) return true;
+    closed.add(key);
+    return false;
+  });
   const sticky: PlacedLane[] = [];
   const scrolling: PlacedLane[] = [];
   for (const row of all) {
@@ -173,7 +189,7 @@ export function placeRows(
       pinned: isPinned,
       sticky: stays,
       y: 0,
-      ...rowShape(row, slices, folded.has(row.key), source.lanes),
+      ...rowShape(row, slices, folded.has(row.key), rows),
     });
   }
   const byPin = [...pinned];
@@ -202,22 +218,22 @@ function rowShape(
   row: Row,
   slices: LaneSlice[][],
   folded: boolean,
-  lanes: Lane[],
+  rows: Row[],
 ): Pick<PlacedLane, "height" | "bands"> {
   if (isCounter(row.kind)) return { height: COUNTER_TYPES[row.kind].height, bands: [] };
-  if (row.kind === "device") {
-    // A folded device shows the first row of all of its streams.
-    const device = Number(row.key.slice("device:".length));
-    const own = folded && row.counter === null ? slices.flat() : [];
-    const bands = own
-      .filter((slice) => lanes[slice.lane].device === device && slice.row === 0)
-      .map((slice) => ({
-        slice,
-        band: { y: 0, height: STREAM_ROW - 1, look: "activity" } as Band,
-      }));
-    return { height: DEVICE_ROW, bands };
+  if (!row.lane) {
+    // A folded group shows the first row of each of its lanes.
+    const own = folded && row.counter === null ? rows.filter((of) => of.parent === row.key) : [];
+    const device = row.kind === "device";
+    const height = (device ? STREAM_ROW : OP_ROW) - 1;
+    const bands = own.flatMap(({ lane, index }) =>
+      (slices[index] ?? [])
+        .filter((slice) => slice.row === 0)
+        .map((slice) => ({ slice, band: { y: 0, height, look: look(lane as Lane) } as Band })),
+    );
+    return { height: device ? DEVICE_ROW : OP_ROW, bands };
   }
-  const lane = row.lane as Lane;
+  const lane = row.lane;
   const laneSlices = slices[row.index];
   const each = folded
     ? FOLDED

@@ -56,10 +56,16 @@ export class RowLayout {
     return buildRows(this.#rows).flatMap(({ key, folded }) => (folded === null ? [] : [key]));
   }
 
-  /** Key of the folded row that hides a lane. */
-  foldOf(lane: number): string | null {
-    const parent = buildRows(this.#rows).find(({ index }) => index === lane)?.parent;
-    return parent && this.laneState.folded.has(parent) ? parent : null;
+  /** Keys of the folded rows that hide a lane. */
+  foldsOf(lane: number): string[] {
+    const rows = buildRows(this.#rows);
+    const folds: string[] = [];
+    let parent = rows.find(({ index }) => index === lane)?.parent;
+    while (parent) {
+      if (this.laneState.folded.has(parent)) folds.push(parent);
+      parent = rows.find(({ key }) => key === parent)?.parent;
+    }
+    return folds;
   }
 
   get #head(): number {

@@ -208,8 +208,7 @@ export class Timeline {
   reveal(ref: EventRef): void {
     const { viewport } = this;
     viewport.animateTo(bringIntoView(viewport.view, viewport.width, rangeOf(ref)));
-    const folded = this.#layout.foldOf(ref.lane);
-    if (folded) this.laneState.toggleFold(folded);
+    for (const folded of this.#layout.foldsOf(ref.lane)) this.laneState.toggleFold(folded);
     this.scroll(scrollIntoView(ref, this.geometry));
   }
 

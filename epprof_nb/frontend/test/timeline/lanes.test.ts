@@ -82,6 +82,26 @@ describe("lanes", () => {
     expect(sticky[1].y).toBeGreaterThan(0);
     expect(keys(lanes)).not.toContain("lane:0");
   });
+  test("of more than a few threads are grouped, with their API calls", () => {
+    const threads = Array.from({ length: 10 }, (_, i) => [
+      lane("ops", `loader · ${i}`, -1, i),
+      lane("api", "API calls", -1, i),
+    ]).flat();
+    const given = { ...one, lanes: [...threads, lane("stream", "stream 7", 0)] };
+    const { folded } = new LaneState(given.lanes, () => {});
+    const first = given.lanes.slice(0, 8).map((_, i) => `lane:${i}`);
+    const shown = placeRows(given, all, { ...none, folded }).lanes;
+    expect(keys(shown)).toEqual([...first, "threads", "lane:20"]);
+    expect(shown[8]).toMatchObject({ label: "6 more threads", folded: true });
+    const unfolded = new Set([...folded].filter((key) => key !== "threads"));
+    const open = placeRows(given, all, { ...none, folded: unfolded }).lanes;
+    expect(open.length).toBe(22);
+    expect(open[9]).toMatchObject({ key: "lane:8", label: "loader · 4", indent: 1 });
+    // A pinned lane leaves the group; one lane alone is not grouped.
+    const pinned = placeRows(given, all, { folded, pinned: new Set(["lane:18"]) });
+    expect(keys(pinned.sticky)).toContain("lane:18");
+    expect(keys(buildRows({ ...one, lanes: threads.slice(0, 10) }))).not.toContain("threads");
+  });
   test("of many streams are grouped on a single device, too", () => {
     const streams = Array.from({ length: 20 }, (_, i) => lane("stream", `stream ${i}`, 0));
     const given = { lanes: streams, counters: counters(0), devices: {}, word: "GPU" };
@@ -94,11 +114,11 @@ describe("lanes", () => {
 test("folding all folds the open rows, or unfolds them if all are folded", () => {
   let changes = 0;
   const arrangement = new LaneState(two.lanes, () => changes++);
-  expect([...arrangement.folded]).toEqual(["lane:1", "lane:2"]);
+  expect([...arrangement.folded]).toEqual(["lane:1", "lane:2", "threads"]);
   arrangement.toggleAll(["lane:0", "lane:1"]);
-  expect([...arrangement.folded].sort()).toEqual(["lane:0", "lane:1", "lane:2"]);
+  expect([...arrangement.folded].sort()).toEqual(["lane:0", "lane:1", "lane:2", "threads"]);
   arrangement.toggleAll(["lane:0", "lane:1"]);
-  expect([...arrangement.folded]).toEqual(["lane:2"]);
+  expect([...arrangement.folded]).toEqual(["lane:2", "threads"]);
   arrangement.togglePin("lane:0");
   arrangement.togglePin("lane:0");
   expect(arrangement.pinned.size).toBe(0);
