@@ -36,7 +36,10 @@ await build({
   format: "iife",
   outfile: join(out, "loader.js"),
 });
-const styles = await readFile(join(out, "viewer.css"), "utf8");
+// esbuild does not minify the values of custom properties.
+const styles = (await readFile(join(out, "viewer.css"), "utf8"))
+  .replace(/(--[\w-]+): /g, "$1:")
+  .replace(/#(\w)\1(\w)\2(\w)\3(?!\w)/g, "#$1$2$3");
 await build({
   ...common,
   entryPoints: ["src/entry/widget.ts"],

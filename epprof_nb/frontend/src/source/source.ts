@@ -41,10 +41,7 @@ export function shareOfLines(cells: SourceCell[]): string {
     .reduce((sum, totals) => sum + totals.device_ns, 0);
   const rest = device - ofLines;
   if (rest <= 0) return "";
-  return (
-    `${percent(rest / device)} of the device time (${duration(rest)}) belongs to no line shown ` +
-    "here: worker threads, for example, launched it."
-  );
+  return `${percent(rest / device)} of the device time (${duration(rest)}) belongs to no line shown.`;
 }
 
 /** Mark the line with the most device time, and scroll to it unless it is in view at the top. */
