@@ -36,9 +36,10 @@ await build({
   format: "iife",
   outfile: join(out, "loader.js"),
 });
-// esbuild does not minify the values of custom properties.
+// esbuild leaves the values of custom properties, and some spaces, as they are.
 const styles = (await readFile(join(out, "viewer.css"), "utf8"))
   .replace(/(--[\w-]+): /g, "$1:")
+  .replace(/ \/ |(?<=var\(--\w+), /g, (text) => text.trim())
   .replace(/#(\w)\1(\w)\2(\w)\3(?!\w)/g, "#$1$2$3");
 await build({
   ...common,

@@ -55,7 +55,7 @@ export function addControls(timeline: Timeline, roomy: boolean): TimelineControl
   timeline.shortcuts.add(
     {
       keys: ["/", "ctrl+f"],
-      help: "Search names by regular expression",
+      help: "Search names",
       group: GROUP,
       run: () => search.open(),
     },
