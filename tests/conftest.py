@@ -1,8 +1,14 @@
-"""Distribution of the tests to the workers of pytest-xdist, where it is used."""
+"""Ctrl-C as in a terminal, and the distribution of tests to the workers of pytest-xdist."""
 
 from __future__ import annotations
 
+import signal
+
 import pytest
+
+# A shell starts its background jobs with SIGINT ignored, and their children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 JUPYTER = {"lab", "notebook7", "front_end", "in_jupyterlab", "open_notebook"}
 
