@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.capture import created_threads
 from epprof_nb.capture.graph_nodes import GraphNodes
 from epprof_nb.capture.thread_names import ThreadNames
 from epprof_nb.core.errors import CaptureError
@@ -260,6 +261,7 @@ class CaptureService:
         self._recording = True
         self._notes = []
         self._thread_names = ThreadNames()
+        created_threads.start()
         # Discard what threads logged after the end of the last session.
         _native.drain_ops(_native.now_ns(), open_too=False)
         _native.drain_launches()
@@ -297,6 +299,7 @@ class CaptureService:
                     self._running.remove(recorder)
         finally:
             if not self._running:
+                created_threads.stop()
                 _native.set_cell_thread(False)
                 _native.set_recording(ops=False, launches=False)
                 suspension.stop_tracking()
@@ -319,6 +322,7 @@ class CaptureService:
 
     def after_fork_in_child(self) -> None:
         """Reset: a forked child has neither the threads nor the device of its parent."""
+        created_threads.stop()
         self._reset()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.capture import created_threads
 from epprof_nb.core.native_columns import name_of
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ class ThreadNames:
 
 
 def _python_threads() -> Iterator[threading.Thread]:
-    """Running threads, then those that have ended and are still referenced, by a pool for one."""
+    """Running threads, then those created during the recording, which may have ended."""
     yield from threading.enumerate()
-    yield from list(getattr(threading, "_dangling", ()))
+    yield from created_threads.take()
 
 
 def _comm(path: str) -> str:

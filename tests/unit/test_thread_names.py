@@ -2,7 +2,9 @@
 
 import _thread
 import ctypes
+import gc
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -50,6 +52,27 @@ def prof():
 def test_threads_that_ended_before_the_profile_keep_their_names(prof):
     names = set(thread_names(prof.info).values())
     assert {"loader_0", "writer", "pt_autograd_0"} <= names
+
+
+def run_threads():
+    with ThreadPoolExecutor(2, thread_name_prefix="loader") as pool:
+        list(pool.map(work, range(8)))
+    writer = threading.Thread(target=work, name="writer")
+    writer.start()
+    writer.join()
+    return weakref.ref(writer)
+
+
+def test_threads_that_python_has_forgotten_keep_their_names():
+    with epprof_nb.profile() as prof:
+        for _ in range(3):
+            writer = run_threads()
+        gc.collect()
+    names = list(thread_names(prof.info).values())
+    assert names.count("writer") == 3
+    assert {"loader_0", "loader_1"} >= set(names) - {"writer", threading.current_thread().name}
+    gc.collect()
+    assert writer() is None  # the profile does not keep the thread
 
 
 def test_the_names_belong_to_the_threads_of_the_tables(prof):
