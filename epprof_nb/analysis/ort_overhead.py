@@ -121,8 +121,9 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
     sessions
         JSON-serialisable, one entry per session: ``session`` (its number), ``runs`` (in the
         profile), ``compared`` (runs for which an unprofiled run is known), and if there are such,
-        ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the ratio. If only
-        some of them were recorded node by node, ``recorded_stretch`` is the ratio of those.
+        ``profiled_ns`` and ``unprofiled_ns`` (their medians) and ``stretch``, the median of their
+        ratios. If only some of them were recorded node by node, ``recorded_stretch`` is that of
+        those.
     """
     rows = _run_rows(ops)
     recorded = np.array(node_events(ops, rows), object) == RECORDED
@@ -136,11 +137,12 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
         if both.any():
             profiled_ns, unprofiled_ns = (int(np.median(ns[both])) for ns in (call, unprofiled))
             entry |= {"profiled_ns": profiled_ns, "unprofiled_ns": unprofiled_ns}
-            entry["stretch"] = round(profiled_ns / unprofiled_ns, 3)
+            # Runs of other shapes take other times, so each is compared with its own.
+            ratio = call / unprofiled
+            entry["stretch"] = round(float(np.median(ratio[both])), 3)
             some = both & recorded
             if some.any() and not recorded[both].all():
-                ratio = np.median(call[some]) / np.median(unprofiled[some])
-                entry["recorded_stretch"] = round(float(ratio), 3)
+                entry["recorded_stretch"] = round(float(np.median(ratio[some])), 3)
         sessions.append(entry)
     return sessions
 

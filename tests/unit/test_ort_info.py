@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from epprof_nb.analysis.ort_overhead import by_session
 from epprof_nb.data.schema import ACTIVITIES, OPS
 from epprof_nb.recorders.onnxruntime import sessions
 from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
@@ -57,7 +58,7 @@ def test_sessions_with_overhead_share_one_note():
     (note,) = overhead_notes(1.2, 1.5, 1.01, 1.3)
     assert note.startswith(
         "model 2 (session 2), and 2 others (session 4 1.30x, session 1 1.20x): profiling slowed "
-        "these runs by 1.50x (1.00 ms to 1.50 ms, medians). "
+        "these runs by 1.50x (median of the ratios to unprofiled runs with the same input shapes). "
     )
     assert "session 3" not in note
     assert overhead_notes(1.01) == []
@@ -91,3 +92,14 @@ def test_sessions_whose_runs_are_all_recorded_say_why(monkeypatch):
     assert "subgraphs" in note
     assert "ORT_PARALLEL" in always_recorded(uses_pool_threads=True, **cuda)[0]
     assert "whole session" in always_recorded(session_profile=True)[0]
+
+
+def test_runs_of_several_shapes_are_compared_each_with_its_own():
+    # Two of three are four times as long; the medians of both times differ by two.
+    runs = [
+        event(i, "session", "run", args={"call_ns": profiled, "unprofiled_ns": unprofiled})
+        for i, (profiled, unprofiled) in enumerate([(4, 1), (40, 10), (20, 20)], 1)
+    ]
+    (entry,) = by_session(table(OPS, runs))
+    assert entry["compared"] == 3
+    assert entry["stretch"] == 4.0

@@ -12,7 +12,7 @@ from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recorders.onnxruntime import run_histories, sessions
 from epprof_nb.recorders.onnxruntime.learned_runs import has_subgraphs
-from epprof_nb.util.format import duration, plural, three_digits
+from epprof_nb.util.format import plural, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,8 +190,8 @@ def _profiling_overhead(info: dict[str, Any]) -> Iterator[str]:
                 more.append(f"{len(others) - _MAX_NAMED} more")
             which += f", and {plural(len(others), 'other')} ({', '.join(more)})"
         yield (
-            f"{which}: profiling slowed these runs by {three_digits(worst['stretch'])}x "
-            f"({duration(worst['unprofiled_ns'])} to {duration(worst['profiled_ns'])}, medians). "
+            f"{which}: profiling slowed these runs by {three_digits(worst['stretch'])}x (median of "
+            "the ratios to unprofiled runs with the same input shapes). "
             f"{cause}Device times are accurate; host times and the gaps between device activities "
             "are too long."
         )
