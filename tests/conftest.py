@@ -6,9 +6,12 @@ import signal
 
 import pytest
 
-# A shell starts its background jobs with SIGINT ignored, and their children inherit that.
+# A shell starts its background jobs with SIGINT ignored, and nohup ignores SIGHUP. Children inherit
+# that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 JUPYTER = {"lab", "notebook7", "front_end", "in_jupyterlab", "open_notebook"}
 
