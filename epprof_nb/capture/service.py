@@ -283,6 +283,11 @@ class CaptureService:
         """Restart the recorders for options that record more than the open subscriptions do."""
         running, self._running = self._running, []
         for recorder in running:
+            extend = getattr(recorder, "extend", None)
+            if extend is not None:
+                extend(options)
+                self._running.append(recorder)
+                continue
             recorder.stop()
             self._start_recorder(recorder, options)
 

@@ -139,6 +139,13 @@ class Log:
             self._api = api
             self._on = True
 
+    def extend(self, max_records: int, *, memory: bool, api: bool) -> None:
+        """Record more from now on, without losing a row or an activity that is running."""
+        with self._lock:
+            self._records_left = max(self._records_left, max_records)
+            self._memory |= memory
+            self._api |= api
+
     def stop(self) -> None:
         """Stop recording and discard rows that were not drained."""
         with self._lock:

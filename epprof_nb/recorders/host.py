@@ -32,6 +32,12 @@ class HostRecorder:
         KERNELS.start(options.max_records)
         return []
 
+    def extend(self, options: Options) -> None:
+        """Record what `options` ask for, too, without an interruption."""
+        LOG.extend(
+            options.max_records, memory=options.records("memory"), api=options.records("api")
+        )
+
     def sync(self) -> None:
         """Wait for the work launched so far, leaving its errors to the user's next call.
 
