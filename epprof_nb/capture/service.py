@@ -23,7 +23,6 @@ from epprof_nb.capture.graph_nodes import GraphNodes
 from epprof_nb.capture.thread_names import ThreadNames
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.instrument import suspension
-from epprof_nb.recorders.onnxruntime import sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +121,7 @@ class CaptureService:
         self._end_abandoned()
 
     def open(self, options: Options) -> Subscription:
-        """Open a subscription, starting or restarting recorders as `options` require.
+        """Open a subscription, starting or extending recorders as `options` require.
 
         If it fails, everything is as before.
         """
@@ -133,11 +132,9 @@ class CaptureService:
                     self._start(options)
                 else:
                     self._flush()
-                    if not _satisfies(self._subscriptions, options):
-                        self._restart(options)
-                    # A restart took the mode of the new options.
-                    for subscribed in (*(s.options for s in self._subscriptions), options):
-                        sessions.raise_mode(subscribed.ort_nodes)
+                    for recorder in self._running:
+                        notes = recorder.extend(options)
+                        self._notes += [note for note in notes if note not in self._notes]
                 subscription = Subscription(
                     options,
                     self._dropped_batches + len(self._batches),
@@ -279,18 +276,6 @@ class CaptureService:
         else:
             self._running.append(recorder)
 
-    def _restart(self, options: Options) -> None:
-        """Restart the recorders for options that record more than the open subscriptions do."""
-        running, self._running = self._running, []
-        for recorder in running:
-            extend = getattr(recorder, "extend", None)
-            if extend is not None:
-                extend(options)
-                self._running.append(recorder)
-                continue
-            recorder.stop()
-            self._start_recorder(recorder, options)
-
     def _stop_if_unused(self) -> None:
         """Stop recording if no subscription is open; a call that failed can be repeated."""
         if self._subscriptions or not self._recording:
@@ -333,16 +318,6 @@ class CaptureService:
 
 def _items(recorder: Recorder, name: str) -> list[tuple[str, Any]]:
     return list(getattr(recorder, name, {}).items())
-
-
-def _satisfies(subscriptions: list[Subscription], options: Options) -> bool:
-    return any(
-        all(
-            subscription.options.records(part) or not options.records(part)
-            for part in ("api", "memory", "overhead")
-        )
-        for subscription in subscriptions
-    )
 
 
 service = CaptureService()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Detail = Literal["default", "api", "memory", "overhead", "all"]
@@ -64,6 +64,15 @@ class Options:
     def details(self) -> frozenset[str]:
         """The values in `detail`."""
         return frozenset(part.strip() for part in self.detail.split(",") if part.strip())
+
+    def union(self, other: Options) -> Options:
+        """Return options that record what either asks for; other limits are those of `self`."""
+        parts = [part for part in DETAILS[1:-1] if self.records(part) or other.records(part)]
+        return replace(
+            self,
+            detail=",".join(parts) or "default",
+            max_records=max(self.max_records, other.max_records),
+        )
 
     def records(self, part: str) -> bool:
         """Whether `part` (``"api"``, ``"memory"`` or ``"overhead"``) is recorded."""

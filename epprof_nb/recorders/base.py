@@ -111,6 +111,12 @@ class Recorder(Protocol):
     def start(self, options: Options) -> list[str]:
         """Start recording; return notes for the user on what cannot be recorded, and why."""
 
+    def extend(self, options: Options) -> list[str]:
+        """Record what `options` ask for, too; return notes as `start` does.
+
+        What was recorded before, and the options of earlier calls, stay.
+        """
+
     def sync(self) -> None:
         """Wait until the device work launched so far has finished, if waiting is possible."""
 

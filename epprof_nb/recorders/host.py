@@ -32,11 +32,12 @@ class HostRecorder:
         KERNELS.start(options.max_records)
         return []
 
-    def extend(self, options: Options) -> None:
+    def extend(self, options: Options) -> list[str]:
         """Record what `options` ask for, too, without an interruption."""
         LOG.extend(
             options.max_records, memory=options.records("memory"), api=options.records("api")
         )
+        return []
 
     def sync(self) -> None:
         """Wait for the work launched so far, leaving its errors to the user's next call.

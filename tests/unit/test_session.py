@@ -382,3 +382,20 @@ def test_very_many_statements_are_noted():
     assert "--no-lines" in note
     few = tiny.profile(ops=[tiny.line(1, 1, 0, 9), tiny.op(2, "f", 0, 9, count=2_000_000)])
     assert notes_on_statements(few.tables["ops"]) == []
+
+
+def test_options_are_united_by_what_they_record():
+    union = Options(detail="api", max_records=5).union(Options(detail="memory", max_records=9))
+    assert union.detail == "api,memory"
+    assert union.max_records == 9
+    assert Options(detail="all").union(Options()).details == {"api", "memory", "overhead"}
+    assert Options().union(Options()).detail == "default"
+
+
+def test_a_nested_profile_does_not_narrow_the_outer_one():
+    array = host.empty((4,))
+    with epprof_nb.profile(detail="memory") as outer:
+        with epprof_nb.profile(detail="api"):
+            host.launch(lambda a: a.fill(1), array, name="inside")
+        host.empty((8,))
+    assert len(outer.memory)

@@ -221,6 +221,28 @@ class CuptiRecorder:
             )
         return notes
 
+    def extend(self, options: Options) -> list[str]:
+        """Record what `options` ask for, too.
+
+        If CUPTI has to record other kinds, it is started again, after the work launched so far.
+        """
+        with self._lock:
+            before = self._options
+            if before is None:
+                return []
+            self._options = wider = before.union(options)
+            self._records_left += wider.max_records - before.max_records
+            if self._paused_ns is not None or all(map(before.records, wider.details)):
+                return []
+            self.sync()
+            self._before_pause.append(self._drain(waited=True))
+            self._end()
+            try:
+                return self._begin(wider)
+            except CaptureError as error:
+                self._paused_ns = _native.now_ns()
+                return [str(error)]
+
     def _end(self) -> None:
         _native.cupti_stop()
         _native.stop_cell_log()
