@@ -70,6 +70,7 @@ def _python_threads() -> Iterator[threading.Thread]:
     """Running threads, then those created during the recording, which may have ended."""
     yield from threading.enumerate()
     yield from created_threads.take()
+    yield from list(getattr(threading, "_dangling", ()))
 
 
 def _comm(path: str) -> str:
