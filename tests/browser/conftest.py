@@ -234,7 +234,7 @@ def _server(module: str, folder: Path):
     command = [
         sys.executable, "-m", module, "--no-browser", "--ip=127.0.0.1", f"--port={port}",
         "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True", "--allow-root",
-        "--LabApp.news_url=", f"--ServerApp.root_dir={folder}",
+        "--LabApp.news_url=", f"--ServerApp.root_dir={folder}", "--KernelManager.transport=ipc",
     ]  # fmt: skip
     log = (folder / "server.log").open("w")
     server = subprocess.Popen(

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
+
+from tests.kernels import run_notebook
 
 ROOT = Path(__file__).parents[2]
 WHERE = "import epprof_nb, epprof_nb._native as native; print(epprof_nb.__file__, native.__file__)"
@@ -79,8 +80,7 @@ def test_a_kernel_started_in_the_checkout_profiles_a_cell(
     kernel.write_text(json.dumps({"argv": command, "display_name": "clone", "language": "python"}))
     sources = ["%load_ext epprof_nb", "%%gpuprofile prof\nx = sum(range(1000))", WHERE]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in sources])
-    client = NotebookClient(notebook, timeout=120, kernel_name="clone")
-    client.execute(cwd=str(clone / folder))
+    run_notebook(notebook, cwd=clone / folder, timeout_s=120, kernel_name="clone")
     _, profiled, where = notebook.cells
     assert "wall" in profiled.outputs[0].data["text/plain"]
     assert in_clone(clone, where.outputs[0].text)

@@ -6,22 +6,20 @@ import re
 
 import pytest
 from IPython.core.completer import provisionalcompleter
-from jupyter_client.manager import start_new_kernel
 
 from epprof_nb.core.options import DETAILS
 from epprof_nb.notebook.arguments import parse, parse_line
 from epprof_nb.notebook.magic import unload_ipython_extension
+from tests.kernels import running_kernel
 
 
 @pytest.fixture(scope="module")
 def client():
     """A client of a kernel in which the extension is loaded."""
-    manager, client = start_new_kernel(kernel_name="python3")
-    client.execute("%load_ext epprof_nb", reply=True, timeout=60)
-    client.execute("warmed_model = 1", reply=True, timeout=60)
-    yield client
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
+    with running_kernel() as client:
+        client.execute("%load_ext epprof_nb", reply=True, timeout=60)
+        client.execute("warmed_model = 1", reply=True, timeout=60)
+        yield client
 
 
 @pytest.fixture

@@ -11,11 +11,12 @@ import re
 
 import IPython
 import pytest
-from jupyter_client.manager import start_new_kernel
+
+from tests.kernels import running_kernel
 
 pytestmark = pytest.mark.xdist_group("tracebacks")
 
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 FAILING = {
     "module": "x = 1\ny = 2\nx / 0\nz = 3",
@@ -220,18 +221,14 @@ class Kernel:
 
 @pytest.fixture(scope="module")
 def kernel():
-    manager, client = start_new_kernel(startup_timeout=TIMEOUT_S)
-    kernel = Kernel(client)
-    try:
+    with running_kernel(timeout_s=TIMEOUT_S) as client:
+        kernel = Kernel(client)
         assert kernel.run("%load_ext epprof_nb") == ""
         version = IPython.__version__
         assert kernel.run(f"import IPython\nassert IPython.__version__ == {version!r}") == ""
         # IPython repeats the one about sys.exit() whenever another module changes the filters.
         kernel.run("import warnings\nwarnings.simplefilter('ignore', UserWarning)")
         yield kernel
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
 
 
 @pytest.mark.parametrize("options", ["-q", "-q --no-lines", "-q -r 2", "-q -w 1"])

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+import nbformat
 import pytest
 
-nbformat = pytest.importorskip("nbformat")
-nbclient = pytest.importorskip("nbclient")
+from tests.kernels import run_notebook
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
@@ -13,8 +13,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
 def executed(request):
     notebook = nbformat.read(request.param, as_version=4)
-    client = nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3")
-    client.execute(cwd=str(request.param.parent))
+    run_notebook(notebook, cwd=request.param.parent, timeout_s=240)
     return notebook
 
 
