@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import epprof_nb
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recorders.onnxruntime import run_histories, sessions
 from tests.ort import models
 from tests.ort.rows import nested_in_time, nodes, runs
 
@@ -111,11 +111,13 @@ def test_run_options_of_the_user_are_switched_per_run(auto, x):
 
 
 @pytest.mark.parametrize("mode", ["off", "auto"])
-def test_refused_and_failed_runs(installed, x, mode):
+def test_refused_and_failed_runs(installed, x, mode, monkeypatch):
     session = installed.InferenceSession(models.failing())
     feed = {"x": x, "i": np.array([0], np.int64)}
     if mode == "auto":
-        profiled(session, feed, 50, mode)  # these runs are recorded, those below are not
+        # The first runs are recorded, and with this share no other one.
+        monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1)
+        profiled(session, feed, 5, mode)
     with epprof_nb.profile(ort_nodes=mode) as prof:
         with pytest.raises(Exception, match="rank"):
             session.run(None, {"x": x[0], "i": feed["i"]})

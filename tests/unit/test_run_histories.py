@@ -76,7 +76,23 @@ def test_without_device_work_a_share_of_the_time_goes_into_recording():
 def test_recording_that_costs_nothing_is_always_on():
     history = RunHistory()
     recorded = [ran(history, recorded_ns=1_000_000, plain_ns=1_000_000) for _ in range(50)]
-    assert recorded.count(False) == 1  # to know the duration of such a run
+    assert recorded.count(False) == 3  # to know the duration of such a run
+
+
+def test_an_interrupted_run_does_not_make_recording_look_free():
+    history = RunHistory()
+    plain_ns = iter([30_000_000] + [1_000_000] * 2000)
+    recorded = []
+    for _ in range(2000):
+        recorded.append(history.must_record(first=False))
+        history.add(
+            recorded=recorded[-1],
+            first=False,
+            launches=0,
+            launch_hash=0,
+            duration_ns=1_500_000 if recorded[-1] else next(plain_ns),
+        )
+    assert recorded[2:].count(True) < 0.15 * len(recorded)
 
 
 def test_forgotten_histories_are_recorded_again():

@@ -8,6 +8,7 @@ sequence (`epprof_nb.recorders.onnxruntime.learned_runs`). Otherwise the recorde
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import weakref
 from collections import deque
@@ -34,7 +35,8 @@ FIRST_RUNS = 2
 """Runs recorded in any case: the first one sets up the session for its input shapes."""
 _MAX_OWED = 64
 _HITS_TO_FORGIVE = 16
-_SMOOTHING = 8
+_PLAIN_RUNS = 3
+"""Runs without nodes whose times must be known before another one is recorded."""
 _MAX_RUNS = 1_000_000
 
 ATTRIBUTE = "_epprof_runs"
@@ -76,8 +78,8 @@ class RunHistory:
 
     __slots__ = (
         "__weakref__", "_first_recorded", "_hashes", "_hits", "_launches", "_misses", "_owed",
-        "_plain_ns", "_recorded", "_recorded_ns", "_spent_ns", "_total_ns", "may_learn",
-        "sequences", "used",
+        "_plain_ns", "_plain_runs", "_recorded", "_recorded_ns", "_spent_ns", "_total_ns",
+        "may_learn", "sequences", "used",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -85,7 +87,9 @@ class RunHistory:
         self.may_learn = True
         self.used = 0
         self._launches = False
-        self._plain_ns = self._recorded_ns = self._spent_ns = self._total_ns = 0.0
+        self._plain_runs = 0
+        self._plain_ns = self._recorded_ns = math.inf
+        self._spent_ns = self._total_ns = 0.0
         self.forget()
         with _lock:
             _histories.add(self)
@@ -103,10 +107,10 @@ class RunHistory:
             return True
         if self._launches or self.sequences:
             return not self.may_learn or (first and not self._first_recorded)
+        if self._plain_runs < _PLAIN_RUNS:
+            return False
         cost = max(self._recorded_ns - self._plain_ns, 0.0)
-        return self._plain_ns > 0 and (
-            self._spent_ns + cost <= SAMPLED_SHARE * (self._total_ns + self._plain_ns)
-        )
+        return self._spent_ns + cost <= SAMPLED_SHARE * (self._total_ns + self._plain_ns)
 
     def add(
         self, *, recorded: bool, first: bool, launches: int, launch_hash: int, duration_ns: int
@@ -141,13 +145,16 @@ class RunHistory:
         self._misses = min(self._misses + 1, 16)
 
     def _add_time(self, duration_ns: int, *, recorded: bool) -> None:
+        # The shortest times: other processes can only lengthen a run, and a mean of few runs, one of
+        # which was interrupted, would make recording look free.
         self._total_ns += duration_ns
         if recorded:
-            self._recorded_ns = _smoothed(self._recorded_ns, duration_ns)
+            self._recorded_ns = min(self._recorded_ns, duration_ns)
             if self._recorded > FIRST_RUNS:
                 self._spent_ns += max(duration_ns - self._plain_ns, 0.0)
         else:
-            self._plain_ns = _smoothed(self._plain_ns, duration_ns)
+            self._plain_ns = min(self._plain_ns, duration_ns)
+            self._plain_runs += 1
 
     def learn(self, launches: bytes, sequence: LaunchSequence) -> None:
         """Keep the sequence of a recorded run in place of the one that was recorded first."""
@@ -169,10 +176,6 @@ class RunHistory:
     def nbytes(self) -> int:
         """Memory of the kept sequences, in bytes."""
         return _nbytes([self])
-
-
-def _smoothed(mean: float, value: float) -> float:
-    return mean + (value - mean) / _SMOOTHING if mean else value
 
 
 def _nbytes(histories: Iterable[RunHistory]) -> int:
