@@ -24,6 +24,8 @@ spec = importlib.util.spec_from_file_location("epprof_nb._native", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = module
 spec.loader.exec_module(module)
+import epprof_nb
+epprof_nb._native = module
 sys.exit(pytest.main(sys.argv[2:]))
 """
 
