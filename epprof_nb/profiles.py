@@ -11,7 +11,7 @@ from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from os import PathLike
     from types import TracebackType
 
@@ -267,6 +267,123 @@ class Profile(ProfileData):
         from epprof_nb.analysis.idle import gaps
 
         return gaps(self, min_ns)
+
+    @with_columns("insights")
+    def insights(self) -> pd.DataFrame:
+        """Findings on what to change first, with remedies and gains.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            Only findings that can save 2 % or more of the wall time are shown.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).insights()[["rank", "kind", "line"]]
+           rank      kind  line
+        0     1      idle     1
+        1     2  hot line    10
+        """
+        from epprof_nb.analysis.insights import insights
+
+        return insights(self)
+
+    def evidence(self, insight: Mapping[str, Any] | int) -> pd.DataFrame:
+        """Return the rows behind a finding.
+
+        Parameters
+        ----------
+        insight
+            A row of `insights`, as ``prof.insights().iloc[0]``, or its rank.
+
+        Returns
+        -------
+        frame
+            Rows of `activities`, `ops` or `api_calls`, with their index; `timeline` highlights
+            them.
+
+        Raises
+        ------
+        TypeError
+            If `insight` is neither a row nor a rank.
+        ValueError
+            If the profile has no such finding.
+
+        Examples
+        --------
+        >>> prof.timeline(select=prof.evidence(1))  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.insights import evidence
+
+        return evidence(self, insight)
+
+    @with_columns("overlap")
+    def overlap(self) -> pd.DataFrame:
+        """Time in which each device computed, copied, communicated or idled.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.overlap import overlap
+
+        return overlap(self)
+
+    @with_columns("launches")
+    def launches(self) -> pd.DataFrame:
+        """Launches of each statement: API time, delay, queue, and what a graph would save.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.launches import launches
+
+        return launches(self)
+
+    @with_columns("transfers")
+    def transfers(self) -> pd.DataFrame:
+        """Copies of each statement: bandwidth, kinds of memory, overlap with kernels.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.transfers import transfers
+
+        return transfers(self)
+
+    @with_columns("waits")
+    def waits(self) -> pd.DataFrame:
+        """Waits of the host for a device, and how long the device idled afterwards.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.waits import waits
+
+        return waits(self)
+
+    @with_columns("steadiness")
+    def steadiness(self) -> pd.DataFrame:
+        """Phase of each repeat of the code: warm-up, steady or outlier.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.steadiness import steadiness
+
+        return steadiness(self)
 
     def sql(
         self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30

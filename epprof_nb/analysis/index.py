@@ -14,6 +14,7 @@ from epprof_nb.analysis.time_chunks import TimeChunks
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import IdIndex, unique_values
 from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.cached import KeyedCache, cached_property
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class ProfileIndex:
     def tree(self) -> OpTree:
         """The tree of the ops."""
         return OpTree(self.profile.tables["ops"])
+
+    @cached_property
+    def statement(self) -> IntArray:
+        """Row of the innermost statement that each op is or is in; `MISSING` for none."""
+        return self.tree.nearest_ancestor(self.profile.tables["ops"]["line"] != MISSING)
 
     @cached_property
     def kinds(self) -> npt.NDArray[np.uint8]:

@@ -92,7 +92,7 @@ def joined(
     is_range = ops.names("op_type").equals("range")
     is_range &= ~ops.names("source").equals("onnxruntime")
     nearest = values_at(tree.nearest_ancestor(is_range), op)
-    statement = values_at(tree.nearest_ancestor(ops["line"] != MISSING), op)
+    statement = values_at(index.statement, op)
     call = index.calls.rows(activities["correlation_id"])
     delays, is_known = index.delays
     delay = np.where(is_known & index.is_device_work, delays, MISSING)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.analysis.findings import Finding, findings
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
+from epprof_nb.analysis.insights import findings
 from epprof_nb.analysis.summary import summarise, wall_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.findings import Finding
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
@@ -93,8 +94,8 @@ def overview(index: ProfileIndex) -> Overview:
 
 def _evidence(found: Finding) -> str:
     return (
-        f"select * from activities where start_ns < {found.end_ns} and end_ns > {found.start_ns} "
-        "order by start_ns"
+        f"select * from {found.table} where start_ns < {found.end_ns} "
+        f"and end_ns > {found.start_ns} order by start_ns"
     )
 
 

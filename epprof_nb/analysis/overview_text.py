@@ -53,7 +53,11 @@ def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
     yield from (
         ("findings", {
             "text": _clean(found.finding.text, _NOTE_CHARACTERS),
+            "kind": found.finding.kind,
+            "remedy": _clean(found.finding.remedy, _NOTE_CHARACTERS),
             "gain_ns": found.finding.gain_ns,
+            "gain_low_ns": found.finding.low_ns,
+            "gain_high_ns": found.finding.high_ns,
             "start_ns": found.finding.start_ns,
             "end_ns": found.finding.end_ns,
             "evidence": found.query,

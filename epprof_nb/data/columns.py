@@ -121,6 +121,13 @@ _PLACE = (
     _SHARED["cell"], _SHARED["line"], _column("source", "object", "text of the line"),
 )  # fmt: skip
 
+_PLACE_COLUMNS = (
+    _column("name", "category", "text of the statement, or name of the op; missing without an op"),
+    _SHARED["cell"],
+    _SHARED["line"],
+    _column("op_id", "Int64", "op of its first execution"),
+)  # fmt: skip
+
 _SHORT_NAME = _column(
     "short_name", "category", "what the kernel is, and its operation, dtype and tile"
 )
@@ -411,6 +418,25 @@ TABLES: dict[str, TableDoc] = {
                 "`after` its last",
             ),
             _column(
+                "cause", "category",
+                "cause of most of it: `not launched`, `launching`, `waiting` or `unknown`",
+            ),
+            _column(
+                "not_launched_ns", "int64",
+                "time before the API call that launched the next work, without waits of the host",
+            ),
+            _column(
+                "launching_ns", "int64",
+                "time in which this launch was on its way, or between two nodes of a replay of a "
+                "CUDA graph",
+            ),
+            _column(
+                "waiting_ns", "int64",
+                "time in which the host was in a call that synchronizes, or the launched work "
+                "waited for an event or other work",
+            ),
+            _column("unknown_ns", "int64", "all of it if the API call was not recorded"),
+            _column(
                 "op_id", "Int64",
                 "op that the host ran: the deepest op open at the middle of the interval on the "
                 "thread that launched the next activity, or the last one if none follows",
@@ -419,6 +445,133 @@ TABLES: dict[str, TableDoc] = {
             _column("cell", "category", "cell of the innermost statement that contains the op"),
             _column("line", "Int64", "first line of that statement"),
             name="name of that op", device_id="device that was idle, as in `activities`",
+        ),
+    ),
+    "insights": TableDoc(
+        "prof.insights()",
+        "One row per finding, by descending gain.",
+        (
+            _column("rank", "int64", "number of the finding, from 1"),
+            _column("kind", "category", "cause, as `idle` or `wait`"),
+            _column("text", "object", "the finding; source text is between backticks"),
+            _column("remedy", "object", "change that removes the cause"),
+            _column("gain_ns", "int64", "estimate of the wall time that this saves"),
+            _column("gain_low_ns", "int64", "lower bound of the gain"),
+            _column("gain_high_ns", "int64", "upper bound of the gain"),
+            _column("op_id", "Int64", "op to change; of several, the main one"),
+            _column("cell", "category", "cell of the innermost statement that contains the op"),
+            _column("line", "Int64", "first line of that statement"),
+            _column("start_ns", "int64", "start of a time range that shows it"),
+            _column("end_ns", "int64", "end of this time range"),
+        ),
+    ),
+    "overlap": TableDoc(
+        "prof.overlap()",
+        "One row per device with work. The span is the time from its first to its last work; "
+        "`compute_ns` to `idle_ns` add up to it, and the parts of the idle time to `idle_ns`.",
+        _columns(
+            _column("device", "category", "label of the device"),
+            "device_id",
+            _column("span_ns", "int64", "time from the first to the last work"),
+            _column("compute_ns", "int64", "time in which only kernels that compute ran"),
+            _column("copy_ns", "int64", "time in which only copies and memsets ran"),
+            _column("communication_ns", "int64", "time in which only communication ran"),
+            _column("overlap_ns", "int64", "time in which several of these ran"),
+            _column("idle_ns", "int64", "time in which nothing ran"),
+            _column("idle_not_launched_ns", "int64", "idle: the host had launched nothing"),
+            _column("idle_launching_ns", "int64", "idle: the next launch was on its way"),
+            _column(
+                "idle_waiting_ns", "int64",
+                "idle: the host was in a call that synchronizes, or launched work waited",
+            ),
+            _column("idle_unknown_ns", "int64", "idle: the next launch was not recorded"),
+        ),
+    ),
+    "launches": TableDoc(
+        "prof.launches()",
+        "One row per statement that launched device work, and per name of other ops, by descending "
+        "`api_ns`.",
+        (
+            *_PLACE_COLUMNS,
+            _column("launches", "int64", "API calls that launched work; a graph replay is one"),
+            _column("graph_launches", "int64", "replays of CUDA graphs among them"),
+            _column("kernels", "int64", "kernels that these launched"),
+            _column(
+                "short_kernels", "int64", "kernels that took less time than the call that launched "
+                "them",
+            ),
+            _column("api_ns", "int64", "host time in these calls"),
+            _column("mean_api_ns", "int64", "host time of a call"),
+            _column(
+                "launch_delay_ns", "int64", "mean time from the start of a call to that of its work"
+            ),
+            _column("mean_queued", "float64", "mean number of launches in the queue", "launches"),
+            _column("launch_idle_ns", "int64", "idle time of devices that waited for these calls"),
+            _column(
+                "graph_saving_ns", "int64", "how much of it launching in one CUDA graph would save"
+            ),
+        ),
+    ),
+    "transfers": TableDoc(
+        "prof.transfers()",
+        "One row per statement (or name of other ops), device, direction and kinds of memory of "
+        "copies, by descending device time.",
+        _columns(
+            *_PLACE_COLUMNS,
+            "device_id",
+            _column("copy_kind", "category", "direction, as in `activities`"),
+            _column("src_kind", "category", "kind of memory read"),
+            _column("dst_kind", "category", "kind of memory written"),
+            _column("copies", "int64", "number of copies"),
+            "bytes", "device_ns", "bandwidth",
+            _column(
+                "peak_bandwidth", "float64",
+                "highest bandwidth of a copy of 1 MB or more in this direction; NaN without one",
+                "bytes/s",
+            ),
+            _column("synchronous", "int64", "copies that had ended when their API call returned"),
+            _column("repeated", "int64", "copies of the same size as an earlier one of this row"),
+            _column("exposed_ns", "int64", "device time of the copies while no kernel ran"),
+            bytes="bytes copied", device_ns="device time of the copies",
+        ),
+    ),
+    "waits": TableDoc(
+        "prof.waits()",
+        "One row per statement (or name of other ops) and API call with which the host waited, by "
+        "descending time.",
+        (
+            *_PLACE_COLUMNS,
+            _column("api_name", "category", "API call, as `cudaStreamSynchronize`"),
+            _column("waited_for", "category", "work that it waited for the longest"),
+            _column("waits", "int64", "number of calls"),
+            _column("wait_ns", "int64", "host time in these calls"),
+            _column("busy_ns", "int64", "how much of it a device was busy"),
+            _column(
+                "idle_after_ns", "int64",
+                "time from the end of that work until the thread's next launch: the devices idled",
+            ),
+            _column(
+                "avoidable_ns", "int64",
+                "how much of this idle time would have overlapped with the work waited for",
+            ),
+        ),
+    ),
+    "steadiness": TableDoc(
+        "prof.steadiness()",
+        "One row per repeat of the code (`--repeat`), in order. Excesses are differences from the "
+        "median of the steady repeats.",
+        (
+            _column("repeat", "int64", "number of the repeat, from 0"),
+            _column("start_ns", "int64", "start, since the profile's start"),
+            _column(
+                "phase", "category", "warm-up, steady or outlier; missing with fewer than 5 repeats"
+            ),
+            _column("wall_ns", "int64", "wall time, as in `by_repeat`"),
+            _column("busy_ns", "int64", "time during which any device was busy"),
+            _column("idle_ns", "int64", "`wall_ns` - `busy_ns`"),
+            _column("excess_wall_ns", "int64", "excess of the wall time"),
+            _column("excess_busy_ns", "int64", "excess of the busy time"),
+            _column("excess_idle_ns", "int64", "excess of the idle time"),
         ),
     ),
     "compare_ops": TableDoc(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis import breakdowns, counters, findings, summary
+from epprof_nb.analysis import breakdowns, counters, insights, summary
 from epprof_nb.analysis.by_path import path_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.findings import Finding
     from epprof_nb.data.profile_data import ProfileData
 
 
@@ -92,9 +93,9 @@ class ViewModel:
         return self.index.cached(summary.summarise)
 
     @property
-    def findings(self) -> list[findings.Finding]:
+    def findings(self) -> list[Finding]:
         """The findings, ranked by possible saving."""
-        return self.index.cached(findings.findings)
+        return self.index.cached(insights.findings)
 
     def breakdown(self, by: str) -> ResultTable:
         """Return one of `epprof_nb.analysis.breakdowns.BREAKDOWNS`."""

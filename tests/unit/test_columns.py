@@ -15,7 +15,13 @@ from epprof_nb.analysis import (
     by_repeat,
     by_stream,
     idle,
+    insights,
     joined,
+    launches,
+    overlap,
+    steadiness,
+    transfers,
+    waits,
 )
 from epprof_nb.data.columns import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
@@ -23,9 +29,11 @@ from epprof_nb.profiles import Profile
 
 ROOT = Path(__file__).parents[2]
 METHODS = [name for name in dir(Profile) if name.startswith("by_")]
+ANALYSES = ("insights", "overlap", "launches", "transfers", "waits", "steadiness")
 FRAMES = {
     **{schema.name: lambda p, name=schema.name: getattr(p, name) for schema in SCHEMAS},
     **{name: lambda p, name=name: getattr(p, name)() for name in METHODS},
+    **{name: lambda p, name=name: getattr(p, name)() for name in ANALYSES},
     "gaps": lambda p: p.gaps(0),
     "joined": lambda p: p.joined(),
     "by_op": lambda p: p.by_op(args=["layer"]),
@@ -37,7 +45,8 @@ FRAMES = {
 FUNCTIONS = (
     by_kernel.by_kernel, by_node.by_node, by_node.by_op_type, by_node.by_run, by_op.by_op,
     by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream, idle.gaps,
-    joined.joined,
+    insights.insights, joined.joined, launches.launches, overlap.overlap, steadiness.steadiness,
+    transfers.transfers, waits.waits,
 )  # fmt: skip
 
 

@@ -1,0 +1,197 @@
+"""launches: what launching costs the host and the device, for each place that launches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.dataframe import ResultTable
+from epprof_nb.analysis.device_activity import queued_launches
+from epprof_nb.analysis.device_work import KERNEL
+from epprof_nb.analysis.idle_causes import BETWEEN, idle_intervals, split_by_cause
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.places import Places
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.analysis.idle_causes import IdleIntervals
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+LAUNCH_GAP_NS = 1_000_000
+"""Longest idle gap that counts as launching; the findings on idle gaps have the longer ones."""
+
+
+@with_columns("launches")
+def launches(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return the launches of each place, the time they took and the idle time they caused.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; a new one if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+    Notes
+    -----
+    A launch is an API call that started device work, so the replay of a CUDA graph is one launch.
+    Work whose API call was not recorded is left out. With a CUDA graph, the device would not wait
+    for the next launch: `graph_saving_ns` is the idle time before work that was launched one by
+    one, in gaps of up to 1 ms, without the gap that remains between two nodes of a graph (as
+    measured in the replays of the profile, else that between launches that were queued).
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> int(launches(synthetic_profile(activities=100))["launches"].sum())
+    100
+    """
+    return launch_table(index or ProfileIndex(profile)).to_frame()
+
+
+def launch_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `launches`."""
+    calls = index.profile.tables["api_calls"]
+    made, places = index.cached(launched_by_call), index.cached(Places)
+    rows = np.flatnonzero(made.first_start != _NEVER)
+    place = places.of_op[_op_of_calls(index, made, rows)]
+    api = np.maximum(calls["end_ns"][rows] - calls["start_ns"][rows], 0)
+    delay = np.maximum(made.first_start[rows] - calls["start_ns"][rows], 0)
+    gaps = index.cached(launch_gaps)
+    gap_place = places.of_op[index.activity_op[gaps.idle.next_row]]
+    n = places.count + 1
+
+    def total(values: IntArray) -> IntArray:
+        return sum_by_group(place, values, n)[:-1]
+
+    count = total(np.ones(len(rows), np.int64))
+    shown = np.flatnonzero(count)
+    order = shown[np.argsort(-total(api)[shown], kind="stable")]
+    divisor = np.maximum(count, 1)
+    is_short = (made.kernels[rows] > 0) & (made.kernel_ns[rows] < api)
+    columns = {
+        "launches": count,
+        "graph_launches": total(made.is_graph[rows].astype(np.int64)),
+        "kernels": total(made.kernels[rows]),
+        "short_kernels": total(np.where(is_short, made.kernels[rows], 0)),
+        "api_ns": total(api),
+        "mean_api_ns": total(api) // divisor,
+        "launch_delay_ns": total(delay) // divisor,
+        "mean_queued": total(_queued_at(index, rows)) / divisor,
+        "launch_idle_ns": sum_by_group(gap_place, gaps.length, n)[:-1],
+        "graph_saving_ns": sum_by_group(gap_place, gaps.saving, n)[:-1],
+    }
+    return ResultTable(
+        {**places.columns(order), **{name: values[order] for name, values in columns.items()}}
+    )
+
+
+_NEVER = np.iinfo(np.int64).max
+
+
+class Launched(NamedTuple):
+    """Work that each API call launched: columns with one value per call.
+
+    ``first_start`` is the start of its first activity in ns, the largest int64 if it launched
+    nothing; ``kernels`` counts its kernels, ``kernel_ns`` is their time, ``is_graph`` whether it
+    launched a CUDA graph, and ``op`` the row of the op of its activities.
+    """
+
+    first_start: IntArray
+    kernels: IntArray
+    kernel_ns: IntArray
+    is_graph: BoolArray
+    op: IntArray
+
+
+def launched_by_call(index: ProfileIndex) -> Launched:
+    """Return what each API call launched."""
+    activities, n = index.profile.tables["activities"], len(index.profile.tables["api_calls"])
+    # The last element is for activities without a recorded call.
+    first, op = np.full(n + 1, _NEVER), np.full(n + 1, MISSING, np.int64)
+    kernels, kernel_ns = np.zeros((2, n + 1), np.int64)
+    is_graph = np.zeros(n + 1, np.bool_)
+    is_launch = activities.names("kind").equals("graph_launch")
+    for chunk in chunks(len(activities)):
+        rows = np.flatnonzero(index.is_device_work[chunk]) + chunk.start
+        call = index.calls.rows(activities["correlation_id"][rows])
+        start, end = activities["start_ns"][rows], activities["end_ns"][rows]
+        np.minimum.at(first, call, start)
+        op[call] = index.activity_op[rows]
+        is_kernel = index.kinds[rows] == KERNEL
+        np.add.at(kernels, call, is_kernel)
+        np.add.at(kernel_ns, call, np.where(is_kernel, np.maximum(end - start, 0), 0))
+        is_graph[call[(activities["graph_id"][rows] != MISSING) | is_launch[rows]]] = True
+    return Launched(first[:-1], kernels[:-1], kernel_ns[:-1], is_graph[:-1], op[:-1])
+
+
+class LaunchGaps(NamedTuple):
+    """Idle gaps in which a device waited for a launch of its own.
+
+    ``idle`` has the intervals, ``length`` the time until the next work arrived (ns), ``in_call``
+    the part of it from the API call on, and ``saving`` what a CUDA graph would save of it.
+    """
+
+    idle: IdleIntervals
+    length: IntArray
+    in_call: IntArray
+    saving: IntArray
+    node_gap_ns: int
+
+
+def launch_gaps(index: ProfileIndex) -> LaunchGaps:
+    """Return the idle gaps between work that end with a kernel launched on its own."""
+    activities = index.profile.tables["activities"]
+    idle = idle_intervals(index)
+    between = idle.take(idle.position == BETWEEN)
+    call = index.calls.rows(activities["correlation_id"][between.next_row])
+    in_graph = activities["graph_id"][between.next_row] != MISSING
+    is_kernel = index.kinds[between.next_row] == KERNEL
+    calls = index.profile.tables["api_calls"]
+    # Launched before the device became idle: the device, not the host, made the gap.
+    queued = (call != MISSING) & (np.append(calls["start_ns"], 0)[call] < between.start)
+    node_gap = _typical(between.take(in_graph & queued)) or _typical(between.take(queued))
+    found = is_kernel & ~in_graph & ~queued & (call != MISSING)
+    found &= between.end - between.start <= LAUNCH_GAP_NS
+    idle = between.take(found)
+    parts = split_by_cause(index, idle)
+    length = parts["not_launched"] + parts["launching"]
+    saving = np.maximum(length - node_gap, 0)
+    return LaunchGaps(idle, length, parts["launching"], saving, node_gap)
+
+
+def _typical(idle: IdleIntervals) -> int:
+    length = idle.end - idle.start
+    return int(np.median(length)) if len(length) else 0
+
+
+def _op_of_calls(index: ProfileIndex, made: Launched, rows: IntArray) -> IntArray:
+    """Return the row of the op of each launch: that of its activities, else of its call."""
+    op = made.op[rows]
+    of_op: IntArray = np.where(op == MISSING, index.call_op[rows], op)
+    return of_op
+
+
+def _queued_at(index: ProfileIndex, rows: IntArray) -> IntArray:
+    """Return how many launches were queued on all devices when each call began, without itself."""
+    start = index.profile.tables["api_calls"]["start_ns"][rows]
+    queued = np.zeros(len(rows), np.int64)
+    for device in index.device_ids:
+        counter = index.cached(queued_launches, device)
+        if len(counter.t):
+            # The level from just before the call.
+            at = np.searchsorted(counter.t, start, "left") - 1
+            queued += np.where(at >= 0, counter.level[at], 0)
+    return queued

@@ -1,0 +1,136 @@
+"""steadiness: warm-up, steady and outlying repeats of the code, and their drift."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.by_repeat import repeat_table
+from epprof_nb.analysis.dataframe import ResultTable
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.repeats import repeat_names
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+PHASES = ("warm-up", "steady", "outlier")
+WARM_UP, STEADY, OUTLIER = 0, 1, 2
+MIN_REPEATS = 5
+"""Fewer repeats than this are not classified."""
+_MIN_TO_DRIFT = 10
+_CONFIDENCE = 0.99
+
+_OUTLYING, _LEAST_EXCESS = 5.0, 0.1
+"""A repeat is outlying if it exceeds the steady median by this many standard deviations, and by
+this share."""
+_NORMAL = 1.4826
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+_MAX_POINTS = 300
+
+
+@with_columns("steadiness")
+def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return the phase of each repeat of the code, and how it differs from the steady ones.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; a new one if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+        There are no rows if the code ran without ``--repeat``.
+
+    Notes
+    -----
+    The steady state is that of the second half of the repeats. A repeat is outlying if its wall
+    time exceeds their median by a tenth and by five standard deviations, which are estimated from
+    the median absolute deviation. Outlying repeats at the start are the warm-up.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> len(steadiness(synthetic_profile(activities=100)))  # was not repeated
+    0
+    """
+    return steadiness_table(index or ProfileIndex(profile)).to_frame()
+
+
+def steadiness_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `steadiness`."""
+    repeats = index.cached(repeat_table)
+    # Step 0 of a script is its setup.
+    repeats = repeats.take(slice(int(repeat_names(index.profile.info) == ("step", 0)), None))
+    phase = _phases(repeats["wall_ns"])
+    steady = phase == STEADY
+    return ResultTable(
+        {
+            "repeat": repeats["repeat"],
+            "start_ns": repeats["start_ns"],
+            "phase": CategoryColumn(phase, PHASES),
+            **{name: repeats[name] for name in ("wall_ns", "busy_ns", "idle_ns")},
+            **{
+                f"excess_{name}_ns": _excess(repeats[f"{name}_ns"], steady)
+                for name in ("wall", "busy", "idle")
+            },
+        }
+    )
+
+
+def _excess(times: IntArray, steady: BoolArray) -> IntArray:
+    median = int(np.median(times[steady])) if steady.any() else 0
+    return times - median if steady.any() else np.zeros_like(times)
+
+
+def _phases(wall: IntArray) -> npt.NDArray[np.int32]:
+    """Return a code of `PHASES` for each wall time, -1 for too few."""
+    n = len(wall)
+    if n < MIN_REPEATS:
+        return np.full(n, -1, np.int32)
+    half = wall[n // 2 :]
+    median = float(np.median(half))
+    deviation = _NORMAL * float(np.median(np.abs(half - median)))
+    limit = median + max(_OUTLYING * deviation, _LEAST_EXCESS * median)
+    phase = np.where(wall > limit, OUTLIER, STEADY).astype(np.int32)
+    first_steady = int((phase == STEADY).argmax())
+    phase[: min(first_steady, n // 2)] = WARM_UP
+    return phase
+
+
+class Drift(NamedTuple):
+    """Change of the wall time over the steady repeats, as a share of the first one's.
+
+    ``low`` and ``high`` are the bounds of its confidence interval.
+    """
+
+    change: float
+    low: float
+    high: float
+
+
+def drift(index: ProfileIndex) -> Drift | None:
+    """Return the drift of the steady repeats; None if there is none, or too few repeats."""
+    from scipy import stats
+
+    table = index.cached(steadiness_table)
+    wall = table["wall_ns"][table.names("phase").codes == STEADY].astype(np.float64)
+    if len(wall) < _MIN_TO_DRIFT:
+        return None
+    points = np.array([part.mean() for part in np.array_split(wall, min(len(wall), _MAX_POINTS))])
+    slope, intercept, low, high = stats.theilslopes(points, alpha=_CONFIDENCE)
+    if low <= 0 <= high or intercept <= 0:
+        return None
+    steps = (len(points) - 1) / intercept
+    return Drift(float(slope * steps), float(low * steps), float(high * steps))

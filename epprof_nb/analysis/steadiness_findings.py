@@ -1,0 +1,182 @@
+"""Findings on repeats that took longer: warm-up, outliers and drift, with the GPU's own reasons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.analysis.findings import Finding
+from epprof_nb.analysis.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
+from epprof_nb.analysis.summary import device_word
+from epprof_nb.data.repeats import repeat_names
+from epprof_nb.util.format import duration, percent, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
+
+_SLOW_CLOCK = "Lock the clocks to compare runs (`nvidia-smi --lock-gpu-clocks`), and cool the GPU."
+_GROWTH = "Look for what grows: lists of tensors, memory, data that is kept."
+_MIN_CLOCK_CHANGE = 0.02
+_LIMITS = ("power", "thermal", "slowdown")
+"""Parts of the names of NVML's clock events that say why a GPU is slow."""
+
+
+def warm_up(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on the first repeats if they took longer than the steady ones."""
+    found = _of_phase(index, WARM_UP)
+    if not len(found):
+        return
+    excess = int(found["excess_wall_ns"].sum())
+    word = repeat_names(index.profile.info).word
+    subject = f"The first {word}" if len(found) == 1 else f"The first {len(found)} {word}s"
+    remedy = (
+        "Measure without them: `%%gpuprofile --warmup N`. To avoid them, keep what was compiled, "
+        "tuned and allocated."
+    )
+    yield _finding(
+        index,
+        found,
+        f"{subject} took {duration(excess)} longer than as many steady ones{_where(index, found)}.",
+        excess,
+        kind="warm-up",
+        remedy=remedy,
+    )
+
+
+def outliers(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on single repeats that took longer than the steady ones."""
+    found = _of_phase(index, OUTLIER)
+    if not len(found):
+        return
+    excess = int(found["excess_wall_ns"].sum())
+    word = repeat_names(index.profile.info).word
+    numbers = ", ".join(str(number) for number in found["repeat"][:3].tolist())
+    more = ", ..." if len(found) > 3 else ""
+    yield _finding(
+        index,
+        found,
+        f"{plural(len(found), word)} ({numbers}{more}) took {duration(excess)} longer than the "
+        f"median{_where(index, found)}.",
+        excess,
+        kind="outlier repeats",
+        remedy="Look for what else runs then: garbage collection, other processes, a clock that "
+        "changes.",
+    )
+
+
+def drifting(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding if the repeats become slower and slower."""
+    found = index.cached(drift)
+    if found is None or found.change <= 0:
+        return
+    table = index.cached(steadiness_table)
+    steady = table.take(table.names("phase").codes == STEADY)
+    first = float(np.median(steady["wall_ns"])) / (1 + found.change / 2)
+    # The time above that of the first repeat grows linearly.
+    gain, low, high = (int(first * share * len(steady) / 2)
+                       for share in (found.change, found.low, found.high))  # fmt: skip
+    word = repeat_names(index.profile.info).word
+    reason = gpu_change(index.profile.info)
+    yield _finding(
+        index,
+        steady.take(slice(len(steady) // 2, None)),
+        f"The {word}s become slower: the last one took {percent(found.change)} longer than the "
+        f"first steady one{f'; {reason}' if reason else ''}.",
+        gain,
+        kind="drift",
+        remedy=_SLOW_CLOCK if reason else _GROWTH,
+        low=low,
+        high=high,
+    )
+
+
+def _of_phase(index: ProfileIndex, phase: int) -> ResultTable:
+    table = index.cached(steadiness_table)
+    return table.take(table.names("phase").codes == phase)
+
+
+def _where(index: ProfileIndex, found: ResultTable) -> str:
+    """Return whether the devices were busy or idle in the excess, if one of them explains most."""
+    excess = int(found["excess_wall_ns"].sum())
+    word = device_word(index.profile.info)
+    for name in ("busy", "idle"):
+        if 2 * int(found[f"excess_{name}_ns"].sum()) > excess:
+            return f", mostly while the {word} was {name}"
+    return ""
+
+
+def _finding(
+    index: ProfileIndex,
+    repeats: ResultTable,
+    text: str,
+    gain: int,
+    *,
+    kind: str,
+    remedy: str,
+    low: int = 0,
+    high: int | None = None,
+) -> Finding:
+    longest = int(repeats["wall_ns"].argmax())
+    start = int(repeats["start_ns"][longest])
+    return Finding(
+        text,
+        gain,
+        start,
+        start + int(repeats["wall_ns"][longest]),
+        kind=kind,
+        remedy=remedy,
+        gain_low_ns=low,
+        gain_high_ns=gain if high is None else high,
+        rows=lambda: _launched_in(index, repeats["repeat"]),
+    )
+
+
+def _launched_in(index: ProfileIndex, repeats: IntArray) -> IntArray:
+    return np.flatnonzero(np.isin(index.profile.tables["activities"]["repeat"], repeats))
+
+
+def gpu_change(info: dict[str, Any]) -> str:
+    """Return how a GPU's clock fell during the profile and why; empty if it did not.
+
+    Examples
+    --------
+    >>> before, after = {"sm_clock_mhz": 1980}, {"sm_clock_mhz": 1500, "temperature_c": 88}
+    >>> gpu_change({"gpu": {"before": {"gpus": [before]}, "after": {"gpus": [after]}}})
+    'the SM clock fell from 1,980 to 1,500 MHz (88 °C)'
+    """
+    states = info.get("gpu")
+    if not isinstance(states, dict):
+        return ""
+    for before, after in zip(_gpus(states.get("before")), _gpus(states.get("after")), strict=False):
+        old, new = before.get("sm_clock_mhz"), after.get("sm_clock_mhz")
+        if not isinstance(old, int | float) or not isinstance(new, int | float) or old <= 0:
+            continue
+        if new < old * (1 - _MIN_CLOCK_CHANGE):
+            return f"the SM clock fell from {old:,.0f} to {new:,.0f} MHz{_reasons(after)}"
+    return ""
+
+
+def _gpus(state: object) -> list[dict[str, Any]]:
+    gpus = state.get("gpus") if isinstance(state, dict) else None
+    return [gpu for gpu in gpus if isinstance(gpu, dict)] if isinstance(gpus, list) else []
+
+
+def _reasons(gpu: dict[str, Any]) -> str:
+    """Return temperature, power and clock events of a GPU in parentheses; empty for none."""
+    parts = []
+    for key, unit in (("temperature_c", "°C"), ("power_w", "W")):
+        value = gpu.get(key)
+        if isinstance(value, int | float):
+            parts.append(f"{value:,.0f} {unit}")
+    events = gpu.get("clock_events")
+    parts += [
+        event
+        for event in (events if isinstance(events, list) else ())
+        if isinstance(event, str) and any(word in event for word in _LIMITS)
+    ]
+    return f" ({', '.join(parts)})" if parts else ""

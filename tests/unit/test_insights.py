@@ -1,0 +1,254 @@
+"""Findings: a planted cause is found with its line, gain and evidence; without it there is none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny import activity, call, kernel, line, op, profile
+
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.insights import findings
+from epprof_nb.testing import synthetic_profile
+
+MS, US = 1_000_000, 1_000
+CUDA = {"devices": [{"device_id": 0, "name": "GPU", "kind": "cuda"}]}
+
+
+def info(wall, **more):
+    return {"wall_ns": wall, **CUDA, **more}
+
+
+def of_kind(prof, kind):
+    return [f for f in findings(ProfileIndex(prof), limit=None) if f.kind == kind]
+
+
+def short_kernels(pitch=20 * US, length=4 * US, count=400, **more):
+    """Kernels of 4 us, launched every 20 us: each starts 3 us after its call of 2 us began."""
+    starts = [MS + i * pitch for i in range(count)]
+    return profile(
+        [line(1, 1, 0, MS), line(2, 7, MS, MS + count * pitch)],
+        [kernel(t + 3 * US, t + 3 * US + length, 2, correlation_id=i, thread_id=1, **more)
+         for i, t in enumerate(starts)],
+        [call(t, t + 2 * US, correlation_id=i, op_id=2) for i, t in enumerate(starts)],
+        info=info(MS + count * pitch),
+        sources={"In[1]": "x = 1\n" * 6 + "y = model(x)\n"},
+    )  # fmt: skip
+
+
+def test_launches_that_keep_the_device_waiting_are_found():
+    prof = short_kernels()
+    (found,) = of_kind(prof, "launch-bound")
+    assert "`y = model(x)`" in found.text
+    # Every gap but the 16 us before each kernel would remain.
+    assert found.gain_ns == 399 * 16 * US
+    assert found.low_ns == 399 * 3 * US
+    assert found.high_ns == found.gain_ns
+    assert prof.insights().iloc[0][["kind", "line"]].tolist() == ["launch-bound", 7]
+    assert len(prof.evidence(1)) == 399
+    row = prof.launches().iloc[0]
+    assert (row["launches"], row["short_kernels"], row["launch_delay_ns"]) == (400, 0, 3 * US)
+    assert (row["launch_idle_ns"], row["graph_saving_ns"]) == (found.gain_ns, found.gain_ns)
+
+
+@pytest.mark.parametrize("how", ["queued", "few", "graph"])
+def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
+    prof = {
+        "queued": lambda: short_kernels(length=17 * US),
+        "few": lambda: short_kernels(count=40),
+        "graph": lambda: short_kernels(graph_id=3, graph_node_id=1),
+    }[how]()
+    if how == "queued":
+        assert prof.overlap()["idle_ns"].item() == 399 * 3 * US
+    assert not [f for f in of_kind(prof, "launch-bound") if f.gain_ns > 0.16 * prof.wall_ns]
+    if how != "queued":
+        assert not of_kind(prof, "launch-bound")
+
+
+def synchronising(wait=True, rounds=10):
+    """Each round launches a kernel of 5 ms, waits for it, and prepares the next one for 3 ms."""
+    ops, activities, calls = [], [], []
+    for i in range(rounds):
+        t = i * 9 * MS
+        ops += [line(10 * i + 1, 2, t, t + MS // 10), line(10 * i + 2, 3, t + MS // 10, t + 6 * MS),
+                line(10 * i + 3, 4, t + 6 * MS, t + 9 * MS)]  # fmt: skip
+        activities.append(kernel(t + MS, t + 6 * MS, 10 * i + 1, correlation_id=i, thread_id=1))
+        calls.append(call(t, t + MS // 10, correlation_id=i, op_id=10 * i + 1))
+        if wait:
+            calls.append(call(t + MS, t + 6 * MS, name="cuStreamSynchronize",
+                              correlation_id=1_000 + i, op_id=10 * i + 2))  # fmt: skip
+    source = "for x in data:\n    y = f(x)\n    total += y.item()\n    x = load()\n"
+    return profile(ops, activities, calls, info=info(rounds * 9 * MS), sources={"In[1]": source})
+
+
+def test_a_line_that_waits_is_found_with_its_call():
+    prof = synchronising()
+    (found,) = of_kind(prof, "wait")
+    assert found.text.startswith(
+        "Line 3 (`total += y.item()`) waits for the GPU in `.item()` 9 times"
+    )
+    # Each gap of 4 ms could have been prepared while the kernel of 5 ms ran.
+    assert (found.low_ns, found.gain_ns, found.high_ns) == (32 * MS, 36 * MS, 36 * MS)
+    rows = prof.insights()
+    row = rows[rows["kind"] == "wait"].iloc[0]
+    evidence = prof.evidence(row)
+    assert evidence["name"].unique().tolist() == ["cuStreamSynchronize"]
+    pd.testing.assert_frame_equal(
+        evidence, prof.api_calls.loc[evidence.index], check_categorical=False
+    )
+    waits = prof.waits().iloc[0]
+    assert waits[["line", "waited_for", "waits", "wait_ns", "busy_ns"]].tolist() == [
+        3, "kernel", 10, 50 * MS, 50 * MS,
+    ]  # fmt: skip
+    assert waits[["idle_after_ns", "avoidable_ns"]].tolist() == [36 * MS, 36 * MS]
+
+
+def test_a_line_that_does_not_wait_is_no_finding():
+    prof = synchronising(wait=False)
+    assert not of_kind(prof, "wait")
+    assert len(prof.waits()) == 0
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_pageable_copies_are_measured_against_pinned_ones(pinned):
+    copies = [
+        activity("memcpy", i * 2 * MS, (i * 2 + 1) * MS, 1, bytes=10**7, copy_kind="HtoD",
+                 src_kind="pageable", dst_kind="device")
+        for i in range(10)
+    ]  # fmt: skip
+    if pinned:
+        copies.append(activity("memcpy", 30 * MS, 31 * MS, 1, bytes=4 * 10**7, copy_kind="HtoD",
+                               src_kind="pinned", dst_kind="device"))  # fmt: skip
+    prof = profile([line(1, 1, 0, 40 * MS)], copies, info=info(40 * MS))
+    (found,) = of_kind(prof, "pageable copies")
+    assert found.gain_ns == (7.5 * MS if pinned else 5 * MS)
+    assert found.low_ns == (found.gain_ns // 2 if pinned else 0)
+    assert found.evidence_rows(prof).tolist() == list(range(10))
+    row = prof.transfers().iloc[0]
+    assert row["bandwidth"] == 1e10
+    assert row["peak_bandwidth"] == (4e10 if pinned else 1e10)
+    assert row[["copies", "repeated", "exposed_ns"]].tolist() == [10, 9, 10 * MS]
+
+
+def pipeline(overlapping):
+    """Copies of 2 ms and kernels of 3 ms in turn, or each copy beside the kernel before it."""
+    rows = []
+    for i in range(10):
+        t = i * (3 if overlapping else 5) * MS
+        rows.append(activity("memcpy", t, t + 2 * MS, 1, stream_id=8, bytes=10**6,
+                             copy_kind="HtoD", src_kind="pinned", dst_kind="device"))  # fmt: skip
+        start = t + (3 if overlapping else 2) * MS
+        rows.append(kernel(start, start + 3 * MS, 2))
+    ops = [line(1, 1, 0, 60 * MS), line(2, 2, 0, 60 * MS)]
+    return profile(ops, rows, info=info(60 * MS))
+
+
+def test_copies_that_could_overlap_are_found():
+    (found,) = of_kind(pipeline(overlapping=False), "copies that could overlap")
+    assert found.gain_ns == 18 * MS
+    assert not of_kind(pipeline(overlapping=True), "copies that could overlap")
+
+
+@pytest.mark.parametrize("count", [20, 200])
+def test_many_small_copies_are_found(count):
+    copies = [
+        activity("memcpy", i * 10 * US, i * 10 * US + 5 * US, 1, bytes=4, copy_kind="DtoH",
+                 src_kind="device", dst_kind="pageable")
+        for i in range(count)
+    ]  # fmt: skip
+    prof = profile([line(1, 1, 0, 2 * MS)], copies, info=info(2 * MS))
+    found = of_kind(prof, "small copies")
+    assert [f.gain_ns for f in found] == ([199 * 5 * US] if count == 200 else [])
+
+
+def repeats(walls, **more):
+    ends = np.cumsum(walls)
+    rows = [kernel(end - wall, end, 1, repeat=i)
+            for i, (wall, end) in enumerate(zip(walls, ends.tolist(), strict=True))]  # fmt: skip
+    bounds = [[int(end - wall), int(end)] for wall, end in zip(walls, ends, strict=True)]
+    return profile([line(1, 1, 0, int(ends[-1]))], rows,
+                   info=info(int(ends[-1]), repeats=bounds, **more))  # fmt: skip
+
+
+def steady(n=20, seed=0):
+    return (np.random.default_rng(seed).normal(10, 0.05, n) * MS).astype(int).tolist()
+
+
+def test_warm_up_and_outliers_are_told_from_the_steady_state():
+    walls = [50 * MS, 20 * MS, *steady()]
+    walls[12] = 40 * MS
+    prof = repeats(walls)
+    phases = prof.steadiness()["phase"].tolist()
+    assert phases == ["warm-up"] * 2 + ["steady"] * 10 + ["outlier"] + ["steady"] * 9
+    (warm_up,), (outlier,) = of_kind(prof, "warm-up"), of_kind(prof, "outlier repeats")
+    assert warm_up.gain_ns == pytest.approx(50 * MS, rel=0.02)
+    assert outlier.gain_ns == pytest.approx(30 * MS, rel=0.02)
+    assert outlier.text.startswith("1 repeat (12) took 30.")
+    assert "mostly while the GPU was busy" in outlier.text
+    assert outlier.evidence_rows(prof).tolist() == [12]
+
+
+def test_drift_is_explained_by_a_clock_that_fell():
+    walls = [wall + i * MS // 10 for i, wall in enumerate(steady(40))]
+    before = {"gpus": [{"sm_clock_mhz": 1980}]}
+    after = {"gpus": [{"sm_clock_mhz": 1400, "temperature_c": 88,
+                       "clock_events": ["gpu idle", "hardware thermal slowdown"]}]}  # fmt: skip
+    (found,) = of_kind(repeats(walls, gpu={"before": before, "after": after}), "drift")
+    assert "fell from 1,980 to 1,400 MHz (88 °C, hardware thermal slowdown)" in found.text
+    # 0 to 3.9 ms more than the first repeat.
+    assert found.gain_ns == pytest.approx(39 * 40 / 2 * MS / 10, rel=0.1)
+    assert found.low_ns < found.gain_ns < found.high_ns
+    (unexplained,) = of_kind(repeats(walls), "drift")
+    assert "clock" not in unexplained.text
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steady_repeats_are_no_finding(seed):
+    prof = repeats(steady(seed=seed))
+    assert set(prof.steadiness()["phase"]) == {"steady"}
+    for kind in ("warm-up", "outlier repeats", "drift"):
+        assert not of_kind(prof, kind)
+
+
+def test_findings_that_save_less_than_2_percent_are_left_out():
+    def idle(gap):
+        return profile([op(1, "f", 0, 100 * MS)], [kernel(0, 50 * MS, 1),
+                       kernel(50 * MS + gap, 100 * MS, 1)], info=info(100 * MS))  # fmt: skip
+
+    assert len(of_kind(idle(2 * MS), "idle")) == 1
+    assert not of_kind(idle(2 * MS - 1), "idle")
+
+
+def test_insights_are_ranked_and_have_bounds():
+    rows = synchronising().insights()
+    assert rows["rank"].tolist() == list(range(1, len(rows) + 1))
+    assert rows["gain_ns"].is_monotonic_decreasing
+    assert (rows["gain_low_ns"] <= rows["gain_ns"]).all()
+    assert (rows["gain_ns"] <= rows["gain_high_ns"]).all()
+    assert (rows["gain_ns"] >= 0.02 * 90 * MS).all()
+    assert rows["remedy"].str.endswith(".").all()
+
+
+@pytest.mark.parametrize("make", [synchronising, short_kernels, lambda: synthetic_profile(3_000)])
+def test_evidence_are_rows_that_the_timeline_highlights(make):
+    prof = make()
+    rows = prof.insights()
+    assert len(rows)
+    for _, row in rows.iterrows():
+        evidence = prof.evidence(row)
+        assert len(evidence)
+        view = prof.timeline(select=evidence)
+        assert sum(map(len, view._selected_rows.values())) == len(evidence)
+
+
+def test_evidence_of_something_else_is_refused():
+    prof = synchronising()
+    row = prof.insights().iloc[0]
+    other = short_kernels()
+    with pytest.raises(ValueError, match="of another profile"):
+        other.evidence(row)
+    with pytest.raises(ValueError, match="has no findings"):
+        profile().evidence(1)
+    for wrong in (prof.activities.iloc[0], "idle", None, prof.insights()):
+        with pytest.raises(TypeError, match="expects a row"):
+            prof.evidence(wrong)
+    pd.testing.assert_frame_equal(prof.evidence(row), prof.evidence(np.int64(1)))
+    pd.testing.assert_frame_equal(prof.evidence(row.to_dict()), prof.evidence(1))
