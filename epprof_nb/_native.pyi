@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Self, TypeVar, overload
 
+import numpy.typing as npt
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
 
@@ -326,6 +328,40 @@ def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
     """Decode one raw activity buffer by a packed layout of `recorders.cupti.layouts`.
 
     Columns as in `cupti_drain`.
+    """
+
+# -- analysis
+def critical_path(
+    columns: tuple[npt.NDArray[Any], ...],
+    /,
+    *,
+    threads: int,
+    home: int,
+    start_ns: int,
+    end_ns: int,
+    latency_ns: int,
+    rows: bool,
+) -> dict[str, bytes]:
+    """Find the longest path through host threads and device lanes.
+
+    Parameters
+    ----------
+    columns : tuple of arrays
+        Those of `ep_path_input` in ``native/analysis/api.h``, in that order. Rows must be valid.
+    threads, home : int
+        Number of threads, and the number of the thread that starts the others.
+    start_ns, end_ns : int
+        Start and end of the profile.
+    latency_ns : int
+        Usual time from a launch to its activity if the stream is free.
+    rows : bool
+        Whether to return the path, or the lengths of eight variants.
+
+    Returns
+    -------
+    dict
+        ``length_ns`` i64, one or eight values. With `rows`, the path from its end to its start:
+        ``step`` u8, ``row`` i32, ``start_ns`` and ``end_ns`` i64.
     """
 
 # -- the execution provider with kernels in Python

@@ -385,6 +385,52 @@ class Profile(ProfileData):
 
         return steadiness(self)
 
+    @with_columns("critical_path", "critical_path_op")
+    def critical_path(
+        self,
+        by: Literal["step", "op"] = "step",
+        *,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Longest chain of work and waits from the start of the profile to its end.
+
+        Only what is on this path can make the profiled code faster.
+
+        Parameters
+        ----------
+        by
+            ``"step"`` for the steps of the path, in order; ``"op"`` for the time of each op on it,
+            and what the op could save at most: the path is computed again without its time.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            The activities of a CUDA graph's replay are on the path like others. Records do not say
+            for which event a stream waited: the work of another stream that was launched before
+            the wait and ended last before the next activity is taken.
+
+        Raises
+        ------
+        ValueError
+            If an argument is unknown.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> prof = synthetic_profile(activities=100)
+        >>> prof.critical_path(by="op")[["name", "line"]].iloc[1]
+        name    model, optimizer = build(layers=4, width=1024)
+        line                                                 1
+        Name: 1, dtype: object
+        """
+        from epprof_nb.analysis.critical_path import critical_path
+
+        return critical_path(self, by, attribution=attribution)
+
     def sql(
         self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30
     ) -> pd.DataFrame:

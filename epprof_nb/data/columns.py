@@ -574,6 +574,50 @@ TABLES: dict[str, TableDoc] = {
             _column("excess_idle_ns", "int64", "excess of the idle time"),
         ),
     ),
+    "critical_path": TableDoc(
+        "prof.critical_path()",
+        "One row per step of the longest chain of work and waits, from the start of the profile to "
+        "its end.",
+        _columns(
+            _column(
+                "step", "category",
+                "`host`: code between API calls; `api_call`; `activity`; `launch_delay`: from the "
+                "start of an API call to its activity; `stream_gap`: from the end of earlier work "
+                "on the stream, `event_wait`: on another stream, to the start of an activity; "
+                "`wait_return`: from the end of what an API call waited for to its return",
+            ),
+            _column("name", "category", "name of the op, API call or activity"),
+            _column("start_ns", "int64", "start, since the profile's start"),
+            _column("end_ns", "int64", "end, since the profile's start"),
+            _column("duration_ns", "int64", "`end_ns` - `start_ns`"),
+            _column("share", "float64", "`duration_ns` / length of the path", "fraction"),
+            _column("op_id", "Int64", "op to which the step belongs"),
+            _column("op", "category", "name of that op"),
+            _column("cell", "category", "cell of the innermost statement that contains the op"),
+            _column("line", "Int64", "first line of that statement"),
+            _column("thread_id", "Int64", "thread of host code and API calls"),
+            _column("device_id", "Int64", "device of the activity"),
+            _column("stream_id", "Int64", "stream of the activity"),
+            _column("correlation_id", "Int64", "correlation id of the API call or activity"),
+        ),
+    ),
+    "critical_path_op": TableDoc(
+        'prof.critical_path(by="op")',
+        "One row per op name with time on the critical path, by descending time on it.",
+        _columns(
+            "name", "op_type", "cell", "line", "count",
+            _column("path_ns", "int64", f"inclusive: time on the path {_INCLUSIVE}"),
+            _column("share", "float64", "`path_ns` / length of the path", "fraction"),
+            _column("self_path_ns", "int64", "self: time of the op itself on the path"),
+            _column("device_path_ns", "int64", "part of `path_ns` after a launch or wait"),
+            _column("host_path_ns", "int64", "part of `path_ns` in code and API calls"),
+            _column(
+                "saving_ns", "Int64",
+                "by how much the path is shorter if the op and all ops below it cost nothing; at "
+                "most `path_ns`; missing beyond the first 24 rows",
+            ),
+        ),
+    ),
     "compare_ops": TableDoc(
         "epprof_nb.compare(old, new).ops",
         "One row per path of ops that ran in a repeat of either side, by descending difference in "

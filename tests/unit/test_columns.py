@@ -14,6 +14,7 @@ from epprof_nb.analysis import (
     by_path,
     by_repeat,
     by_stream,
+    critical_path,
     idle,
     insights,
     joined,
@@ -39,13 +40,15 @@ FRAMES = {
     "by_op": lambda p: p.by_op(args=["layer"]),
     "by_kernel_short_name": lambda p: p.by_kernel(by="short_name"),
     "by_line_self": lambda p: p.by_line(inclusive=False),
+    "critical_path": lambda p: p.critical_path(),
+    "critical_path_op": lambda p: p.critical_path(by="op"),
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
 }
 FUNCTIONS = (
     by_kernel.by_kernel, by_node.by_node, by_node.by_op_type, by_node.by_run, by_op.by_op,
-    by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream, idle.gaps,
-    insights.insights, joined.joined, launches.launches, overlap.overlap, steadiness.steadiness,
+    by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream,
+    critical_path.critical_path, idle.gaps, insights.insights, joined.joined, launches.launches, overlap.overlap, steadiness.steadiness,
     transfers.transfers, waits.waits,
 )  # fmt: skip
 
