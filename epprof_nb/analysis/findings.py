@@ -11,7 +11,12 @@ from epprof_nb.analysis.breakdowns import breakdown
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, device_kinds_ns
 from epprof_nb.analysis.idle import gap_table
 from epprof_nb.analysis.line_totals import line_totals
-from epprof_nb.analysis.ort_findings import dominant_operator, longest_execution, unprofiled_ns
+from epprof_nb.analysis.ort_findings import (
+    dominant_operator,
+    largest_memory,
+    longest_execution,
+    unprofiled_ns,
+)
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
 from epprof_nb.analysis.source_lines import source_line
 from epprof_nb.analysis.summary import device_word, wall_of
@@ -75,7 +80,8 @@ def findings(index: ProfileIndex, *, limit: int = 2) -> list[Finding]:
     device_ns = device_kinds_ns(index.profile.tables["activities"], index.kinds)
     # The sum is negative if the times of an overflown clock are in it.
     if device_ns <= 0:
-        return [*_fallbacks(index, wall_ns), *_dominant_operator(index)][:limit]
+        found = [*_fallbacks(index, wall_ns), *_dominant_operator(index), *_node_memory(index)]
+        return found[:limit]
     found = [
         *_hot_line(index, device_ns),
         *_hot_op(index, device_ns),
@@ -83,6 +89,7 @@ def findings(index: ProfileIndex, *, limit: int = 2) -> list[Finding]:
         *_pageable_copies(index, device_ns, wall_ns),
         *_launch_bound(index, wall_ns),
         *_fallbacks(index, wall_ns),
+        *_node_memory(index),
     ]
     return sorted(found, key=lambda finding: -finding.gain_ns)[:limit]
 
@@ -269,3 +276,21 @@ def _dominant_operator(index: ProfileIndex) -> list[Finding]:
         text += f"; the slowest is {_code(slowest)} ({mean}, mean)"
     return [Finding(f"{text}.", unprofiled_ns(index, session, total),
                     *longest_execution(index, slowest, session))]  # fmt: skip
+
+
+def _node_memory(index: ProfileIndex) -> list[Finding]:
+    row = largest_memory(index)
+    if row is None:
+        return []
+    ops = index.profile.tables["ops"]
+    at = np.array([row])
+    name, op_type = (str(ops.names(column).take(at).to_list()[0]) for column in ("name", "op_type"))
+    in_use, held = int(ops["in_use_bytes"][row]), int(ops["arena_held_bytes"][row])
+    text = (
+        f"ONNX Runtime used the most memory in node {_code(name)} "
+        f"({shorten(op_type, _TYPE_CHARACTERS)}): {size(in_use)}"
+    )
+    if held > in_use:
+        text += f" of {size(held)} that its allocator held"
+    # Less memory need not be faster.
+    return [Finding(f"{text}.", 0, int(ops["start_ns"][row]), int(ops["end_ns"][row]))]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 NODE_SHARE = 0.3
 """Least share of an operator in the host time of all nodes."""
+MEMORY_BYTES = 100_000_000
+"""Least memory in use by a session's allocator for the node to be named."""
 
 
 def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
@@ -53,6 +55,18 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
         return None
     of_type = nodes.take(op_type.codes == most)
     return of_type.take(np.argsort(-of_type["host_ns"], kind="stable")), share
+
+
+def largest_memory(index: ProfileIndex) -> int | None:
+    """Return the row of the node at whose end an allocator had the most memory in use.
+
+    None if ONNX Runtime did not report it, or if it is too little to matter.
+    """
+    ops = index.profile.tables["ops"]
+    if ops.is_absent("in_use_bytes") or not len(ops):
+        return None
+    row = int(ops["in_use_bytes"].argmax())
+    return row if ops["in_use_bytes"][row] >= MEMORY_BYTES else None
 
 
 def longest_execution(index: ProfileIndex, name: str, session: int) -> tuple[int, int]:
