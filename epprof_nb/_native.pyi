@@ -242,6 +242,14 @@ def drain_launches() -> dict[str, Any]:
     number of calls dropped since the last drain for want of memory.
     """
 
+def drain_node_memory() -> dict[str, Any]:
+    """Take what ONNX Runtime reported about memory at the end of nodes.
+
+    Columns: op_id u64, arena_held_bytes i64, in_use_bytes i64, requested_bytes i64, peak_bytes
+    i64; changes since the start of the node: arena_held_delta_bytes i64, in_use_delta_bytes i64,
+    requested_delta_bytes i64. -2**63: not reported.
+    """
+
 def ended_threads() -> dict[str, Any]:
     """Return the threads that have ended and whose logs are not freed yet.
 
@@ -434,8 +442,9 @@ def ort_profile_run(run_options: object, file_prefix: str | None, /) -> None:
 def ort_event_details(first: int, /) -> dict[str, bytes]:
     """Details of events, ids `first` and up.
 
-    Columns: session u32, node_index i32 (-1: none), and name ids (u32) op_type, provider,
-    input_shapes, output_shapes.
+    Columns: session u32, node_index i32 (-1: none), name ids (u32) op_type, provider,
+    input_shapes, output_shapes, and i64 output_bytes, parameter_bytes, activation_bytes (-1: not
+    reported).
     """
 
 def ort_nodes_of_last_run() -> int:

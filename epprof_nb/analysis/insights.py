@@ -12,7 +12,7 @@ from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.idle_findings import idle_gaps
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.launch_findings import launch_bound
-from epprof_nb.analysis.ort_findings import fallbacks, slowest_operator
+from epprof_nb.analysis.ort_findings import fallbacks, node_memory, slowest_operator
 from epprof_nb.analysis.steadiness_findings import drifting, outliers, warm_up
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.analysis.transfer_findings import copies_to_overlap, pageable_copies, small_copies
@@ -39,6 +39,8 @@ OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (slowest_operator,)
 """Functions that return findings of a profile without device work."""
+OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
+"""Functions that return findings that save memory, not time; these come last."""
 
 
 @with_columns("insights")
@@ -89,7 +91,8 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
     found = [finding for function in (*of_work, *ALWAYS) for finding in function(index)]
     least = MIN_GAIN_SHARE * wall_of(index.profile)
     shown = [finding for finding in found if finding.gain_ns >= least]
-    return sorted(shown, key=lambda finding: -finding.gain_ns)
+    shown.sort(key=lambda finding: -finding.gain_ns)
+    return [*shown, *(finding for function in OF_MEMORY for finding in function(index))]
 
 
 def insight_table(index: ProfileIndex) -> ResultTable:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NODE_SHARE = 0.3
 """Least share of an operator in the host time of all nodes."""
+MEMORY_BYTES = 100_000_000
+"""Least memory in use by a session's allocator for the node to be named."""
 
 _TYPE_CHARACTERS = 32
 
@@ -151,4 +153,34 @@ def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
         remedy="Make these nodes faster, or run fewer of them: `prof.by_node()` lists them.",
         table="ops",
         rows=lambda: executions(index, [str(n) for n in nodes.values("name")], session),
+    )
+
+
+def node_memory(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield the node at whose end an allocator had the most memory in use, if it is much."""
+    ops = index.profile.tables["ops"]
+    if ops.is_absent("in_use_bytes") or not len(ops):
+        return
+    row = int(ops["in_use_bytes"].argmax())
+    in_use, held = int(ops["in_use_bytes"][row]), int(ops["arena_held_bytes"][row])
+    if in_use < MEMORY_BYTES:
+        return
+    at = np.array([row])
+    name, op_type = (str(ops.names(column).take(at).to_list()[0]) for column in ("name", "op_type"))
+    text = (
+        f"ONNX Runtime used the most memory in node {code(name)} "
+        f"({shorten(op_type, _TYPE_CHARACTERS)}): {size(in_use)}"
+    )
+    if held > in_use:
+        text += f" of {size(held)} that its allocator held"
+    yield Finding(
+        f"{text}.",
+        0,  # less memory need not be faster
+        int(ops["start_ns"][row]),
+        int(ops["end_ns"][row]),
+        kind="memory",
+        remedy="Use smaller inputs or types: `prof.by_node()` has the sizes of outputs.",
+        op_id=int(ops["op_id"][row]),
+        table="ops",
+        rows=lambda: at,
     )

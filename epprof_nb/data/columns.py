@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound="Callable[..., object]")
 
 _DTYPES: dict[schema.Kind, str] = {
-    "time": "int64", "int": "int64", "id": "Int64", "name": "category", "bool": "bool",
-    "args": "object",
+    "time": "int64", "int": "int64", "id": "Int64", "delta": "Int64", "name": "category",
+    "bool": "bool", "args": "object",
 }  # fmt: skip
 _MEANING_WIDTH = 54
 
@@ -114,8 +114,19 @@ _RECORDED = _column(
     "recorded", "int64",
     "executions in runs that were recorded node by node; host times are those of these executions",
 )  # fmt: skip
-_NODE_TIMES = (
+_NODE_MEASURES = (
     "count", _RECORDED, "mean_host_ns", "p50_host_ns", "p95_host_ns", "host_ns", *_DEVICE,
+    _column("output_bytes", "Int64", "size of the outputs of all recorded executions"),
+    _column("parameter_bytes", "Int64", "weights and other initializers read, likewise"),
+    _column("activation_bytes", "Int64", "other inputs read, likewise"),
+    _column(
+        "arena_held_delta_bytes", "Int64",
+        "growth of the allocator in these executions; missing before ONNX Runtime 1.28",
+    ),
+    _column(
+        "in_use_bytes", "Int64",
+        "most memory of the allocator in use at the end of one of them; likewise",
+    ),
 )  # fmt: skip
 _PLACE = (
     _SHARED["cell"], _SHARED["line"], _column("source", "object", "text of the line"),
@@ -330,7 +341,7 @@ TABLES: dict[str, TableDoc] = {
             "name", "op_type", "provider", "session",
             _column("inside", "category", "name of the node whose subgraph contains it"),
             _column("node_index", "Int64", "index of the node in its graph"),
-            *_NODE_TIMES,
+            *_NODE_MEASURES,
             _column("fell_back", "bool", "it ran on the CPU in a session with an accelerator"),
             _column(
                 "fallback_copies", "int64",
@@ -350,7 +361,7 @@ TABLES: dict[str, TableDoc] = {
         _columns(
             "op_type", "provider",
             _column("nodes", "int64", "number of different nodes"),
-            *_NODE_TIMES,
+            *_NODE_MEASURES,
             op_type="operator",
         ),
     ),

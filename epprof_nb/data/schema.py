@@ -9,6 +9,7 @@ kind      stored as                   pandas dtype      missing value
 time      int64, nanoseconds          int64             none
 int       int64                       int64             none
 id        int64                       Int64             -1, in pandas ``<NA>``
+delta     int64, signed               Int64             -2**63, in pandas ``<NA>``
 name      int32 codes + categories    category          code -1, in pandas ``NaN``
 bool      bool                        bool              none
 args      int32 codes + JSON strings  object            code -1, in pandas ``None``
@@ -29,10 +30,13 @@ from epprof_nb.data.kernel_names import short_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Kind = Literal["time", "int", "id", "name", "bool", "args"]
+Kind = Literal["time", "int", "id", "delta", "name", "bool", "args"]
 
 MISSING = types.MISSING
 """The stored value of a missing ``id``."""
+
+MISSING_DELTA = -(2**63)
+"""The stored value of a missing ``delta``, of which -1 is a possible value."""
 
 DEVICE_KINDS = ("kernel", "memcpy", "memset")
 """Kinds of activities that a device executes; the other kinds are waits and graph launches."""
@@ -44,11 +48,15 @@ payload carries this list in its header; "other" stands for a missing or unknown
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table: its name, kind (see the module) and description."""
+    """One column of a table: its name, kind (see the module) and description.
+
+    A file leaves out an `optional` column if no row has a value.
+    """
 
     name: str
     kind: Kind
     doc: str
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,10 @@ class TableSchema:
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
         return tuple(column.name for column in self.columns)
+
+
+def _optional(name: str, kind: Kind, doc: str) -> Column:
+    return Column(name, kind, doc, optional=True)
 
 
 OPS = TableSchema(
@@ -124,6 +136,16 @@ OPS = TableSchema(
             "args",
             "keyword arguments of the op; call_ns, unprofiled_ns and nodes of an ORT run",
         ),
+        _optional("output_bytes", "id", "size of a node's outputs"),
+        _optional("parameter_bytes", "id", "size of a node's weights and other initializers"),
+        _optional("activation_bytes", "id", "size of a node's inputs without its parameters"),
+        _optional("arena_held_bytes", "id", "memory held by the allocator of a node at its end"),
+        _optional("in_use_bytes", "id", "memory of that allocator in use"),
+        _optional("requested_bytes", "id", "the same before it is rounded up to blocks"),
+        _optional("peak_bytes", "id", "most memory in use since the allocator was created"),
+        _optional("arena_held_delta_bytes", "delta", "arena_held_bytes, change during the node"),
+        _optional("in_use_delta_bytes", "delta", "in_use_bytes, change during the node"),
+        _optional("requested_delta_bytes", "delta", "requested_bytes, change during the node"),
     ),
 )
 

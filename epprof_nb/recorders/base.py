@@ -59,6 +59,8 @@ class RecorderOutput:
     """CUDA error after which the device is lost to this process, by name and in words."""
     profiler_sync_intervals: tuple[tuple[int, int], ...] = ()
     """Intervals in which the profiler itself waited for the device, in nanoseconds."""
+    node_memory: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    """Memory at the end of ONNX Runtime nodes: ``op_id``, and columns of the table of ops."""
 
 
 def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
@@ -70,15 +72,12 @@ def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
     calls = [output.api_calls for output in outputs if output.api_calls is not None]
     pairs = [o.external_correlation for o in outputs if o.external_correlation is not None]
     logs = [output.cell_log for output in outputs if output.cell_log is not None]
-    nodes = [output.graph_nodes for output in outputs if output.graph_nodes]
     return RecorderOutput(
         activities=concat([output.activities for output in outputs]),
         memory=concat([output.memory for output in outputs]),
         overhead=concat([output.overhead for output in outputs]),
         dropped=sum(output.dropped for output in outputs),
-        graph_nodes={n: np.concatenate([part[n] for part in nodes]) for n in nodes[0]}
-        if nodes
-        else {},
+        graph_nodes=_merge_columns([o.graph_nodes for o in outputs if o.graph_nodes]),
         api_calls=concat(calls) if calls else None,
         external_correlation=(
             np.concatenate([pair[0] for pair in pairs]),
@@ -90,7 +89,14 @@ def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
         decode_ns=sum(output.decode_ns for output in outputs),
         failure=next((output.failure for output in outputs if output.failure), None),
         profiler_sync_intervals=tuple(i for o in outputs for i in o.profiler_sync_intervals),
+        node_memory=_merge_columns([o.node_memory for o in outputs if o.node_memory]),
     )
+
+
+def _merge_columns(
+    parts: Sequence[dict[str, npt.NDArray[np.int64]]],
+) -> dict[str, npt.NDArray[np.int64]]:
+    return {n: np.concatenate([part[n] for part in parts]) for n in parts[0]} if parts else {}
 
 
 def _merge_cell_logs(logs: Sequence[CellLog]) -> CellLog:

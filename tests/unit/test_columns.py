@@ -48,7 +48,8 @@ FRAMES = {
 FUNCTIONS = (
     by_kernel.by_kernel, by_node.by_node, by_node.by_op_type, by_node.by_run, by_op.by_op,
     by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream,
-    critical_path.critical_path, idle.gaps, insights.insights, joined.joined, launches.launches, overlap.overlap, steadiness.steadiness,
+    critical_path.critical_path, idle.gaps, insights.insights, joined.joined,
+    launches.launches, overlap.overlap, steadiness.steadiness,
     transfers.transfers, waits.waits,
 )  # fmt: skip
 

@@ -51,6 +51,24 @@ def test_no_operator_stands_out():
     assert found([node(1, "up", "MatMul", 0, 300_000)]) == []
 
 
+def test_the_node_with_the_most_memory_is_named():
+    ops = [
+        node(1, "up", "MatMul", 0, 300_000, in_use_bytes=3_000_000_000),
+        node(2, "act", "Gelu", 400_000, 300_000, in_use_bytes=2_000_000_000),
+        node(3, "down", "Add", 700_000, 300_000),
+    ]
+    for each in ops[:2]:
+        each["arena_held_bytes"] = 4_000_000_000
+    finding = found(ops)[-1]
+    assert finding.text == (
+        "ONNX Runtime used the most memory in node `up` (MatMul): 3.00 GB of 4.00 GB that its "
+        "allocator held."
+    )
+    assert (finding.start_ns, finding.end_ns, finding.gain_ns) == (0, 300_000, 0)
+    ops[0]["in_use_bytes"] = ops[1]["in_use_bytes"] = 30_000_000
+    assert not any("memory" in finding.text for finding in found(ops))
+
+
 def test_learned_nodes_do_not_count():
     ops = [
         node(1, "up", "MatMul", 0, 300_000),

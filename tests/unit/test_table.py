@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS, TABLES
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, MISSING_DELTA, OPS, TABLES
 from epprof_nb.data.table import Table, concat
 
 NAMES = st.lists(st.none() | st.text(max_size=3), max_size=12)
@@ -32,6 +32,7 @@ def test_frame_has_the_schemas_columns_and_dtypes_empty_or_not(schema, rows):
         "time": "int64",
         "int": "int64",
         "id": "Int64",
+        "delta": "Int64",
         "name": "category of object",
         "bool": "bool",
         "args": "object",
@@ -147,4 +148,29 @@ def test_take_and_replace_leave_the_original_alone():
 
 def test_nbytes_counts_every_column():
     table = Table(API_CALLS, {"start_ns": np.zeros(10, np.int64)})
-    assert table.nbytes == 10 * (7 * 8 + 2 * 4 + 1)
+    assert table.nbytes == 10 * 8
+    assert table.replace(name=CategoryColumn.of(["a"] * 10)).nbytes == 10 * (8 + 4)
+
+
+def test_columns_left_out_need_no_memory_per_row():
+    import tracemalloc
+
+    times = np.arange(1_000_000)
+    tracemalloc.start()
+    try:
+        table = Table(OPS, {"op_id": times})
+        parts = [table.take(slice(0, 10)), table.replace(start_ns=times), concat([table, table])]
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 8 * len(times) * 2.1  # only the concatenation has a column of its own
+    assert most < 8 * len(times) * 2.1
+    assert all(part.is_absent("in_use_bytes") for part in parts)
+    assert not table.is_absent("op_id")
+    assert not table.has_value("in_use_bytes").any()
+
+
+def test_a_change_of_minus_one_is_no_missing_value():
+    table = Table(OPS, {"op_id": np.arange(2), "in_use_delta_bytes": np.array([-1, MISSING_DELTA])})
+    assert table.has_value("in_use_delta_bytes").tolist() == [True, False]
+    assert table.to_frame()["in_use_delta_bytes"].tolist() == [-1, pd.NA]

@@ -318,12 +318,12 @@ bool is_event_open(const void* owner, uint32_t tag) {
   return t && find_open_event(t, owner, &tag) != UINT32_MAX;
 }
 
-void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
+uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   ThreadState* t = stack_thread();
-  if (!t) return;
+  if (!t) return 0;
   StackLockGuard stack_lock(t);
   uint32_t index = find_open_event(t, owner, &tag);
-  if (index == UINT32_MAX) return;
+  if (index == UINT32_MAX) return 0;
   // The owner's events nest, so an error has left those above without an end.
   for (uint32_t i = t->depth; i-- > index + 1;) {
     if (t->stack[i].owner == owner) remove_entry(t, i, end.at_ns);
@@ -337,7 +337,18 @@ void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   // Durations of the owner are rounded: an event ends no sooner than the events inside it.
   at = std::max(at, std::min(t->last_event_end, end.at_ns));
   t->last_event_end = at;
+  uint64_t op = entry.op_id;
   remove_entry(t, index, at);
+  return op;
+}
+
+void log_node_memory(const NodeMemoryRecord& record) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  if (NodeMemoryRecord* place = t->node_memory.begin(op_pool)) {
+    *place = record;
+    t->node_memory.commit();
+  }
 }
 
 void begin_statement(uint32_t key) {

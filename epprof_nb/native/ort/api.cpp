@@ -81,6 +81,7 @@ const void* ep_ort_run_options_type(const char** name) {
 ep_columns* ep_ort_event_details(uint32_t first) {
   std::vector<uint32_t> session, op_type, provider, inputs, outputs;
   std::vector<int32_t> node_index;
+  std::vector<int64_t> output_bytes, parameter_bytes, activation_bytes;
   for (const EventDetails& d : event_details_from(first)) {
     session.push_back(d.session);
     node_index.push_back(d.node_index);
@@ -88,6 +89,9 @@ ep_columns* ep_ort_event_details(uint32_t first) {
     provider.push_back(d.provider);
     inputs.push_back(d.input_shapes);
     outputs.push_back(d.output_shapes);
+    output_bytes.push_back(d.output_bytes);
+    parameter_bytes.push_back(d.parameter_bytes);
+    activation_bytes.push_back(d.activation_bytes);
   }
   auto* columns = new epprof::Columns;
   columns->add("session", std::move(session));
@@ -96,6 +100,9 @@ ep_columns* ep_ort_event_details(uint32_t first) {
   columns->add("provider", std::move(provider));
   columns->add("input_shapes", std::move(inputs));
   columns->add("output_shapes", std::move(outputs));
+  columns->add("output_bytes", std::move(output_bytes));
+  columns->add("parameter_bytes", std::move(parameter_bytes));
+  columns->add("activation_bytes", std::move(activation_bytes));
   return columns;
 }
 

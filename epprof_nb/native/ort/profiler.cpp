@@ -51,6 +51,25 @@ std::string_view text(const ProfilingEvent* event, const char* key) {
   return value ? std::string_view(value) : std::string_view();
 }
 
+int64_t number(const ProfilingEvent* event, const char* key, int64_t otherwise) {
+  std::string_view value = text(event, key);
+  return value.empty() ? otherwise : strtoll(value.data(), nullptr, 10);
+}
+
+// Reads what ONNX Runtime 1.28 and later report. Returns false if there is nothing.
+bool read_memory(const ProfilingEvent* event, NodeMemoryRecord* memory) {
+  constexpr int64_t kUnknown = NodeMemoryRecord::kUnknown;
+  memory->arena_held = number(event, "mem_arena_held", kUnknown);
+  if (memory->arena_held == kUnknown) return false;
+  memory->in_use = number(event, "mem_bytes_in_use", kUnknown);
+  memory->requested = number(event, "mem_bytes_requested_in_use", kUnknown);
+  memory->peak = number(event, "mem_in_use_peak", kUnknown);
+  memory->arena_held_delta = number(event, "mem_arena_held_delta", kUnknown);
+  memory->in_use_delta = number(event, "mem_in_use_delta", kUnknown);
+  memory->requested_delta = number(event, "mem_requested_in_use_delta", kUnknown);
+  return true;
+}
+
 void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd* end) {
   int32_t category = -1;
   const char* name = nullptr;
@@ -58,7 +77,8 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
   if (failed.empty()) failed = consume_status(api.event_name(event, &name));
   if (!failed.empty() || !name) return;
   std::string_view shown(name);
-  EventDetails details{profiler.session, -1, 0, 0, 0, 0};
+  EventDetails details;
+  details.session = profiler.session;
   end->category = kOrtEvent;
   if (category == kNodeEvent) {
     end->category = kOrtNode;
@@ -71,8 +91,10 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
     if (shown.size() > kNodeSuffix.size() && shown.substr(stem) == kNodeSuffix) {
       shown = shown.substr(0, stem);
     }
-    std::string_view index = text(event, "node_index");
-    if (!index.empty()) details.node_index = atoi(index.data());
+    details.node_index = int32_t(number(event, "node_index", -1));
+    details.output_bytes = number(event, "output_size", -1);
+    details.parameter_bytes = number(event, "parameter_size", -1);
+    details.activation_bytes = number(event, "activation_size", -1);
     std::string_view op_type = text(event, "op_name");
     // One that executes no node of its subgraphs has them all the same.
     if (op_type == "If" || op_type == "Loop" || op_type == "Scan") {
@@ -151,7 +173,10 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
       profiler.nodes.fetch_add(1, std::memory_order_relaxed);
       if (depth > kNodeDepth) set_has_subgraphs(profiler.session);
     }
-    end_event(self, uint32_t(id), end);
+    NodeMemoryRecord memory;
+    bool has_memory = end.category == kOrtNode && read_memory(event, &memory);
+    memory.op_id = end_event(self, uint32_t(id), end);
+    if (has_memory && memory.op_id) log_node_memory(memory);
   });
 }
 
@@ -194,8 +219,10 @@ uint64_t begin_run(uint32_t session) {
 }
 
 uint64_t push_run_op(uint32_t session) {
+  EventDetails details;
+  details.session = session;
   return push_op(intern_event_text(kRunName), kOrtRun,
-                 intern_event_details({session, -1, 0, 0, 0, 0}), nullptr, 0);
+                 intern_event_details(details), nullptr, 0);
 }
 
 void end_run(uint64_t op_id) {

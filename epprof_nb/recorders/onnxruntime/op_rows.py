@@ -11,6 +11,7 @@ from epprof_nb import _native
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.core.native_columns import names_of, numbers
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.ort_arguments import NODE_SIZES
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 
@@ -29,6 +30,7 @@ ORT_CATEGORIES = ("session", "session", "node")
 _COLUMNS = (
     ("session", np.uint32), ("node_index", np.int32), ("op_type", np.uint32),
     ("provider", np.uint32), ("input_shapes", np.uint32), ("output_shapes", np.uint32),
+    *((name, np.int64) for name in NODE_SIZES),
 )  # fmt: skip
 
 
@@ -60,6 +62,10 @@ def add_ort_columns(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
     node_index[rows] = details["node_index"][at]
     nodes = rows[category[rows] == _NODE]
     of_node = meta[nodes].astype(np.int64)
+    sizes = {}
+    for name in NODE_SIZES if len(nodes) else ():
+        sizes[name] = np.full(len(ops), MISSING, np.int64)
+        sizes[name][nodes] = details[name][of_node]
     parent = _parents(ops, category, session)
     return ops.replace(
         parent_op_id=parent,
@@ -71,6 +77,7 @@ def add_ort_columns(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
         output_shapes=_names(len(ops), nodes, details["output_shapes"][of_node], shapes_text),
         run_id=_runs(ops["op_id"], parent, category == _RUN),
         args=_with_call_durations(ops, np.flatnonzero(category == _RUN)),
+        **sizes,
     )
 
 

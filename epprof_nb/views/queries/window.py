@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from epprof_nb.data.kernel_names import short_name
 from epprof_nb.data.schema import ACTIVITY_KINDS, MISSING
+from epprof_nb.data.table import FILL
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.event_fields import PREFIXES
 from epprof_nb.views.timeline.lanes import MAX_ROWS
@@ -239,7 +240,10 @@ def _details(
             blank = MISSING
         else:
             values = table[column.name][of].astype(np.int64)
-            blank = 0 if column.kind in ("bool", "time", "int") else MISSING
+            blank = int(FILL[column.kind])
+            if column.kind == "delta":  # a missing one is a number that JavaScript has
+                blank = -(2**53)
+                values = np.maximum(values, blank)
         if not (values == blank).all():
             columns[f"{prefix}.{column.name}"] = values
     return columns
