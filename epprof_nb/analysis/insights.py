@@ -89,7 +89,7 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
     found = [finding for function in (*of_work, *ALWAYS) for finding in function(index)]
     least = MIN_GAIN_SHARE * wall_of(index.profile)
     shown = [finding for finding in found if finding.gain_ns >= least]
-    return sorted(shown, key=lambda finding: -finding.gain_ns)
+    return sorted(shown, key=lambda finding: (-finding.gain_ns, -finding.low_ns))
 
 
 def insight_table(index: ProfileIndex) -> ResultTable:
