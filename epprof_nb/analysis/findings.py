@@ -80,12 +80,12 @@ class Finding:
         return max(self.gain_ns if self.gain_high_ns is None else self.gain_high_ns, self.gain_ns)
 
     @property
-    def gain_text(self) -> str:
-        """The gain with its bounds, as ``saves about 12.0 ms (8.00 to 15.0 ms)``."""
-        if not self.low_ns and self.high_ns == self.gain_ns:
-            return f"saves at most {duration(self.gain_ns)}"
-        bounds = f"{duration(self.low_ns)} to {duration(self.high_ns)}"
-        return f"saves about {duration(self.gain_ns)} ({bounds})"
+    def advice(self) -> str:
+        """The remedy and the gain as one sentence; empty without a remedy."""
+        if not self.remedy:
+            return ""
+        gain = gain_text(self.gain_ns, self.low_ns, self.high_ns)
+        return f"{self.remedy.removesuffix('.')} ({gain})."
 
     def evidence_rows(self, profile: ProfileData) -> IntArray:
         """Return the row numbers of the evidence in `table`, int64, ascending."""
@@ -93,6 +93,22 @@ class Finding:
             return self.rows()
         table = profile.tables[self.table]
         return np.flatnonzero((table["start_ns"] < self.end_ns) & (table["end_ns"] > self.start_ns))
+
+
+def gain_text(gain_ns: int, low_ns: int, high_ns: int) -> str:
+    """Return a gain with its bounds.
+
+    Examples
+    --------
+    >>> gain_text(12_000_000, 8_000_000, 15_000_000)
+    'saves about 12.0 ms, 8.00 ms to 15.0 ms'
+    >>> gain_text(12_000_000, 0, 12_000_000)
+    'saves at most 12.0 ms'
+    """
+    if not low_ns and high_ns == gain_ns:
+        return f"saves at most {duration(gain_ns)}"
+    low, gain, high = map(duration, (low_ns, gain_ns, high_ns))
+    return f"saves about {gain}" + (f", {low} to {high}" if low != high else "")
 
 
 def code(text: str) -> str:

@@ -91,7 +91,7 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
     found = [finding for function in (*of_work, *ALWAYS) for finding in function(index)]
     least = MIN_GAIN_SHARE * wall_of(index.profile)
     shown = [finding for finding in found if finding.gain_ns >= least]
-    shown.sort(key=lambda finding: -finding.gain_ns)
+    shown.sort(key=lambda finding: (-finding.gain_ns, -finding.low_ns))
     return [*shown, *(finding for function in OF_MEMORY for finding in function(index))]
 
 

@@ -63,39 +63,54 @@ def launches(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
 
 def launch_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `launches`."""
-    calls = index.profile.tables["api_calls"]
-    made, places = index.cached(launched_by_call), index.cached(Places)
-    rows = np.flatnonzero(made.first_start != _NEVER)
-    place = places.of_op[_op_of_calls(index, made, rows)]
-    api = np.maximum(calls["end_ns"][rows] - calls["start_ns"][rows], 0)
-    delay = np.maximum(made.first_start[rows] - calls["start_ns"][rows], 0)
-    gaps = index.cached(launch_gaps)
-    gap_place = places.of_op[index.activity_op[gaps.idle.next_row]]
+    places, gaps = index.cached(Places), index.cached(launch_gaps)
     n = places.count + 1
-
-    def total(values: IntArray) -> IntArray:
-        return sum_by_group(place, values, n)[:-1]
-
-    count = total(np.ones(len(rows), np.int64))
-    shown = np.flatnonzero(count)
-    order = shown[np.argsort(-total(api)[shown], kind="stable")]
-    divisor = np.maximum(count, 1)
-    is_short = (made.kernels[rows] > 0) & (made.kernel_ns[rows] < api)
+    gap_place = places.of_op[index.activity_op[gaps.idle.next_row]]
+    sums = _sums(index, places)
+    shown = np.flatnonzero(sums["launches"])
+    order = shown[np.argsort(-sums["api_ns"][shown], kind="stable")]
+    count = np.maximum(sums["launches"], 1)
     columns = {
-        "launches": count,
-        "graph_launches": total(made.is_graph[rows].astype(np.int64)),
-        "kernels": total(made.kernels[rows]),
-        "short_kernels": total(np.where(is_short, made.kernels[rows], 0)),
-        "api_ns": total(api),
-        "mean_api_ns": total(api) // divisor,
-        "launch_delay_ns": total(delay) // divisor,
-        "mean_queued": total(_queued_at(index, rows)) / divisor,
+        **{name: sums[name] for name in _COUNTS},
+        "api_ns": sums["api_ns"],
+        "mean_api_ns": sums["api_ns"] // count,
+        "launch_delay_ns": sums["delay_ns"] // count,
+        "mean_queued": sums["queued"] / count,
         "launch_idle_ns": sum_by_group(gap_place, gaps.length, n)[:-1],
         "graph_saving_ns": sum_by_group(gap_place, gaps.saving, n)[:-1],
     }
     return ResultTable(
         {**places.columns(order), **{name: values[order] for name, values in columns.items()}}
     )
+
+
+_COUNTS = ("launches", "graph_launches", "kernels", "short_kernels")
+
+
+def _sums(index: ProfileIndex, places: Places) -> dict[str, IntArray]:
+    """Return sums over the launches of each place, and of those without an op as the last one."""
+    calls, made = index.profile.tables["api_calls"], index.cached(launched_by_call)
+    names = (*_COUNTS, "api_ns", "delay_ns", "queued")
+    sums = {name: np.zeros(places.count + 1, np.int64) for name in names}
+    for chunk in chunks(len(calls)):
+        rows = np.flatnonzero(made.first_start[chunk] != _NEVER) + chunk.start
+        op = made.op[rows]
+        place = places.of_op[np.where(op == MISSING, index.call_op[rows], op)]
+        start = calls["start_ns"][rows]
+        api = np.maximum(calls["end_ns"][rows] - start, 0)
+        kernels = made.kernels[rows]
+        values = {
+            "launches": np.ones(len(rows), np.int64),
+            "graph_launches": made.is_graph[rows].astype(np.int64),
+            "kernels": kernels,
+            "short_kernels": np.where(made.kernel_ns[rows] < api, kernels, 0),
+            "api_ns": api,
+            "delay_ns": np.maximum(made.first_start[rows] - start, 0),
+            "queued": _queued_at(index, start),
+        }
+        for name in names:
+            np.add.at(sums[name], place, values[name])
+    return sums
 
 
 _NEVER = np.iinfo(np.int64).max
@@ -177,21 +192,12 @@ def _typical(idle: IdleIntervals) -> int:
     return int(np.median(length)) if len(length) else 0
 
 
-def _op_of_calls(index: ProfileIndex, made: Launched, rows: IntArray) -> IntArray:
-    """Return the row of the op of each launch: that of its activities, else of its call."""
-    op = made.op[rows]
-    of_op: IntArray = np.where(op == MISSING, index.call_op[rows], op)
-    return of_op
-
-
-def _queued_at(index: ProfileIndex, rows: IntArray) -> IntArray:
-    """Return how many launches were queued on all devices when each call began, without itself."""
-    start = index.profile.tables["api_calls"]["start_ns"][rows]
-    queued = np.zeros(len(rows), np.int64)
+def _queued_at(index: ProfileIndex, times: IntArray) -> IntArray:
+    """Return how many launches were queued on all devices just before each time."""
+    queued = np.zeros(len(times), np.int64)
     for device in index.device_ids:
         counter = index.cached(queued_launches, device)
         if len(counter.t):
-            # The level from just before the call.
-            at = np.searchsorted(counter.t, start, "left") - 1
+            at = np.searchsorted(counter.t, times, "left") - 1
             queued += np.where(at >= 0, counter.level[at], 0)
     return queued

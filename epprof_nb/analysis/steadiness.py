@@ -33,6 +33,8 @@ this share."""
 _NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 _MAX_POINTS = 300
+_LEAST_DRIFT = 0.01
+"""Least change from the first to the second half of the repeats, as a share."""
 
 
 @with_columns("steadiness")
@@ -122,12 +124,16 @@ class Drift(NamedTuple):
 
 def drift(index: ProfileIndex) -> Drift | None:
     """Return the drift of the steady repeats; None if there is none, or too few repeats."""
-    from scipy import stats
-
     table = index.cached(steadiness_table)
     wall = table["wall_ns"][table.names("phase").codes == STEADY].astype(np.float64)
     if len(wall) < _MIN_TO_DRIFT:
         return None
+    halves = [float(np.median(half)) for half in np.array_split(wall, 2)]
+    if abs(halves[1] - halves[0]) < _LEAST_DRIFT * halves[0]:
+        return None
+    # Its import takes longer than all other analyses.
+    from scipy import stats
+
     points = np.array([part.mean() for part in np.array_split(wall, min(len(wall), _MAX_POINTS))])
     slope, intercept, low, high = stats.theilslopes(points, alpha=_CONFIDENCE)
     if low <= 0 <= high or intercept <= 0:

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.findings import Finding
-from epprof_nb.analysis.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
+from epprof_nb.analysis.steadiness import (
+    MIN_REPEATS,
+    OUTLIER,
+    STEADY,
+    WARM_UP,
+    drift,
+    steadiness_table,
+)
 from epprof_nb.analysis.summary import device_word
-from epprof_nb.data.repeats import repeat_names
+from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ _LIMITS = ("power", "thermal", "slowdown")
 def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on the first repeats if they took longer than the steady ones."""
     found = _of_phase(index, WARM_UP)
-    if not len(found):
+    if found is None:
         return
     excess = int(found["excess_wall_ns"].sum())
     word = repeat_names(index.profile.info).word
@@ -51,7 +58,7 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
 def outliers(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding on single repeats that took longer than the steady ones."""
     found = _of_phase(index, OUTLIER)
-    if not len(found):
+    if found is None:
         return
     excess = int(found["excess_wall_ns"].sum())
     word = repeat_names(index.profile.info).word
@@ -71,11 +78,10 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
 
 def drifting(index: ProfileIndex) -> Iterator[Finding]:
     """Yield a finding if the repeats become slower and slower."""
-    found = index.cached(drift)
-    if found is None or found.change <= 0:
+    steady = _of_phase(index, STEADY)
+    found = None if steady is None else index.cached(drift)
+    if steady is None or found is None or found.change <= 0:
         return
-    table = index.cached(steadiness_table)
-    steady = table.take(table.names("phase").codes == STEADY)
     first = float(np.median(steady["wall_ns"])) / (1 + found.change / 2)
     # The time above that of the first repeat grows linearly.
     gain, low, high = (int(first * share * len(steady) / 2)
@@ -95,9 +101,14 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
     )
 
 
-def _of_phase(index: ProfileIndex, phase: int) -> ResultTable:
+def _of_phase(index: ProfileIndex, phase: int) -> ResultTable | None:
+    """Return the repeats of a phase; None if there are none."""
+    # Without enough repeats, the table has no phases and need not be made.
+    if len(repeat_bounds(index.profile.info)[0]) < MIN_REPEATS:
+        return None
     table = index.cached(steadiness_table)
-    return table.take(table.names("phase").codes == phase)
+    of_phase = table.names("phase").codes == phase
+    return table.take(of_phase) if of_phase.any() else None
 
 
 def _where(index: ProfileIndex, found: ResultTable) -> str:

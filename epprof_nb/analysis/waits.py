@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.dataframe import ResultTable, names_at
-from epprof_nb.analysis.idle_causes import is_wait
+from epprof_nb.analysis.idle_causes import BETWEEN, idle_intervals, is_wait
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.places import Places
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -17,7 +17,6 @@ from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pandas as pd
 
     from epprof_nb.arrays.types import IntArray
@@ -82,7 +81,7 @@ def wait_table(index: ProfileIndex) -> ResultTable:
         {
             **places.columns(place[first[order]]),
             "api_name": names_at(calls.names("name"), found.call[first[order]]),
-            "waited_for": names_at(names, _most_awaited(found, groups, n, names.codes)[order]),
+            "waited_for": names_at(names, _most_awaited(index, found, groups, n)[order]),
             **{name: values[order] for name, values in columns.items()},
         }
     )
@@ -91,14 +90,12 @@ def wait_table(index: ProfileIndex) -> ResultTable:
 class Waits(NamedTuple):
     """The waits of the host, by start: int64 columns.
 
-    ``call`` is the row of the API call, ``awaited`` that of the activity that ended last before
-    it returned (`MISSING` for none). In ns: ``wait``, its duration; ``busy``, the part during which
-    a device worked; ``idle_after``, how long all devices were idle until the host launched the next
-    work; ``avoidable``, how much of that fits into ``busy``. ``next_row`` is that next work.
+    ``call`` is the row of the API call. In ns: ``wait``, its duration; ``busy``, the part during
+    which a device worked; ``idle_after``, how long all devices were idle until the host launched
+    the next work; ``avoidable``, how much of that fits into ``busy``. ``next_row`` is that work.
     """
 
     call: IntArray
-    awaited: IntArray
     wait: IntArray
     busy: IntArray
     idle_after: IntArray
@@ -108,20 +105,15 @@ class Waits(NamedTuple):
 
 def find_waits(index: ProfileIndex) -> Waits:
     """Return the waits of the host."""
-    calls, activities = index.profile.tables["api_calls"], index.profile.tables["activities"]
+    calls = index.profile.tables["api_calls"]
     rows = np.flatnonzero(index.cached(is_wait))
     rows = rows[np.argsort(calls["start_ns"][rows], kind="stable")]
     start = calls["start_ns"][rows]
     end = np.maximum(calls["end_ns"][rows], start)
     before, until = covered_before(*index.busy(), np.stack([start, end]))
-    by_end = np.argsort(end, kind="stable")
-    awaited = np.full(len(rows), MISSING, np.int64)
-    awaited[by_end] = last_until(activities["end_ns"], index.is_device_work, end[by_end])
     busy = until - before
     idle_after, next_row = _idle_after(index, start, end, calls["thread_id"][rows])
-    return Waits(
-        rows, awaited, end - start, busy, idle_after, np.minimum(busy, idle_after), next_row
-    )
+    return Waits(rows, end - start, busy, idle_after, np.minimum(busy, idle_after), next_row)
 
 
 def _idle_after(
@@ -133,11 +125,9 @@ def _idle_after(
     """
     activities, calls = index.profile.tables["activities"], index.profile.tables["api_calls"]
     none = np.zeros(len(start), np.int64)
-    starts, ends = index.busy()
-    if len(starts) < 2:
+    idle_start, idle_end, row = index.cached(_idle_everywhere)
+    if not len(row):
         return none, none + MISSING
-    idle_start, idle_end = complement(starts, ends, int(starts[0]), int(ends[-1]))
-    row = first_from(activities["start_ns"], index.is_device_work, idle_end)
     call = index.calls.rows(activities["correlation_id"][row])
     launched = np.append(calls["start_ns"], MISSING)[call]
     launcher = np.append(calls["thread_id"], MISSING)[call]
@@ -157,13 +147,37 @@ def _idle_after(
     return result, next_row
 
 
-def _most_awaited(found: Waits, groups: IntArray, n: int, names: npt.NDArray[np.int32]) -> IntArray:
+def _idle_everywhere(index: ProfileIndex) -> tuple[IntArray, IntArray, IntArray]:
+    """Return start and end of each interval between work in which all devices idled.
+
+    The third array has the row of the activity that ended it.
+    """
+    if len(index.device_ids) == 1:
+        idle = idle_intervals(index)
+        between = idle.take(idle.position == BETWEEN)
+        return between.start, between.end, between.next_row
+    starts, ends = index.busy()
+    if len(starts) < 2:
+        return starts[:0], ends[:0], starts[:0]
+    idle_start, idle_end = complement(starts, ends, int(starts[0]), int(ends[-1]))
+    starts = index.profile.tables["activities"]["start_ns"]
+    return idle_start, idle_end, first_from(starts, index.is_device_work, idle_end)
+
+
+def _most_awaited(index: ProfileIndex, found: Waits, groups: IntArray, n: int) -> IntArray:
     """Return for each group an activity of the name that it waited for the longest."""
+    calls, activities = index.profile.tables["api_calls"], index.profile.tables["activities"]
+    # A wait is for the work that ended last before it returned.
+    end = calls["end_ns"][found.call]
+    by_end = np.argsort(end, kind="stable")
+    awaited = np.full(len(end), MISSING, np.int64)
+    awaited[by_end] = last_until(activities["end_ns"], index.is_device_work, end[by_end])
     result = np.full(n, MISSING, np.int64)
-    some = np.flatnonzero(found.awaited != MISSING)
-    pairs, first = group_codes(groups[some], names[found.awaited[some]])
+    some = np.flatnonzero(awaited != MISSING)
+    names = activities.names("short_name").codes
+    pairs, first = group_codes(groups[some], names[awaited[some]])
     time = sum_by_group(pairs, found.wait[some], len(first))[:-1]
     # The last assignment to an element remains: the longest wait.
     best = np.argsort(time, kind="stable")
-    result[groups[some][first[best]]] = found.awaited[some][first[best]]
+    result[groups[some][first[best]]] = awaited[some][first[best]]
     return result

@@ -121,7 +121,10 @@ def _top_ops_table(view_model: ViewModel) -> str:
 
 def _plain_html(view_model: ViewModel) -> str:
     """Return the summary, repeats, findings and top ops as HTML without styles or scripts."""
-    sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in view_model.findings)
+    sentences = "".join(
+        f"<p>{_with_code(f'{finding.text} {finding.advice}'.rstrip())}</p>"
+        for finding in view_model.findings
+    )
     line = escape(view_model.summary.line).replace("   ", "\N{EM SPACE}")
     return (
         f"<p><strong>{line}</strong></p>{_repeats(view_model)}{sentences}"

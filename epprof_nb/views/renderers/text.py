@@ -16,9 +16,13 @@ _NAME_WIDTH = 48
 def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     """Return the summary, repeats, findings and a table of the top `rows` ops by device time."""
     summary = view_model.summary
-    lines = [summary.line, *(f"  {finding.text}" for finding in view_model.findings)]
+    lines = [summary.line]
     if summary.repeats is not None:
-        lines.insert(1, f"  {summary.repeats.line}")
+        lines.append(f"  {summary.repeats.line}")
+    for finding in view_model.findings:
+        lines.append(f"  {finding.text}")
+        if finding.advice:
+            lines.append(f"    {finding.advice}")
     by_op = view_model.by_op
     with_work = by_op.take(by_op["device_ns"] > 0)
     shown = with_work.take(slice(0, rows))

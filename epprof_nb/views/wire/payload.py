@@ -102,7 +102,8 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
             "notes": _notes(view_model),
         },
         "findings": [
-            {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in findings
+            {"text": f.text, "advice": f.advice, "start": f.start_ns, "end": f.end_ns}
+            for f in findings
         ],
         "gaps": [list(gap) for gap in summary.longest_gaps],
     }  # fmt: skip

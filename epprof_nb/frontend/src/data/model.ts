@@ -72,6 +72,8 @@ export interface Repeats {
 
 export interface Finding {
   text: string;
+  /** What to change, and what that saves. */
+  advice: string;
   start: number;
   end: number;
 }

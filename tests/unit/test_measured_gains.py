@@ -1,0 +1,101 @@
+"""Gains on the host device: within 30 % of what removing the cause wins, as measured.
+
+The times are those of sleeps, so that the speed of the machine hardly matters. As another process
+can delay any of them, each case has several attempts.
+"""
+
+import time
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import host
+
+ATTEMPTS = 6
+TOLERANCE = 0.3
+
+
+def sleeping(ms):
+    """A kernel that takes some milliseconds."""
+    return lambda *_: time.sleep(ms / 1e3)
+
+
+def waits(remove):
+    total = host.to_device(np.zeros(4))
+    for _ in range(12):
+        host.launch(sleeping(5), total, name="step")
+        if not remove:
+            host.default_stream().synchronize()
+        time.sleep(0.004)
+    host.synchronize()
+
+
+def idles(remove):
+    total = host.to_device(np.zeros(4))
+    for i in range(4):
+        host.launch(sleeping(10), total, name="step")
+        host.synchronize()
+        with epprof_nb.op("load"):
+            if not remove and i < 3:
+                time.sleep(0.03)
+
+
+def launches(remove):
+    total = host.to_device(np.zeros(4))
+    for _ in range(130):
+        host.launch(sleeping(0.4), total, name="small")
+        if not remove:
+            time.sleep(0.0008)
+    host.synchronize()
+
+
+def copies(remove):
+    source = np.ones(24_000_000, np.uint8)
+    buffers = [host.empty(source.shape, source.dtype) for _ in range(2)]
+    stream = host.Stream() if remove else host.default_stream()
+    for i in range(8):
+        with epprof_nb.op("copy"):
+            host.memcpy(buffers[i % 2], source, stream)
+        event = host.Event()
+        event.record(stream)
+        host.default_stream().wait_event(event)
+        host.launch(sleeping(12), buffers[i % 2], name="compute")
+    host.synchronize()
+    if remove:
+        stream.close()
+
+
+CASES = {
+    "wait": waits,
+    "idle": idles,
+    "launch-bound": launches,
+    "copies that could overlap": copies,
+}
+
+
+def recorded(run, remove):
+    host.synchronize()
+    with epprof_nb.profile() as prof:
+        run(remove)
+    return prof
+
+
+def gain_of(prof, kind):
+    rows = prof.insights()
+    # Only what the loop itself causes, not how it begins and ends.
+    rows = rows[(rows["kind"] == kind) & ~rows["text"].str.contains("before|after its last")]
+    return rows["gain_ns"].max() if len(rows) else 0
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_the_gain_is_what_removing_the_cause_wins(kind):
+    seen = []
+    for _ in range(ATTEMPTS):
+        slow, fast = (recorded(CASES[kind], remove) for remove in (False, True))
+        won = slow.wall_ns - fast.wall_ns
+        gain, left = gain_of(slow, kind), gain_of(fast, kind)
+        seen.append((won, gain, left))
+        if abs(gain - won) <= TOLERANCE * won and left < TOLERANCE * gain:
+            return
+    pytest.fail(f"time won, gain, and gain without the cause, ns: {seen}")
