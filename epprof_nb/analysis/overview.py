@@ -159,7 +159,7 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
     with_work = np.flatnonzero(launched[:-1])
     yield _ranking(
         "ops by the device time of what they launched themselves",
-        _columns(ops.take(with_work), keys),
+        _columns(ops, keys, with_work),
         {"self_device_ns": per_op[with_work], "launched": launched[with_work]},
         "from device_work w join ops o using (op_id)", prefix="o.",
         sums={"self_device_ns": "sum(w.duration_ns)", "launched": "count(*)"},
@@ -167,7 +167,7 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
     kernels = index.kinds[work] == KERNEL
     yield _ranking(
         "kernels by device time",
-        _columns(activities.take(work[kernels]), ("name", "short_name")),
+        _columns(activities, ("name", "short_name"), work[kernels]),
         {"device_ns": time[kernels], "count": np.ones(int(kernels.sum()), np.int64)},
         "from device_work where kind = 'kernel'",
         sums={"device_ns": "sum(duration_ns)", "count": "count(*)"},
@@ -176,7 +176,7 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
     size = np.maximum(activities["bytes"][work[copies]], 0)
     yield _ranking(
         "copies by device time",
-        _columns(activities.take(work[copies]), ("copy_kind", "src_kind", "dst_kind")),
+        _columns(activities, ("copy_kind", "src_kind", "dst_kind"), work[copies]),
         {"device_ns": time[copies], "count": np.ones(len(size), np.int64), "bytes": size},
         "from device_work where kind = 'memcpy'",
         sums={"device_ns": "sum(duration_ns)", "count": "count(*)",
@@ -185,22 +185,27 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
     recorded = np.flatnonzero(~ops.names("status").equals("earlier"))
     yield _ranking(
         "ops by host time, ops below them included",
-        _columns(ops.take(recorded), keys),
+        _columns(ops, keys, recorded),
         {"host_ns": ops["duration_ns"][recorded], "count": ops["count"][recorded]},
         "from ops where status is distinct from 'earlier'",
         sums={"host_ns": "sum(duration_ns)", "count": "sum(count)"},
     )
     yield _ranking(
         "API calls by host time",
-        _columns(calls, ("name",)),
+        _columns(calls, ("name",), slice(None)),
         {"host_ns": calls["duration_ns"], "count": np.ones(len(calls), np.int64)},
         "from api_calls",
         sums={"host_ns": "sum(duration_ns)", "count": "count(*)"},
     )
 
 
-def _columns(table: Table, names: tuple[str, ...]) -> dict[str, CategoryColumn | IntArray]:
-    return {name: table[name] if name == "line" else table.names(name) for name in names}
+def _columns(
+    table: Table, names: tuple[str, ...], rows: IntArray | slice
+) -> dict[str, CategoryColumn | IntArray]:
+    return {
+        name: table[name][rows] if name == "line" else table.names(name).take(rows)
+        for name in names
+    }
 
 
 def _ranking(

@@ -54,7 +54,7 @@ class Table:
         integers), or if columns differ in length.
     """
 
-    __slots__ = ("_absent", "_columns", "_length", "schema")
+    __slots__ = ("_absent", "_columns", "_frame", "_length", "schema")
 
     def __init__(
         self,
@@ -69,6 +69,7 @@ class Table:
         if len(lengths) > 1:
             raise ValueError(f"columns of table {schema.name} differ in length: {sorted(lengths)}")
         self.schema = schema
+        self._frame: pd.DataFrame | None = None
         self._length = lengths.pop() if lengths else 0
         self._absent = frozenset(schema.names) - set(given)
         self._columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {}
@@ -145,12 +146,27 @@ class Table:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Build the DataFrame; the dtypes follow from the schema, also of an empty table."""
+        """Build the DataFrame; the dtypes follow from the schema, also of an empty table.
+
+        Changing the frame does not change the table: pandas copies a column on write.
+        """
+        # Lists in arguments of ops could be changed in place.
+        has_args = any(column.kind == "args" for column in self.schema.columns)
+        if has_args or not _copies_on_write():
+            return self._build_frame(copy=True)
+        if self._frame is None:
+            # pandas copies a column that is written to for as long as another frame refers to it.
+            self._frame = self._build_frame(copy=False)
+        frame: pd.DataFrame = self._frame.copy(deep=False)
+        return frame
+
+    def _build_frame(self, *, copy: bool) -> pd.DataFrame:
         import pandas as pd
 
         index = self.schema.index
         rows = None if index is None else pd.Index(self[index], name=index, copy=True)
         data: dict[str, Any] = {}
+        masks: dict[bool, npt.NDArray[np.bool_]] = {}
         for column in self.schema.columns:
             if column.name == index:
                 continue
@@ -165,12 +181,25 @@ class Table:
                     for derived in self.schema.derived:
                         if derived.source == column.name:
                             data[derived.name] = _categorical(self.names(derived.name))
-            elif column.kind in ("id", "delta"):
-                data[column.name] = pd.arrays.IntegerArray(values, ~self.has_value(column.name))
+                continue
+            if copy or not values.flags.writeable:
+                values = values.copy()
+            if column.kind in ("id", "delta"):
+                is_missing = ~self.has_value(column.name)
+                if not copy and len(values) and (is_missing.all() or not is_missing.any()):
+                    # Most columns are all known or all missing; they share a mask.
+                    is_missing = masks.setdefault(bool(is_missing[0]), is_missing)
+                data[column.name] = pd.arrays.IntegerArray(values, is_missing)
             else:
                 data[column.name] = values
-        # A copy: changing the frame does not change the table.
-        return pd.DataFrame(data, copy=True, index=rows)
+        return pd.DataFrame(data, copy=False, index=rows)
+
+
+def _copies_on_write() -> bool:
+    """Whether frames of pandas share columns until one of them is changed."""
+    import pandas as pd
+
+    return int(pd.__version__.split(".")[0]) >= 3
 
 
 def _categorical(names: CategoryColumn) -> pd.Categorical:

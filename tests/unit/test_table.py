@@ -1,5 +1,7 @@
 """Tables: what is stored, what is shown, and the same on every pandas."""
 
+import gc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,6 +79,46 @@ def test_frame_is_a_copy_of_the_table():
     frame.loc[0, "op_id"] = 99
     assert table["start_ns"].tolist() == [1, 2]
     assert table["op_id"].tolist() == [3, 4]
+
+
+CHANGES = {
+    "time": lambda frame: frame.__setitem__("start_ns", 0),
+    "cell": lambda frame: frame.at.__setitem__((0, "op_id"), 99),
+    "rows": lambda frame: frame.loc.__setitem__((frame["op_id"] == 3, "bytes"), 99),
+    "name": lambda frame: frame.loc.__setitem__((0, "kind"), "memcpy"),
+    "column": lambda frame: frame.pop("bytes"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_frames_of_a_table_are_independent(change):
+    columns = {
+        "start_ns": np.array([1, 2]), "op_id": np.array([3, 4]), "bytes": np.array([5, MISSING]),
+        "kind": CategoryColumn.of(["kernel", "memcpy"]),
+    }  # fmt: skip
+    table = Table(ACTIVITIES, columns)
+    before, changed, after = table.to_frame(), table.to_frame(), table.to_frame()
+    expected = before.copy(deep=True)
+    change(changed)
+    assert not changed.equals(expected)
+    for frame in (before, after, table.to_frame()):
+        pd.testing.assert_frame_equal(frame, expected)
+
+
+def test_a_frame_can_be_changed_when_its_table_is_gone():
+    read_only = np.array([3, 4])
+    read_only.flags.writeable = False
+    frame = Table(ACTIVITIES, {"op_id": read_only, "start_ns": read_only}).to_frame()
+    frame = frame[["op_id", "start_ns"]]
+    gc.collect()
+    frame.loc[0, "op_id"] = frame.loc[0, "start_ns"] = 9
+    assert frame.to_numpy().tolist() == [[9, 9], [4, 4]]
+
+
+def test_lists_in_the_arguments_of_two_frames_are_independent():
+    table = Table(OPS, {"args": CategoryColumn.of(['{"sizes": [1]}'])})
+    table.to_frame()["args"].iloc[0]["sizes"].append(2)
+    assert table.to_frame()["args"].iloc[0] == {"sizes": [1]}
 
 
 @pytest.mark.parametrize(
