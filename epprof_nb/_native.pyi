@@ -431,7 +431,13 @@ def ort_runtime() -> str:
     """Version of the ONNX Runtime that loaded the observer, or an empty string."""
 
 def ort_new_session() -> int:
-    """New session id."""
+    """Number the session that is created on this thread; 0 if another provider has."""
+
+def ort_begin_session() -> None:
+    """Begin to create a session on this thread."""
+
+def ort_end_session() -> int:
+    """End the creation of a session; return its number, or 0 if no provider reports its events."""
 
 def ort_run_options_type() -> object:
     """C++ type information of OrtRunOptions, for pybind11's conduit."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _OPTIONS = ("device", "only", "nodes")
-_INTERNAL = ("token",)
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
@@ -118,7 +117,7 @@ def _names(names: Iterable[str], option: str) -> list[str]:
 
 def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the selected types and nodes; raise KernelError if an option is wrong."""
-    unknown = [name for name in options if name not in (*_OPTIONS, *_INTERNAL)]
+    unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         raise KernelError(
             f"{PROVIDER} has no option {', '.join(map(repr, unknown))}. Its options are "
@@ -155,7 +154,6 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     """Return what the native core needs for a new session; see `ep_set_functions`."""
     only, nodes = _check(options)
-    number = int(options["token"]) if "token" in options else _native.ort_new_session()
     specs = []
     for kernel in REGISTRY.kernels():
         d = kernel.declaration
@@ -164,4 +162,4 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
             specs.append((
                 d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, kernel,
             ))  # fmt: skip
-    return number, True, only, nodes, tuple(specs)
+    return _native.ort_new_session(), True, only, nodes, tuple(specs)

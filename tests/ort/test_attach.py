@@ -173,15 +173,6 @@ def test_a_policy_delegate_is_still_asked(installed, x):
     assert asked
 
 
-def test_devices_in_the_options_are_kept(installed, x):
-    cpu = [d for d in installed.get_ep_devices() if d.ep_name == "CPUExecutionProvider"]
-    options = installed.SessionOptions()
-    options.add_provider_for_devices(cpu, {})
-    session = installed.InferenceSession(models.chain(), options)
-    assert session.get_providers() == ["CPUExecutionProvider"]
-    assert any("not observed" in note for note in profiled(session, x).info["notes"])
-
-
 def test_the_same_options_serve_many_sessions(installed, x):
     options = installed.SessionOptions()
     for _ in range(3):

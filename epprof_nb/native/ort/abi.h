@@ -84,7 +84,6 @@ enum ApiSlot : size_t {
   kKernelInfo_GetOutputName = 233,
   kKernelInfo_GetOutputTypeInfo = 235,
   kKernelInfoGetAttribute_tensor = 236,
-  kGetSessionConfigEntry = 238,
   kKernelInfo_GetNodeName = 244,
   kGetKeyValuePairs = 298,
   kReleaseKeyValuePairs = 300,

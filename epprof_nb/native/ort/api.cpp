@@ -31,7 +31,11 @@ extern "C" {
 
 const char* ep_ort_runtime(void) { return runtime_version.c_str(); }
 
-uint32_t ep_ort_new_session(void) { return new_session_id(); }
+uint32_t ep_ort_new_session(void) { return new_session(); }
+
+void ep_ort_begin_session(void) { begin_session(); }
+
+uint32_t ep_ort_end_session(void) { return end_session(); }
 
 char* ep_ort_profile_run(void* run_options, const char* file_prefix) {
   if (runtime_version.empty()) return strdup(

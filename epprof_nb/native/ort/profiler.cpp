@@ -231,6 +231,7 @@ void end_run(uint64_t op_id) {
 }
 
 EpProfiler* make_profiler(uint32_t session, bool whole_session) {
+  if (!session) return nullptr;
   auto* profiler = new Profiler;
   profiler->version = kApiVersion;
   profiler->release = release;

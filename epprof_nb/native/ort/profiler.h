@@ -5,7 +5,8 @@
 
 namespace epprof::ort {
 
-// whole_session: receives the events of all runs of the session, otherwise those of one run.
+// whole_session: receives the events of all runs of the session, otherwise those of one run. Null if
+// the session is 0: another execution provider reports its events.
 EpProfiler* make_profiler(uint32_t session, bool whole_session);
 
 // See ep_ort_on_run_file and ep_ort_expect_run_file in ort/api.h.

@@ -71,7 +71,6 @@ Status* load_api(const ApiBase* base, bool* refused) {
     return fail(message.c_str());
   }
   resolve(api.release_status, table, kReleaseStatus);
-  resolve(api.session_config, table, kGetSessionConfigEntry);
   resolve(api.device_type, table, kHardwareDeviceType);
   resolve(api.enable_run_profiling, table, kRunOptionsEnableProfiling);
   resolve(api.disable_run_profiling, table, kRunOptionsDisableProfiling);

@@ -11,7 +11,6 @@ struct Api {
   Status* (*create_status)(int32_t code, const char* message);
   const char* (*error_message)(const Status*);
   void (*release_status)(Status*);
-  Status* (*session_config)(const SessionOptions*, const char* key, char* value, size_t* size);
   int32_t (*device_type)(const HardwareDevice*);
   Status* (*enable_run_profiling)(RunOptions*, const char* file_prefix);
   Status* (*disable_run_profiling)(RunOptions*);
