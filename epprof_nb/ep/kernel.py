@@ -32,6 +32,8 @@ class Kernel:
 
     declaration: Declaration
     cell: list[Callable[..., None]]
+    refuse: Callable[[Attributes], str | None] | None = None
+    """Returns why the kernel cannot run a node with these attributes, or None."""
     nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     """Nodes of open sessions that run it."""
 
@@ -194,12 +196,18 @@ def kernel(
     return decorate
 
 
-def builtin(op_type: str, *, since: int, **options: Any) -> Callable[[Function], Function]:
+def builtin(
+    op_type: str,
+    *,
+    since: int,
+    refuse: Callable[[Attributes], str | None] | None = None,
+    **options: Any,
+) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options.
 
     A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
     Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
-    providers.
+    providers. `refuse` gets the attributes of a node, and returns why the kernel cannot run it.
     """
 
     def decorate(function: Function) -> Function:
@@ -207,7 +215,7 @@ def builtin(op_type: str, *, since: int, **options: Any) -> Callable[[Function],
         if not schema.exists(op_type, domain, since):
             return function
         options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
-        kernel = Kernel(declare(op_type, function, since=since, **options), [function])
+        kernel = Kernel(declare(op_type, function, since=since, **options), [function], refuse)
         REGISTRY.define(kernel, builtin=True)
         return function
 

@@ -30,20 +30,26 @@ def model(nodes, feeds, outputs, *, opset=18, domains=()):
     return made.SerializeToString()
 
 
-def one_node(op_type, inputs, attributes=None, *, outputs=1, opset=18, domain=""):
+def one_node(op_type, inputs, attributes=None, *, outputs=1, opset=18, domain="", fixed=False):
     """Serialized model of one node called ``node``, and its feeds; None leaves an input out.
 
-    The types of the outputs are those that ONNX Runtime infers.
+    `outputs` is their number, or the numbers of those that the node has. Their types are those that
+    ONNX Runtime infers. `fixed` declares the shapes of the inputs.
     """
     feeds = {f"i{n}": np.asarray(v) for n, v in enumerate(inputs) if v is not None}
     names = ["" if v is None else f"i{n}" for n, v in enumerate(inputs)]
-    wanted = [f"o{n}" for n in range(outputs)]
+    present = range(outputs) if isinstance(outputs, int) else outputs
+    wanted = [f"o{n}" if n in present else "" for n in range(max(present) + 1)]
     node = helper.make_node(
         op_type, names, wanted, name="node", domain=domain, **(attributes or {})
     )
     domains = (domain,) if domain else ()
     made = onnx.load_from_string(model([node], feeds, {}, opset=opset, domains=domains))
-    made.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
+    made.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name)
+    for value, feed in zip(made.graph.input, feeds.values(), strict=True):
+        for dim, size in zip(value.type.tensor_type.shape.dim, feed.shape, strict=True):
+            if fixed:
+                dim.dim_value = size
     return made.SerializeToString(), feeds
 
 
