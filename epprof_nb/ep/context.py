@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
 from epprof_nb.core.kernel_log import KERNELS
 
 if TYPE_CHECKING:
@@ -49,6 +50,14 @@ def make_node(
 ) -> tuple[list[Callable[..., None]], Node]:
     """Return the cell with the function of a node, and the node."""
     declared = kernel.declaration
+    reason = kernel.refuse(attributes) if kernel.refuse is not None else None
+    if reason is not None:
+        raise KernelError(
+            f"Node {name!r} ({declared.op_type}) cannot run on the provider of Python kernels: "
+            f"{reason}. Leave it to another provider: name the operators to take over with only=, "
+            f"or define a kernel with @epprof_nb.ep.kernel({declared.op_type!r}, "
+            f"domain={declared.domain!r})."
+        )
     node = Node(
         kernel,
         name,

@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import schema
 from epprof_nb.ep.declaration import Declaration, declare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from epprof_nb.ep.declaration import Types
 
 # Arrays and contexts are those of whichever array module the device has.
 Array: TypeAlias = Any
+ArrayModule: TypeAlias = Any
+Attributes: TypeAlias = "Mapping[str, Any]"
 Context: TypeAlias = Any
 
 Function = TypeVar("Function", bound="Callable[..., None]")
@@ -29,6 +32,8 @@ class Kernel:
 
     declaration: Declaration
     cell: list[Callable[..., None]]
+    refuse: Callable[[Attributes], str | None] | None = None
+    """Returns why the kernel cannot run a node with these attributes, or None."""
     nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     """Nodes of open sessions that run it."""
 
@@ -103,6 +108,9 @@ class Registry:
 
 
 REGISTRY = Registry()
+
+NEWEST_OPSET = {"": 26, "ai.onnx.ml": 5}
+"""Newest opset that the kernels of the package implement, by domain; others have no versions."""
 
 
 def kernel(
@@ -188,11 +196,26 @@ def kernel(
     return decorate
 
 
-def builtin(op_type: str, **options: Any) -> Callable[[Function], Function]:
-    """Define a kernel of the package; see `kernel` for the options."""
+def builtin(
+    op_type: str,
+    *,
+    since: int,
+    refuse: Callable[[Attributes], str | None] | None = None,
+    **options: Any,
+) -> Callable[[Function], Function]:
+    """Define a kernel of the package; see `kernel` for the options.
+
+    A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
+    Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
+    providers. `refuse` gets the attributes of a node, and returns why the kernel cannot run it.
+    """
 
     def decorate(function: Function) -> Function:
-        kernel = Kernel(declare(op_type, function, **options), [function])
+        domain = options.get("domain", "")
+        if not schema.exists(op_type, domain, since):
+            return function
+        options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
+        kernel = Kernel(declare(op_type, function, since=since, **options), [function], refuse)
         REGISTRY.define(kernel, builtin=True)
         return function
 

@@ -25,6 +25,18 @@ class Range(NamedTuple):
     constraints: Constraints
 
 
+def exists(op_type: str, domain: str, version: int) -> bool:
+    """Whether ONNX Runtime has a schema of an operator of this opset version or a later one."""
+    return any(v.since_version >= version for v in _versions().get((domain, op_type), ()))
+
+
+def before(op_type: str, domain: str, newest: int | None) -> int | None:
+    """Return the last opset before an operator's first version after `newest`; None without."""
+    versions = (v.since_version for v in _versions().get((domain, op_type), ()))
+    later = [version for version in versions if newest is not None and version > newest]
+    return min(later) - 1 if later else None
+
+
 def find(op_type: str, domain: str, since: int | None, until: int | None) -> list[Range]:
     """Return the versions of an operator; an empty list if ONNX Runtime has no schema of it.
 
