@@ -46,6 +46,10 @@ class Profile(ProfileData):
     not change the profile.
     """
 
+    baseline: Profile | None = None
+    """Profile of the baseline's code whose repeats alternated with those of this one
+    (``--interleave``), for `epprof_nb.compare`; None otherwise. `save` does not include it."""
+
     @classmethod
     def from_data(cls, data: ProfileData) -> Self:
         """Return a profile of `data`; the tables are shared, not copied."""

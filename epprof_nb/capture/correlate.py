@@ -75,7 +75,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
         "ops": ops,
         "activities": activities,
         "api_calls": _api_calls(launches, ops["op_id"]),
-        "graphs": _graphs(activities),
+        "graphs": graphs_of(activities),
         "memory": memory.replace(op_id=memory_op),
         "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
     }
@@ -218,7 +218,8 @@ def _api_calls(launches: LaunchLog, known_ops: I64) -> Table:
     return _by_time(table)
 
 
-def _graphs(activities: Table) -> Table:
+def graphs_of(activities: Table) -> Table:
+    """Return the table of the CUDA graphs that the activities belong to."""
     rows = np.flatnonzero(activities["graph_id"] != MISSING)
     if not len(rows):
         return Table(GRAPHS)

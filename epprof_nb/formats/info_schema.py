@@ -71,6 +71,7 @@ _TYPES: dict[str, Any] = {
     "device_error": _optional_text,
     "repeats": _time_ranges,
     "first_step": _count,
+    "alternated": {"recording": is_text, "side": _count},
     "devices": [{"device_id": _integer, "name": _optional_text, "kind": _optional_text}],
     "threads": [{"thread_id": _integer, "name": _optional_text}],
     "recorded": {

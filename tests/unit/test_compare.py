@@ -74,6 +74,33 @@ def test_several_steady_recordings_show_a_smaller_change():
     assert three.change_high - three.change_low < one.change_high - one.change_low
 
 
+def alternated(times, side, *, speed, seed):
+    """A recording whose repeats alternated with those of another side, on a drifting machine."""
+    info = {"recording": "r", "side": side}
+    return repeated(times, seed=seed, speed=speed, noise=0.002, alternated=info)
+
+
+def test_repeats_that_alternate_show_a_change_smaller_than_the_drift():
+    speed = np.exp(np.cumsum(0.03 * np.random.default_rng(5).standard_normal(20)))
+    slower = TIMES | {"y = model(x)": round(1.04 * TIMES["y = model(x)"])}
+    old, new = (
+        alternated(times, side, speed=speed, seed=side)
+        for side, times in enumerate((TIMES, slower))
+    )
+    result = compare(old, new)
+    assert result.verdict == "slower"
+    assert result.change == pytest.approx(0.03, abs=0.01)
+    assert rows(result.ops)["y = model(x)"]["verdict"] == "slower"
+    assert rows(result.ops)["load(x)"]["verdict"] == "no difference found"
+    back = compare(new, old)
+    assert 1 + back.change_high == pytest.approx(1 / (1 + result.change_low))
+    same = alternated(TIMES, 1, speed=speed, seed=1)
+    assert compare(old, same).verdict == "no difference found"
+    # Recordings of different sessions do not share their drift.
+    new.info["alternated"] = {"recording": "another", "side": 1}
+    assert compare(old, new).verdict == "no difference found"
+
+
 def test_added_removed_and_renamed_ops_are_told_apart():
     old = repeated({"a": MS, "b": MS, "c": MS, "gone": MS})
     new = repeated({"a": MS, "b2": MS, "c": MS})

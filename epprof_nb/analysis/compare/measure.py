@@ -54,8 +54,9 @@ def repeats_of(index: ProfileIndex) -> int:
 def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
     """Return the time of each repeat, until its code and the device work it launched were done.
 
-    A repeat counts from the completion of the one before it. So the times add up to the whole, and
-    code that leaves its work to the device takes the time that the device needs.
+    A repeat counts from the completion of the one before it, or from its start if that is later.
+    So the times add up to the whole, and code that leaves its work to the device takes the time
+    that the device needs.
     """
     profile = index.profile
     starts, ends = repeat_bounds(profile.info)
@@ -67,7 +68,9 @@ def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
     launched &= activities["repeat"] < len(done)
     np.maximum.at(done, activities["repeat"][launched], activities["end_ns"][launched])
     done = np.maximum.accumulate(done)
-    return np.maximum(np.diff(done, prepend=starts[0]), 1).astype(np.float64)
+    begun = np.maximum(starts, np.append(starts[0], done[:-1]))
+    times: npt.NDArray[np.float64] = np.maximum(done - begun, 1).astype(np.float64)
+    return times
 
 
 def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:

@@ -8,6 +8,9 @@ The sampling unit is the repeat. The logarithm of the ratio has two sources of v
   the medians of consecutive quarters of a recording moves those of two recordings made one after
   the other by more, twice the variance for a random walk. It never counts as less than a floor.
 
+Repeats that alternate meet the same drift. Their ratios are then those of pairs, one repeat of each
+side, and only what varies in these counts.
+
 All is computed per side and symmetric, so exchanging the sides inverts the ratio and its interval.
 """
 
@@ -69,7 +72,13 @@ class Ratios:
     detectable: FloatArray
 
 
-def ratios(old: Sequence[FloatArray], new: Sequence[FloatArray], floor: FloatArray) -> Ratios:
+def ratios(
+    old: Sequence[FloatArray],
+    new: Sequence[FloatArray],
+    floor: FloatArray,
+    *,
+    paired: bool = False,
+) -> Ratios:
     """Compare the medians of two sides.
 
     Parameters
@@ -79,18 +88,29 @@ def ratios(old: Sequence[FloatArray], new: Sequence[FloatArray], floor: FloatArr
     floor
         Array, one value per quantity: least standard deviation of the logarithm of a median between
         recordings of the same code. Quantities of one floor are taken to drift alike.
+    paired
+        Whether the repeats of each recording alternated with those of the recording at the same
+        place on the other side. The ratio is then the median of those of the pairs of repeats.
     """
     from scipy.stats import t as student
 
-    sides = [[_Recording.of(values) for values in side] for side in (old, new)]
-    medians = [np.mean([r.log_median for r in side], axis=0) for side in sides]
-    difference = medians[1] - medians[0]
+    logs = [[np.log(values) for values in side] for side in (old, new)]
+    medians = [np.mean([np.median(of, axis=1) for of in side], axis=0) for side in logs]
+    if paired:
+        differences = [_paired(*pair) for pair in zip(*logs, strict=True)]
+        sides = [[_Recording.of(values) for values in differences]]
+        difference = np.mean([r.log_median for r in sides[0]], axis=0)
+    else:
+        sides = [[_Recording.of(values) for values in side] for side in logs]
+        difference = medians[1] - medians[0]
     within = sum(
         (sum(r.variance for r in side) / len(side) ** 2 for side in sides), np.zeros(len(floor))
     )
     found, freedom_found = _between(sides, floor)
+    if paired:
+        found = found / 2  # a difference has the variance of both sides
     between = np.square(floor) + found
-    share = 1 / len(sides[0]) + 1 / len(sides[1])
+    share = 1 / len(old) + 1 / len(new)
     variance = within + between * share
     # Welch and Satterthwaite: the degrees of freedom of a sum of estimated variances.
     parts = sum(
@@ -127,9 +147,15 @@ class _Recording:
     repeats: int
 
     @classmethod
-    def of(cls, values: FloatArray) -> _Recording:
-        logs = np.log(values)
-        return cls(np.median(logs, axis=1), _variance(logs), _drift(logs), values.shape[1])
+    def of(cls, logs: FloatArray) -> _Recording:
+        return cls(np.median(logs, axis=1), _variance(logs), _drift(logs), logs.shape[1])
+
+
+def _paired(old: FloatArray, new: FloatArray) -> FloatArray:
+    """Return the differences of repeats that were run one after the other."""
+    repeats = min(old.shape[1], new.shape[1])
+    difference: FloatArray = new[:, :repeats] - old[:, :repeats]
+    return difference
 
 
 def _variance(logs: FloatArray) -> FloatArray:

@@ -46,7 +46,11 @@ class Quantity:
 
 
 def comparison_table(
-    quantities: Sequence[Quantity], *, tested: bool, columns: Sequence[str] = _OP_LABELS
+    quantities: Sequence[Quantity],
+    *,
+    tested: bool,
+    paired: bool = False,
+    columns: Sequence[str] = _OP_LABELS,
 ) -> ResultTable:
     """Return a table of the quantities by descending difference in time.
 
@@ -56,6 +60,8 @@ def comparison_table(
         The quantities.
     tested
         Whether the recordings can be compared; if not, no verdict is given on any quantity.
+    paired
+        See `epprof_nb.analysis.compare.statistics.ratios`.
     columns
         Names of the labels.
     """
@@ -74,7 +80,7 @@ def comparison_table(
     if rows:
         tests = [quantities[i] for i in rows]
         old, new = _stack([q.before for q in tests]), _stack([q.after for q in tests])
-        found = ratios(old, new, np.array([q.floor for q in tests]))
+        found = ratios(old, new, np.array([q.floor for q in tests]), paired=paired)
         before[rows], after[rows] = np.rint(found.before), np.rint(found.after)
         change[rows], low[rows], high[rows] = found.ratio - 1, found.low - 1, found.high - 1
         p_value[rows] = found.p_value

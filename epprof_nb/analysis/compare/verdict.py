@@ -35,6 +35,8 @@ Verdict: TypeAlias = Literal["faster", "slower", "no difference found", "cannot 
 FLOORS = {"device": 0.005, "host": 0.01}
 """Least spread between recordings, by the place where a time is measured. Kernels of a GPU vary by
 less than what a busy host, which also runs the commands of the host device, adds to its times."""
+ALTERNATED_FLOORS = {"device": 0.0025, "host": 0.005}
+"""The same for recordings whose repeats alternated, which share the drift of the machine."""
 CHANGED = ("faster", "slower")
 """Verdicts on a difference that was found."""
 SINGLE_RUN_SPREAD = 0.15
@@ -52,6 +54,8 @@ class Total:
     @property
     def change(self) -> float:
         """The relative change, as 0.05 for 5 % slower."""
+        if self.ratios is not None:
+            return float(self.ratios.ratio[0]) - 1
         return self.after_ns / self.before_ns - 1
 
 
@@ -150,6 +154,10 @@ def compare(
     >>> compare([profile], [profile]).verdict  # was not repeated
     'cannot be compared'
     """
+    alternated = _alternated(old, new)
+    if alternated:
+        old, new = (sorted(side, key=_recording_id) for side in (old, new))
+    floors = ALTERNATED_FLOORS if alternated else FLOORS
     before, after = (_Recordings(side) for side in (old, new))
     pairs = match(before.side, after.side)
     texts = path_names(pairs, before.side, after.side)
@@ -160,13 +168,15 @@ def compare(
     refused = [refusal for refusal in found if refusal.kind not in allow]
     single = all(repeats_of(index) == 1 for index in (*before.indexes, *after.indexes))
     tested = not refused and not single
-    ops = _op_table(pairs, texts, before, after, tested=tested)
-    kernels = _kernel_table(pairs, texts, before, after, tested=tested)
+    test = _Test(tested, alternated, floors)
+    ops = _op_table(pairs, texts, before, after, test)
+    kernels = _kernel_table(pairs, texts, before, after, test)
     total = Total(_overall(before.elapsed), _overall(after.elapsed))
     if tested:
-        floor = np.array([FLOORS["host"]])
-        total = Total(total.before_ns, total.after_ns, ratios(before.elapsed, after.elapsed, floor))
-    verdict, reason = _verdict(total, ops, refused, names)
+        floor = np.array([floors["host"]])
+        found_ratios = ratios(before.elapsed, after.elapsed, floor, paired=alternated)
+        total = Total(total.before_ns, total.after_ns, found_ratios)
+    verdict, reason = _verdict(total, ops, refused, names, alternated=alternated)
     repeats = tuple(tuple(repeats_of(i) for i in side.indexes) for side in (before, after))
     is_node = np.array([kind == "node" for kind in ops.values("category")], np.bool_)
     return ComparisonResult(
@@ -181,6 +191,31 @@ def compare(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """Whether the recordings can be tested, whether as pairs, and the least spreads."""
+
+    is_possible: bool
+    is_paired: bool
+    floors: dict[str, float]
+
+
+def _alternated(old: Sequence[ProfileData], new: Sequence[ProfileData]) -> bool:
+    """Return whether each recording alternated with one of the other side."""
+    sides = [[profile.info.get("alternated") for profile in side] for side in (old, new)]
+    if not all(entry for side in sides for entry in side):
+        return False
+    ids, places = (
+        [{entry.get(key) for entry in side if entry} for side in sides]
+        for key in ("recording", "side")
+    )
+    return ids[0] == ids[1] and len(ids[0]) == len(old) == len(new) and places[0] != places[1]
+
+
+def _recording_id(profile: ProfileData) -> str:
+    return str(profile.info["alternated"].get("recording"))
+
+
 def _overall(recordings: Sequence[FloatArray]) -> float:
     return float(np.exp(np.mean([np.log(np.median(values)) for values in recordings])))
 
@@ -190,8 +225,7 @@ def _op_table(
     texts: Sequence[str],
     before: _Recordings,
     after: _Recordings,
-    *,
-    tested: bool,
+    test: _Test,
 ) -> ResultTable:
     """Return one row per op path that ran in a repeat."""
     categories = before.first_ops("category"), after.first_ops("category")
@@ -222,10 +256,10 @@ def _op_table(
                 after=values[1],
                 counts=([m["count"] for m in one], [m["count"] for m in other]),
                 bytes=([m["bytes"] for m in one], [m["bytes"] for m in other]),
-                floor=FLOORS[measure if _has_gpu(before, after) else "host"],
+                floor=test.floors[measure if _has_gpu(before, after) else "host"],
             )
         )
-    return comparison_table(quantities, tested=tested)
+    return comparison_table(quantities, tested=test.is_possible, paired=test.is_paired)
 
 
 def _of_path(side: Sequence[OpMeasures], path: int | None) -> list[dict[str, np.ndarray]]:
@@ -253,8 +287,7 @@ def _kernel_table(
     texts: Sequence[str],
     before: _Recordings,
     after: _Recordings,
-    *,
-    tested: bool,
+    test: _Test,
 ) -> ResultTable:
     """Return one row per kernel name and op path."""
     new_of = {pair.new: number for number, pair in enumerate(pairs) if pair.new is not None}
@@ -276,7 +309,7 @@ def _kernel_table(
                 if lists[which]:
                     lacking = side.indexes[len(lists[which]) :]
                     lists[which] += [np.zeros(repeats_of(i), np.int64) for i in lacking]
-    floor = FLOORS["device" if _has_gpu(before, after) else "host"]
+    floor = test.floors["device" if _has_gpu(before, after) else "host"]
     return comparison_table(
         [
             Quantity(
@@ -291,7 +324,8 @@ def _kernel_table(
             )
             for (number, name), (times, counts) in rows.items()
         ],
-        tested=tested,
+        tested=test.is_possible,
+        paired=test.is_paired,
         columns=("name",),
     )
 
@@ -301,6 +335,8 @@ def _verdict(
     ops: ResultTable,
     refused: Sequence[Refusal],
     names: tuple[str, str],
+    *,
+    alternated: bool,
 ) -> tuple[Verdict, str]:
     """Return the verdict on the elapsed time, and the sentences that explain it."""
     old, new = names
@@ -325,6 +361,7 @@ def _verdict(
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
     text = (
         f"{times} per repeat: {signed_percent(total.change)} ({interval}). {_largest_changes(ops)}"
+        f"{'The repeats of both alternated. ' if alternated else ''}"
         f"Recordings of the same code are taken to vary by {found.spread[0] * 100:.1f} %, so a "
         f"change of {found.detectable[0] * 100:.1f} % or more would be found."
     )
