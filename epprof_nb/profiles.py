@@ -191,6 +191,47 @@ class Profile(ProfileData):
 
         return by_repeat(self)
 
+    @with_columns("by_module")
+    def by_module(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """Device and host time of each module of PyTorch, forward and backward.
+
+        Parameters
+        ----------
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> prof.by_module().loc["model.layers.0"]  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_module import by_module
+
+        return by_module(self, attribution=attribution)
+
+    @with_columns("by_step")
+    def by_step(self) -> pd.DataFrame:
+        """Device and host time of each step of a training loop, by phase.
+
+        A step ends when the ``step`` of the optimizer returns, or where `epprof_nb.step` says.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> prof.by_step()["data_ns"].sum() / prof.by_step()["wall_ns"].sum()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_step import by_step
+
+        return by_step(self)
+
     @with_columns("by_path")
     def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """Device and host time of each path from the session through cells and ops to kernels.
