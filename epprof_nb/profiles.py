@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from epprof_nb import _native
 from epprof_nb.capture import session
-from epprof_nb.core.options import Options
+from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
 
@@ -527,7 +527,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
 
     Parameters
     ----------
-    detail, max_records, time_limit_s, ort_nodes
+    detail, max_records, time_limit_s, ort_nodes, frameworks
         See `epprof_nb.core.options.Options`.
 
     Yields
@@ -552,8 +552,10 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         max_records: int = 5_000_000,
         time_limit_s: float | None = None,
         ort_nodes: str | None = None,
+        frameworks: Iterable[str] = FRAMEWORKS,
     ) -> None:
-        self._options = Options(detail, max_records, time_limit_s, ort_nodes)
+        names = (frameworks,) if isinstance(frameworks, str) else tuple(frameworks)
+        self._options = Options(detail, max_records, time_limit_s, ort_nodes, names)
         self._open: list[tuple[Session, Profile]] = []
 
     def _enter(self) -> Profile:
