@@ -127,8 +127,18 @@ def demangle(name: str, /) -> str:
 def push(name_id: int, category: int, payload_id: int = 0, /) -> int:
     """Open an op and return its id; 0 if not recording."""
 
+def push_worker(name_id: int, category: int, payload_id: int, parent_op_id: int, /) -> int:
+    """Open an op on a thread whose work another thread waits for, and return its id.
+
+    `parent_op_id` is the parent if no op is open on the calling thread. Returns 0 if not recording,
+    and where no other thread could end the op, because the recorder keeps a stack per thread.
+    """
+
 def pop(op_id: int, /) -> bool:
-    """End an op; False if it is not open."""
+    """End an op of the calling thread; False if it is not open."""
+
+def pop_of_any_thread(op_id: int, /) -> bool:
+    """End an op of any thread; False if it is not open."""
 
 def top() -> int:
     """Id of the topmost op; 0 if none is open."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from epprof_nb import _native
 from epprof_nb.capture import session
-from epprof_nb.core.options import Options
+from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
 
@@ -194,6 +194,47 @@ class Profile(ProfileData):
         from epprof_nb.analysis.by_repeat import by_repeat
 
         return by_repeat(self)
+
+    @with_columns("by_module")
+    def by_module(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """Device and host time of each module of PyTorch, forward and backward.
+
+        Parameters
+        ----------
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> prof.by_module().loc["model.layers.0"]  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_module import by_module
+
+        return by_module(self, attribution=attribution)
+
+    @with_columns("by_step")
+    def by_step(self) -> pd.DataFrame:
+        """Device and host time of each step of a training loop, by phase.
+
+        A step ends when the ``step`` of the optimizer returns, or where `epprof_nb.step` says.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> prof.by_step()["data_ns"].sum() / prof.by_step()["wall_ns"].sum()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_step import by_step
+
+        return by_step(self)
 
     @with_columns("by_path")
     def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
@@ -653,7 +694,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
 
     Parameters
     ----------
-    detail, max_records, time_limit_s, ort_nodes
+    detail, max_records, time_limit_s, ort_nodes, frameworks
         See `epprof_nb.core.options.Options`.
 
     Yields
@@ -678,8 +719,10 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         max_records: int = 5_000_000,
         time_limit_s: float | None = None,
         ort_nodes: str | None = None,
+        frameworks: Iterable[str] = FRAMEWORKS,
     ) -> None:
-        self._options = Options(detail, max_records, time_limit_s, ort_nodes)
+        names = (frameworks,) if isinstance(frameworks, str) else tuple(frameworks)
+        self._options = Options(detail, max_records, time_limit_s, ort_nodes, names)
         self._open: list[tuple[Session, Profile]] = []
 
     def _enter(self) -> Profile:

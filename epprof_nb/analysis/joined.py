@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.attribution import attributed_op_rows
+from epprof_nb.analysis.by_step import activity_steps
 from epprof_nb.analysis.dataframe import (
     OptionalColumn,
     argument_column,
@@ -16,6 +17,7 @@ from epprof_nb.analysis.dataframe import (
     to_series,
     values_at,
 )
+from epprof_nb.analysis.framework_phases import modules
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
@@ -105,6 +107,8 @@ def joined(
         "range_id": optional(values_at(ops["op_id"], nearest)),
         "range_name": names_at(ops.names("name"), nearest),
         **_arguments(profile, nearest, args),
+        "module": names_at(ops.names("name"), values_at(index.cached(modules), op)),
+        "step": optional(index.cached(activity_steps)),
         "api_name": names_at(calls.names("name"), call),
         "api_start_ns": _times_at(calls["start_ns"], call),
         "api_duration_ns": _times_at(calls["duration_ns"], call),

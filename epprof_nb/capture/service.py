@@ -74,11 +74,12 @@ class Recording:
 
 @cache
 def _recorders() -> tuple[Recorder, ...]:
+    from epprof_nb.capture.framework_recorder import FrameworkRecorder
     from epprof_nb.recorders.cupti.recorder import CuptiRecorder, driver_present
     from epprof_nb.recorders.host import HostRecorder
     from epprof_nb.recorders.onnxruntime.recorder import OnnxRuntimeRecorder
 
-    always: tuple[Recorder, ...] = (HostRecorder(), OnnxRuntimeRecorder())
+    always: tuple[Recorder, ...] = (HostRecorder(), OnnxRuntimeRecorder(), FrameworkRecorder())
     return (CuptiRecorder(), *always) if driver_present() else always
 
 

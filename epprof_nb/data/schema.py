@@ -105,9 +105,15 @@ OPS = TableSchema(
         Column("op_id", "int", "64-bit id of the op, unique in its process"),
         Column("parent_op_id", "id", "the op that was on top of the op stack at the start"),
         Column("name", "name", "a range's name, or a statement's source text, shortened"),
-        Column("op_type", "name", "cell, line, range; for ONNX Runtime nodes the operator"),
-        Column("category", "name", "cell, user, session, node"),
-        Column("source", "name", "where it was recorded: cell, range, onnxruntime"),
+        Column(
+            "op_type",
+            "name",
+            "cell, line, range; for ONNX Runtime nodes the operator; for PyTorch module, recompute "
+            "(a module called again in the backward pass), backward (of a module), autograd (a "
+            "backward pass), optimizer, data, compile",
+        ),
+        Column("category", "name", "cell, user, session, node, framework"),
+        Column("source", "name", "where it was recorded: cell, range, onnxruntime, torch"),
         Column("provider", "name", "ONNX Runtime execution provider of a node"),
         Column("thread_id", "int", "operating-system thread id"),
         Column("node_index", "id", "ONNX Runtime's index of a node in its graph or subgraph"),

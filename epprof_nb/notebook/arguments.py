@@ -130,6 +130,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             max_records=records,
             time_limit_s=limit,
             ort_nodes=args.ort_nodes or settings.ort_nodes,
+            frameworks=tuple(settings.frameworks),
         )
     except ValueError as error:
         raise UsageError(

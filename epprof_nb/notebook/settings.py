@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traitlets import Bool, Float, Int, Unicode
+from traitlets import Bool, Float, Int, List, Unicode
 from traitlets.config import Configurable
 
 from epprof_nb.core.options import Options
@@ -29,6 +29,12 @@ class GpuProfile(Configurable):
         allow_none=True,
         help="Which runs of ONNX Runtime sessions are recorded node by node: every, auto or off. "
         "None: as passed to epprof_nb.onnxruntime.install.",
+    ).tag(config=True)
+    frameworks = List(
+        Unicode(),
+        list(_DEFAULTS.frameworks),
+        help="Frameworks whose operations are recorded as ops, if the code uses them: torch. [] "
+        "records none.",
     ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003

@@ -48,7 +48,7 @@ def written_run(number: int, prefix: str) -> Iterator[None]:
     prefix
         Prefix of the name of the file. A file that cannot be written leaves a note.
     """
-    subscription = service.open(Options(ort_nodes="off"))
+    subscription = service.open(Options(ort_nodes="off", frameworks=()))
     begin = _native.now_ns()
     try:
         yield

@@ -168,7 +168,9 @@ def mobilenet() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def export(name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], **options: object) -> None:
+def export(
+    name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], **options: object
+) -> None:
     """Export a model and write it without its weights."""
     buffer = io.BytesIO()
     torch.onnx.export(module.eval(), inputs, buffer, opset_version=17, dynamo=False, **options)

@@ -9,10 +9,12 @@ from tiny import call, kernel, line, op, profile
 from epprof_nb import compare
 from epprof_nb.analysis import (
     by_kernel,
+    by_module,
     by_node,
     by_op,
     by_path,
     by_repeat,
+    by_step,
     by_stream,
     critical_path,
     idle,
@@ -46,11 +48,10 @@ FRAMES = {
     "compare_kernels": lambda p: compare(p, p).kernels,
 }
 FUNCTIONS = (
-    by_kernel.by_kernel, by_node.by_node, by_node.by_op_type, by_node.by_run, by_op.by_op,
-    by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream,
-    critical_path.critical_path, idle.gaps, insights.insights, joined.joined,
-    launches.launches, overlap.overlap, steadiness.steadiness,
-    transfers.transfers, waits.waits,
+    by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_node.by_run,
+    by_op.by_op, by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_step.by_step,
+    by_stream.by_stream, critical_path.critical_path, idle.gaps, insights.insights, joined.joined,
+    launches.launches, overlap.overlap, steadiness.steadiness, transfers.transfers, waits.waits,
 )  # fmt: skip
 
 

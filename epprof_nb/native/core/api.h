@@ -26,7 +26,9 @@ char* ep_demangle(const char* name);
 
 uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame);
+uint64_t ep_push_worker(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent);
 int ep_pop(uint64_t op_id);
+int ep_pop_of_any_thread(uint64_t op_id);
 int ep_pop_owner(const void* owner);
 uint64_t ep_top(void);
 uint64_t ep_reserve_op_ids(uint64_t count);  // the first of as many consecutive ids

@@ -13,6 +13,8 @@ enum Category : uint16_t {
   kOrtEvent = 3,  // an ONNX Runtime event other than a run or a node
   kOrtRun = 4,
   kOrtNode = 5,
+  kFrameworkCall = 6,   // a call inside a framework (a module, say), which ends before its caller
+  kFrameworkRange = 7,  // a range that code opens and closes through a framework
 };
 
 enum OpFlags : uint16_t {
@@ -29,7 +31,7 @@ struct OpRecord {
   int64_t duration;  // time open and not suspended
   int64_t suspended;
   uint32_t name;
-  uint32_t payload_id;  // by category: statement key, args id or event details id
+  uint32_t payload_id;  // by category: statement key, args id, event details id or framework op id
   uint32_t count;       // executions; more than 1 only if coalesced
   uint16_t category;
   uint16_t flags;

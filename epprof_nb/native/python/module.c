@@ -93,16 +93,45 @@ static PyObject* demangle(PyObject* Py_UNUSED(m), PyObject* name) {
 
 // -- op stack -------------------------------------------------------------------------------
 
-static PyObject* push(PyObject* Py_UNUSED(m), PyObject* args) {
-  unsigned int name, category, payload_id = 0;
-  if (!PyArg_ParseTuple(args, "II|I", &name, &category, &payload_id)) return NULL;
-  return PyLong_FromUnsignedLongLong(ep_push(name, (uint16_t)category, payload_id, NULL, 0));
+// Reads up to three numbers: name, category and payload. PyArg_ParseTuple would take most of the time
+// of a call.
+static int op_numbers(PyObject* const* args, Py_ssize_t count, uint32_t numbers[3]) {
+  if (count < 2 || count > 3) {
+    PyErr_SetString(PyExc_TypeError, "push() takes a name id, a category and a payload id");
+    return -1;
+  }
+  numbers[2] = 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (to_u32(args[i], &numbers[i]) < 0) return -1;
+  }
+  return 0;
+}
+
+static PyObject* push(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
+  uint32_t numbers[3];
+  if (op_numbers(args, count, numbers) < 0) return NULL;
+  return PyLong_FromUnsignedLongLong(
+      ep_push(numbers[0], (uint16_t)numbers[1], numbers[2], NULL, 0));
+}
+
+static PyObject* push_worker(PyObject* Py_UNUSED(m), PyObject* args) {
+  unsigned int name, category, payload_id;
+  unsigned long long parent;
+  if (!PyArg_ParseTuple(args, "IIIK", &name, &category, &payload_id, &parent)) return NULL;
+  return PyLong_FromUnsignedLongLong(
+      ep_push_worker(name, (uint16_t)category, payload_id, parent));
 }
 
 static PyObject* pop(PyObject* Py_UNUSED(m), PyObject* value) {
   uint64_t op_id;
   if (to_u64(value, &op_id) < 0) return NULL;
   return PyBool_FromLong(ep_pop(op_id));
+}
+
+static PyObject* pop_of_any_thread(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint64_t op_id;
+  if (to_u64(value, &op_id) < 0) return NULL;
+  return PyBool_FromLong(ep_pop_of_any_thread(op_id));
 }
 
 static PyObject* top(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
@@ -217,8 +246,10 @@ static PyMethodDef functions[] = {
     {"intern", intern_name, METH_O, NULL},
     {"names", names, METH_VARARGS, NULL},
     {"demangle", demangle, METH_O, NULL},
-    {"push", push, METH_VARARGS, NULL},
+    {"push", (PyCFunction)(void (*)(void))push, METH_FASTCALL, NULL},
+    {"push_worker", push_worker, METH_VARARGS, NULL},
     {"pop", pop, METH_O, NULL},
+    {"pop_of_any_thread", pop_of_any_thread, METH_O, NULL},
     {"top", top, METH_NOARGS, NULL},
     {"reserve_op_ids", reserve_op_ids, METH_O, NULL},
     {"depth", depth, METH_NOARGS, NULL},
