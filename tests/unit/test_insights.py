@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.index import ProfileIndex
@@ -270,3 +272,38 @@ def test_the_outputs_say_what_to_change_and_what_it_saves():
     row = prof.insights().iloc[first["rank"] - 1]
     for name in ("kind", "text", "remedy", "gain_ns", "gain_low_ns", "gain_high_ns"):
         assert first[name] == row[name]
+
+
+TIMES = st.one_of(st.integers(0, 10**9), st.sampled_from([-(2**63), 2**63 - 1, -1, 2**61]))
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["kernel", "memcpy", "graph_launch", "synchronization", None]),
+              TIMES, TIMES, st.integers(-1, 4), st.integers(-1, 2), st.integers(-1, 9)),
+    max_size=30,
+)  # fmt: skip
+CALLS = st.lists(
+    st.tuples(st.sampled_from(["cuLaunchKernel", "cuStreamSynchronize", "cuMemcpy", None]),
+              TIMES, TIMES, st.integers(-1, 4), st.integers(-1, 9)),
+    max_size=30,
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(ROWS, CALLS, st.integers(0, 10**9))
+def test_damaged_profiles_have_insights_with_bounds(rows, calls, wall):
+    prof = profile(
+        [line(1, 1, 0, 10**9), op(2, "f", 5, 4, 1), op(3, None, -9, 9)],
+        [activity(kind, start, end, op_id, name=kind, device_id=device, correlation_id=number,
+                  bytes=start, copy_kind="HtoD", duration_ns=0)
+         for kind, start, end, op_id, device, number in rows],
+        [call(start, end, op_id=op_id, correlation_id=number, name=name, duration_ns=0)
+         for name, start, end, op_id, number in calls],
+        info={"wall_ns": wall, "repeats": [[i, i + 1] for i in range(7)], "gpu": {"before": 3}},
+    )  # fmt: skip
+    with np.errstate(over="ignore"):
+        found = prof.insights()
+        for name in ("overlap", "launches", "transfers", "waits", "steadiness"):
+            getattr(prof, name)()
+    assert (found["gain_low_ns"] <= found["gain_ns"]).all()
+    assert (found["gain_ns"] <= found["gain_high_ns"]).all()
+    for rank in found["rank"]:
+        prof.evidence(rank)
