@@ -182,7 +182,7 @@ def test_warm_up_and_outliers_are_told_from_the_steady_state():
     prof = repeats(walls)
     phases = prof.steadiness()["phase"].tolist()
     assert phases == ["warm-up"] * 2 + ["steady"] * 10 + ["outlier"] + ["steady"] * 9
-    (warm_up,), (outlier,) = of_kind(prof, "warm-up"), of_kind(prof, "outlier repeats")
+    (warm_up,), (outlier,) = of_kind(prof, "warm-up"), of_kind(prof, "outliers")
     assert warm_up.gain_ns == pytest.approx(50 * MS, rel=0.02)
     assert outlier.gain_ns == pytest.approx(30 * MS, rel=0.02)
     assert outlier.text.startswith("1 repeat (12) took 30.")
@@ -208,8 +208,51 @@ def test_drift_is_explained_by_a_clock_that_fell():
 def test_steady_repeats_are_no_finding(seed):
     prof = repeats(steady(seed=seed))
     assert set(prof.steadiness()["phase"]) == {"steady"}
-    for kind in ("warm-up", "outlier repeats", "drift"):
+    for kind in ("warm-up", "outliers", "drift"):
         assert not of_kind(prof, kind)
+
+
+def loop(walls, coalesced=0):
+    """A loop in line 2 whose body has lines 3 and 4; its last rounds may share a row."""
+    ends = (MS + np.cumsum(walls)).tolist()
+    ops = [line(1, 1, 0, MS), line(2, 2, MS, ends[-1] + coalesced * MS)]
+    for i, (wall, end) in enumerate(zip(walls, ends, strict=True)):
+        ops += [line(10 + 2 * i, 3, end - wall, end - wall // 2, 2),
+                line(11 + 2 * i, 4, end - wall // 2, end, 2)]  # fmt: skip
+    if coalesced:
+        ops.append(line(900, 3, ends[-1], ends[-1] + coalesced * MS, 2, count=coalesced))
+    work = [kernel(end - wall, end - wall // 2, 10 + 2 * i)
+            for i, (wall, end) in enumerate(zip(walls, ends, strict=True))]  # fmt: skip
+    source = "x = f()\nfor batch in data:\n    y = g(batch)\n    log(y)\n"
+    return profile(ops, work, info=info(ops[1]["end_ns"]), sources={"In[1]": source})
+
+
+@pytest.mark.parametrize("coalesced", [0, 40])
+def test_the_warm_up_of_a_loop_is_found(coalesced):
+    prof = loop([100 * MS, *steady(12)], coalesced)
+    table = prof.steadiness()
+    # How long the last known round took is not known if others follow in its row.
+    assert len(table) == (12 if coalesced else 13)
+    assert table["phase"].tolist()[:2] == ["warm-up", "steady"]
+    (found,) = of_kind(prof, "warm-up")
+    assert found.text.startswith("The first iteration of line 2 (`for batch in data:`) took 90.")
+    assert found.gain_ns == pytest.approx(90 * MS, rel=0.02)
+    assert found.evidence_rows(prof).tolist() == [0]
+    rows = prof.insights()
+    assert rows.loc[rows["kind"] == "warm-up", "line"].tolist() == [2]
+
+
+@pytest.mark.parametrize("make", [lambda: loop([100 * MS, *steady(3)]), profile, synchronising])
+def test_without_a_loop_there_are_no_iterations(make):
+    assert len(make().steadiness()) == 0
+
+
+def test_the_setup_of_a_script_is_no_warm_up():
+    prof = repeats([90 * MS, *steady()], first_step=0)
+    assert prof.steadiness()["number"].tolist() == list(range(1, 21))
+    assert not of_kind(prof, "warm-up")
+    assert of_kind(repeats([90 * MS, *steady()]), "warm-up")
+    assert repeats(steady(), first_step=7).steadiness()["number"].tolist() == list(range(7, 27))
 
 
 def test_findings_that_save_less_than_2_percent_are_left_out():
