@@ -562,7 +562,10 @@ TABLES: dict[str, TableDoc] = {
         "iteration of the longest loop. Excesses are differences from the median of the steady "
         "ones.",
         (
-            _column("number", "int64", "number of the repeat or step as in the timeline; of an iteration, from 0"),
+            _column(
+                "number", "int64",
+                "number of the repeat or step as in the timeline; of an iteration, from 0",
+            ),
             _column("start_ns", "int64", "start, since the profile's start"),
             _column("phase", "category", "warm-up, steady or outlier; missing for fewer than 5"),
             _column("wall_ns", "int64", "time to the start of the next one, or end of the code"),
