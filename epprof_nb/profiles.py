@@ -419,7 +419,7 @@ class Profile(ProfileData):
 
     @with_columns("steadiness")
     def steadiness(self) -> pd.DataFrame:
-        """Phase of each repeat of the code: warm-up, steady or outlier.
+        """Phase of each repeat or iteration of the code: warm-up, steady or outlier.
 
         Returns
         -------

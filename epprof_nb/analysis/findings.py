@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from epprof_nb.analysis.source_lines import source_line
-from epprof_nb.analysis.summary import device_word
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, shorten
 
@@ -147,8 +146,3 @@ def place_name(index: ProfileIndex, op: int) -> str:
 def capitalised(text: str) -> str:
     """Return a text whose first letter is a capital."""
     return text[:1].upper() + text[1:]
-
-
-def device_name(index: ProfileIndex) -> str:
-    """Return ``GPU`` or ``Device``, to begin a sentence; see `device_word`."""
-    return capitalised(device_word(index.profile.info))

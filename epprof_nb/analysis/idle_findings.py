@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code, device_name
+from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, capitalised, code
 from epprof_nb.analysis.idle import gap_table
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
-from epprof_nb.analysis.summary import wall_of
+from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.arrays.intervals import covered_before, union
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, plural, three_digits
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _POSITIONS = {"between": "", "before": " before its first work", "after": " after its last work"}
 _REMEDIES = {
-    "before": "Start device work earlier, or do this work before the cell.",
-    "between": "Do this work while the device is busy: launch first, or prepare the next input on "
+    "before": "Start {word} work earlier, or do this work before the cell.",
+    "between": "Do this work while the {word} is busy: launch first, or prepare the next input on "
     "a thread of its own.",
-    "after": "Do this work while the device is busy, if it does not need all results.",
+    "after": "Do this work while the {word} is busy, if it does not need all results.",
 }
 _HELD = "Launch what this work waits for earlier: an event or other work held it."
 
@@ -50,8 +50,8 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
 def _finding(
     index: ProfileIndex, gaps: ResultTable, position: str, host_op: str, slowdown: float
 ) -> Finding:
-    total = int(gaps["duration_ns"].sum())
-    text = f"{device_name(index)} idle {duration(total)}"
+    total, word = int(gaps["duration_ns"].sum()), device_word(index.profile.info)
+    text = f"{capitalised(word)} idle {duration(total)}"
     if position == "between" and len(gaps) > 1:
         text += f" in {plural(len(gaps), 'gap')}"
     text += _POSITIONS[position]
@@ -70,7 +70,7 @@ def _finding(
         int(gaps["start_ns"][longest]),
         int(gaps["end_ns"][longest]),
         kind="idle",
-        remedy=_HELD if is_held and not host_op else _REMEDIES[position],
+        remedy=_HELD if is_held and not host_op else _REMEDIES[position].format(word=word),
         gain_high_ns=gain,
         op_id=next((op for op in gaps["op_id"].tolist() if op != MISSING), MISSING),
         table="ops" if host_op else "activities",

@@ -12,7 +12,7 @@ from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.idle_causes import BETWEEN, idle_intervals, split_by_cause
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.intervals import clip_times, union
 from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def class_intervals(index: ProfileIndex, device: int) -> tuple[Intervals, Interv
     activities, classes = index.profile.tables["activities"], index.cached(work_classes)
     on_device = index.is_device_work & (activities["device_id"] == device)
     compute, copy, communication = (
-        union(activities["start_ns"][rows], activities["end_ns"][rows])
+        union(*clip_times(activities["start_ns"][rows], activities["end_ns"][rows]))
         for rows in (on_device & (classes == code) for code in (COMPUTE, COPY, COMMUNICATION))
     )
     return compute, copy, communication
@@ -113,7 +113,7 @@ def class_intervals(index: ProfileIndex, device: int) -> tuple[Intervals, Interv
 
 def _of_device(index: ProfileIndex, device: int) -> tuple[int, ...]:
     parts = index.cached(class_intervals, device)
-    starts, ends = index.busy(device)
+    starts, ends = clip_times(*index.busy(device))
     busy = length(starts, ends)
     # The time of one class alone is what is lost without it.
     alone = [busy - length(*union_of(parts[:i] + parts[i + 1 :])) for i in range(len(parts))]

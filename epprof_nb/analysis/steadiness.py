@@ -1,4 +1,4 @@
-"""steadiness: warm-up, steady and outlying repeats of the code, and their drift."""
+"""steadiness: warm-up, steady and outlying iterations of the code, and their drift."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from epprof_nb.analysis.by_repeat import repeat_table
 from epprof_nb.analysis.dataframe import ResultTable
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.iterations import MIN_ITERATIONS, iterations
+from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.repeats import repeat_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,24 +22,22 @@ if TYPE_CHECKING:
 
 PHASES = ("warm-up", "steady", "outlier")
 WARM_UP, STEADY, OUTLIER = 0, 1, 2
-MIN_REPEATS = 5
-"""Fewer repeats than this are not classified."""
 _MIN_TO_DRIFT = 10
 _CONFIDENCE = 0.99
 
 _OUTLYING, _LEAST_EXCESS = 5.0, 0.1
-"""A repeat is outlying if it exceeds the steady median by this many standard deviations, and by
+"""An iteration is outlying if it exceeds the steady median by this many standard deviations, and by
 this share."""
 _NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 _MAX_POINTS = 300
 _LEAST_DRIFT = 0.01
-"""Least change from the first to the second half of the repeats, as a share."""
+"""Least change from the first to the second half of the iterations, as a share."""
 
 
 @with_columns("steadiness")
 def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the phase of each repeat of the code, and how it differs from the steady ones.
+    """Return the phase of each iteration of the code, and how it differs from the steady ones.
 
     Parameters
     ----------
@@ -53,40 +51,38 @@ def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd
     frame
         {columns}
 
-        There are no rows if the code ran without ``--repeat``.
-
     Notes
     -----
-    The steady state is that of the second half of the repeats. A repeat is outlying if its wall
-    time exceeds their median by a tenth and by five standard deviations, which are estimated from
-    the median absolute deviation. Outlying repeats at the start are the warm-up.
+    Iterations are the repeats of the code (``--repeat``) or the steps of a script; without these,
+    the iterations of its longest loop, if statements were recorded and it has five or more. The
+    steady state is that of their second half. An iteration is outlying if its wall time exceeds
+    their median by a tenth and by five standard deviations, which are estimated from the median
+    absolute deviation. Outlying iterations at the start are the warm-up.
 
     Examples
     --------
     >>> from epprof_nb.testing import synthetic_profile
-    >>> len(steadiness(synthetic_profile(activities=100)))  # was not repeated
-    0
+    >>> steadiness(synthetic_profile(activities=1000))["phase"].tolist()[:3]
+    ['steady', 'steady', 'steady']
     """
     return steadiness_table(index or ProfileIndex(profile)).to_frame()
 
 
 def steadiness_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `steadiness`."""
-    repeats = index.cached(repeat_table)
-    # Step 0 of a script is its setup.
-    repeats = repeats.take(slice(int(repeat_names(index.profile.info) == ("step", 0)), None))
-    phase = _phases(repeats["wall_ns"])
+    found = index.cached(iterations)
+    wall = found.end - found.start
+    before, until = (covered_before(*index.busy(), times) for times in (found.start, found.end))
+    times = {"wall": wall, "busy": until - before, "idle": wall - (until - before)}
+    phase = _phases(wall)
     steady = phase == STEADY
     return ResultTable(
         {
-            "repeat": repeats["repeat"],
-            "start_ns": repeats["start_ns"],
+            "number": found.number,
+            "start_ns": found.start,
             "phase": CategoryColumn(phase, PHASES),
-            **{name: repeats[name] for name in ("wall_ns", "busy_ns", "idle_ns")},
-            **{
-                f"excess_{name}_ns": _excess(repeats[f"{name}_ns"], steady)
-                for name in ("wall", "busy", "idle")
-            },
+            **{f"{name}_ns": values for name, values in times.items()},
+            **{f"excess_{name}_ns": _excess(values, steady) for name, values in times.items()},
         }
     )
 
@@ -99,7 +95,7 @@ def _excess(times: IntArray, steady: BoolArray) -> IntArray:
 def _phases(wall: IntArray) -> npt.NDArray[np.int32]:
     """Return a code of `PHASES` for each wall time, -1 for too few."""
     n = len(wall)
-    if n < MIN_REPEATS:
+    if n < MIN_ITERATIONS:
         return np.full(n, -1, np.int32)
     half = wall[n // 2 :]
     median = float(np.median(half))
@@ -112,7 +108,7 @@ def _phases(wall: IntArray) -> npt.NDArray[np.int32]:
 
 
 class Drift(NamedTuple):
-    """Change of the wall time over the steady repeats, as a share of the first one's.
+    """Change of the wall time over the steady iterations, as a share of the first one's.
 
     ``low`` and ``high`` are the bounds of its confidence interval.
     """
@@ -123,7 +119,7 @@ class Drift(NamedTuple):
 
 
 def drift(index: ProfileIndex) -> Drift | None:
-    """Return the drift of the steady repeats; None if there is none, or too few repeats."""
+    """Return the drift of the steady iterations; None if there is none, or if they are few."""
     table = index.cached(steadiness_table)
     wall = table["wall_ns"][table.names("phase").codes == STEADY].astype(np.float64)
     if len(wall) < _MIN_TO_DRIFT:

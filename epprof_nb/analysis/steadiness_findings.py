@@ -1,4 +1,4 @@
-"""Findings on repeats that took longer: warm-up, outliers and drift, with the GPU's own reasons."""
+"""Findings on iterations that took longer: warm-up, outliers and drift, with the GPU's reasons."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.findings import Finding
-from epprof_nb.analysis.steadiness import (
-    MIN_REPEATS,
-    OUTLIER,
-    STEADY,
-    WARM_UP,
-    drift,
-    steadiness_table,
-)
+from epprof_nb.analysis.findings import Finding, place_name
+from epprof_nb.analysis.iterations import iterations
+from epprof_nb.analysis.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
 from epprof_nb.analysis.summary import device_word
-from epprof_nb.data.repeats import repeat_bounds, repeat_names
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.findings import EvidenceTable
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
@@ -34,21 +29,22 @@ _LIMITS = ("power", "thermal", "slowdown")
 
 
 def warm_up(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield a finding on the first repeats if they took longer than the steady ones."""
+    """Yield a finding on the first iterations if they took longer than the steady ones."""
     found = _of_phase(index, WARM_UP)
     if found is None:
         return
     excess = int(found["excess_wall_ns"].sum())
-    word = repeat_names(index.profile.info).word
+    word = index.cached(iterations).word
     subject = f"The first {word}" if len(found) == 1 else f"The first {len(found)} {word}s"
     remedy = (
-        "Measure without them: `%%gpuprofile --warmup N`. To avoid them, keep what was compiled, "
+        "Measure without warm-up (`%%gpuprofile --warmup N`); to avoid it, keep what is compiled, "
         "tuned and allocated."
     )
     yield _finding(
         index,
         found,
-        f"{subject} took {duration(excess)} longer than as many steady ones{_where(index, found)}.",
+        f"{subject}{_loop(index)} took {duration(excess)} longer than as many steady ones"
+        f"{_where(index, found)}.",
         excess,
         kind="warm-up",
         remedy=remedy,
@@ -56,43 +52,43 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
 
 
 def outliers(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield a finding on single repeats that took longer than the steady ones."""
+    """Yield a finding on single iterations that took longer than the steady ones."""
     found = _of_phase(index, OUTLIER)
     if found is None:
         return
     excess = int(found["excess_wall_ns"].sum())
-    word = repeat_names(index.profile.info).word
-    numbers = ", ".join(str(number) for number in found["repeat"][:3].tolist())
+    word = index.cached(iterations).word
+    numbers = ", ".join(str(number) for number in found["number"][:3].tolist())
     more = ", ..." if len(found) > 3 else ""
     yield _finding(
         index,
         found,
-        f"{plural(len(found), word)} ({numbers}{more}) took {duration(excess)} longer than the "
-        f"median{_where(index, found)}.",
+        f"{plural(len(found), word)} ({numbers}{more}){_loop(index)} took {duration(excess)} "
+        f"longer than as many steady ones{_where(index, found)}.",
         excess,
-        kind="outlier repeats",
+        kind="outliers",
         remedy="Look for what else runs then: garbage collection, other processes, a clock that "
         "changes.",
     )
 
 
 def drifting(index: ProfileIndex) -> Iterator[Finding]:
-    """Yield a finding if the repeats become slower and slower."""
+    """Yield a finding if the iterations become slower and slower."""
     steady = _of_phase(index, STEADY)
     found = None if steady is None else index.cached(drift)
     if steady is None or found is None or found.change <= 0:
         return
     first = float(np.median(steady["wall_ns"])) / (1 + found.change / 2)
-    # The time above that of the first repeat grows linearly.
+    # The time above that of the first iteration grows linearly.
     gain, low, high = (int(first * share * len(steady) / 2)
                        for share in (found.change, found.low, found.high))  # fmt: skip
-    word = repeat_names(index.profile.info).word
+    word = index.cached(iterations).word
     reason = gpu_change(index.profile.info)
     yield _finding(
         index,
         steady.take(slice(len(steady) // 2, None)),
-        f"The {word}s become slower: the last one took {percent(found.change)} longer than the "
-        f"first steady one{f'; {reason}' if reason else ''}.",
+        f"The {word}s{_loop(index)} become slower: the last one took {percent(found.change)} "
+        f"longer than the first steady one{f'; {reason}' if reason else ''}.",
         gain,
         kind="drift",
         remedy=_SLOW_CLOCK if reason else _GROWTH,
@@ -102,10 +98,7 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
 
 
 def _of_phase(index: ProfileIndex, phase: int) -> ResultTable | None:
-    """Return the repeats of a phase; None if there are none."""
-    # Without enough repeats, the table has no phases and need not be made.
-    if len(repeat_bounds(index.profile.info)[0]) < MIN_REPEATS:
-        return None
+    """Return the iterations of a phase; None if there are none."""
     table = index.cached(steadiness_table)
     of_phase = table.names("phase").codes == phase
     return table.take(of_phase) if of_phase.any() else None
@@ -123,7 +116,7 @@ def _where(index: ProfileIndex, found: ResultTable) -> str:
 
 def _finding(
     index: ProfileIndex,
-    repeats: ResultTable,
+    slow: ResultTable,
     text: str,
     gain: int,
     *,
@@ -132,23 +125,35 @@ def _finding(
     low: int = 0,
     high: int | None = None,
 ) -> Finding:
-    longest = int(repeats["wall_ns"].argmax())
-    start = int(repeats["start_ns"][longest])
+    longest = int(slow["wall_ns"].argmax())
+    start, loop = int(slow["start_ns"][longest]), index.cached(iterations).loop
+    table: EvidenceTable = "activities" if index.is_device_work.any() else "ops"
     return Finding(
         text,
         gain,
         start,
-        start + int(repeats["wall_ns"][longest]),
+        start + int(slow["wall_ns"][longest]),
         kind=kind,
         remedy=remedy,
         gain_low_ns=low,
         gain_high_ns=gain if high is None else high,
-        rows=lambda: _launched_in(index, repeats["repeat"]),
+        op_id=int(index.profile.tables["ops"]["op_id"][loop]) if loop >= 0 else MISSING,
+        table=table,
+        rows=lambda: _started_in(index, table, slow),
     )
 
 
-def _launched_in(index: ProfileIndex, repeats: IntArray) -> IntArray:
-    return np.flatnonzero(np.isin(index.profile.tables["activities"]["repeat"], repeats))
+def _started_in(index: ProfileIndex, table: EvidenceTable, slow: ResultTable) -> IntArray:
+    """Return the rows of a table that started in some iterations, which do not overlap."""
+    times = index.profile.tables[table]["start_ns"]
+    at = np.searchsorted(slow["start_ns"], times, "right") - 1
+    return np.flatnonzero((at >= 0) & (times < (slow["start_ns"] + slow["wall_ns"])[at]))
+
+
+def _loop(index: ProfileIndex) -> str:
+    """Return the name of the loop of the iterations, as `` of line 3``; empty for repeats."""
+    loop = index.cached(iterations).loop
+    return f" of {place_name(index, loop)}" if loop >= 0 else ""
 
 
 def gpu_change(info: dict[str, Any]) -> str:

@@ -620,15 +620,17 @@ TABLES: dict[str, TableDoc] = {
     ),
     "steadiness": TableDoc(
         "prof.steadiness()",
-        "One row per repeat of the code (`--repeat`), in order. Excesses are differences from the "
-        "median of the steady repeats.",
+        "One row per repeat of the code (`--repeat`) or step, in order; without these, one row per "
+        "iteration of the longest loop. Excesses are differences from the median of the steady "
+        "ones.",
         (
-            _column("repeat", "int64", "number of the repeat, from 0"),
-            _column("start_ns", "int64", "start, since the profile's start"),
             _column(
-                "phase", "category", "warm-up, steady or outlier; missing with fewer than 5 repeats"
+                "number", "int64",
+                "number of the repeat or step as in the timeline; of an iteration, from 0",
             ),
-            _column("wall_ns", "int64", "wall time, as in `by_repeat`"),
+            _column("start_ns", "int64", "start, since the profile's start"),
+            _column("phase", "category", "warm-up, steady or outlier; missing for fewer than 5"),
+            _column("wall_ns", "int64", "time to the start of the next one, or end of the code"),
             _column("busy_ns", "int64", "time during which any device was busy"),
             _column("idle_ns", "int64", "`wall_ns` - `busy_ns`"),
             _column("excess_wall_ns", "int64", "excess of the wall time"),

@@ -14,10 +14,11 @@ from epprof_nb.analysis import (
     idle,
     idle_causes,
     index,
+    launches,
     line_totals,
     op_measures,
 )
-from epprof_nb.arrays import groups, ids
+from epprof_nb.arrays import groups, ids, nearest
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
@@ -31,6 +32,8 @@ def tables(profile):
     return [
         *(model.breakdown(name).to_frame() for name in names),
         idle.gaps(profile, 1_000),
+        profile.launches(),
+        profile.waits(),
         of_lines,
     ]
 
@@ -49,7 +52,9 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
         attribution,
         device_work,
         op_measures,
+        nearest,
         idle_causes,
+        launches,
         by_kernel,
         line_totals,
         groups,

@@ -11,8 +11,9 @@ import pytest
 
 import epprof_nb
 from epprof_nb import host
+from epprof_nb.host import operations
 
-ATTEMPTS = 6
+ATTEMPTS = 12
 TOLERANCE = 0.3
 
 
@@ -43,15 +44,15 @@ def idles(remove):
 
 def launches(remove):
     total = host.to_device(np.zeros(4))
-    for _ in range(130):
-        host.launch(sleeping(0.4), total, name="small")
+    for _ in range(200):
+        host.launch(sleeping(0.3), total, name="small")
         if not remove:
-            time.sleep(0.0008)
+            time.sleep(0.0006)
     host.synchronize()
 
 
 def copies(remove):
-    source = np.ones(24_000_000, np.uint8)
+    source = np.ones(1_000_000, np.uint8)
     buffers = [host.empty(source.shape, source.dtype) for _ in range(2)]
     stream = host.Stream() if remove else host.default_stream()
     for i in range(8):
@@ -64,6 +65,18 @@ def copies(remove):
     host.synchronize()
     if remove:
         stream.close()
+
+
+class SlowLink:
+    """NumPy, but copies take 8 ms, whatever else the memory of the machine serves."""
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    @staticmethod
+    def copyto(target, source):
+        time.sleep(0.008)
+        np.copyto(target, source)
 
 
 CASES = {
@@ -84,12 +97,17 @@ def recorded(run, remove):
 def gain_of(prof, kind):
     rows = prof.insights()
     # Only what the loop itself causes, not how it begins and ends.
-    rows = rows[(rows["kind"] == kind) & ~rows["text"].str.contains("before|after its last")]
-    return rows["gain_ns"].max() if len(rows) else 0
+    rows = rows[~rows["text"].str.contains("before its first|after its last")]
+    gain = rows.loc[rows["kind"] == kind, "gain_ns"].sum()
+    if kind == "launch-bound" and gain:
+        # The gaps of launches that another process delayed by 1 ms or more.
+        gain += rows.loc[rows["kind"] == "idle", "gain_ns"].sum()
+    return int(gain)
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_the_gain_is_what_removing_the_cause_wins(kind):
+def test_the_gain_is_what_removing_the_cause_wins(kind, monkeypatch):
+    monkeypatch.setattr(operations, "np", SlowLink())
     seen = []
     for _ in range(ATTEMPTS):
         slow, fast = (recorded(CASES[kind], remove) for remove in (False, True))

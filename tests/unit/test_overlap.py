@@ -36,6 +36,7 @@ def random_profile(work, waits=()):
                    info={"wall_ns": 90})  # fmt: skip
 
 
+@settings(max_examples=60, deadline=None)
 @given(WORK, st.lists(st.integers(0, 80), max_size=3, unique=True))
 def test_the_parts_add_up_to_the_span(work, waits):
     prof = random_profile(work, waits)
@@ -47,6 +48,7 @@ def test_the_parts_add_up_to_the_span(work, waits):
         assert row.span_ns - row.idle_ns == busy_ns(prof, row.device_id)
 
 
+@settings(max_examples=60, deadline=None)
 @given(WORK, st.lists(st.integers(0, 80), max_size=3, unique=True))
 def test_the_causes_add_up_to_each_gap(work, waits):
     gaps = random_profile(work, waits).gaps(1)
@@ -59,7 +61,7 @@ def test_the_causes_add_up_to_each_gap(work, waits):
     assert (largest == of_cause).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(WORK)
 def test_the_sum_over_ops_and_the_unattributed_is_the_device_time(work):
     prof = random_profile(work)

@@ -72,7 +72,7 @@ export interface Repeats {
 
 export interface Finding {
   text: string;
-  /** What to change, and what that saves. */
+  /** Remedy and gain. */
   advice: string;
   start: number;
   end: number;
