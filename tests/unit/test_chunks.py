@@ -7,14 +7,13 @@ import pandas as pd
 import pytest
 
 from epprof_nb.analysis import (
+    activity_sums,
     attribution,
     by_kernel,
-    by_stream,
     device_work,
     idle,
     index,
     line_totals,
-    op_measures,
 )
 from epprof_nb.arrays import groups, ids
 from epprof_nb.arrays.chunks import chunks
@@ -47,14 +46,13 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
     for module in (
         attribution,
         device_work,
-        op_measures,
+        activity_sums,
         idle,
         by_kernel,
         line_totals,
         groups,
         ids,
         index,
-        by_stream,
     ):
         monkeypatch.setattr(module, "chunks", partial(chunks, size=size))
     for found, expected in zip(tables(profile), whole, strict=True):
