@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Self, TypeVar, overload
 
+import numpy as np
 import numpy.typing as npt
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -349,6 +350,39 @@ def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
     """
 
 # -- analysis
+def add_activities(
+    sums: npt.NDArray[np.int64],
+    group: npt.NDArray[np.int32],
+    kind: npt.NDArray[np.uint8],
+    is_work: npt.NDArray[np.bool_],
+    start: npt.NDArray[np.int64],
+    duration: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    call: npt.NDArray[np.int64],
+    call_start: npt.NDArray[np.int64],
+    /,
+) -> None:
+    """Add the measures of the activities that are device work to those of their groups.
+
+    `sums` has one row per measure and one column per group, and a last one for no group. Groups
+    and rows of calls must be valid; see `epprof_nb.analysis.activity_sums`.
+    """
+
+def add_covered(
+    covered: npt.NDArray[np.int64],
+    last: npt.NDArray[np.int64],
+    group: npt.NDArray[np.int32],
+    is_work: npt.NDArray[np.bool_],
+    start: npt.NDArray[np.int64],
+    duration: npt.NDArray[np.int64],
+    /,
+) -> bool:
+    """Add the time in which the groups work to `covered`; groups must be valid.
+
+    `last`, shape ``(2, groups)``, has the ends and starts so far, initially the least integer.
+    False if a start is before an earlier one of its group: the result is of no use then.
+    """
+
 def critical_path(
     columns: tuple[npt.NDArray[Any], ...],
     /,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from epprof_nb.analysis.activity_sums import activity_sums
 from epprof_nb.analysis.attribution import Attribution, attributed_op_rows, launch_delays
 from epprof_nb.analysis.device_work import OpDeviceTime, count_launches, device_work, kind_codes
-from epprof_nb.analysis.op_measures import sum_by_op
 from epprof_nb.analysis.op_tree import OpTree
 from epprof_nb.analysis.time_chunks import TimeChunks
 from epprof_nb.arrays.chunks import chunks
@@ -157,11 +157,13 @@ class ProfileIndex:
         -------
         sums
             Name of a measure to int64 array, shape ``(ops + 1,)``; the last element is the sum
-            over the activities without an op. See `epprof_nb.analysis.op_measures.MEASURES`.
+            over the activities without an op. See `epprof_nb.analysis.activity_sums.MEASURES`.
         """
         return self._op_sums[attribution]
 
     def _compute_op_sums(self, attribution: Attribution) -> dict[str, IntArray]:
-        activities = self.profile.tables["activities"]
-        op_rows = attributed_op_rows(activities, self.tree, attribution)
-        return sum_by_op(activities, op_rows, len(self.tree), self.is_device_work, self.delays)
+        op_rows: npt.NDArray[np.signedinteger[Any]] = self.activity_op
+        if attribution != "launch":
+            activities = self.profile.tables["activities"]
+            op_rows = attributed_op_rows(activities, self.tree, attribution)
+        return activity_sums(self, op_rows, len(self.tree))

@@ -7,16 +7,15 @@ import pandas as pd
 import pytest
 
 from epprof_nb.analysis import (
+    activity_sums,
     attribution,
     by_kernel,
-    by_stream,
     device_work,
     idle,
     idle_causes,
     index,
     launches,
     line_totals,
-    op_measures,
 )
 from epprof_nb.arrays import groups, ids, nearest
 from epprof_nb.arrays.chunks import chunks
@@ -51,7 +50,7 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
     for module in (
         attribution,
         device_work,
-        op_measures,
+        activity_sums,
         nearest,
         idle_causes,
         launches,
@@ -60,7 +59,6 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
         groups,
         ids,
         index,
-        by_stream,
     ):
         monkeypatch.setattr(module, "chunks", partial(chunks, size=size))
     for found, expected in zip(tables(profile), whole, strict=True):

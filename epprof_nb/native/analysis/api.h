@@ -1,5 +1,5 @@
-// The longest path through host threads and device lanes: the C functions that the Python module
-// calls. _native.pyi documents the result, epprof_nb/analysis/path_input.py the columns.
+// Sums of activities, and the longest path through host threads and device lanes: the C functions
+// that the Python module calls, documented in _native.pyi.
 #pragma once
 
 #include <stddef.h>
@@ -10,6 +10,27 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// Measures of `epprof_nb.analysis.activity_sums.MEASURES`, in that order.
+enum {
+  EP_ACTIVITIES, EP_DEVICE_NS, EP_BYTES, EP_KERNELS, EP_MEMCPYS, EP_MEMSETS, EP_COPIED_BYTES,
+  EP_COPY_NS, EP_DELAY_NS, EP_DELAYS, EP_MEASURES
+};
+
+typedef struct {
+  size_t rows;
+  int64_t groups;
+  const int32_t* group;  // negative: none
+  const uint8_t *kind, *is_work;
+  const int64_t *start, *duration, *bytes, *call;  // call: a row, or -1
+  const int64_t* call_start;
+} ep_activity_rows;
+
+// Adds to `sums`: one row per measure, with a value per group and a last one for rows of no group.
+void ep_add_activities(const ep_activity_rows* in, int64_t* sums);
+// Adds the time in which each group works. `last` has two rows, which carry over to later rows: ends
+// and starts so far. Returns 0 if a start is before an earlier one of its group.
+int ep_add_covered(const ep_activity_rows* in, int64_t* covered, int64_t* last);
 
 // How an API call waits for a device.
 enum { EP_NO_WAIT = 0, EP_WAIT_LANE = 1, EP_WAIT_CONTEXT = 2, EP_WAIT_ALL = 3 };

@@ -109,7 +109,58 @@ done:
   return result;
 }
 
+static PyObject* add_activities(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer sums, group, kind, work, start, duration, bytes, call, call_start;
+  if (!PyArg_ParseTuple(args, "w*y*y*y*y*y*y*y*y*", &sums, &group, &kind, &work, &start, &duration,
+                        &bytes, &call, &call_start)) {
+    return NULL;
+  }
+  PyObject* result = NULL;
+  Py_ssize_t rows = kind.len, row_bytes = 8 * EP_MEASURES;
+  int fits = group.len == 4 * rows && work.len == rows && start.len == 8 * rows &&
+             duration.len == 8 * rows && bytes.len == 8 * rows && call.len == 8 * rows &&
+             sums.len >= row_bytes && sums.len % row_bytes == 0;
+  if (fits) {
+    ep_activity_rows in = {.rows = (size_t)rows, .groups = sums.len / row_bytes - 1,
+                           .group = group.buf, .kind = kind.buf, .is_work = work.buf,
+                           .start = start.buf, .duration = duration.buf, .bytes = bytes.buf,
+                           .call = call.buf, .call_start = call_start.buf};
+    Py_BEGIN_ALLOW_THREADS
+    ep_add_activities(&in, sums.buf);
+    Py_END_ALLOW_THREADS
+    Py_INCREF(Py_None);
+    result = Py_None;
+  } else {
+    PyErr_SetString(PyExc_ValueError, "columns differ in length");
+  }
+  Py_buffer* views[] = {&sums, &group, &kind, &work, &start, &duration, &bytes, &call, &call_start};
+  for (size_t i = 0; i < sizeof views / sizeof *views; i++) PyBuffer_Release(views[i]);
+  return result;
+}
+
+static PyObject* add_covered(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer covered, last, group, work, start, duration;
+  if (!PyArg_ParseTuple(args, "w*w*y*y*y*y*", &covered, &last, &group, &work, &start, &duration)) {
+    return NULL;
+  }
+  PyObject* result = NULL;
+  Py_ssize_t rows = work.len;
+  if (last.len == 2 * covered.len && group.len == 4 * rows && start.len == 8 * rows &&
+      duration.len == 8 * rows) {
+    ep_activity_rows in = {.rows = (size_t)rows, .groups = covered.len / 8, .group = group.buf,
+                           .is_work = work.buf, .start = start.buf, .duration = duration.buf};
+    result = PyBool_FromLong(ep_add_covered(&in, covered.buf, last.buf));
+  } else {
+    PyErr_SetString(PyExc_ValueError, "columns differ in length");
+  }
+  Py_buffer* views[] = {&covered, &last, &group, &work, &start, &duration};
+  for (size_t i = 0; i < sizeof views / sizeof *views; i++) PyBuffer_Release(views[i]);
+  return result;
+}
+
 PyMethodDef analysis_functions[] = {
+    {"add_covered", add_covered, METH_VARARGS, NULL},
+    {"add_activities", add_activities, METH_VARARGS, NULL},
     {"critical_path", KEYWORDS(critical_path), NULL},
     {NULL, NULL, 0, NULL},
 };
