@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.repeats import repeat_bounds
+from epprof_nb.data.repeats import repeat_bounds, repeat_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,8 +47,18 @@ class KernelMeasures:
 
 
 def repeats_of(index: ProfileIndex) -> int:
-    """Return the number of repeats of a profile; 1 if the code was not repeated."""
-    return max(len(repeat_bounds(index.profile.info)[0]), 1)
+    """Return the number of repeats to compare of a profile; 1 if the code was not repeated."""
+    recorded = len(repeat_bounds(index.profile.info)[0])
+    return max(recorded - _preparation(index), 1)
+
+
+def _preparation(index: ProfileIndex) -> int:
+    """Return the number of repeats before those to compare.
+
+    Step 0 of a script is what comes before its first step: imports and other preparation.
+    """
+    starts, _ = repeat_bounds(index.profile.info)
+    return int(len(starts) > 1 and repeat_names(index.profile.info) == ("step", 0))
 
 
 def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
@@ -70,7 +80,7 @@ def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
     done = np.maximum.accumulate(done)
     begun = np.maximum(starts, np.append(starts[0], done[:-1]))
     times: npt.NDArray[np.float64] = np.maximum(done - begun, 1).astype(np.float64)
-    return times
+    return times[_preparation(index) :]
 
 
 def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
@@ -126,8 +136,10 @@ def _repeat(index: ProfileIndex, repeat: IntArray) -> IntArray:
     """Return the repeat of each row; 0 for all rows of a profile without repeats."""
     if not len(repeat_bounds(index.profile.info)[0]):
         return np.zeros(len(repeat), np.int64)
+    first = _preparation(index)
     # A damaged file may have repeats in its tables that its info lacks.
-    return np.where(repeat < repeats_of(index), repeat, MISSING)
+    is_known = (repeat >= first) & (repeat < repeats_of(index) + first)
+    return np.where(is_known, repeat - first, MISSING)
 
 
 def _cells(rows: IntArray, repeat: IntArray, repeats: int) -> IntArray:

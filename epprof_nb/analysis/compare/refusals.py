@@ -122,6 +122,7 @@ def _range(values: Sequence[float]) -> str:
 def _repeats(both: Sequence[tuple[str, ProfileIndex]]) -> Iterator[Refusal]:
     counts = [(side, repeats_of(index)) for side, index in both]
     few = [(side, count) for side, count in counts if count < MIN_REPEATS]
+    # Of code without repeats, each recording counts as one.
     if few and any(count > 1 for _, count in counts):
         side, count = min(few, key=lambda entry: entry[1])
         yield Refusal(
