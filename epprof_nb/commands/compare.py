@@ -26,7 +26,7 @@ NOT_SLOWER, SLOWER, NOT_COMPARABLE, UNUSABLE_FILE = 0, 1, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What to print, and when to fail.
+    """Format of the output, and the change above which a comparison fails.
 
     Attributes
     ----------

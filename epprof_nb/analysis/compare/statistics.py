@@ -38,10 +38,9 @@ _BLOCKS = 4
 _PRETEST = 0.02
 """Probability with which noise alone is taken for a drift."""
 _MEASURED = 4
-"""With so many degrees of freedom, recordings tell their spread, and none is assumed."""
+"""From this number of degrees of freedom on, recordings tell their spread, and none is assumed."""
 _MANY, _PRIOR_FREEDOM = 5, 4
-"""So many quantities that drift alike tell as much about the spread of one as this number of
-recordings."""
+"""Least number of quantities that drift alike, and the degrees of freedom that they add."""
 _ROWS = 256
 """Rows that are resampled at a time, to bound the memory."""
 
