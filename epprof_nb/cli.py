@@ -160,6 +160,7 @@ def info(file: Path) -> None:
     metavar="PERCENT",
     help="Exit with 1 only if the new code is slower by more than this, with 95 % confidence.",
 )
+@click.option("--html", type=_FILE, help="Path of an HTML page with both timelines.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option(
     "--allow",
@@ -200,6 +201,7 @@ def compare(
     rounds: int,
     keep: Path | None,
     fail_above: str,
+    html: Path | None,
     markdown: bool,
     allow: tuple[str, ...],
 ) -> None:
@@ -224,7 +226,11 @@ def compare(
         limit = command.parse_percent(fail_above)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-above") from error
-    output = command.Output(limit, markdown, allow)  # type: ignore[arg-type] # checked above
+    if html is not None:
+        _refuse_unwritable(html, "--html")
+        files = {} if run_scripts else {"OLD": Path(old), "NEW": Path(new)}
+        _refuse_same_file("--html", html, {**files})
+    output = command.Output(limit, markdown, allow, html)  # type: ignore[arg-type] # checked above
     if not run_scripts:
         if keep is not None:
             raise click.UsageError("--keep needs --run.")

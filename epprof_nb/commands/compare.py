@@ -36,11 +36,14 @@ class Output:
         Whether to print Markdown.
     allow
         See `epprof_nb.compare`.
+    html
+        Path of an HTML page to write, if any.
     """
 
     fail_above: float
     markdown: bool
     allow: tuple[Allowed, ...]
+    html: Path | None = None
 
 
 def compare_files(old: Sequence[str], new: Sequence[str], output: Output) -> int:
@@ -96,6 +99,8 @@ def _compare(sides: Sequence[Sequence[Profile]], output: Output) -> int:
     result = compare(*sides, allow=output.allow)
     text = result.to_markdown() if output.markdown else repr(result)
     click.echo(text, nl=not output.markdown)
+    if output.html is not None:
+        result.to_html(output.html)
     if result.verdict == "cannot be compared":
         return NOT_COMPARABLE
     return SLOWER if (result.change_low or 0) > output.fail_above else NOT_SLOWER

@@ -10,10 +10,13 @@ from epprof_nb.analysis.compare.refusals import ALLOWED
 from epprof_nb.analysis.compare.spread import Spread
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.formats.spread_file import load_spread
 from epprof_nb.views.renderers import comparison as renderers
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import pandas as pd
 
     from epprof_nb.analysis.compare.refusals import Allowed
@@ -85,6 +88,11 @@ class Comparison:
     def to_markdown(self) -> str:
         """Return the verdict, the reason and the ops that changed as Markdown."""
         return renderers.as_markdown(self._result)
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write a self-contained HTML page with the timelines and the tables."""
+        with replacing(path) as file:
+            file.write(renderers.as_page(self._result).encode())
 
     def __repr__(self) -> str:
         return renderers.as_text(self._result)

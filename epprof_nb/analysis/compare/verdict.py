@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
 from epprof_nb.analysis.compare.match import match, path_names
 from epprof_nb.analysis.compare.quantities import kernel_table, op_table
 from epprof_nb.analysis.compare.recordings import Recordings
@@ -14,7 +15,7 @@ from epprof_nb.analysis.compare.refusals import MIN_REPEATS, Refusal, refusals, 
 from epprof_nb.analysis.compare.spread import ASSUMED, ASSUMED_ALTERNATED, place_of
 from epprof_nb.analysis.compare.statistics import ratios
 from epprof_nb.analysis.compare.tables import Test
-from epprof_nb.util.format import duration, plural, shorten, signed_percent
+from epprof_nb.util.format import duration, in_backticks, plural, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -65,6 +66,10 @@ class ComparisonResult:
         Further sentences: differences that were allowed.
     repeats
         Repeats of each recording of the old and of the new side.
+    timelines
+        A typical repeat of each side.
+    paths
+        Path of each pair of ops, by its number.
     """
 
     verdict: Verdict
@@ -75,6 +80,8 @@ class ComparisonResult:
     nodes: ResultTable
     notes: tuple[str, ...]
     repeats: tuple[tuple[int, ...], tuple[int, ...]]
+    timelines: AlignedTimelines
+    paths: tuple[str, ...]
 
 
 def compare(
@@ -145,6 +152,8 @@ def compare(
         nodes=ops.take(is_node),
         notes=tuple(refusal.text for refusal in found if refusal.kind in allow),
         repeats=(before.repeats, after.repeats),
+        timelines=align(pairs, before, after),
+        paths=tuple(texts),
     )
 
 
@@ -267,7 +276,7 @@ def _largest_changes(ops: ResultTable, limit: int = 3) -> str:
     rows = [i for i in rows if paths[i] not in above]
     if not rows:
         return ""
-    shown = [f"`{shorten(paths[i], 60)}` {signed_percent(changes[i])}" for i in rows[:limit]]
+    shown = [f"{in_backticks(paths[i], 60)} {signed_percent(changes[i])}" for i in rows[:limit]]
     more = f" and {plural(len(rows) - limit, 'more op')}" if len(rows) > limit else ""
     return f"Changed: {', '.join(shown)}{more}. "
 
