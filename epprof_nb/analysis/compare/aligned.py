@@ -98,6 +98,7 @@ class _Repeat:
         self.ops = rows[np.argsort(ops["start_ns"][rows], kind="stable")]
         self.work = np.flatnonzero(work)
         self.pairs = number_of[side.paths[0]]
+        self.work_pairs = number_of[side.owners[0]]
 
     def first_starts(self) -> dict[int, int]:
         """Return the start of the first op of each pair, in order of time."""
@@ -144,7 +145,7 @@ class _Repeat:
                 here = of_device[activities["stream_id"][of_device] == stream]
                 here = here[np.argsort(activities["start_ns"][here], kind="stable")]
                 name = labels[number] if stream == MISSING else f"{labels[number]} stream {stream}"
-                paths = self.pairs[self.index.activity_op[here]]
+                paths = self.work_pairs[here]
                 kinds = self.index.kinds[here].astype(np.int64)
                 rows.append(self._row(here, origin, name, paths, kinds=kinds))
         return rows, more

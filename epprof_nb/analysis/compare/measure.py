@@ -14,6 +14,7 @@ from epprof_nb.data.repeats import repeat_bounds, repeat_names
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from epprof_nb.analysis.compare.match import Side
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
@@ -113,13 +114,52 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
     )
 
 
-def measure_kernels(index: ProfileIndex, paths: IntArray) -> KernelMeasures:
-    """Sum the device time and launches of the kernels by path, name and repeat."""
+def add_captured_ops(
+    index: ProfileIndex, owners: IntArray, side: Side, measures: OpMeasures
+) -> None:
+    """Add the work of graph replays to the measures of the ops that captured it.
+
+    Parameters
+    ----------
+    index
+        The recording.
+    owners, side
+        See `epprof_nb.analysis.compare.match.Side.owners`.
+    measures
+        Measures of the recording, which are changed. An op that captured has run as often as its
+        graph was launched.
+    """
+    if not side.captured:
+        return
+    activities = index.profile.tables["activities"]
+    repeats = measures.count.shape[1]
+    repeat = _repeat(index, activities["repeat"])
+    inside = index.is_device_work & (repeat >= 0) & np.isin(owners, list(side.captured))
+    rows = np.flatnonzero(inside)
+    count = len(measures.count)
+    cells = _cells(owners[rows], repeat[rows], repeats)
+    device_ns = _matrix(cells, activities["duration_ns"][rows], count, repeats)
+    sizes = _matrix(cells, np.maximum(activities["bytes"][rows], 0), count, repeats)
+    _, first = group_codes(cells, activities["correlation_id"][rows])
+    replays = _matrix(cells[first], np.ones(len(first), np.int64), count, repeats)
+    for path in np.unique(owners[rows]).tolist():
+        for step in (path, *side.above(path)):
+            if step in side.captured:
+                measures.device_ns[step] += device_ns[path]
+                measures.bytes[step] += sizes[path]
+                np.maximum(measures.count[step], replays[path], out=measures.count[step])
+
+
+def measure_kernels(index: ProfileIndex, owners: IntArray) -> KernelMeasures:
+    """Sum the device time and launches of the kernels by path, name and repeat.
+
+    `owners` holds the path of each activity.
+    """
     activities = index.profile.tables["activities"]
     repeats = repeats_of(index)
     repeat = _repeat(index, activities["repeat"])
     rows = np.flatnonzero(activities.names("kind").equals("kernel") & (repeat >= 0))
-    owner = paths[index.activity_op[rows]]
+    owner = owners[rows]
     names = activities.names("name").take(rows)
     groups, first = group_codes(owner, names.codes)
     cells = _cells(groups, repeat[rows], repeats)

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.compare.match import Side
 from epprof_nb.analysis.compare.measure import (
+    add_captured_ops,
     elapsed,
     measure_kernels,
     measure_ops,
@@ -29,8 +30,8 @@ class Recordings:
     ----------
     indexes
         Index of each recording.
-    side, paths
-        The paths of the ops, and the path of each op of each recording.
+    side, paths, owners
+        The paths of the ops, and the path of each op and of each activity of each recording.
     ops, kernels, elapsed
         The measures of each recording.
     """
@@ -39,14 +40,20 @@ class Recordings:
         self.indexes = [ProfileIndex(profile) for profile in profiles]
         self.side = Side()
         self.paths = [self.side.add(index) for index in self.indexes]
+        self.owners = [
+            self.side.owners(index, paths)
+            for index, paths in zip(self.indexes, self.paths, strict=True)
+        ]
         count = len(self.side.children)
         self.ops = [
             measure_ops(index, paths, count)
             for index, paths in zip(self.indexes, self.paths, strict=True)
         ]
+        for index, owners, ops in zip(self.indexes, self.owners, self.ops, strict=True):
+            add_captured_ops(index, owners, self.side, ops)
         self.kernels = [
-            measure_kernels(index, paths)
-            for index, paths in zip(self.indexes, self.paths, strict=True)
+            measure_kernels(index, owners)
+            for index, owners in zip(self.indexes, self.owners, strict=True)
         ]
         self.elapsed = [elapsed(index)[None, :] for index in self.indexes]
 
@@ -65,7 +72,7 @@ class Recordings:
             last[paths[known]] = shapes.codes[known]
             for path in np.flatnonzero(last >= 0).tolist():
                 found[path] = shapes.categories[last[path]]
-        return found
+        return self._with_captured(found)
 
     def first_ops(self, column: str) -> list[str | None]:
         """Return a name of the first op of each path."""
@@ -75,4 +82,10 @@ class Recordings:
             present, first = np.unique(paths[:-1], return_index=True)
             for path, value in zip(present.tolist(), values.take(first).to_list(), strict=True):
                 found[path] = found[path] or value
+        return self._with_captured(found)
+
+    def _with_captured(self, found: list[str | None]) -> list[str | None]:
+        """Let the paths of captured ops have what is known of the ops that captured."""
+        for path, source in self.side.captured.items():
+            found[path] = found[path] or found[source]
         return found
