@@ -67,6 +67,7 @@ _TYPES: dict[str, Any] = {
     "cell": _optional_text,
     "script": _optional_text,
     "detail": _optional_text,
+    "machine": _optional_text,
     "error": _optional_text,
     "device_error": _optional_text,
     "repeats": _time_ranges,

@@ -21,8 +21,8 @@ import numpy as np
 
 import epprof_nb
 from epprof_nb import host
+from epprof_nb.analysis.compare.spread import ASSUMED
 from epprof_nb.analysis.compare.statistics import ratios
-from epprof_nb.analysis.compare.verdict import FLOORS
 from epprof_nb.capture import session
 from epprof_nb.capture.alternation import split
 from epprof_nb.profiles import Profile
@@ -142,7 +142,7 @@ def power(pairs: int, planted: float, recordings: int) -> None:
 def simulated(pairs: int) -> None:
     """Draw times of ten ops, without drift or with recordings that vary."""
     rng = np.random.default_rng(0)
-    floor = np.full(OPS, FLOORS["device"])
+    floor = np.full(OPS, ASSUMED["cuda"].device)
 
     def side(spread: float, slower: float = 0.0) -> np.ndarray:
         base = np.exp(spread * rng.standard_normal((OPS, 1)))

@@ -3,10 +3,10 @@
 The sampling unit is the repeat. The logarithm of the ratio has two sources of variance:
 
 * within a recording, the variance of the median over its repeats, from `scipy.stats.bootstrap`;
-* between recordings of the same code, whose speed drifts. It is measured where a side has several
-  recordings. In any case it is at least that of the drift within the recordings: a drift that moves
-  the medians of consecutive quarters of a recording moves those of two recordings made one after
-  the other by more, twice the variance for a random walk. It never counts as less than a floor.
+* between recordings of the same code, whose speed drifts. Three recordings of each side, or five of
+  one, tell what it is. Fewer add a floor to what they show: the drift within a recording, which
+  moves the medians of consecutive quarters, moves those of two recordings made one after the other
+  by more, twice the variance for a random walk.
 
 Repeats that alternate meet the same drift. Their ratios are then those of pairs, one repeat of each
 side, and only what varies in these counts.
@@ -16,6 +16,7 @@ All is computed per side and symmetric, so exchanging the sides inverts the rati
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,10 @@ _RESAMPLES = 1000
 _BLOCKS = 4
 _PRETEST = 0.02
 """Probability with which noise alone is taken for a drift."""
+_MEASURED = 4
+"""From this number of degrees of freedom on, recordings tell their spread, and none is assumed."""
+_MANY, _PRIOR_FREEDOM = 5, 4
+"""Least number of quantities that drift alike, and the degrees of freedom that they add."""
 _ROWS = 256
 """Rows that are resampled at a time, to bound the memory."""
 
@@ -59,6 +64,8 @@ class Ratios:
         float64 array: standard deviation of the logarithm between recordings of the same code.
     detectable
         float64 array: smallest relative difference that would have been found.
+    is_measured
+        Whether the recordings themselves told their spread.
     """
 
     before: FloatArray
@@ -70,6 +77,7 @@ class Ratios:
     differs: BoolArray
     spread: FloatArray
     detectable: FloatArray
+    is_measured: bool
 
 
 def ratios(
@@ -77,6 +85,7 @@ def ratios(
     new: Sequence[FloatArray],
     floor: FloatArray,
     *,
+    freedom: float = math.inf,
     paired: bool = False,
 ) -> Ratios:
     """Compare the medians of two sides.
@@ -88,6 +97,8 @@ def ratios(
     floor
         Array, one value per quantity: least standard deviation of the logarithm of a median between
         recordings of the same code. Quantities of one floor are taken to drift alike.
+    freedom
+        Degrees of freedom of `floor`; infinite if it was not estimated.
     paired
         Whether the repeats of each recording alternated with those of the recording at the same
         place on the other side. The ratio is then the median of those of the pairs of repeats.
@@ -103,27 +114,18 @@ def ratios(
     else:
         sides = [[_Recording.of(values) for values in side] for side in logs]
         difference = medians[1] - medians[0]
-    within = sum(
-        (sum(r.variance for r in side) / len(side) ** 2 for side in sides), np.zeros(len(floor))
+    variance, degrees, between = _variance_of_difference(
+        sides, floor, freedom, recordings=(len(old), len(new))
     )
-    found, freedom_found = _between(sides, floor)
-    if paired:
-        found = found / 2  # a difference has the variance of both sides
-    between = np.square(floor) + found
-    share = 1 / len(old) + 1 / len(new)
-    variance = within + between * share
-    # Welch and Satterthwaite: the degrees of freedom of a sum of estimated variances.
-    parts = sum(
-        (r.variance / len(side) ** 2) ** 2 / (r.repeats - 1) for side in sides for r in side
-    )
-    parts += (found * share) ** 2 / freedom_found
-    # Without noise the floor is all of the variance, and the distribution is normal.
-    freedom = np.divide(variance**2, parts, out=np.full(len(parts), np.inf), where=parts > 0)
     error = np.sqrt(variance)
-    raw = 2 * student.sf(np.abs(difference) / error, freedom)
+    # Without any variance, equal medians are equal, and others differ.
+    certain = np.where(difference == 0, 0.0, np.inf)
+    raw = 2 * student.sf(
+        np.divide(np.abs(difference), error, out=certain, where=error > 0), degrees
+    )
     p_value, steps = holm(raw)
     alpha = 1 - CONFIDENCE
-    width = student.isf(alpha / steps / 2, freedom) * error
+    width = student.isf(alpha / steps / 2, degrees) * error
     return Ratios(
         before=np.exp(medians[0]),
         after=np.exp(medians[1]),
@@ -134,6 +136,7 @@ def ratios(
         differs=p_value < alpha,
         spread=np.sqrt(between),
         detectable=np.expm1(width),
+        is_measured=_measured(sides) >= _MEASURED,
     )
 
 
@@ -149,6 +152,85 @@ class _Recording:
     @classmethod
     def of(cls, logs: FloatArray) -> _Recording:
         return cls(np.median(logs, axis=1), _variance(logs), _drift(logs), logs.shape[1])
+
+
+def _variance_of_difference(
+    sides: Sequence[Sequence[_Recording]],
+    floor: FloatArray,
+    freedom: float,
+    *,
+    recordings: tuple[int, int],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the variance of the difference, its degrees of freedom, and that between recordings.
+
+    `sides` holds the recordings of both sides, or the differences of paired ones as a single side.
+    """
+    within = sum(
+        (sum(r.variance for r in side) / len(side) ** 2 for side in sides), np.zeros(len(floor))
+    )
+    # Welch and Satterthwaite: the degrees of freedom of a sum of estimated variances.
+    parts = sum(
+        (r.variance / len(side) ** 2) ** 2 / (r.repeats - 1) for side in sides for r in side
+    )
+    measured = _measured(sides)
+    if measured >= _MEASURED:
+        # The medians of the recordings contain all that varies.
+        squares = sum(np.var([r.log_median for r in side], axis=0) * len(side) for side in sides)
+        spread, degrees = _moderated(squares / measured, measured, floor)
+        variance = np.maximum(spread * sum(1 / len(side) for side in sides), within)
+        return variance, np.full(len(floor), float(degrees)), spread / (3 - len(sides))
+    found, freedom_found = _between(sides, floor)
+    if len(sides) == 1:
+        found = found / 2  # a difference has the variance of both sides
+    between = np.square(floor) + found
+    share = 1 / recordings[0] + 1 / recordings[1]
+    variance = within + between * share
+    parts += (found * share) ** 2 / freedom_found + (np.square(floor) * share) ** 2 / freedom
+    # Without noise the floor is all of the variance. If it was not estimated, the distribution is
+    # normal.
+    degrees = np.divide(variance**2, parts, out=np.full(len(parts), np.inf), where=parts > 0)
+    return variance, degrees, between
+
+
+def _measured(sides: Sequence[Sequence[_Recording]]) -> int:
+    """Return the degrees of freedom with which several recordings of a side tell their spread."""
+    return sum(len(side) - 1 for side in sides)
+
+
+def _moderated(variance: FloatArray, freedom: int, floor: FloatArray) -> tuple[FloatArray, int]:
+    """Return estimated variances, moved toward that of most quantities of the same floor.
+
+    A few recordings tell little about one quantity, so those that drift alike are taken together,
+    as in Smyth's moderated t-test. The second result is the degrees of freedom.
+    """
+    from scipy.stats import chi2
+
+    moderated = variance.copy()
+    prior = 0
+    for value in np.unique(floor):
+        alike = floor == value
+        if alike.sum() >= _MANY:
+            prior = _PRIOR_FREEDOM
+            typical = np.median(variance[alike]) * freedom / chi2.median(freedom)
+            moderated[alike] = (prior * typical + freedom * variance[alike]) / (prior + freedom)
+    return moderated, freedom + (prior if _all_many(floor) else 0)
+
+
+def _all_many(floor: FloatArray) -> bool:
+    return bool((np.unique(floor, return_counts=True)[1] >= _MANY).all())
+
+
+def variance_between(recordings: Sequence[FloatArray]) -> FloatArray:
+    """Return the variance of the logarithm of the median of each row between recordings.
+
+    Parameters
+    ----------
+    recordings
+        Arrays of shape ``(quantities, repeats)`` of positive numbers.
+    """
+    medians = [np.median(np.log(values), axis=1) for values in recordings]
+    variance: FloatArray = np.var(medians, axis=0, ddof=1)
+    return variance
 
 
 def _paired(old: FloatArray, new: FloatArray) -> FloatArray:
@@ -196,7 +278,7 @@ def _between(sides: Sequence[Sequence[_Recording]], floor: FloatArray) -> tuple[
         np.mean(values, axis=0) for values in zip(*(r.drift for r in recordings), strict=True)
     )
     found = 2 * _beyond_noise(moved, unmoved, freedom, steps, floor)
-    measured = sum(len(side) - 1 for side in sides)
+    measured = _measured(sides)
     if measured:
         squares = sum(np.var([r.log_median for r in side], axis=0) * len(side) for side in sides)
         found = np.maximum(found, _beyond_noise(squares / measured, noise, measured, steps, floor))
