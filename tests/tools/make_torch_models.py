@@ -2,8 +2,8 @@
 
     python tests/tools/make_torch_models.py
 
-The packages torch and onnx are needed. Weights are left out of the files, and random numbers take their
-place when a test loads a model; shapes and the other constants stay.
+The packages torch and onnx are needed. Weights are left out of the files, and random numbers take
+their place when a test loads a model; shapes and the other constants stay.
 """
 
 from __future__ import annotations
@@ -168,7 +168,9 @@ def mobilenet() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def export(name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], **options: object) -> None:
+def export(
+    name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], **options: object
+) -> None:
     """Export a model and write it without its weights."""
     buffer = io.BytesIO()
     torch.onnx.export(module.eval(), inputs, buffer, opset_version=17, dynamo=False, **options)
