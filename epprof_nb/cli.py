@@ -301,6 +301,38 @@ def doctor() -> None:
     sys.exit(run())
 
 
+@main.group()
+def ep() -> None:
+    """Commands for kernels in Python, ONNX Runtime's execution provider."""
+
+
+@ep.command()
+@click.option(
+    "--provider", "providers", multiple=True, metavar="NAME",
+    help="Compare with this provider only; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--all", "every", is_flag=True, help="List all operators, also those without difference."
+)
+@click.option("--csv", is_flag=True, help="Print the whole table as CSV.")
+def parity(*, providers: tuple[str, ...], every: bool, csv: bool) -> None:
+    """Compare the operators, opset versions and types of execution providers.
+
+    The kernels of each provider come from the installed ONNX Runtime.
+    """
+    from epprof_nb.commands.parity import describe
+    from epprof_nb.ep import parity as compare_providers
+
+    try:
+        table = compare_providers(providers or None)
+    except EpprofError as error:
+        raise click.ClickException(str(error)) from error
+    if csv:
+        click.echo(table.to_csv(index=False), nl=False)
+    else:
+        click.echo("\n".join(describe(table, every=every)))
+
+
 @main.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(

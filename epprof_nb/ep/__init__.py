@@ -15,13 +15,15 @@ runs inside a session of the stock ``onnxruntime`` wheel::
     )
 
 `kernel` defines one, `provider` is an entry of a session's provider list, `session` a short form,
-and `verify` compares a model's nodes with ONNX Runtime's CPU provider.
+`verify` compares a model's nodes with ONNX Runtime's CPU provider, and `parity` the operators of
+all providers.
 """
 
 from __future__ import annotations
 
 from epprof_nb.ep.kernel import kernel
+from epprof_nb.ep.parity import parity
 from epprof_nb.ep.provider import provider, session
 from epprof_nb.ep.verify import verify
 
-__all__ = ["kernel", "provider", "session", "verify"]
+__all__ = ["kernel", "parity", "provider", "session", "verify"]

@@ -97,6 +97,13 @@ class Registry:
             rest = [b for b in self._builtin if not any(b.overlaps(d) for d in self._defined)]
             return [*self._defined, *rest]
 
+    def of_package(self, op_types: Iterable[str]) -> list[Kernel]:
+        """Return the kernels that come with the package, of these operators of ONNX."""
+        wanted = set(op_types)
+        with self._lock:
+            known = [(k, k.declaration) for k in self._builtin]
+        return [k for k, d in known if d.op_type in wanted and not d.domain]
+
     def remove(self, op_type: str, domain: str = "") -> None:
         """Remove the user's kernels of an operator; sessions that have them keep them."""
         with self._lock:

@@ -15,11 +15,12 @@ from epprof_nb.ep import (
     types,
 )
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.ep.kernels.channels_last import CHANNELS_LAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OPTIONS = ("device", "only", "nodes")
+_OPTIONS = ("device", "only", "nodes", "prefer_nhwc")
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
@@ -28,6 +29,7 @@ def provider(
     *,
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
+    prefer_nhwc: bool = False,
 ) -> tuple[str, dict[str, str]]:
     """Return an entry for the ``providers`` of an ``onnxruntime.InferenceSession``.
 
@@ -39,6 +41,9 @@ def provider(
         Types of operators to take over; all that have a kernel by default.
     nodes
         Names of nodes to take over; all by default. With `only`, both must hold.
+    prefer_nhwc
+        Whether ONNX Runtime converts convolutions, pooling and their like to channels as the last
+        axis, and transposes tensors where the layouts meet.
 
     Returns
     -------
@@ -64,6 +69,8 @@ def provider(
         options["only"] = json.dumps(_names(only, "only"))
     if nodes is not None:
         options["nodes"] = json.dumps(_names(nodes, "nodes"))
+    if prefer_nhwc:
+        options["prefer_nhwc"] = "1"
     _check(options)
     context.connect(_open_session)
     register_library(PROVIDER, "the provider of Python kernels")
@@ -77,6 +84,7 @@ def session(
     device: str = "host",
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
+    prefer_nhwc: bool = False,
     **options: Any,
 ) -> Any:  # noqa: ANN401
     """Create an ``onnxruntime.InferenceSession`` whose nodes run on kernels in Python.
@@ -85,7 +93,7 @@ def session(
     ----------
     model
         Path of the model, or the model as bytes.
-    device, only, nodes
+    device, only, nodes, prefer_nhwc
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
     **options
         Further arguments of ``InferenceSession``, such as ``sess_options``.
@@ -102,7 +110,7 @@ def session(
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """
-    entry = provider(device, only=only, nodes=nodes)
+    entry = provider(device, only=only, nodes=nodes, prefer_nhwc=prefer_nhwc)
     import onnxruntime
 
     return onnxruntime.InferenceSession(model, providers=[entry, "CPUExecutionProvider"], **options)
@@ -140,6 +148,8 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if option in options and not names:
             raise KernelError(f"{option}= is empty, so no node would be taken over. Leave it out.")
         selected.append(tuple(names))
+    if options.get("prefer_nhwc", "0") not in ("0", "1"):
+        raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
     only, nodes = selected
     known = {k.declaration.op_type for k in REGISTRY.kernels()} | {*_CONTROL_FLOW}
     missing = [name for name in only if name not in known]
@@ -155,8 +165,11 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     """Return what the native core needs for a new session; see `ep_set_functions`."""
     only, nodes = _check(options)
     specs = []
+    prefers_channels_last = options.get("prefer_nhwc") == "1"
     for kernel in REGISTRY.kernels():
         d = kernel.declaration
+        if d.domain == CHANNELS_LAST and not prefers_channels_last:
+            continue
         for first, last, constraints in d.ranges:
             numbers = {name: tuple(types.NUMBERS[t] for t in ts) for name, ts in constraints}
             specs.append((

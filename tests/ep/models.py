@@ -1,4 +1,4 @@
-"""Small models as PyTorch exports them, with random weights; see tests/tools/make_torch_models.py."""
+"""Small models as PyTorch exports them, with random weights (tests/tools/make_torch_models.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("bert", "gpt2", "resnet50", "mobilenet")
 
 
 def load(name, kind=np.float32, *, seed=0):
-    """Serialized model; weights that its file leaves out are random, in the scale of their layer."""
+    """Serialized model; random weights take the place of those that its file leaves out."""
     model = onnx.load(FOLDER / f"{name}.onnx")
     rng = np.random.default_rng(seed)
     for weight in model.graph.initializer:

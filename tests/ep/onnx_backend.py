@@ -25,7 +25,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, numpy_helper
 
-from tests.ep.sessions import OURS, options, placement
+from tests.ep.sessions import OURS, CallCounter, options, placement
 
 NUMERIC = frozenset(range(1, 14)) - {TensorProto.STRING}
 CONTROL_FLOW = {"If", "Loop", "Scan"}  # kernels of ONNX Runtime itself, on our device
@@ -82,32 +82,6 @@ def is_loaded(serialized):
     return True
 
 
-class CallCounter:
-    """Counts calls of the kernels that come with the package."""
-
-    def __init__(self, kernels):
-        self._kernels = kernels
-        self.calls = {}
-
-    def _counted(self, function, op_type):
-        def kernel(ctx, *inputs):
-            self.calls[op_type] = self.calls.get(op_type, 0) + 1
-            function(ctx, *inputs)
-
-        kernel.__name__ = getattr(function, "__name__", op_type)
-        return kernel
-
-    def __enter__(self):
-        self._functions = [(k, k.function) for k in self._kernels]
-        for kernel, function in self._functions:
-            kernel.cell[0] = self._counted(function, kernel.declaration.op_type)
-        return self
-
-    def __exit__(self, *_):
-        for kernel, function in self._functions:
-            kernel.cell[0] = function
-
-
 def run_case(case, entry, counter):
     """Run one case; return its `Result`, or None if ONNX Runtime does not load its model."""
     serialized = case.model.SerializeToString()
@@ -143,7 +117,7 @@ def run_case(case, entry, counter):
             _compare(got, [_as_array(value) for value in expected], case)
         except Exception as error:
             return failed(_first_line(error))
-        if node.op_type not in CONTROL_FLOW and not counter.calls.get(node.op_type):
+        if node.op_type not in CONTROL_FLOW and not counter.calls.get((node.domain, node.op_type)):
             return failed("the kernel was not called")
     return Result(case.name, node.op_type, passed=True, reason="")
 

@@ -80,5 +80,32 @@ def on_cpu(serialized):
     return onnxruntime.InferenceSession(serialized, providers=[CPU])
 
 
-__all__ = ["CPU", "OURS", "TensorProto", "helper", "model", "on_cpu", "one_node", "options",
-           "placement", "session"]  # fmt: skip
+class CallCounter:
+    """Counts calls of kernels by domain and type of their operators."""
+
+    def __init__(self, kernels):
+        self._kernels = kernels
+        self.calls = {}
+
+    def _counted(self, function):
+        def kernel(ctx, *inputs):
+            key = (ctx.domain, ctx.op_type)
+            self.calls[key] = self.calls.get(key, 0) + 1
+            function(ctx, *inputs)
+
+        kernel.__name__ = getattr(function, "__name__", "kernel")
+        return kernel
+
+    def __enter__(self):
+        self._functions = [(k, k.function) for k in self._kernels]
+        for kernel, function in self._functions:
+            kernel.cell[0] = self._counted(function)
+        return self
+
+    def __exit__(self, *_):
+        for kernel, function in self._functions:
+            kernel.cell[0] = function
+
+
+__all__ = ["CPU", "OURS", "CallCounter", "TensorProto", "helper", "model", "on_cpu", "one_node",
+           "options", "placement", "session"]  # fmt: skip

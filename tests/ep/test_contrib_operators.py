@@ -94,8 +94,8 @@ CASES = {
          {**GROUPS, "do_rotary": 1, "rotary_interleaved": 1}, 3),
         (FIRST, {**GROUPS, "local_window_size": 2, "scale": 0.2}, 3),
         (FIRST, {**GROUPS, "smooth_softmax": 1}, 3),
-        ((*FIRST, None, None, None, floats(2, 4, 5, 5)), GROUPS, 1),
-        ((*FIRST, None, None, None, None, floats(4)), GROUPS, 1),
+        ((*FIRST, None, None, None, floats(2, 4, 5, 5)), GROUPS, 3),
+        ((*FIRST, None, None, None, None, floats(4)), GROUPS, 3),
     ],
     "Attention": [
         ((X, floats(8, 24), floats(24)), {"num_heads": 2}, 1),
@@ -139,13 +139,15 @@ def test_a_kernel_gives_what_the_cpu_provider_gives(ep, op_type, case):
         opset=21,
         domain=DOMAIN,
         # ONNX Runtime infers wrong shapes from unknown sizes, and a cache that never grows.
-        fixed=op_type != "GroupQueryAttention",
+        fixed=op_type != "GroupQueryAttention" or inputs[3] is None,
     )
     ours = session(serialized, ep.provider("host"))
     assert placement(ours)["node"] == OURS
     got, expected = ours.run(None, feeds), on_cpu(serialized).run(None, feeds)
     tolerance = TOLERANCE.get(op_type, 2e-5)
     for value, wanted in zip(defined(*got), defined(*expected), strict=True):
+        if wanted is None:  # older releases do not make the mean of SkipLayerNormalization
+            continue
         assert (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
         np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=tolerance)
 

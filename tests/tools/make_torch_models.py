@@ -2,8 +2,8 @@
 
     python tests/tools/make_torch_models.py
 
-The packages torch and onnx are needed. Weights are left out of the files, and random numbers take their
-place when a test loads a model; shapes and the other constants stay.
+The packages torch and onnx are needed. Weights are left out of the files, and random numbers take
+their place when a test loads a model; shapes and the other constants stay.
 """
 
 from __future__ import annotations

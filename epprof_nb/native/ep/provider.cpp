@@ -11,6 +11,10 @@
 namespace epprof::ep {
 namespace {
 
+// OrtEpDataLayout, and the domain of operators whose channels ONNX Runtime has moved to the end.
+constexpr int32_t kChannelsFirst = 0, kChannelsLast = 1;
+constexpr const char* kChannelsLastDomain = "com.ms.internal.nhwc";
+
 struct Provider : Ep {
   std::unique_ptr<ep_plan> plan;
   KernelRegistry* registry = nullptr;
@@ -73,6 +77,30 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
   });
 }
 
+// A session gets kernels for the last axis as channels if it prefers that layout.
+bool has_channels_last_kernel(const ep_plan& plan, const char* op_type) {
+  for (auto& kernel : plan.kernels) {
+    const Definition& definition = kernel->definition;
+    if (definition.domain != kChannelsLastDomain) continue;
+    if (!op_type || definition.op_type == op_type) return true;
+  }
+  return false;
+}
+
+Status* get_preferred_layout(Ep* self, int32_t* layout) {
+  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  *layout = has_channels_last_kernel(plan, nullptr) ? kChannelsLast : kChannelsFirst;
+  return nullptr;
+}
+
+Status* should_convert_layout(Ep* self, const char* domain, const char* op_type, int32_t layout,
+                              int* should_convert) {
+  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  *should_convert =
+      layout == kChannelsLast && !*domain && has_channels_last_kernel(plan, op_type);
+  return nullptr;
+}
+
 Status* get_kernel_registry(Ep* self, const KernelRegistry** registry) {
   *registry = static_cast<Provider*>(self)->registry;
   return nullptr;
@@ -104,6 +132,8 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
   provider->version = kApiVersion;
   provider->get_name = name;
   provider->get_capability = get_capability;
+  provider->get_preferred_layout = get_preferred_layout;
+  provider->should_convert_layout = should_convert_layout;
   provider->on_run_start = on_run_start;
   provider->on_run_end = on_run_end;
   provider->get_kernel_registry = get_kernel_registry;
