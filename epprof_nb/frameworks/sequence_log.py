@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from epprof_nb.frameworks.module_paths import ModuleOp
 
@@ -66,8 +66,20 @@ class ThreadCalls:
         return bool(self.numbers) and self.numbers[0] <= number < self.numbers[-1]
 
 
-class UnknownCallError(LookupError):
-    """The module call that created a node cannot be told."""
+class Stretches(NamedTuple):
+    """The nodes of a graph, in stretches of those that one call created.
+
+    Attributes
+    ----------
+    first
+        The first node of each stretch, in the order in which they run, and its call; None for nodes
+        outside of modules or of an unknown call.
+    unlinked
+        Number of nodes of an unknown call.
+    """
+
+    first: list[tuple[Any, Call | None]]
+    unlinked: int
 
 
 class _Local(threading.local):
@@ -99,26 +111,39 @@ class SequenceLog:
 
         self.local = Local()
 
-    def call_at(self, number: int) -> Call | None:
-        """Return the call that created a node of a graph whose backward pass this thread starts.
+    def stretches(self, nodes: Iterable[tuple[int, Any]]) -> Stretches:
+        """Find the calls that created the nodes of a graph, whose backward pass this thread starts.
+
+        The call is unknown if the node is older than the session, or if other threads called
+        modules under the same numbers.
 
         Parameters
         ----------
-        number
-            The node's sequence number.
-
-        Raises
-        ------
-        UnknownCallError
-            If the node is older than the session, or other threads called modules under the same
-            numbers.
+        nodes
+            Numbers and nodes, by descending number.
         """
         own = self.local.calls
-        if number < own.first:
-            raise UnknownCallError
-        if not own.is_worker or not own.numbers:
-            for other in self.threads:
-                if other is not own and not other.is_worker and other.covers(number):
-                    raise UnknownCallError
-        at = bisect_right(own.numbers, number) - 1
-        return own.calls[at] if at >= 0 else None
+        numbers, calls = own.numbers, own.calls
+        others = [
+            other for other in self.threads
+            if other is not own and not other.is_worker and (not own.is_worker or not numbers)
+        ]  # fmt: skip
+        found: list[tuple[Any, Call | None]] = []
+        unlinked = 0
+        lowest = 2**63
+        previous: object = own  # which is no call
+        for number, node in nodes:
+            if number >= lowest:
+                continue
+            if number < own.first or any(other.covers(number) for other in others):
+                unlinked += 1
+                call = None
+            else:
+                at = bisect_right(numbers, number) - 1
+                call = calls[at] if at >= 0 else None
+                # The same call created the nodes down to this one, unless other threads did.
+                lowest = number if others else numbers[at] if at >= 0 else own.first
+            if call is not previous:
+                previous = call
+                found.append((node, call))
+        return Stretches(found, unlinked)

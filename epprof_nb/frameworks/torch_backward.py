@@ -11,19 +11,16 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.frameworks.framework_ops import CALL, kind_id
-from epprof_nb.frameworks.sequence_log import UnknownCallError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from epprof_nb.frameworks.sequence_log import Call, SequenceLog
-
-_NO_NUMBER = 2**63
-"""Numbers from here on are those of nodes that accumulate gradients, which have none."""
 
 
 @dataclass(slots=True)
@@ -92,17 +89,12 @@ class _RunningModules:
         """Add hooks to the first node of each stretch of the graph."""
         try:
             nodes = _numbered_nodes(outputs)
+            stretches = log.stretches(nodes)
             counts.nodes += len(nodes)
-            previous: object = self  # differs from every call
-            for number, node in nodes:
-                try:
-                    call = log.call_at(number)
-                except UnknownCallError:
-                    counts.unlinked += 1
-                    call = None
-                if call is not previous:
-                    previous = call
-                    self._hooks.append(node.register_prehook(partial(self._switch, call)))
+            counts.unlinked += stretches.unlinked
+            self._hooks.extend(
+                node.register_prehook(partial(self._switch, call)) for node, call in stretches.first
+            )
         except Exception as error:  # noqa: BLE001 - the user's backward pass runs in any case
             if counts.failure is None:
                 counts.failure = f"{type(error).__name__}: {error}"
@@ -144,12 +136,16 @@ def _numbered_nodes(outputs: Iterable[Any]) -> list[tuple[int, Any]]:
     seen = set(found)
     numbered = []
     for node in found:  # grows meanwhile
-        number = node._sequence_nr()  # noqa: SLF001 - there is no public name
-        if number < _NO_NUMBER:
-            numbered.append((number, node))
-        for after, _ in node.next_functions:
+        edges = node.next_functions
+        if not edges:  # a node that accumulates a gradient: it has no number
+            continue
+        numbered.append((node._sequence_nr(), node))  # noqa: SLF001 - there is no public name
+        for after, _ in edges:
             if after is not None and after not in seen:
                 seen.add(after)
                 found.append(after)
-    numbered.sort(key=lambda item: -item[0])
+    numbered.sort(key=_number, reverse=True)
     return numbered
+
+
+_number = itemgetter(0)
