@@ -10,6 +10,7 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.ep import (
     context,
+    graphs,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
     types,
@@ -19,7 +20,9 @@ from epprof_nb.ep.kernel import REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OPTIONS = ("device", "only", "nodes")
+_GRAPHS = "enable_cuda_graph"
+_WARM_UPS = "min_num_runs_before_cuda_graph_capture"
+_OPTIONS = ("device", "only", "nodes", _GRAPHS, _WARM_UPS)
 _INTERNAL = ("token",)
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 
@@ -29,6 +32,8 @@ def provider(
     *,
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
+    enable_cuda_graph: bool = False,
+    min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
 ) -> tuple[str, dict[str, str]]:
     """Return an entry for the ``providers`` of an ``onnxruntime.InferenceSession``.
 
@@ -40,6 +45,11 @@ def provider(
         Types of operators to take over; all that have a kernel by default.
     nodes
         Names of nodes to take over; all by default. With `only`, both must hold.
+    enable_cuda_graph
+        Capture the launches of a run in a graph and replay it in later runs with inputs of the same
+        shapes. All nodes must run on the provider. Needs ONNX Runtime 1.26.
+    min_num_runs_before_cuda_graph_capture
+        Number of eager runs before the capture, 1 to 7. They happen inside the first run.
 
     Returns
     -------
@@ -65,8 +75,11 @@ def provider(
         options["only"] = json.dumps(_names(only, "only"))
     if nodes is not None:
         options["nodes"] = json.dumps(_names(nodes, "nodes"))
+    if enable_cuda_graph:
+        options[_GRAPHS] = "1"
+        options[_WARM_UPS] = str(min_num_runs_before_cuda_graph_capture)
     _check(options)
-    context.connect(_open_session)
+    context.connect(_open_session, graphs.release)
     register_library(PROVIDER, "the provider of Python kernels")
     sessions.patch()
     return PROVIDER, options
@@ -78,6 +91,8 @@ def session(
     device: str = "host",
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
+    enable_cuda_graph: bool = False,
+    min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
     **options: Any,
 ) -> Any:  # noqa: ANN401
     """Create an ``onnxruntime.InferenceSession`` whose nodes run on kernels in Python.
@@ -86,7 +101,7 @@ def session(
     ----------
     model
         Path of the model, or the model as bytes.
-    device, only, nodes
+    device, only, nodes, enable_cuda_graph, min_num_runs_before_cuda_graph_capture
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
     **options
         Further arguments of ``InferenceSession``, such as ``sess_options``.
@@ -103,9 +118,18 @@ def session(
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """
-    entry = provider(device, only=only, nodes=nodes)
+    entry = provider(
+        device,
+        only=only,
+        nodes=nodes,
+        enable_cuda_graph=enable_cuda_graph,
+        min_num_runs_before_cuda_graph_capture=min_num_runs_before_cuda_graph_capture,
+    )
     import onnxruntime
 
+    if enable_cuda_graph:
+        # ONNX Runtime would go on without the provider, and without graphs.
+        options.setdefault("enable_fallback", 0)
     return onnxruntime.InferenceSession(model, providers=[entry, "CPUExecutionProvider"], **options)
 
 
@@ -142,6 +166,7 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             raise KernelError(f"{option}= is empty, so no node would be taken over. Leave it out.")
         selected.append(tuple(names))
     only, nodes = selected
+    _warm_ups(options)
     known = {k.declaration.op_type for k in REGISTRY.kernels()} | {*_CONTROL_FLOW}
     missing = [name for name in only if name not in known]
     if missing:
@@ -150,6 +175,24 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             "@epprof_nb.ep.kernel first."
         )
     return only, nodes
+
+
+def _warm_ups(options: dict[str, str]) -> int | None:
+    """Return the number of runs before a capture; None if there is to be none."""
+    switch = options.get(_GRAPHS, "0").lower()
+    if switch not in ("0", "1", "false", "true"):
+        raise KernelError(f"{_GRAPHS}={options[_GRAPHS]!r} is neither 0 nor 1.")
+    text = options.get(_WARM_UPS, str(graphs.DEFAULT_WARM_UPS))
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= graphs.MAX_WARM_UPS:
+        raise KernelError(
+            f"{_WARM_UPS}={text} is out of range. It is 1 to {graphs.MAX_WARM_UPS}: ONNX Runtime "
+            "gives up if no graph was captured in eight runs."
+        )
+    return number if switch in ("1", "true") else None
 
 
 def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
@@ -164,4 +207,6 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
             specs.append((
                 d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, kernel,
             ))  # fmt: skip
-    return number, True, only, nodes, tuple(specs)
+    warm_ups = _warm_ups(options)
+    graphs.note_opened(number, warm_ups)
+    return number, True, warm_ups is not None, only, nodes, tuple(specs)

@@ -55,6 +55,7 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.create_memory_info, t, kCreateMemoryInfo_V2);
   resolve(rt.graph_node_count, t, kGraph_GetNumNodes);
   resolve(rt.graph_nodes, t, kGraph_GetNodes);
+  resolve(rt.graph_node_id, t, kNode_GetId);
   resolve(rt.graph_node_name, t, kNode_GetName);
   resolve(rt.graph_node_type, t, kNode_GetOperatorType);
   resolve(rt.graph_node_domain, t, kNode_GetDomain);

@@ -48,6 +48,7 @@ struct Runtime {
                                 int32_t allocator_type, MemoryInfo**);
   Status* (*graph_node_count)(const Graph*, size_t*);
   Status* (*graph_nodes)(const Graph*, const Node**, size_t);
+  Status* (*graph_node_id)(const Node*, size_t*);
   Status* (*graph_node_name)(const Node*, const char**);
   Status* (*graph_node_type)(const Node*, const char**);
   Status* (*graph_node_domain)(const Node*, const char**);
