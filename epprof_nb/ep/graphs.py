@@ -143,7 +143,7 @@ class SessionGraphs:
             needed.
         """
         self.check_current(slot)
-        if slot.refused:
+        if slot.refused or _native.ep_is_capturing():  # inside a node of another session
             call()
             return True
         marked = _native.ep_begin_graph_run(self.number, slot.gpu_graph_id, slot.graph, warm_ups)

@@ -95,7 +95,7 @@ typedef struct {
                    void* function, const ep_replay_record* replay);
   void (*record_copy)(int64_t start, int64_t end, size_t bytes, int to_device);
   void* (*hold_function)(void* kernel);  // the kernel's current function, not yet released
-  void (*release_function)(void* function);
+  void (*release_function)(void* function);  // by a caller that holds the GIL
   int (*is_current)(void* kernel, void* function);
   void (*release_graphs)(uint32_t session, int gpu_graph_id);  // ONNX Runtime asks for it
   int64_t (*begin_replay)(const ep_graph* graph);  // a recorded replay; returns its stream

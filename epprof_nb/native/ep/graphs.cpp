@@ -16,6 +16,7 @@
 #include "ep/worker.h"
 #include "ort/event_details.h"
 #include "ort/profiler.h"
+#include "ort/run_observer.h"
 
 namespace epprof::ep {
 namespace {
@@ -115,9 +116,7 @@ CapturedGraph::CapturedGraph(uint32_t session_number, int64_t graph_annotation_i
       memory(std::make_unique<CapturePool>()) {}
 
 CapturedGraph::~CapturedGraph() {
-  for (const auto& launch : launches) {
-    interpreter.release_function(launch->function);
-  }
+  for (void* function : functions) interpreter.release_function(function);
 }
 
 void allow_capture(bool allowed) { allowed_here = allowed; }
@@ -126,11 +125,17 @@ bool capture_allowed() { return allowed_here; }
 void begin_graph_run(GraphRun* run) {
   run->outer = current;
   current = run;
+  // ONNX Runtime reports the start of a run that replays, but not its end.
+  if (recording_ops.load(std::memory_order_relaxed)) {
+    run->op = ort::begin_run(run->session);
+    ort::set_profiled_run(run->session, run->op);
+  }
 }
 
 void end_graph_run(GraphRun* run) {
   // ONNX Runtime does not report the end of some runs that fail.
   if (run->state == GraphRunState::capturing) fail_capture(run);
+  if (run->op) ort::end_run(run->op);
   current = run->outer;
 }
 
@@ -158,6 +163,12 @@ bool is_capturing(uint32_t session) {
 
 GraphRun* any_capture() {
   return current && current->state == GraphRunState::capturing ? current : nullptr;
+}
+
+void* hold_function(GraphRun* run, void* kernel) {
+  void* function = interpreter.hold_function(kernel);
+  if (function) run->graph->functions.push_back(function);
+  return function;
 }
 
 void add_launch(GraphRun* run, std::unique_ptr<Launch> launch) {

@@ -50,6 +50,7 @@ struct CapturedGraph {
   const int64_t gpu_graph_id;
   const std::unique_ptr<CapturePool> memory;  // what the launches use, apart from bound buffers
   std::vector<std::unique_ptr<Launch>> launches;
+  std::vector<void*> functions;  // of the launches, and of calls that are constants of the graph
   std::string captured_in;      // the line of code, in words
   uint64_t op = 0;              // of the whole capture
   uint64_t parent = 0;          // the op that was open
@@ -76,6 +77,7 @@ struct GraphRun {
   GraphPtr graph;  // to replay; null: to be captured
   GraphRunState state = GraphRunState::warm_up;
   bool replayed = false;
+  uint64_t op = 0;              // of the run; 0: not recorded
   int open_events = 0;          // ONNX Runtime's, where its run began
   bool pool_is_ours = false;    // this thread allocates from the graph's memory
   bool violated = false;        // something was called that a capture does not allow
@@ -98,6 +100,7 @@ void graph_run_ended(GraphRun*);
 // Whether the launches of the session on this thread are being captured.
 bool is_capturing(uint32_t session);
 GraphRun* any_capture();  // the one on this thread, whatever the session; null: none
+void* hold_function(GraphRun*, void* kernel);  // the kernel's current one, for the graph's life
 void add_launch(GraphRun*, std::unique_ptr<Launch>);
 uint64_t capturing_op();  // the op that the next launch is captured in
 bool is_current(const Launch&);  // whether its kernel still has this function

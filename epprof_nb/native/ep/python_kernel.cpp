@@ -81,7 +81,7 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
   }
   auto launch = std::make_unique<Launch>();
   launch->kernel = instance.kernel;
-  launch->function = interpreter.hold_function(instance.kernel);
+  launch->function = hold_function(run, instance.kernel);
   launch->node = instance.node;
   launch->op_type = definition.op_type;
   launch->node_index = instance.node_index;
@@ -101,15 +101,12 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
   char* error = interpreter.compute(instance.kernel, &call, inputs, count, launch->function,
                                     nullptr);
   launch->end = ep_now_ns();
-  void* function = launch->function;
   if (run->violated) {
-    interpreter.release_function(function);
     free(error);
     abandon_capture(run, instance.node, std::string(run->violation));
     return false;
   }
   if (error) {
-    interpreter.release_function(function);
     fail_capture(run);
     raise(error);
   }
@@ -123,11 +120,7 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
     }
   }
   // What is in host memory alone is a constant of the graph: its readers have a copy.
-  if (on_device) {
-    add_launch(run, std::move(launch));
-  } else {
-    interpreter.release_function(function);
-  }
+  if (on_device) add_launch(run, std::move(launch));
   return true;
 }
 

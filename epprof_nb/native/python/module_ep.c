@@ -423,12 +423,7 @@ static void* hold_function(void* handle) {
   return function;
 }
 
-static void drop_function(void* function) {
-  PyGILState_STATE state;
-  if (enter(&state) < 0) return;
-  Py_DECREF((PyObject*)function);
-  PyGILState_Release(state);
-}
+static void drop_function(void* function) { Py_DECREF((PyObject*)function); }
 
 static int is_current(void* handle, void* function) {
   return PyList_GetItem(((python_kernel*)handle)->cell, 0) == function;
