@@ -95,7 +95,7 @@ def run(
     if number == SKIP:
         return call()
     noted = binding.__dict__.get(_ATTRIBUTE, {"input": {}, "output": {}})
-    unfixed = _unfixed(session, noted)
+    unfixed = _unfixed(session, graphs.host_inputs(session), noted)
     if unfixed is not None:
         graphs.warn_once(
             f"Graph {number} was not captured: {unfixed} of the IOBinding has no buffer on the "
@@ -122,9 +122,15 @@ def run(
     return None
 
 
-def _unfixed(session: Any, noted: dict[str, dict[str, _Buffer]]) -> str | None:  # noqa: ANN401
+def _unfixed(
+    session: Any,  # noqa: ANN401
+    host_inputs: frozenset[str],
+    noted: dict[str, dict[str, _Buffer]],
+) -> str | None:
     """Return an input or output without a buffer on the device that stays, in words."""
     for name in [described.name for described in session.get_inputs()]:
+        if name in host_inputs:
+            return f"input {name!r}, which is read in host memory,"
         if not _is_fixed(noted["input"].get(name)):
             return f"input {name!r}"
     for name, buffer in noted["output"].items():

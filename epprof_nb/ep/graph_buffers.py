@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
 _DEVICE = ("gpu", 0)
+_MAX_HOST_BYTES = 1024
+"""Of an input in host memory, which is a constant of its graph; larger ones run eagerly."""
 
 
 @dataclass(slots=True)
 class _Buffers:
-    """Device buffers of all inputs and outputs of a run, bound."""
+    """Device buffers of the inputs and outputs of a run, bound; host inputs are constants."""
 
     inputs: dict[str, Any]
     outputs: list[Any]
@@ -57,7 +59,8 @@ def run(
     """
     number = graph_id(run_options)
     names = list(output_names or [output.name for output in session.get_outputs()])
-    key = None if number == SKIP else _signature(session, names, feed)
+    host_inputs = graphs.host_inputs(session)
+    key = None if number == SKIP else _signature(session, host_inputs, names, feed)
     if key is None:
         return eager(), []
     slot = graphs.slot(number, key)
@@ -66,7 +69,7 @@ def run(
     if slot is None or slot.refused or slot.graph is None:
         results = eager()  # the first of the runs that warm up
         if slot is None:
-            slot = _new_slot(session, number, names, feed, results)
+            slot = _new_slot(session, host_inputs, number, names, feed, results)
             graphs.add(slot, key)
         if slot.refused:
             return results, []
@@ -79,7 +82,12 @@ def run(
     return eager(), []
 
 
-def _signature(session: Any, names: list[str], feed: Mapping[str, Any]) -> Hashable | None:  # noqa: ANN401
+def _signature(
+    session: Any,  # noqa: ANN401
+    host_inputs: frozenset[str],
+    names: list[str],
+    feed: Mapping[str, Any],
+) -> Hashable | None:
     """Return what identifies runs that can share buffers; None if a run can have none."""
     inputs = session.get_inputs()
     if len(feed) != len(inputs):
@@ -87,24 +95,32 @@ def _signature(session: Any, names: list[str], feed: Mapping[str, Any]) -> Hasha
     parts: list[Hashable] = []
     for described in inputs:
         value = feed.get(described.name)
-        dtype = types.dtype_of(described.type)
-        if dtype is None or value is None:
+        shape = _shape(value, described.type)
+        if shape is None:
             return None
-        if isinstance(value, np.ndarray):
-            if value.dtype != dtype:
-                return None  # ONNX Runtime says what is wrong
-            parts.append(value.shape)
-        elif hasattr(value, "is_tensor") and value.is_tensor() and value.has_value():
-            if value.data_type() != described.type:
+        parts.append(shape)
+        if described.name in host_inputs:
+            array = _array(value)
+            if array.nbytes > _MAX_HOST_BYTES:
                 return None
-            parts.append(tuple(value.shape()))
-        else:
-            return None
+            parts.append(array.tobytes())
     return (tuple(parts), tuple(names))
 
 
-def _new_slot(
+def _shape(value: Any, onnx_type: str) -> tuple[int, ...] | None:  # noqa: ANN401
+    """Return the shape of an input; None if it is no tensor of this type."""
+    dtype = types.dtype_of(onnx_type)
+    if isinstance(value, np.ndarray):
+        return value.shape if value.dtype == dtype else None
+    is_tensor = dtype is not None and hasattr(value, "is_tensor") and value.is_tensor()
+    if not is_tensor or not value.has_value() or value.data_type() != onnx_type:
+        return None
+    return tuple(value.shape())
+
+
+def _new_slot(  # noqa: PLR0917
     session: Any,  # noqa: ANN401
+    host_inputs: frozenset[str],
     number: int,
     names: list[str],
     feed: Mapping[str, Any],
@@ -117,30 +133,31 @@ def _new_slot(
     made = onnxruntime.OrtValue.ortvalue_from_shape_and_type
     outputs = []
     for result in results:
-        array = result if isinstance(result, np.ndarray) else _array(result)
+        array = _array(result)
         if array is None or array.dtype.name not in types.NUMBERS:
             slot.refused = True  # strings, sequences and sparse tensors are not on the device
             return slot
         outputs.append(made(array.shape, array.dtype.type, *_DEVICE))
-    inputs = {name: _buffer_like(value) for name, value in feed.items()}
+    inputs = {}
     binding = session.io_binding()
-    for name, buffer in inputs.items():
-        binding.bind_ortvalue_input(name, buffer)
+    for name, value in feed.items():
+        array = _array(value)
+        if name in host_inputs:
+            constant = onnxruntime.OrtValue.ortvalue_from_numpy(array.copy())
+            binding.bind_ortvalue_input(name, constant)
+        else:
+            inputs[name] = made(array.shape, array.dtype.type, *_DEVICE)
+            binding.bind_ortvalue_input(name, inputs[name])
     for name, buffer in zip(names, outputs, strict=True):
         binding.bind_ortvalue_output(name, buffer)
     slot.buffers = _Buffers(inputs, outputs, binding)
     return slot
 
 
-def _buffer_like(value: Any) -> Any:  # noqa: ANN401
-    import onnxruntime
-
-    dtype = value.dtype if isinstance(value, np.ndarray) else types.dtype_of(value.data_type())
-    shape = value.shape if isinstance(value, np.ndarray) else value.shape()
-    return onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.dtype(dtype).type, *_DEVICE)
-
-
 def _array(value: Any) -> Any:  # noqa: ANN401
+    """Return a tensor as an array; None if it is none."""
+    if isinstance(value, np.ndarray):
+        return value
     return value.numpy() if hasattr(value, "is_tensor") and value.is_tensor() else None
 
 

@@ -36,6 +36,8 @@ MAX_WARM_UPS = 7
 """ONNX Runtime gives up if a graph is not captured after eight runs."""
 DEFAULT_WARM_UPS = 2
 SKIP = -1
+_HOST = "Cpu"
+"""ONNX Runtime's name of host memory."""
 _GRAPH_ID = "gpu_graph_id"
 _LINE_CHARACTERS = 80
 _DEFAULT_ID = 0
@@ -97,7 +99,15 @@ class SessionGraphs:
         self._every: weakref.WeakSet[_Slots] = weakref.WeakSet()
         self._threads = _ThreadSlots(self._every)
         self._warned: set[str] = set()
+        self._host_inputs: frozenset[str] | None = None
         _by_number[number] = self
+
+    def host_inputs(self, session: Any) -> frozenset[str]:  # noqa: ANN401
+        """Names of the inputs that are read in host memory. Their values are part of a graph."""
+        if self._host_inputs is None:
+            inputs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
+            self._host_inputs = frozenset(i.name for i, where in inputs if where.name == _HOST)
+        return self._host_inputs
 
     def slot(self, gpu_graph_id: int, key: Hashable) -> GraphSlot | None:
         """Return this thread's graph with these buffers, if there is one."""

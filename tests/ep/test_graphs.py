@@ -168,6 +168,26 @@ class TestRuns:
                 made.run(None, {"x": x * times})[0], expected(x * times), rtol=1e-6
             )
 
+    def test_shapes_may_be_computed_on_the_cpu(self, ep):
+        nodes = [
+            helper.make_node("Shape", ["x"], ["shape"], name="shape"),
+            helper.make_node("Gather", ["shape", "one"], ["columns"], name="gather"),
+            helper.make_node("Concat", ["minus", "columns"], ["target"], name="concat", axis=0),
+            helper.make_node("Abs", ["x"], ["positive"], name="abs"),
+            helper.make_node("Reshape", ["positive", "target"], ["y"], name="reshape"),
+        ]
+        feeds = {"x": np.ones((2, 3, 4), np.float32)}
+        serialized = with_constants(
+            model(nodes, feeds, {"y": np.float32}),
+            one=np.array([2], np.int64), minus=np.array([-1], np.int64),
+        )  # fmt: skip
+        made = ep.session(serialized, enable_cuda_graph=True)
+        for times in range(1, 5):
+            value = np.full((2, 3, 4), -times, np.float32)
+            np.testing.assert_array_equal(
+                made.run(None, {"x": value})[0], np.full((6, 4), times, np.float32)
+            )
+
 
 class TestIds:
     def test_a_graph_for_each_id(self, ep, x, computes):
@@ -313,3 +333,15 @@ class TestOptions:
 def slots_of(session):
     """The graphs of a session on this thread."""
     return list(session._epprof_graphs._threads.slots.by_key.values())
+
+
+def with_constants(serialized, **values):
+    """The model with initializers."""
+    import onnx
+    from onnx import numpy_helper
+
+    loaded = onnx.load_from_string(serialized)
+    loaded.graph.initializer.extend(
+        numpy_helper.from_array(value, name) for name, value in values.items()
+    )
+    return loaded.SerializeToString()

@@ -7,6 +7,7 @@
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
 #include "ep/native_kernels.h"
+#include "ep/shape_nodes.h"
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
 #include "ort/status.h"
@@ -90,16 +91,23 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
     std::vector<const Node*> nodes(count);
     if (count) check(rt.graph_nodes(graph, nodes.data(), count));
     std::vector<UnclaimedNode> unclaimed;
+    std::set<const Node*> claimed;
     for (const Node* node : nodes) {
       const KernelDef* def = nullptr;
       note_attributes(plan, node);  // also of what stays on the CPU
       note_index(&plan, node);
       check(rt.look_up_kernel(support, node, &def));
-      if (!def || !is_selected(plan, node)) {
+      if (def && is_selected(plan, node)) {
+        claimed.insert(node);
+      } else {
         unclaimed.push_back(describe(node));
-        continue;
       }
-      check(rt.add_single_node(support, node));
+    }
+    if (plan.graphs) {
+      for (const Node* node : shape_nodes(plan, nodes, claimed)) claimed.erase(node);
+    }
+    for (const Node* node : nodes) {
+      if (claimed.count(node)) check(rt.add_single_node(support, node));
     }
     // The main graph comes last, after those inside its nodes.
     unclaimed_nodes = std::move(unclaimed);
