@@ -336,6 +336,7 @@ def ep_set_functions(
     record: Callable[[Any, int, int, Any], None],
     record_copy: Callable[[int, int, int, int], None],
     begin_replay: Callable[[tuple[Any, ...]], int],
+    end_replay: Callable[[Any, int, int], None],
     release_graphs: Callable[[int, int], None],
     /,
 ) -> None:
@@ -361,6 +362,8 @@ def ep_set_functions(
     begin_replay
         Gets a graph as `ep_describe_graph` does, at the start of a replay that is recorded. Returns
         the number of the stream.
+    end_replay
+        Gets the replay, and its start and end.
     release_graphs
         Gets the number of a session and the id of the graphs that ONNX Runtime releases.
     """

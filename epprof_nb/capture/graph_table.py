@@ -36,7 +36,10 @@ def graph_table(
     known
         What recorders know about graphs: tables of schema `epprof_nb.data.schema.GRAPHS`.
     """
-    rows = np.flatnonzero(activities["graph_id"] != MISSING)
+    # Not the replays as a whole, which some recorders report, too.
+    rows = np.flatnonzero(
+        (activities["graph_id"] != MISSING) & ~activities.names("kind").equals("graph_launch")
+    )
     if not len(rows):
         return Table(GRAPHS)
     graph_id, graph = np.unique(activities["graph_id"][rows], return_inverse=True)

@@ -23,6 +23,8 @@ class KernelRun(NamedTuple):
     correlation_id: int
     start_ns: int
     end_ns: int
+    kind: str = "kernel"
+    """``kernel``, ``memcpy``, or ``graph_launch`` for the replay of a graph as a whole."""
     copy_kind: str | None = None
     """``HtoD`` or ``DtoH`` for a copy."""
     bytes: int = 0
@@ -101,29 +103,42 @@ class KernelLog:
         """Record a kernel or copy: of a replay, or of the calling thread with its launch."""
         if not self._limit:
             return
-        graph = node = -1
         if replay is None:
             correlation = _native.next_correlation()
             _native.launch(_COPY if copy_kind else _COMPUTE, start_ns, end_ns, correlation)
-        with self._lock:
-            if len(self._runs) >= self._limit:
-                self.dropped += 1
-                return
-            if replay is None:
-                stream = self._stream()
-            else:
-                correlation, stream, graph, node = replay
-            self._runs.append(
-                KernelRun(
-                    name, stream, correlation, start_ns, end_ns, copy_kind, nbytes, graph, node
-                )
+            replay = (correlation, self._stream(), -1, -1)
+        correlation, stream, graph, node = replay
+        kind = "memcpy" if copy_kind else "kernel"
+        self._append(
+            KernelRun(
+                name, stream, correlation, start_ns, end_ns, kind, copy_kind, nbytes, graph, node
             )
+        )
+
+    def add_replay(
+        self, replay: Replay | tuple[int, int, int, int], start_ns: int, end_ns: int
+    ) -> None:
+        """Record the replay of a graph as a whole."""
+        correlation, stream, graph_id, _ = replay
+        graph = self._graphs.get(graph_id)
+        name = f"graph {graph.gpu_graph_id}" if graph is not None else "graph"
+        self._append(
+            KernelRun(
+                name, stream, correlation, start_ns, end_ns, "graph_launch", graph_id=graph_id
+            )
+        )
+
+    def _append(self, run: KernelRun) -> None:
+        with self._lock:
+            if len(self._runs) < self._limit:
+                self._runs.append(run)
+            elif self._limit:
+                self.dropped += 1
 
     def begin_replay(self, graph: tuple[Any, ...]) -> int:
         """Note a graph that is replayed by the calling thread; return the thread's stream."""
         self.add_graph(graph)
-        with self._lock:
-            return self._stream()
+        return self._stream()
 
     def add_graph(self, graph: tuple[Any, ...]) -> None:
         """Note a graph, as `_native.ep_describe_graph` describes it."""
@@ -134,7 +149,8 @@ class KernelLog:
 
     def _stream(self) -> int:
         # Kernels run on the thread of their session's run, or for it: each thread is a stream.
-        return self._streams.setdefault(threading.get_ident(), len(self._streams))
+        with self._lock:
+            return self._streams.setdefault(threading.get_ident(), len(self._streams))
 
     def graphs(self) -> list[CapturedGraph]:
         """Return the graphs captured or replayed since the start."""

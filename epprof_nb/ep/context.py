@@ -100,11 +100,17 @@ def begin_replay(graph: tuple[Any, ...]) -> int:
     return KERNELS.begin_replay(graph)
 
 
+def end_replay(replay: Replay, start_ns: int, end_ns: int) -> None:
+    """Record the replay of a graph as a whole."""
+    KERNELS.add_replay(replay, start_ns, end_ns)
+
+
 def connect(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
     release_graphs: Callable[[int, int], None],
 ) -> None:
     """Give the native core the functions that it calls."""
     _native.ep_set_functions(
-        open_session, make_node, describe_error, record, record_copy, begin_replay, release_graphs
-    )
+        open_session, make_node, describe_error, record, record_copy, begin_replay, end_replay,
+        release_graphs,
+    )  # fmt: skip

@@ -111,7 +111,7 @@ def _shape(value: Any, onnx_type: str) -> tuple[int, ...] | None:  # noqa: ANN40
     """Return the shape of an input; None if it is no tensor of this type."""
     dtype = types.dtype_of(onnx_type)
     if isinstance(value, np.ndarray):
-        return value.shape if value.dtype == dtype else None
+        return value.shape if dtype is not None and value.dtype == dtype else None
     is_tensor = dtype is not None and hasattr(value, "is_tensor") and value.is_tensor()
     if not is_tensor or not value.has_value() or value.data_type() != onnx_type:
         return None

@@ -79,17 +79,16 @@ class HostRecorder:
 
 
 def _activity(run: KernelRun) -> Activity:
-    graph_id, node = run.graph_id, run.graph_node_id
-    if run.copy_kind is None:
-        return Activity(
-            "kernel", run.name, run.correlation_id, run.stream_id, graph_id=graph_id,
-            graph_node_id=node,
-        )  # fmt: skip
-    kinds = ("pageable", "device") if run.copy_kind == "HtoD" else ("device", "pageable")
-    return Activity(
-        "memcpy", run.name, run.correlation_id, run.stream_id, run.bytes, run.copy_kind, *kinds,
-        graph_id=graph_id, graph_node_id=node,
+    activity = Activity(
+        run.kind, run.name, run.correlation_id, run.stream_id, graph_id=run.graph_id,
+        graph_node_id=run.graph_node_id,
     )  # fmt: skip
+    if run.copy_kind is None:
+        return activity
+    source, target = ("pageable", "device") if run.copy_kind == "HtoD" else ("device", "pageable")
+    return activity._replace(
+        bytes=run.bytes, copy_kind=run.copy_kind, src_kind=source, dst_kind=target
+    )
 
 
 def _table(schema: TableSchema, rows: npt.NDArray[Any], names: tuple[str, ...]) -> Table:

@@ -28,9 +28,14 @@ def profiled(made, feeds, times=3):
     return prof
 
 
+def in_replays(prof):
+    """The activities of the nodes of graphs."""
+    return prof.activities[prof.activities["graph_node_id"].notna()]
+
+
 def captured_names(prof):
     """Name of the kernel and of the node that captured it, for each activity of a replay."""
-    replayed = prof.activities[prof.activities["graph_id"].notna()]
+    replayed = in_replays(prof)
     names = prof.ops.loc[replayed["capture_op_id"], "name"]
     return list(zip(replayed["name"], names, strict=True))
 
@@ -57,7 +62,7 @@ def test_each_kernel_of_a_replay_has_the_node_that_captured_it(replays):
 
 
 def test_each_kernel_of_a_replay_belongs_to_its_run(replays):
-    replayed = replays.activities[replays.activities["graph_id"].notna()]
+    replayed = in_replays(replays)
     assert (replayed["attribution"] == "stack").all()
     launched_by = replays.ops.loc[replayed["op_id"]]
     assert (launched_by["name"] == "model_run").all()
@@ -67,14 +72,26 @@ def test_each_kernel_of_a_replay_belongs_to_its_run(replays):
 
 def test_a_replay_is_one_launch(replays):
     calls = replays.api_calls[replays.api_calls["name"] == "hostGraphLaunch"]
-    replayed = replays.activities[replays.activities["graph_id"].notna()]
+    replayed = in_replays(replays)
     assert len(calls) == 3
     assert set(replayed["correlation_id"]) == set(calls["correlation_id"])
 
 
+def test_a_replay_is_a_bracket_around_its_nodes(replays):
+    whole = replays.activities[replays.activities["kind"] == "graph_launch"]
+    assert list(whole["name"]) == ["graph 0"] * 3
+    inside = in_replays(replays).groupby("correlation_id")
+    for _, bracket in whole.iterrows():
+        nodes_of = inside.get_group(bracket["correlation_id"])
+        assert bracket["start_ns"] <= nodes_of["start_ns"].min()
+        assert nodes_of["end_ns"].max() <= bracket["end_ns"]
+        assert (nodes_of["stream_id"] == bracket["stream_id"]).all()
+        assert (nodes_of["op_id"] == bracket["op_id"]).all()
+
+
 def test_the_graph_has_a_row(replays):
     (graph,) = replays.graphs.reset_index().to_dict("records")
-    replayed = replays.activities[replays.activities["graph_id"].notna()]
+    replayed = in_replays(replays)
     assert graph["gpu_graph_id"] == 0
     assert graph["session"] == runs(replays)["session"].iloc[0]
     assert replays.ops.loc[graph["capture_op_id"], "name"] == "graph_capture"
@@ -153,7 +170,7 @@ def test_graphs_of_several_threads_and_ids_are_told_apart(ep, x):
         list(pool.map(work, range(4)))
     graphs = prof.graphs
     assert sorted(graphs["gpu_graph_id"]) == [0] * (len(graphs) // 2) + [1] * (len(graphs) // 2)
-    replayed = prof.activities[prof.activities["graph_id"].notna()]
+    replayed = in_replays(prof)
     names = captured_names(prof)
     assert set(names) == set(CHAIN)
     assert len(names) == 3 * graphs["replays"].sum()

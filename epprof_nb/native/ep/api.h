@@ -99,6 +99,7 @@ typedef struct {
   int (*is_current)(void* kernel, void* function);
   void (*release_graphs)(uint32_t session, int gpu_graph_id);  // ONNX Runtime asks for it
   int64_t (*begin_replay)(const ep_graph* graph);  // a recorded replay; returns its stream
+  void (*end_replay)(const ep_replay_record* replay, int64_t start, int64_t end);  // with the GIL
   void* (*enter)(void);  // takes the GIL; null once Python has ended
   void (*leave)(void* entered);
 } ep_interpreter;

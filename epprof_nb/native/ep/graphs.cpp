@@ -85,10 +85,12 @@ void play_back(void* argument) {
     replay.failed = "Python has ended, and its kernels with it";
     return;
   }
+  int64_t start = ep_now_ns();
   for (const auto& launch : replay.run->graph->launches) {
     replay.record.graph_node_id = launch->node_id;
     if (!replay_launch(*launch, &replay)) break;
   }
+  if (replay.recorded) interpreter.end_replay(&replay.record, start, ep_now_ns());
   interpreter.leave(entered);
 }
 

@@ -11,7 +11,7 @@
 
 // Python functions; see `ep_set_functions` in _native.pyi.
 static PyObject *open_function, *node_function, *error_function, *record_function, *copy_function,
-    *replay_function, *release_function;
+    *replay_function, *end_replay_function, *release_function;
 
 static char* message_of(PyObject* text) {
   const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
@@ -464,14 +464,22 @@ static int64_t begin_replay(const ep_graph* graph) {
   return number;
 }
 
+static void end_replay(const ep_replay_record* replay, int64_t start, int64_t end) {
+  PyObject* done = PyObject_CallFunction(end_replay_function, "NLL", describe_replay(replay),
+                                         (long long)start, (long long)end);
+  if (!done) PyErr_WriteUnraisable(end_replay_function);
+  Py_XDECREF(done);
+}
+
 static const ep_interpreter interpreter = {
     open_session,  close_session, create_kernel,  release_kernel, compute,      record_copy,
-    hold_function, drop_function, is_current,     release_graphs, begin_replay, enter_replay,
-    leave_replay};
+    hold_function, drop_function, is_current,     release_graphs, begin_replay, end_replay,
+    enter_replay,  leave_replay};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
-  PyObject *open, *node, *error, *record, *copy, *replay, *release;
-  if (!PyArg_ParseTuple(args, "OOOOOOO", &open, &node, &error, &record, &copy, &replay, &release) ||
+  PyObject *open, *node, *error, *record, *copy, *replay, *end, *release;
+  if (!PyArg_ParseTuple(args, "OOOOOOOO", &open, &node, &error, &record, &copy, &replay, &end,
+                        &release) ||
       numpy_load() < 0) {
     return NULL;
   }
@@ -481,6 +489,7 @@ static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_INCREF(record);
   Py_INCREF(copy);
   Py_INCREF(replay);
+  Py_INCREF(end);
   Py_INCREF(release);
   open_function = open;  // never released: a session may be about to call the previous ones
   node_function = node;
@@ -488,6 +497,7 @@ static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   record_function = record;
   copy_function = copy;
   replay_function = replay;
+  end_replay_function = end;
   release_function = release;
   ep_set_interpreter(&interpreter);
   Py_RETURN_NONE;
