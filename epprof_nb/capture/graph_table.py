@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.intervals import EARLIEST, LATEST, covered_by_group
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import GRAPHS, MISSING
 from epprof_nb.data.table import Table, concat
@@ -49,7 +50,9 @@ def graph_table(
     device_ns = _sums(graph, activities["duration_ns"][rows], count)
     launches = call[rows][first]
     launch_ns = np.where(launches >= 0, np.append(call_ns, 0)[launches], 0)
-    gap_ns = _gaps(replay_of_row, activities["start_ns"][rows], activities["end_ns"][rows])
+    gap_ns = _gaps(
+        replay_of_row, activities["start_ns"][rows], activities["end_ns"][rows], len(replay_graph)
+    )
     table = Table(
         GRAPHS,
         {
@@ -98,18 +101,13 @@ def _most_frequent(group: I64, values: I64, count: int) -> I64:
     return result
 
 
-def _gaps(replay: I64, start: I64, end: I64) -> I64:
+def _gaps(replay: I64, start: I64, end: I64, count: int) -> I64:
     """Return the time between first start and last end of each replay in which nothing ran."""
-    order = np.lexsort((start, replay))
-    replay, start, end = replay[order], start[order], end[order]
-    first = np.flatnonzero(np.append(True, replay[1:] != replay[:-1]))
-    # The latest end so far within the replay: an offset per replay keeps replays apart.
-    low = int(start.min())
-    offset = replay * (int(end.max()) - low + 1)
-    latest = np.maximum.accumulate(end - low + offset) - offset + low
-    before = np.append(start[0], latest[:-1])
-    before[first] = start[first]
-    return np.add.reduceat(np.maximum(start - before, 0), first)
+    first, last = np.full(count, LATEST), np.full(count, EARLIEST)
+    np.minimum.at(first, replay, start)
+    np.maximum.at(last, replay, end)
+    gaps: I64 = last - first - covered_by_group(replay, start, end, count)
+    return gaps
 
 
 def _with_known(table: Table, known: Sequence[Table]) -> Table:
