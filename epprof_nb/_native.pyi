@@ -421,8 +421,11 @@ def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
     make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
     describe_error: Callable[[Any, BaseException], str],
-    record: Callable[[Any, int, int], None],
+    record: Callable[[Any, int, int, Any], None],
     record_copy: Callable[[int, int, int, int], None],
+    begin_replay: Callable[[tuple[Any, ...]], int],
+    end_replay: Callable[[Any, int, int], None],
+    release_graphs: Callable[[int, int], None],
     /,
 ) -> None:
     """Set the functions that sessions and kernels call.
@@ -431,19 +434,64 @@ def ep_set_functions(
     ----------
     open_session
         Gets the provider's options. Returns the number of the session, whether it claims If, Loop
-        and Scan, the selected operator types and node names (empty: all), and the kernels: tuples
-        of operator type, domain, first and last version, element types by type constraint, inputs
-        and outputs in host memory, and a handle for `make_node`.
+        and Scan, whether it captures graphs, the selected operator types and node names (empty:
+        all), and the kernels: tuples of operator type, domain, first and last version, element
+        types by type constraint, inputs and outputs in host memory, and a handle for `make_node`.
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
         list with the function to call, and the object whose attributes `KernelContext` has.
     describe_error
         Gets the node, or None, and the exception. Returns the message.
     record
-        Gets the node, and start and end of its kernel, during a recording.
+        Gets the node, start and end of its kernel, and the replay, during a recording. A replay is
+        its correlation id, stream, graph and the node in it; None outside of a replay.
     record_copy
         Gets start, end and bytes of a copy, and whether it was to the device, during a recording.
+    begin_replay
+        Gets a graph as `ep_describe_graph` does, at the start of a replay that is recorded. Returns
+        the number of the stream.
+    end_replay
+        Gets the replay, and its start and end.
+    release_graphs
+        Gets the number of a session and the id of the graphs that ONNX Runtime releases.
     """
+
+def ep_allow_capture(allowed: bool, /) -> None:
+    """Tell whether a session that this thread creates may capture graphs."""
+
+def ep_is_capturing() -> bool:
+    """Tell whether the kernels of this thread are being captured."""
+
+def ep_report_violation(what: str, /) -> None:
+    """End the capture of this thread after the current kernel; `what` it did, and a remedy."""
+
+def ep_begin_graph_run(session: int, gpu_graph_id: int, graph: object, warm_ups: int, /) -> object:
+    """Mark the runs of a session on this thread: they replay `graph`, a capsule.
+
+    With None they capture one, after as many eager runs as `warm_ups`.
+    """
+
+def ep_end_graph_run(run: object, /) -> tuple[object | None, bool, str | None, str | None]:
+    """Unmark the runs; end each begin once.
+
+    Returns the captured graph, whether one was replayed, and the name of the node that a graph
+    cannot have, with the reason.
+    """
+
+def ep_describe_graph(graph: object, /) -> tuple[Any, ...]:
+    """Fields of `epprof_nb.core.kernel_log.CapturedGraph`, with nodes as tuples."""
+
+def ep_set_captured_in(graph: object, line: str, /) -> None:
+    """Set the line of code that captured a graph."""
+
+def ep_changed_nodes(graph: object, /) -> list[str]:
+    """Nodes of a graph whose kernel has another function since the capture."""
+
+def ep_unclaimed_nodes() -> list[tuple[str, str]]:
+    """Name and operator type of the nodes that the last session of this thread left to others."""
+
+def ep_is_device_memory(address: int, /) -> bool:
+    """Tell whether an address lies in allocated memory of the host device."""
 
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.capture.correlate import graphs_of
+from epprof_nb.capture.graph_table import graph_table
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import repeat_bounds
 
@@ -132,7 +133,10 @@ def _side(
         elif name != "graphs":
             time = "time_ns" if "time_ns" in table.schema.names else "start_ns"
             found[name] = cut.table(table, cut.keeps(table[time]))
-    found["graphs"] = graphs_of(found["activities"])
+    calls, work = found["api_calls"], found["activities"]
+    call = IdIndex(calls["correlation_id"]).rows(work["correlation_id"])
+    call_ns = calls["end_ns"] - calls["start_ns"]
+    found["graphs"] = graph_table(work, found["ops"], call_ns, call, [tables["graphs"]])
     begins = cut.times(starts[is_own])
     own_ends = begins + (ends - starts)[is_own]
     info |= {

@@ -222,12 +222,17 @@ GRAPHS = TableSchema(
     "graphs",
     "graph_id",
     (
-        Column("graph_id", "int", "CUPTI id of the executable graph"),
-        Column("capture_op_id", "id", "the op that captured most of its nodes"),
-        Column("nodes", "int", "nodes seen executing"),
+        Column("graph_id", "int", "id of the executable graph; CUPTI's for a CUDA graph"),
+        Column("session", "id", "number of the ONNX Runtime session that captured it"),
+        Column("gpu_graph_id", "id", "its gpu_graph_id in that session"),
+        Column("capture_op_id", "id", "the op that captured it, or most of its nodes"),
+        Column("captured_in", "name", "line or range that captured it"),
+        Column("nodes", "int", "its nodes, or those seen executing"),
         Column("replays", "int", "launches of the graph in the profile"),
         Column("device_ns", "time", "device time of all its replays"),
         Column("device_ns_per_replay", "time", "device_ns / replays"),
+        Column("launch_ns", "time", "host time of a launch, on average"),
+        Column("gap_ns", "time", "time in a replay in which no node ran, on average"),
     ),
 )
 

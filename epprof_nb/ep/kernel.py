@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 import weakref
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from epprof_nb.core.errors import KernelError
 from epprof_nb.ep import schema
 from epprof_nb.ep.declaration import Declaration, declare
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,7 +61,9 @@ class Registry:
     """Kernels defined by the user, and those that come with the package."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
+        self.version = 0
+        """Grows whenever the function of a kernel is replaced."""
         self._defined: list[Kernel] = []
         self._builtin: list[Kernel] = []
 
@@ -78,6 +80,7 @@ class Registry:
             for known in kernels:
                 if known.declaration == kernel.declaration:
                     known.cell[0] = kernel.function
+                    self.version += 1
                     return known
             replaced = [known for known in kernels if known.overlaps(kernel)]
             kernels[:] = [known for known in kernels if known not in replaced]

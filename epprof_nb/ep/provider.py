@@ -10,6 +10,7 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.ep import (
     context,
+    graphs,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
     types,
@@ -20,7 +21,9 @@ from epprof_nb.ep.kernels.channels_last import CHANNELS_LAST
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OPTIONS = ("device", "only", "nodes", "prefer_nhwc")
+_GRAPHS = "enable_cuda_graph"
+_WARM_UPS = "min_num_runs_before_cuda_graph_capture"
+_OPTIONS = ("device", "only", "nodes", "prefer_nhwc", _GRAPHS, _WARM_UPS)
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
@@ -30,6 +33,8 @@ def provider(
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
     prefer_nhwc: bool = False,
+    enable_cuda_graph: bool = False,
+    min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
 ) -> tuple[str, dict[str, str]]:
     """Return an entry for the ``providers`` of an ``onnxruntime.InferenceSession``.
 
@@ -44,6 +49,11 @@ def provider(
     prefer_nhwc
         Whether ONNX Runtime converts convolutions, pooling and their like to channels as the last
         axis, and transposes tensors where the layouts meet.
+    enable_cuda_graph
+        Capture the launches of a run in a graph and replay it in later runs with inputs of the same
+        shapes. All nodes must run on the provider. Needs ONNX Runtime 1.26.
+    min_num_runs_before_cuda_graph_capture
+        Number of eager runs before the capture, 1 to 7. They happen inside the first run.
 
     Returns
     -------
@@ -71,8 +81,11 @@ def provider(
         options["nodes"] = json.dumps(_names(nodes, "nodes"))
     if prefer_nhwc:
         options["prefer_nhwc"] = "1"
+    if enable_cuda_graph:
+        options[_GRAPHS] = "1"
+        options[_WARM_UPS] = str(min_num_runs_before_cuda_graph_capture)
     _check(options)
-    context.connect(_open_session)
+    context.connect(_open_session, graphs.release)
     register_library(PROVIDER, "the provider of Python kernels")
     sessions.patch()
     return PROVIDER, options
@@ -85,6 +98,8 @@ def session(
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
     prefer_nhwc: bool = False,
+    enable_cuda_graph: bool = False,
+    min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
     **options: Any,
 ) -> Any:  # noqa: ANN401
     """Create an ``onnxruntime.InferenceSession`` whose nodes run on kernels in Python.
@@ -93,7 +108,7 @@ def session(
     ----------
     model
         Path of the model, or the model as bytes.
-    device, only, nodes, prefer_nhwc
+    device, only, nodes, prefer_nhwc, enable_cuda_graph, min_num_runs_before_cuda_graph_capture
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
     **options
         Further arguments of ``InferenceSession``, such as ``sess_options``.
@@ -110,9 +125,19 @@ def session(
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """
-    entry = provider(device, only=only, nodes=nodes, prefer_nhwc=prefer_nhwc)
+    entry = provider(
+        device,
+        only=only,
+        nodes=nodes,
+        prefer_nhwc=prefer_nhwc,
+        enable_cuda_graph=enable_cuda_graph,
+        min_num_runs_before_cuda_graph_capture=min_num_runs_before_cuda_graph_capture,
+    )
     import onnxruntime
 
+    if enable_cuda_graph:
+        # ONNX Runtime would go on without the provider, and without graphs.
+        options.setdefault("enable_fallback", 0)
     return onnxruntime.InferenceSession(model, providers=[entry, "CPUExecutionProvider"], **options)
 
 
@@ -151,6 +176,7 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if options.get("prefer_nhwc", "0") not in ("0", "1"):
         raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
     only, nodes = selected
+    _warm_ups(options)
     known = {k.declaration.op_type for k in REGISTRY.kernels()} | {*_CONTROL_FLOW}
     missing = [name for name in only if name not in known]
     if missing:
@@ -159,6 +185,24 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             "@epprof_nb.ep.kernel first."
         )
     return only, nodes
+
+
+def _warm_ups(options: dict[str, str]) -> int | None:
+    """Return the number of runs before a capture; None if there is to be none."""
+    switch = options.get(_GRAPHS, "0").lower()
+    if switch not in ("0", "1", "false", "true"):
+        raise KernelError(f"{_GRAPHS}={options[_GRAPHS]!r} is neither 0 nor 1.")
+    text = options.get(_WARM_UPS, str(graphs.DEFAULT_WARM_UPS))
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= graphs.MAX_WARM_UPS:
+        raise KernelError(
+            f"{_WARM_UPS}={text} is out of range. It is 1 to {graphs.MAX_WARM_UPS}: ONNX Runtime "
+            "gives up if no graph was captured in eight runs."
+        )
+    return number if switch in ("1", "true") else None
 
 
 def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
@@ -175,4 +219,6 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
             specs.append((
                 d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, kernel,
             ))  # fmt: skip
-    return _native.ort_new_session(), True, only, nodes, tuple(specs)
+    number, warm_ups = _native.ort_new_session(), _warm_ups(options)
+    graphs.note_opened(number, warm_ups)
+    return number, True, warm_ups is not None, only, nodes, tuple(specs)

@@ -47,6 +47,10 @@ class RecorderOutput:
     """Number of dropped activities of any kind."""
     graph_nodes: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     """CUDA graph nodes: ``node``, ``original`` (0: created by capture), ``op_id`` (0: none)."""
+    capture_ops: Table | None = None
+    """Rows of the ops that captured these nodes, also if no op was recorded then."""
+    graphs: Table | None = None
+    """What the recorder knows about graphs, by ``graph_id``; other columns are missing."""
     api_calls: Table | None = None
     """API calls recorded with external correlation, where the launch log is not available."""
     external_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
@@ -72,12 +76,16 @@ def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
     calls = [output.api_calls for output in outputs if output.api_calls is not None]
     pairs = [o.external_correlation for o in outputs if o.external_correlation is not None]
     logs = [output.cell_log for output in outputs if output.cell_log is not None]
+    capture_ops = [output.capture_ops for output in outputs if output.capture_ops is not None]
+    graphs = [output.graphs for output in outputs if output.graphs is not None]
     return RecorderOutput(
         activities=concat([output.activities for output in outputs]),
         memory=concat([output.memory for output in outputs]),
         overhead=concat([output.overhead for output in outputs]),
         dropped=sum(output.dropped for output in outputs),
         graph_nodes=_merge_columns([o.graph_nodes for o in outputs if o.graph_nodes]),
+        capture_ops=concat(capture_ops) if capture_ops else None,
+        graphs=concat(graphs) if graphs else None,
         api_calls=concat(calls) if calls else None,
         external_correlation=(
             np.concatenate([pair[0] for pair in pairs]),

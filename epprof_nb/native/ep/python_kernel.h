@@ -5,11 +5,14 @@
 
 #include "ep/kernel_def.h"
 
+struct ep_plan;
+
 namespace epprof::ep {
 
 struct PythonKernel {
   Definition definition;
   void* handle;  // the interpreter's
+  const ep_plan* plan = nullptr;  // of the session; null: an operator on another provider
 };
 
 // Remembers an attribute of an operator: a kernel can read it only by name and type.

@@ -15,6 +15,9 @@ namespace epprof::ort {
 
 // The first release with profilers of execution providers (OrtEp::CreateProfiler).
 constexpr uint32_t kApiVersion = 25;
+// The first releases that capture graphs of plugin providers, and that release them.
+constexpr uint32_t kGraphApiVersion = 26;
+constexpr uint32_t kReleaseGraphApiVersion = 27;
 
 struct Status;
 struct Logger;
@@ -85,17 +88,25 @@ enum ApiSlot : size_t {
   kKernelInfo_GetOutputTypeInfo = 235,
   kKernelInfoGetAttribute_tensor = 236,
   kKernelInfo_GetNodeName = 244,
+  kGetValueInfoName = 289,
   kGetKeyValuePairs = 298,
   kReleaseKeyValuePairs = 300,
   kHardwareDeviceType = 307,
   kGetEpApi = 317,
   kGetTensorSizeInBytes = 318,
   kCreateMemoryInfo_V2 = 320,
+  kValueInfo_IsConstantInitializer = 331,
   kGraph_GetNumNodes = 344,
   kGraph_GetNodes = 345,
+  kNode_GetId = 348,
   kNode_GetName = 349,
   kNode_GetOperatorType = 350,
   kNode_GetDomain = 351,
+  kNode_GetSinceVersion = 352,
+  kNode_GetNumInputs = 353,
+  kNode_GetInputs = 354,
+  kNode_GetNumOutputs = 355,
+  kNode_GetOutputs = 356,
   kNode_GetNumAttributes = 359,
   kNode_GetAttributes = 360,
   kOpAttr_GetType = 363,
@@ -151,6 +162,8 @@ enum DeviceType : int32_t { kCpu = 0 };                 // OrtHardwareDeviceType
 enum MemoryDeviceType : int32_t { kCpuMemory = 0, kGpuMemory = 1 };  // OrtMemoryInfoDeviceType
 enum DeviceMemoryType : int32_t { kDefaultMemory = 0, kHostAccessible = 5 };
 enum AllocatorType : int32_t { kDeviceAllocator = 0 };  // OrtAllocatorType
+// OrtGraphCaptureNodeAssignmentPolicy
+enum CapturePolicy : int32_t { kAllNodesOnEp = 0, kAllowCpuForShapes = 1 };
 enum MemType : int32_t { kCpuInput = -2, kCpuOutput = -1 };  // OrtMemType
 // OrtOpAttrType
 enum AttrType : int32_t { kInt = 1, kInts, kFloat, kFloats, kString, kStrings, kGraph, kTensor };
@@ -173,10 +186,19 @@ struct Ep {
   void* is_concurrent_run_supported;
   void* sync;
   Status* (*create_profiler)(Ep*, struct EpProfiler**);
+  // From release 1.26.
+  bool (*is_graph_capture_enabled)(const Ep*);
+  bool (*is_graph_captured)(const Ep*, int graph_annotation_id);
+  Status* (*replay_graph)(Ep*, int graph_annotation_id);
+  int32_t (*get_graph_capture_node_assignment_policy)(const Ep*);
+  // From release 1.27.
+  void* unused_later[3];  // GetAvailableResource ... GetDefaultMemoryDevice
+  Status* (*release_captured_graph)(Ep*, int graph_annotation_id);
 };
 static_assert(offsetof(Ep, get_preferred_layout) == 5 * 8, "slot 5 of OrtEp");
 static_assert(offsetof(Ep, on_run_start) == 8 * 8, "slot 8 of OrtEp");
 static_assert(offsetof(Ep, create_profiler) == 16 * 8, "slot 16 of OrtEp");
+static_assert(offsetof(Ep, release_captured_graph) == 24 * 8, "slot 24 of OrtEp");
 
 struct EpFactory {
   uint32_t version;

@@ -32,6 +32,8 @@ struct Profiler : EpProfiler {
 };
 
 thread_local int32_t nodes_of_last_run = -1;
+thread_local int events_open = 0;
+thread_local uint64_t events_epoch = 0;  // the recording that `events_open` belongs to
 thread_local uint64_t opened_run = 0;  // the op that begin_run opened on this thread
 thread_local bool run_file_expected = false;
 std::atomic<void (*)()> file_opened{nullptr};
@@ -141,6 +143,9 @@ Status* start_event(EpProfiler* self, uint64_t id) {
     auto& profiler = *static_cast<Profiler*>(self);
     profiler.depth.fetch_add(1, std::memory_order_relaxed);
     uint64_t now = epoch.load(std::memory_order_relaxed);
+    if (events_epoch != now) events_open = 0;
+    events_epoch = now;
+    events_open++;
     bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
     uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
     // The first event of a run's profiler is the run itself.
@@ -165,6 +170,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   int64_t now = ep_now_ns();
   return as_status([&] {
     if (!is_event_open(self, uint32_t(id))) return;  // started before recording did
+    if (events_open) events_open--;
     EventEnd end{now, -1, 0, kOrtEvent, 0};
     auto& profiler = *static_cast<Profiler*>(self);
     int32_t depth = profiler.depth.fetch_sub(1, std::memory_order_relaxed);
@@ -223,6 +229,10 @@ uint64_t push_run_op(uint32_t session) {
   details.session = session;
   return push_op(intern_event_text(kRunName), kOrtRun,
                  intern_event_details(details), nullptr, 0);
+}
+
+int open_events() {
+  return events_epoch == epoch.load(std::memory_order_relaxed) ? events_open : 0;
 }
 
 void end_run(uint64_t op_id) {

@@ -44,6 +44,12 @@ std::string check_events() {
 
 }  // namespace
 
+uint32_t runtime_api() {
+  unsigned major = 0, minor = 0;
+  sscanf(runtime_version.c_str(), "%u.%u", &major, &minor);
+  return major > 1 ? UINT32_MAX : minor;
+}
+
 std::string consume_status(Status* status) {
   if (!status) return {};
   std::string message = api.error_message(status);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 extern PyMethodDef analysis_functions[], cupti_functions[], ep_functions[], frame_functions[];
-extern PyMethodDef marker_functions[], ort_functions[];
+extern PyMethodDef graph_functions[], marker_functions[], ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -279,6 +279,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = interrupts_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
   if (!failed) failed = PyModule_AddFunctions(module, analysis_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, graph_functions);
   if (!failed) failed = context_type_create(module);
   Py_DECREF(type);
   if (failed) return failed;
