@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from epprof_nb import _native
-from tests.ep.sessions import model, on_cpu
+from tests.ep.sessions import model, on_cpu, one_node
 from tests.ep.test_operators import CASES
 
 NOT_CAPTURED = {
@@ -16,22 +16,12 @@ NOT_CAPTURED = {
 """Operators of which no graph is captured in a model of their own, and why."""
 
 
-def one_node(op_type, case):
-    """The model of one node, the values of its inputs, and those that change between runs."""
-    values = list(case)
-    outputs = values.pop() if isinstance(values[-1], int) else 1
-    attributes = values.pop() if isinstance(values[-1], dict) else {}
-    feeds = {f"i{n}": np.asarray(v) for n, v in enumerate(values) if v is not None}
-    names = ["" if v is None else f"i{n}" for n, v in enumerate(values)]
-    results = [f"o{n}" for n in range(outputs)]
-    node = helper.make_node(op_type, names, results, name="node", **attributes)
-    kinds = {
-        "Cast": {7: np.int64, 9: np.bool_, 1: np.float32, 11: np.float64}.get(attributes.get("to")),
-        "Shape": np.int64, "Equal": np.bool_, "Greater": np.bool_, "Less": np.bool_,
-        "Where": np.float32,
-    }  # fmt: skip
-    kind = kinds.get(op_type) or next(iter(feeds.values())).dtype
-    return model([node], feeds, dict.fromkeys(results, kind)), feeds
+def of_case(op_type, case):
+    """The model of one node, and the values of its inputs."""
+    *values, attributes, outputs = [*case, 1] if not isinstance(case[-1], int) else case
+    if not isinstance(attributes, dict):
+        values, attributes = [*values, attributes], {}
+    return one_node(op_type, values, attributes, outputs=outputs)
 
 
 def changed(feeds, host_inputs):
@@ -51,7 +41,7 @@ def changed(feeds, host_inputs):
     ],
 )
 def test_a_replay_gives_what_an_eager_run_gives(ep, op_type, case):
-    serialized, feeds = one_node(op_type, case)
+    serialized, feeds = of_case(op_type, case)
     eager = ep.session(serialized)
     made = ep.session(serialized, enable_cuda_graph=True)
     host_inputs = made._epprof_graphs.host_inputs(made)
