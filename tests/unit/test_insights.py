@@ -53,6 +53,21 @@ def test_launches_that_keep_the_device_waiting_are_found():
     assert (row["launch_idle_ns"], row["graph_saving_ns"]) == (found.gain_ns, found.gain_ns)
 
 
+def test_gaps_after_waits_are_not_due_to_launches():
+    """Each round launches a kernel of 50 us, waits for it, and takes 40 us to the next launch."""
+    rows, calls = [], []
+    for i in range(300):
+        t = i * 100 * US
+        rows.append(kernel(t + 3 * US, t + 53 * US, 1, correlation_id=i, thread_id=1))
+        calls.append(call(t, t + 2 * US, correlation_id=i, op_id=1))
+        calls.append(call(t + 5 * US, t + 55 * US, name="cuStreamSynchronize",
+                          correlation_id=10_000 + i, op_id=2))  # fmt: skip
+    ops = [line(1, 1, 0, 30 * MS), line(2, 2, 0, 30 * MS, 1)]
+    prof = profile(ops, rows, calls, info=info(30 * MS))
+    assert of_kind(prof, "wait")[0].gain_ns == 299 * 48 * US
+    assert not of_kind(prof, "launch-bound")
+
+
 @pytest.mark.parametrize("how", ["queued", "few", "graph"])
 def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
     prof = {
