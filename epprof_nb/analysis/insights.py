@@ -9,10 +9,11 @@ import numpy as np
 from epprof_nb.analysis.dataframe import ResultTable, categorical, names_at, objects, optional
 from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
 from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
-from epprof_nb.analysis.idle_findings import idle_gaps
+from epprof_nb.analysis.idle_findings import held_work, idle_gaps
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.launch_findings import launch_bound
 from epprof_nb.analysis.ort_findings import fallbacks, slowest_operator
+from epprof_nb.analysis.overlap_findings import exposed_communication
 from epprof_nb.analysis.steadiness_findings import drifting, outliers, warm_up
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.analysis.transfer_findings import copies_to_overlap, pageable_copies, small_copies
@@ -33,8 +34,8 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    hot_line, hot_op, idle_gaps, waiting_lines, launch_bound, pageable_copies, copies_to_overlap,
-    small_copies,
+    hot_line, hot_op, idle_gaps, held_work, waiting_lines, launch_bound, pageable_copies,
+    copies_to_overlap, small_copies, exposed_communication,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (slowest_operator,)
