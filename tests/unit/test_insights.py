@@ -411,3 +411,12 @@ def test_damaged_profiles_have_insights_with_bounds(rows, calls, wall):
     assert (found["gain_ns"] <= found["gain_high_ns"]).all()
     for rank in found["rank"]:
         prof.evidence(rank)
+
+
+def test_without_statements_an_insight_has_the_cell_of_its_op():
+    ops = [op(1, "In[5]", 0, 90 * MS, op_type="cell"), op(2, "load", 0, 80 * MS, 1)]
+    prof = profile(ops, [kernel(80 * MS, 90 * MS, 2)], info=info(90 * MS))
+    row = prof.insights().iloc[0]
+    assert row["text"] == "GPU idle 80.0 ms before its first work while the host ran `load`."
+    assert (row["op_id"], row["cell"]) == (2, "In[5]")
+    assert pd.isna(row["line"])
