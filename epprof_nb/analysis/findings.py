@@ -143,6 +143,11 @@ def place_name(index: ProfileIndex, op: int) -> str:
     return code(name) if name else ""
 
 
+def op_id_of(index: ProfileIndex, op: int) -> int:
+    """Return the id of the op at row `op`; `MISSING` for row `MISSING`."""
+    return int(index.profile.tables["ops"]["op_id"][op]) if op >= 0 else MISSING
+
+
 def capitalised(text: str) -> str:
     """Return a text whose first letter is a capital."""
     return text[:1].upper() + text[1:]

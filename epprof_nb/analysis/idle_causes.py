@@ -1,9 +1,9 @@
 """Idle intervals of devices, and why nothing ran in them.
 
 The next work after an idle interval explains it. Until its API call, the host *had not launched*
-it, or the host was in a *wait*: a call such as ``cuStreamSynchronize``. From the call on, the
-launch was on its way (*launching*) for about the time that a launch takes on this device. Idle time
-after that is a *wait* again: an event, another stream or another device held the work.
+it, or the host was *waiting*, in a call such as ``cuStreamSynchronize``. From the call on, the
+launch was on its way (*launching*) for about the time that a launch takes on this device. After
+that the work was *held* by an event, another stream or another device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ POSITIONS = ("before", "between", "after")
 """Positions of an idle interval in the work of its device; the position is a code."""
 BEFORE, BETWEEN, AFTER = 0, 1, 2
 
-CAUSES = ("not launched", "launching", "waiting", "unknown")
+CAUSES = ("not launched", "launching", "waiting", "held", "unknown")
+HELD = CAUSES.index("held")
 _LATENCY_FACTOR = 2
 """A launch is on its way for at most this many times the median latency of launches."""
 
@@ -90,8 +91,9 @@ def split_by_cause(index: ProfileIndex, idle: IdleIntervals) -> dict[str, IntArr
     Returns
     -------
     parts
-        ``not_launched``, ``launching``, ``waiting`` and ``unknown`` (the API call that launched the
-        next work was not recorded): int64 arrays, nanoseconds, which add up to the intervals.
+        ``not_launched``, ``launching``, ``waiting``, ``held`` and ``unknown`` (the API call that
+        launched the next work was not recorded): int64 arrays, nanoseconds, which add up to the
+        intervals.
     """
     calls = index.profile.tables["api_calls"]
     call = index.calls.rows(index.profile.tables["activities"]["correlation_id"][idle.next_row])
@@ -103,17 +105,13 @@ def split_by_cause(index: ProfileIndex, idle: IdleIntervals) -> dict[str, IntArr
     called = np.clip(np.where(is_known, called, idle.start), idle.start, idle.end)
     arrival = np.maximum(returned + launch_latency(index), called)
     arrival = np.where(_inside_replay(index, call, idle), idle.end, np.minimum(arrival, idle.end))
-    host_wait = _host_wait(index, _thread_of(index, idle.next_row), idle.start, called)
-    unknown = np.where(is_known, 0, idle.end - idle.start)
-    launching = np.where(is_known, arrival - called, 0)
-    held = np.where(is_known, idle.end - arrival, 0)
-    not_launched = np.where(is_known, called - idle.start - host_wait, 0)
-    waiting = np.where(is_known, held + host_wait, 0)
+    waiting = _host_wait(index, _thread_of(index, idle.next_row), idle.start, called)
     return {
-        "not_launched": not_launched,
-        "launching": launching,
-        "waiting": waiting,
-        "unknown": unknown,
+        "not_launched": np.where(is_known, called - idle.start - waiting, 0),
+        "launching": np.where(is_known, arrival - called, 0),
+        "waiting": np.where(is_known, waiting, 0),
+        "held": np.where(is_known, idle.end - arrival, 0),
+        "unknown": np.where(is_known, 0, idle.end - idle.start),
     }
 
 

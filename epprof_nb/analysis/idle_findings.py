@@ -1,14 +1,24 @@
-"""Findings on idle gaps: what the host ran while a device was idle."""
+"""Findings on idle gaps: what the host ran while a device was idle, or what held its work."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, capitalised, code
-from epprof_nb.analysis.idle import gap_table
+from epprof_nb.analysis.findings import (
+    MIN_GAIN_SHARE,
+    Finding,
+    capitalised,
+    code,
+    op_id_of,
+    place_name,
+)
+from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
+from epprof_nb.analysis.idle_causes import HELD, idle_intervals, main_cause, split_by_cause
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
+from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.arrays.intervals import covered_before, union
 from epprof_nb.arrays.types import MISSING
@@ -28,7 +38,6 @@ _REMEDIES = {
     "a thread of its own.",
     "after": "Do this work while the {word} is busy, if it does not need all results.",
 }
-_HELD = "Launch what this work waits for earlier: an event or other work held it."
 
 
 def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
@@ -37,7 +46,10 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
     gaps = index.cached(gap_table)
     grouped: dict[tuple[str, int, str, float], list[int]] = {}
     names = ("position", "line", "name", "op_id")
+    is_held = (gaps.names("cause").codes == HELD).tolist()
     for row, (position, line, name, op_id) in enumerate(zip(*map(gaps.values, names), strict=True)):
+        if is_held[row]:
+            continue  # whatever the host ran, it had launched the work
         slowdown = 1.0 if op_id is None else slowdown_at(profile, op_id)
         key = (position, -1 if line is None else line, name or "", slowdown)
         grouped.setdefault(key, []).append(row)
@@ -45,6 +57,34 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
         found = gaps.take(np.array(rows))
         if found["duration_ns"].sum() >= MIN_GAIN_SHARE * wall_of(profile):
             yield _finding(index, found, position, _host_op(line, name), slowdown)
+
+
+def held_work(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield findings on idle intervals in which launched work was held, by who launched it."""
+    idle, places = idle_intervals(index, IDLE_GAP_NS), index.cached(Places)
+    parts = split_by_cause(index, idle)
+    held, found = parts["held"], np.flatnonzero(main_cause(parts).codes == HELD)
+    op = index.activity_op[idle.next_row[found]]
+    place = places.of_op[op]
+    for number in np.unique(place).tolist():
+        of_place = found[place == number]
+        total, longest = int(held[of_place].sum()), int(of_place[held[of_place].argmax()])
+        launcher = int(op[place == number][0])
+        where = place_name(index, launcher)
+        word = device_word(index.profile.info)
+        # Kernels of the host device are Python functions.
+        holder = "an event or other work" + ("" if word == "GPU" else ", or by the GIL")
+        yield Finding(
+            f"{capitalised(word)} idle {duration(total)} in {plural(len(of_place), 'gap')} while "
+            f"launched work{f' of {where}' if where else ''} was held by {holder}.",
+            total,
+            int(idle.start[longest]),
+            int(idle.end[longest]),
+            kind="held work",
+            remedy="Launch what it waits for earlier, or remove a dependency that is not needed.",
+            op_id=op_id_of(index, launcher),
+            rows=partial(np.unique, idle.next_row[of_place]),
+        )
 
 
 def _finding(
@@ -62,7 +102,6 @@ def _finding(
     if slowdown >= NOTABLE_SLOWDOWN:
         text += f"; profiling slowed its run by {three_digits(slowdown)}x"
     longest = int(gaps["duration_ns"].argmax())
-    is_held = int(gaps["waiting_ns"].sum()) * 2 > total
     gain = int(total / slowdown)
     return Finding(
         f"{text}.",
@@ -70,7 +109,7 @@ def _finding(
         int(gaps["start_ns"][longest]),
         int(gaps["end_ns"][longest]),
         kind="idle",
-        remedy=_HELD if is_held and not host_op else _REMEDIES[position].format(word=word),
+        remedy=_REMEDIES[position].format(word=word),
         gain_high_ns=gain,
         op_id=next((op for op in gaps["op_id"].tolist() if op != MISSING), MISSING),
         table="ops" if host_op else "activities",

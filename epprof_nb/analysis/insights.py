@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.dataframe import ResultTable, categorical, names_at, objects, optional
+from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional, values_at
 from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
 from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
-from epprof_nb.analysis.idle_findings import idle_gaps
+from epprof_nb.analysis.idle_findings import held_work, idle_gaps
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.launch_findings import launch_bound
 from epprof_nb.analysis.ort_findings import fallbacks, node_memory, slowest_operator
+from epprof_nb.analysis.overlap_findings import exposed_communication
+from epprof_nb.analysis.places import cells_at
 from epprof_nb.analysis.steadiness_findings import drifting, outliers, warm_up
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.analysis.transfer_findings import copies_to_overlap, pageable_copies, small_copies
 from epprof_nb.analysis.wait_findings import waiting_lines
-from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    hot_line, hot_op, idle_gaps, waiting_lines, launch_bound, pageable_copies, copies_to_overlap,
-    small_copies,
+    hot_line, hot_op, idle_gaps, held_work, waiting_lines, launch_bound, pageable_copies,
+    copies_to_overlap, small_copies, exposed_communication,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (slowest_operator,)
@@ -99,8 +100,7 @@ def insight_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `insights`."""
     found, ops = findings(index, limit=None), index.profile.tables["ops"]
     op_ids = np.array([finding.op_id for finding in found], np.int64)
-    statement = np.append(index.statement, MISSING)[index.tree.rows(op_ids)]
-    lines = np.append(ops["line"], MISSING)[statement]
+    op = index.tree.rows(op_ids)
     return ResultTable(
         {
             "rank": np.arange(1, len(found) + 1),
@@ -111,8 +111,8 @@ def insight_table(index: ProfileIndex) -> ResultTable:
             "gain_low_ns": _times(finding.low_ns for finding in found),
             "gain_high_ns": _times(finding.high_ns for finding in found),
             "op_id": optional(op_ids),
-            "cell": names_at(ops.names("cell"), statement),
-            "line": optional(lines),
+            "cell": cells_at(index, op),
+            "line": optional(values_at(ops["line"], values_at(index.statement, op))),
             "start_ns": _times(finding.start_ns for finding in found),
             "end_ns": _times(finding.end_ns for finding in found),
         }

@@ -19,9 +19,9 @@ from epprof_nb.analysis.dataframe import (
 )
 from epprof_nb.analysis.framework_phases import modules
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.places import cells_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
-from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.op_args import argument_names, arguments
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def joined(
         "op_name": names_at(ops.names("name"), op),
         "op_type": names_at(ops.names("op_type"), op),
         "op_category": names_at(ops.names("category"), op),
-        "cell": _cells(index, statement, op),
+        "cell": cells_at(index, op),
         "line": optional(values_at(ops["line"], statement)),
         "range_id": optional(values_at(ops["op_id"], nearest)),
         "range_name": names_at(ops.names("name"), nearest),
@@ -120,21 +120,6 @@ def joined(
     for name, values in columns.items():
         frame[name] = to_series(values, frame.index)
     return frame
-
-
-def _cells(index: ProfileIndex, statement: IntArray, op: IntArray) -> CategoryColumn:
-    """Return the cell of each statement, or of the op if the cell has no marked statements."""
-    ops = index.profile.tables["ops"]
-    cells, names = ops.names("cell"), ops.names("name")
-    of_cell = values_at(index.tree.nearest_ancestor(ops.names("op_type").equals("cell")), op)
-    offset = np.int32(len(cells.categories))
-    codes = np.append(cells.codes, np.int32(MISSING))[statement]
-    cell_op = np.append(names.codes, np.int32(MISSING))[of_cell]
-    codes = np.where(codes >= 0, codes, np.where(cell_op >= 0, cell_op + offset, MISSING))
-    # The same name can be in both.
-    texts = CategoryColumn.of([*cells.categories, *names.categories])
-    merged = np.append(texts.codes, np.int32(MISSING))[codes]
-    return CategoryColumn(merged, texts.categories).compact()
 
 
 def _times_at(times: IntArray, rows: IntArray) -> OptionalColumn:

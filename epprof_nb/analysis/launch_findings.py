@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.findings import Finding, place_name
+from epprof_nb.analysis.findings import Finding, op_id_of, place_name
 from epprof_nb.analysis.launches import launch_gaps
 from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.summary import device_word
@@ -57,7 +57,7 @@ def launch_bound(index: ProfileIndex) -> Iterator[Finding]:
         remedy=f"Launch fewer, larger kernels: {graph}fuse or batch them.",
         gain_low_ns=min(in_call, gain),
         gain_high_ns=total,
-        op_id=int(index.profile.tables["ops"]["op_id"][main]) if main >= 0 else MISSING,
+        op_id=op_id_of(index, main),
         rows=lambda: np.unique(rows),
     )
 

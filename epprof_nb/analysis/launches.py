@@ -12,6 +12,7 @@ from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.analysis.idle_causes import BETWEEN, idle_intervals, split_by_cause
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.places import Places
+from epprof_nb.analysis.waits import find_waits
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -180,11 +181,20 @@ def launch_gaps(index: ProfileIndex) -> LaunchGaps:
     node_gap = _typical(between.take(in_graph & queued)) or _typical(between.take(queued))
     found = is_kernel & ~in_graph & ~queued & (call != MISSING)
     found &= between.end - between.start <= LAUNCH_GAP_NS
+    found &= ~_made_by_wait(index, between)
     idle = between.take(found)
     parts = split_by_cause(index, idle)
     length = parts["not_launched"] + parts["launching"]
     saving = np.maximum(length - node_gap, 0)
     return LaunchGaps(idle, length, parts["launching"], saving, node_gap)
+
+
+def _made_by_wait(index: ProfileIndex, idle: IdleIntervals) -> BoolArray:
+    """Return which gaps are long because the host waited for the device before the launch."""
+    waits = index.cached(find_waits)
+    late = waits.next_row[2 * waits.avoidable > waits.idle_after]
+    made: BoolArray = np.isin(idle.next_row, late)
+    return made
 
 
 def _typical(idle: IdleIntervals) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.dataframe import names_at, optional, values_at
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.names import CategoryColumn
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.dataframe import Column
@@ -42,15 +43,31 @@ class Places:
         )
         self.count = len(first)
         self.of_op = np.append(codes, self.count)
-        self._ops = ops
+        self._index = index
         self._first = np.append(owner[first], MISSING)
 
     def columns(self, places: IntArray) -> dict[str, Column]:
         """Return the columns ``name``, ``cell``, ``line`` and ``op_id``, of the first execution."""
-        rows = self._first[places]
+        ops, rows = self._index.profile.tables["ops"], self._first[places]
         return {
-            "name": names_at(self._ops.names("name"), rows),
-            "cell": names_at(self._ops.names("cell"), rows),
-            "line": optional(values_at(self._ops["line"], rows)),
-            "op_id": optional(values_at(self._ops["op_id"], rows)),
+            "name": names_at(ops.names("name"), rows),
+            "cell": cells_at(self._index, rows),
+            "line": optional(values_at(ops["line"], rows)),
+            "op_id": optional(values_at(ops["op_id"], rows)),
         }
+
+
+def cells_at(index: ProfileIndex, op: IntArray) -> CategoryColumn:
+    """Return the cell of the statement of each op row, or of the op if no statement was marked."""
+    statement = values_at(index.statement, op)
+    ops = index.profile.tables["ops"]
+    cells, names = ops.names("cell"), ops.names("name")
+    of_cell = values_at(index.tree.nearest_ancestor(ops.names("op_type").equals("cell")), op)
+    offset = np.int32(len(cells.categories))
+    codes = np.append(cells.codes, np.int32(MISSING))[statement]
+    cell_op = np.append(names.codes, np.int32(MISSING))[of_cell]
+    codes = np.where(codes >= 0, codes, np.where(cell_op >= 0, cell_op + offset, MISSING))
+    # The same name can be in both.
+    texts = CategoryColumn.of([*cells.categories, *names.categories])
+    merged = np.append(texts.codes, np.int32(MISSING))[codes]
+    return CategoryColumn(merged, texts.categories).compact()

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.findings import Finding, place_name
+from epprof_nb.analysis.findings import Finding, op_id_of, place_name
 from epprof_nb.analysis.iterations import iterations
 from epprof_nb.analysis.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
 from epprof_nb.analysis.summary import device_word
-from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ def _finding(
         remedy=remedy,
         gain_low_ns=low,
         gain_high_ns=gain if high is None else high,
-        op_id=int(index.profile.tables["ops"]["op_id"][loop]) if loop >= 0 else MISSING,
+        op_id=op_id_of(index, loop),
         table=table,
         rows=lambda: _started_in(index, table, slow),
     )

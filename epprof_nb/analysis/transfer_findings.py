@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.device_work import MEMCPY, device_kinds_ns
-from epprof_nb.analysis.findings import Finding, place_name
+from epprof_nb.analysis.findings import Finding, op_id_of, place_name
 from epprof_nb.analysis.overlap import COMPUTE, COPY, class_intervals, length, union_of
 from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.analysis.transfers import LARGE_BYTES, copied_bytes, exposed, is_pageable
 from epprof_nb.arrays.groups import sum_by_group
-from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.format import duration, percent, plural, size
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
         remedy="Copy from and to pinned memory: it is faster and overlaps with kernels.",
         gain_low_ns=0 if pinned is None else gain // 2,
         gain_high_ns=max(total - hidden, gain),
-        op_id=_op_id(index, int(index.activity_op[longest])),
+        op_id=op_id_of(index, int(index.activity_op[longest])),
         rows=lambda: rows,
     )
 
@@ -119,7 +118,7 @@ def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:
         "run.",
         gain_low_ns=gain // 2,
         gain_high_ns=total,
-        op_id=_op_id(index, int(index.activity_op[of_top[0]])),
+        op_id=op_id_of(index, int(index.activity_op[of_top[0]])),
         rows=lambda: of_top,
     )
 
@@ -172,10 +171,6 @@ def small_copies(index: ProfileIndex) -> Iterator[Finding]:
         remedy="Gather these values and copy them at once.",
         gain_low_ns=gain // 2,
         gain_high_ns=total,
-        op_id=_op_id(index, int(index.activity_op[of_top[0]])),
+        op_id=op_id_of(index, int(index.activity_op[of_top[0]])),
         rows=lambda: of_top,
     )
-
-
-def _op_id(index: ProfileIndex, op: int) -> int:
-    return int(index.profile.tables["ops"]["op_id"][op]) if op >= 0 else MISSING

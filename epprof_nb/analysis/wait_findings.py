@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.analysis.findings import Finding, capitalised, place_name
+from epprof_nb.analysis.findings import Finding, capitalised, op_id_of, place_name
 from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.source_lines import source_line
 from epprof_nb.analysis.summary import device_word
@@ -67,7 +67,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
         # One of the waits has nothing to overlap with if it is the last one.
         gain_low_ns=gain - int(avoidable.max()),
         gain_high_ns=min(int(found.busy[waits].sum()), idle),
-        op_id=int(tables["ops"]["op_id"][op]) if op >= 0 else MISSING,
+        op_id=op_id_of(index, op),
         table="api_calls",
         rows=lambda: np.sort(rows),
     )

@@ -481,7 +481,7 @@ TABLES: dict[str, TableDoc] = {
             ),
             _column(
                 "cause", "category",
-                "cause of most of it: `not launched`, `launching`, `waiting` or `unknown`",
+                "cause of most of it: `not launched`, `launching`, `waiting`, `held` or `unknown`",
             ),
             _column(
                 "not_launched_ns", "int64",
@@ -494,8 +494,11 @@ TABLES: dict[str, TableDoc] = {
             ),
             _column(
                 "waiting_ns", "int64",
-                "time in which the host was in a call that synchronizes, or the launched work "
-                "waited for an event or other work",
+                "time before that call in which the host was in a call that synchronizes",
+            ),
+            _column(
+                "held_ns", "int64",
+                "time in which the launched work was held by an event or other work",
             ),
             _column("unknown_ns", "int64", "all of it if the API call was not recorded"),
             _column(
@@ -542,10 +545,8 @@ TABLES: dict[str, TableDoc] = {
             _column("idle_ns", "int64", "time in which nothing ran"),
             _column("idle_not_launched_ns", "int64", "idle: the host had launched nothing"),
             _column("idle_launching_ns", "int64", "idle: the next launch was on its way"),
-            _column(
-                "idle_waiting_ns", "int64",
-                "idle: the host was in a call that synchronizes, or launched work waited",
-            ),
+            _column("idle_waiting_ns", "int64", "idle: the host was in a call that synchronizes"),
+            _column("idle_held_ns", "int64", "idle: an event or other work held launched work"),
             _column("idle_unknown_ns", "int64", "idle: the next launch was not recorded"),
         ),
     ),

@@ -166,6 +166,7 @@ def test_empty_gaps_have_the_dtypes_of_full_ones():
         "not_launched_ns": "int64",
         "launching_ns": "int64",
         "waiting_ns": "int64",
+        "held_ns": "int64",
         "unknown_ns": "int64",
         "op_id": "Int64",
         "name": "category",

@@ -53,6 +53,21 @@ def test_launches_that_keep_the_device_waiting_are_found():
     assert (row["launch_idle_ns"], row["graph_saving_ns"]) == (found.gain_ns, found.gain_ns)
 
 
+def test_gaps_after_waits_are_not_due_to_launches():
+    """Each round launches a kernel of 50 us, waits for it, and takes 40 us to the next launch."""
+    rows, calls = [], []
+    for i in range(300):
+        t = i * 100 * US
+        rows.append(kernel(t + 3 * US, t + 53 * US, 1, correlation_id=i, thread_id=1))
+        calls.append(call(t, t + 2 * US, correlation_id=i, op_id=1))
+        calls.append(call(t + 5 * US, t + 55 * US, name="cuStreamSynchronize",
+                          correlation_id=10_000 + i, op_id=2))  # fmt: skip
+    ops = [line(1, 1, 0, 30 * MS), line(2, 2, 0, 30 * MS, 1)]
+    prof = profile(ops, rows, calls, info=info(30 * MS))
+    assert of_kind(prof, "wait")[0].gain_ns == 299 * 48 * US
+    assert not of_kind(prof, "launch-bound")
+
+
 @pytest.mark.parametrize("how", ["queued", "few", "graph"])
 def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
     prof = {
@@ -111,6 +126,29 @@ def test_a_line_that_does_not_wait_is_no_finding():
     assert len(prof.waits()) == 0
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_work_that_an_event_holds_is_found(held):
+    """Line 2 launches at once, or after 40 ms of its own."""
+    called = 2 * MS if held else 42 * MS
+    prof = profile(
+        [line(1, 1, 0, MS), line(2, 2, MS, 60 * MS)],
+        [kernel(MS, 3 * MS, 1, correlation_id=1, thread_id=1),
+         kernel(43 * MS, 60 * MS, 2, correlation_id=2, thread_id=1)],
+        [call(0, MS, correlation_id=1, op_id=1),
+         call(called, called + MS, correlation_id=2, op_id=2)],
+        info=info(60 * MS), sources={"In[1]": "y = f(x)\nz = g(y)\n"},
+    )  # fmt: skip
+    found = of_kind(prof, "held work")
+    assert len(found) == held
+    assert len(of_kind(prof, "idle")) == (not held)
+    if held:
+        assert found[0].text == (
+            "GPU idle 40.0 ms in 1 gap while launched work of line 2 (`z = g(y)`) was held by an "
+            "event or other work."
+        )
+        assert found[0].evidence_rows(prof).tolist() == [1]
+
+
 @pytest.mark.parametrize("pinned", [False, True])
 def test_pageable_copies_are_measured_against_pinned_ones(pinned):
     copies = [
@@ -149,6 +187,29 @@ def test_copies_that_could_overlap_are_found():
     (found,) = of_kind(pipeline(overlapping=False), "copies that could overlap")
     assert found.gain_ns == 18 * MS
     assert not of_kind(pipeline(overlapping=True), "copies that could overlap")
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_communication_that_nothing_hides_is_found(is_hidden):
+    rows = []
+    for i in range(5):
+        t = 10 * i * MS
+        rows.append(kernel(t, t + 6 * MS, 1))
+        start = t + (1 if is_hidden else 6) * MS
+        rows.append(kernel(start, start + 4 * MS, 2, name="ncclDevKernel_AllReduce_Sum_f32",
+                           stream_id=9))  # fmt: skip
+    source = "loss.backward()\nreduce(gradients)\n"
+    prof = profile([line(1, 1, 0, 50 * MS), line(2, 2, 0, 50 * MS)], rows, info=info(50 * MS),
+                   sources={"In[1]": source})  # fmt: skip
+    found = of_kind(prof, "exposed communication")
+    assert len(found) == (not is_hidden)
+    if found:
+        assert found[0].text == (
+            "GPU 0 only communicated for 20.0 ms (40 % of its span), most of all in line 2 "
+            "(`reduce(gradients)`)."
+        )
+        assert (found[0].low_ns, found[0].gain_ns) == (0, 20 * MS)
+        assert found[0].evidence_rows(prof).tolist() == [1, 3, 5, 7, 9]
 
 
 @pytest.mark.parametrize("count", [20, 200])
@@ -350,3 +411,12 @@ def test_damaged_profiles_have_insights_with_bounds(rows, calls, wall):
     assert (found["gain_ns"] <= found["gain_high_ns"]).all()
     for rank in found["rank"]:
         prof.evidence(rank)
+
+
+def test_without_statements_an_insight_has_the_cell_of_its_op():
+    ops = [op(1, "In[5]", 0, 90 * MS, op_type="cell"), op(2, "load", 0, 80 * MS, 1)]
+    prof = profile(ops, [kernel(80 * MS, 90 * MS, 2)], info=info(90 * MS))
+    row = prof.insights().iloc[0]
+    assert row["text"] == "GPU idle 80.0 ms before its first work while the host ran `load`."
+    assert (row["op_id"], row["cell"]) == (2, "In[5]")
+    assert pd.isna(row["line"])

@@ -67,15 +67,24 @@ def copies(remove):
         stream.close()
 
 
+def small_copies(remove):
+    values = np.ones(60, np.float32)
+    device = host.empty((1,), values.dtype)
+    for i in range(1 if remove else 60):
+        with epprof_nb.op("copy"):
+            host.memcpy(device, values[i : i + 1])
+    host.synchronize()
+
+
 class SlowLink:
-    """NumPy, but copies take 8 ms, whatever else the memory of the machine serves."""
+    """NumPy, but copies take longer, whatever else the memory of the machine serves."""
 
     def __getattr__(self, name):
         return getattr(np, name)
 
     @staticmethod
     def copyto(target, source):
-        time.sleep(0.008)
+        time.sleep(0.008 if target.nbytes > 1_000 else 0.002)
         np.copyto(target, source)
 
 
@@ -84,6 +93,7 @@ CASES = {
     "idle": idles,
     "launch-bound": launches,
     "copies that could overlap": copies,
+    "small copies": small_copies,
 }
 
 

@@ -9,7 +9,9 @@ from tiny import activity, call, kernel, line, op, profile
 from epprof_nb.analysis.idle import busy_ns
 
 PARTS = ["compute_ns", "copy_ns", "communication_ns", "overlap_ns", "idle_ns"]
-CAUSES = ["idle_not_launched_ns", "idle_launching_ns", "idle_waiting_ns", "idle_unknown_ns"]
+CAUSES = [
+    f"idle_{cause}_ns" for cause in ("not_launched", "launching", "waiting", "held", "unknown")
+]
 WORK = st.lists(
     st.tuples(
         st.sampled_from(["kernel", "memcpy", "memset", "nccl", "graph_launch", "synchronization"]),
@@ -52,7 +54,7 @@ def test_the_parts_add_up_to_the_span(work, waits):
 @given(WORK, st.lists(st.integers(0, 80), max_size=3, unique=True))
 def test_the_causes_add_up_to_each_gap(work, waits):
     gaps = random_profile(work, waits).gaps(1)
-    causes = ["not_launched_ns", "launching_ns", "waiting_ns", "unknown_ns"]
+    causes = ["not_launched_ns", "launching_ns", "waiting_ns", "held_ns", "unknown_ns"]
     assert (gaps[causes].sum(axis=1) == gaps["duration_ns"]).all()
     assert (gaps[causes] >= 0).all().all()
     largest = gaps[causes].max(axis=1).to_numpy()
@@ -93,22 +95,23 @@ def gap(**more):
     """A gap from 100 to 200; its causes."""
     found = profile(info={"wall_ns": 300}, **more).gaps(1)
     (row,) = found[found["position"] == "between"].to_dict("records")
-    return [row[name] for name in ("not_launched_ns", "launching_ns", "waiting_ns", "unknown_ns")]
+    causes = ("not_launched", "launching", "waiting", "held", "unknown")
+    return [row[f"{cause}_ns"] for cause in causes]
 
 
 @pytest.mark.parametrize(
     ("calls", "expected"),
     [
-        ([call(180, 190, correlation_id=2)], [80, 20, 0, 0]),
-        ([call(20, 30, correlation_id=2)], [0, 0, 100, 0]),
-        ([], [0, 0, 0, 100]),
+        ([call(180, 190, correlation_id=2)], [80, 20, 0, 0, 0]),
+        ([call(20, 30, correlation_id=2)], [0, 0, 0, 100, 0]),
+        ([], [0, 0, 0, 0, 100]),
         ([call(180, 190, correlation_id=2), call(90, 140, name="cuStreamSynchronize")],
-         [40, 20, 40, 0]),
-        ([call(180, 190, correlation_id=2), call(90, 140, name="cudaMemcpy")], [40, 20, 40, 0]),
+         [40, 20, 40, 0, 0]),
+        ([call(180, 190, correlation_id=2), call(90, 140, name="cudaMemcpy")], [40, 20, 40, 0, 0]),
         ([call(180, 190, correlation_id=2), call(90, 140, name="cudaMemcpyAsync")],
-         [80, 20, 0, 0]),
+         [80, 20, 0, 0, 0]),
         ([call(180, 190, correlation_id=2), call(90, 140, 5, name="cuStreamSynchronize")],
-         [80, 20, 0, 0]),
+         [80, 20, 0, 0, 0]),
     ],
 )  # fmt: skip
 def test_idle_time_has_the_cause_of_the_next_launch(calls, expected):
@@ -123,7 +126,7 @@ def test_a_launch_that_takes_much_longer_than_others_was_held():
     work[8] = kernel(8_100, 8_200, correlation_id=8)
     found = profile(activities=work, api_calls=calls, info={"wall_ns": 9_000}).gaps(1)
     last = found.iloc[-2]
-    assert last[["not_launched_ns", "launching_ns", "waiting_ns"]].tolist() == [490, 15, 95]
+    assert last[["not_launched_ns", "launching_ns", "held_ns"]].tolist() == [490, 15, 95]
     assert found["cause"].iloc[1] == "not launched"
 
 
@@ -145,7 +148,7 @@ def test_a_graph_replay_is_busy_whether_its_nodes_were_recorded_or_not():
     # Between two nodes, the replay is on its way to the next one.
     assert [nodes[name] for name in ("span_ns", "compute_ns", "idle_ns")] == [198, 140, 58]
     assert nodes["idle_launching_ns"] == 10 + 10 + 8
-    assert nodes["idle_waiting_ns"] == whole["idle_waiting_ns"] == 0
+    assert nodes["idle_held_ns"] == whole["idle_held_ns"] == 0
 
 
 @pytest.mark.parametrize(("recorded_nodes", "kernels"), [(True, 5), (False, 0)])
