@@ -17,6 +17,7 @@ from epprof_nb.analysis import (
     critical_path,
     idle,
     joined,
+    roofline,
 )
 from epprof_nb.data.columns import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
@@ -34,6 +35,7 @@ FRAMES = {
     "by_line_self": lambda p: p.by_line(inclusive=False),
     "critical_path": lambda p: p.critical_path(),
     "critical_path_op": lambda p: p.critical_path(by="op"),
+    "roofline": lambda p: p.roofline(measure=False),
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
 }
@@ -41,6 +43,7 @@ FUNCTIONS = (
     by_kernel.by_kernel, by_node.by_node, by_node.by_op_type, by_node.by_run, by_op.by_op,
     by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream,
     critical_path.critical_path, idle.gaps, joined.joined,
+    roofline.roofline,
 )  # fmt: skip
 
 
