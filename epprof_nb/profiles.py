@@ -476,6 +476,41 @@ class Profile(ProfileData):
 
         return critical_path(self, by, attribution=attribution)
 
+    @with_columns("roofline")
+    def roofline(self, *, measure: bool = True) -> pd.DataFrame:
+        """FLOPs, least bytes and least time of the ONNX nodes whose shapes are known.
+
+        Parameters
+        ----------
+        measure
+            Whether to measure the peaks of the profile's devices, if it does not have them yet: by
+            a matrix product and a copy, which take a second or two. A CUDA device needs CuPy or
+            PyTorch to be imported. Devices of other machines are not measured. The peaks are kept
+            in ``info["peaks"]``, and saved.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            The activities of a CUDA graph count for the nodes that captured them. `device_ns` adds
+            up to the device time of the profile, so the share of the last row is that of what is
+            not covered. A matrix product in cache, or of another type, can exceed the peaks.
+
+        Examples
+        --------
+        >>> prof.roofline().query("roof_share < 0.3")  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.roofline import roofline
+
+        if measure and "peaks" not in self.info:
+            from epprof_nb.recorders.peaks import measure_devices
+
+            found = measure_devices(self.info)
+            if found:
+                self.info["peaks"] = {str(device): p.to_info() for device, p in found.items()}
+        return roofline(self)
+
     def sql(
         self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30
     ) -> pd.DataFrame:

@@ -683,6 +683,34 @@ TABLES: dict[str, TableDoc] = {
             ),
         ),
     ),
+    "roofline": TableDoc(
+        "prof.roofline()",
+        "One row per node, shapes and device, by descending device time; a last row is the device "
+        "time whose FLOPs and bytes are unknown.",
+        (
+            _column("name", "category", "name of the node"),
+            _column("op_type", "category", "ONNX operator"),
+            _column("input_shapes", "category", "element types and shapes of its inputs"),
+            _column("output_shapes", "category", "element types and shapes of its outputs"),
+            _column("device_id", "Int64", "device, as in `activities`"),
+            _column("count", "int64", "executions; of a captured node, replays"),
+            _column("device_ns", "int64", "device time of all executions"),
+            _column("share", "float64", "`device_ns` / all device time", "fraction"),
+            _column("flops", "float64", "FLOPs of all executions", "FLOPs"),
+            _column(
+                "least_bytes", "float64", "bytes of all inputs and outputs, each moved once"
+            ),
+            _column("intensity", "float64", "`flops` / `least_bytes`", "FLOPs/byte"),
+            _column("flops_per_s", "float64", "`flops` / `device_ns`", "FLOPs/s"),
+            _column("bytes_per_s", "float64", "`least_bytes` / `device_ns`", "bytes/s"),
+            _column(
+                "bound", "category",
+                "`compute` or `memory`: the peak that takes longer; missing without peaks",
+            ),
+            _column("least_ns", "float64", "time at that peak; NaN without peaks"),
+            _column("roof_share", "float64", "`least_ns` / `device_ns`", "fraction"),
+        ),
+    ),
     "compare_ops": TableDoc(
         "epprof_nb.compare(old, new).ops",
         "One row per path of ops that ran in a repeat of either side, by descending difference in "

@@ -22,6 +22,7 @@ from epprof_nb.analysis import (
     joined,
     launches,
     overlap,
+    roofline,
     steadiness,
     transfers,
     waits,
@@ -44,6 +45,7 @@ FRAMES = {
     "by_line_self": lambda p: p.by_line(inclusive=False),
     "critical_path": lambda p: p.critical_path(),
     "critical_path_op": lambda p: p.critical_path(by="op"),
+    "roofline": lambda p: p.roofline(measure=False),
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
 }
@@ -51,7 +53,8 @@ FUNCTIONS = (
     by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_node.by_run,
     by_op.by_op, by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_step.by_step,
     by_stream.by_stream, critical_path.critical_path, idle.gaps, insights.insights, joined.joined,
-    launches.launches, overlap.overlap, steadiness.steadiness, transfers.transfers, waits.waits,
+    launches.launches, overlap.overlap, roofline.roofline, steadiness.steadiness,
+    transfers.transfers, waits.waits,
 )  # fmt: skip
 
 

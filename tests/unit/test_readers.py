@@ -1,5 +1,6 @@
 """Traces of other tools: right tables, honest notes, and bounded reading of damaged files."""
 
+import gc
 import gzip
 import json
 from collections import Counter
@@ -385,3 +386,17 @@ def test_bad_conversions_are_refused(tmp_path):
     assert "could not be read" in run.output
     summary = CliRunner().invoke(main, ["summary", str(NEW_ORT)])
     assert "MatMul" in summary.output
+
+
+def test_reading_leaves_the_garbage_collector_as_it_was(read):
+    read(GOOD)
+    assert gc.isenabled()
+    with pytest.raises(ProfileFileError):
+        read(b"no trace")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        read(GOOD)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
