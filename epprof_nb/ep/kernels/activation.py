@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 def sigmoid(xp: ArrayModule, x: Array) -> Array:
     """Logistic function, by way of tanh, which does not overflow."""
-    y = xp.multiply(x, x.dtype.type(0.5))
-    xp.tanh(y, out=y)
+    y = xp.tanh(x * x.dtype.type(0.5))
     y *= x.dtype.type(0.5)
     y += x.dtype.type(0.5)
     return y
@@ -40,7 +39,7 @@ def gelu_tanh(xp: ArrayModule, x: Array) -> Array:
     y += x.dtype.type(1)
     y *= x
     y *= x.dtype.type(math.sqrt(2 / math.pi))
-    xp.tanh(y, out=y)
+    y = xp.tanh(y)
     y += x.dtype.type(1)
     y *= x
     y *= x.dtype.type(0.5)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.axes import nonnegative
 
 
 def _cumulative(op_type: str, function: str, since: int) -> None:
     def kernel(ctx: Context, x: Array, axis: Array) -> None:
         xp = ctx.xp
-        along = int(axis.reshape(())) % x.ndim
+        along = nonnegative(int(axis.reshape(())), x.ndim)
         ordered = xp.flip(x, axis=along) if ctx.attrs["reverse"] else x
         result = getattr(xp, function)(ordered, axis=along, dtype=x.dtype)
         if ctx.attrs["exclusive"] and x.shape[along]:

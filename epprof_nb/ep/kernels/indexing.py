@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.axes import nonnegative
 
 
 def checked(indices: Array, size: int, axis: int) -> Array:
@@ -19,7 +20,7 @@ def checked(indices: Array, size: int, axis: int) -> Array:
 @builtin("Gather", since=1)
 def gather(ctx: Context, x: Array, indices: Array) -> None:
     """Elements of an axis, by index."""
-    axis = ctx.attrs["axis"] % x.ndim
+    axis = nonnegative(ctx.attrs["axis"], x.ndim)
     size = x.shape[axis]
     if indices.size and (indices.min() < -size or indices.max() >= size):
         raise IndexError(f"an index is outside of axis {axis}, which has {size} elements")
@@ -31,7 +32,7 @@ def gather(ctx: Context, x: Array, indices: Array) -> None:
 @builtin("GatherElements", since=11)
 def gather_elements(ctx: Context, x: Array, indices: Array) -> None:
     """One element per index, along an axis."""
-    axis = ctx.attrs["axis"] % x.ndim
+    axis = nonnegative(ctx.attrs["axis"], x.ndim)
     places = _places(ctx.xp, checked(indices, x.shape[axis], axis), axis)
     ctx.out(indices.shape)[...] = x[places]
 
@@ -83,7 +84,7 @@ def update(
 
 
 def _scatter_elements(ctx: Context, x: Array, indices: Array, updates: Array) -> None:
-    axis = ctx.attrs["axis"] % x.ndim
+    axis = nonnegative(ctx.attrs["axis"], x.ndim)
     places = _places(ctx.xp, checked(indices, x.shape[axis], axis), axis)
     out = ctx.out(x.shape)
     out[...] = x
@@ -112,7 +113,7 @@ def tensor_scatter(
 ) -> None:
     """A cache with new entries written along an axis, from an index per batch element."""
     xp = ctx.xp
-    axis = ctx.attrs["axis"] % cache.ndim
+    axis = nonnegative(ctx.attrs["axis"], cache.ndim)
     out = ctx.out(cache.shape)
     out[...] = cache
     batch, size, length = cache.shape[0], cache.shape[axis], new.shape[axis]
@@ -131,7 +132,7 @@ def one_hot(ctx: Context, indices: Array, depth: Array, values: Array) -> None:
     """One of two values: on where the position along a new axis equals the index."""
     xp = ctx.xp
     size = int(depth.reshape(-1)[0])
-    axis = ctx.attrs["axis"] % (indices.ndim + 1)
+    axis = nonnegative(ctx.attrs["axis"], indices.ndim + 1)
     wanted = xp.expand_dims(indices, axis)
     whole = xp.where(wanted < 0, wanted + size, wanted)
     places = xp.arange(size).reshape([-1 if i == axis else 1 for i in range(indices.ndim + 1)])
@@ -144,7 +145,7 @@ def compress(ctx: Context, x: Array, condition: Array) -> None:
     """Elements or slices whose condition holds."""
     axis = ctx.attrs.get("axis")
     data = x.reshape(-1) if axis is None else x
-    axis = 0 if axis is None else axis % x.ndim
+    axis = 0 if axis is None else nonnegative(axis, x.ndim)
     chosen = ctx.xp.flatnonzero(condition[: data.shape[axis]])
     result = ctx.xp.take(data, chosen, axis=axis)
     ctx.out(result.shape)[...] = result

@@ -7,6 +7,8 @@ import math
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.averages import mean
+from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 
@@ -25,17 +27,16 @@ def standardize(
     epsilon: float,
 ) -> tuple[Array, Array, Array]:
     """Return `x` with mean 0 and variance 1 over some axes, the means and inverse deviations."""
-    mean = x.mean(axis=axes, keepdims=True)
-    y = x - mean
-    variance = xp.square(y).mean(axis=axes, keepdims=True)
-    inverse = 1 / xp.sqrt(variance + y.dtype.type(epsilon))
+    average = mean(x, axes)
+    y = x - average
+    inverse = 1 / xp.sqrt(mean(xp.square(y), axes) + y.dtype.type(epsilon))
     y *= inverse
-    return y, mean, inverse
+    return y, average, inverse
 
 
 def last_axes(x: Array, axis: int) -> tuple[int, ...]:
     """Return the axes from one on."""
-    return tuple(range(axis % x.ndim if x.ndim else 0, x.ndim))
+    return tuple(range(nonnegative(axis, x.ndim), x.ndim))
 
 
 @builtin("LayerNormalization", since=1)
@@ -54,8 +55,8 @@ def layer_normalization(ctx: Context, x: Array, scale: Array, bias: Array | None
 def root_mean_square(ctx: Context, x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """Return `x` with mean square 1 over some axes, and the factors."""
     wide = at_least_float32(x)
-    mean = ctx.xp.square(wide).mean(axis=axes, keepdims=True)
-    inverse = 1 / ctx.xp.sqrt(mean + wide.dtype.type(ctx.attrs["epsilon"]))
+    squares = mean(ctx.xp.square(wide), axes)
+    inverse = 1 / ctx.xp.sqrt(squares + wide.dtype.type(ctx.attrs["epsilon"]))
     return wide * inverse, inverse
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.axes import distinct
 
 _MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
 
@@ -30,7 +31,7 @@ def pad(
     ctx: Context, x: Array, pads: Array, value: Array | None = None, axes: Array | None = None
 ) -> None:
     """Elements added around a tensor, or cut off."""
-    chosen = range(x.ndim) if axes is None else [a % x.ndim for a in axes.tolist()]
+    chosen = range(x.ndim) if axes is None else distinct(axes.tolist(), x.ndim)
     amounts = pads.tolist()
     count = len(amounts) // 2
     widths = [(0, 0)] * x.ndim
@@ -50,11 +51,10 @@ def _pad_before_11(ctx: Context, x: Array) -> None:
 @builtin("CenterCropPad", since=18, host_inputs=[1])
 def center_crop_pad(ctx: Context, x: Array, shape: Array) -> None:
     """The center of a tensor, in another shape; zeros around it where that is larger."""
-    axes = ctx.attrs.get("axes") or range(x.ndim)
+    axes = distinct(ctx.attrs.get("axes") or range(x.ndim), x.ndim)
     wanted = list(x.shape)
     source, target = [slice(None)] * x.ndim, [slice(None)] * x.ndim
     for axis, size in zip(axes, shape.tolist(), strict=True):
-        axis %= x.ndim  # noqa: PLW2901
         wanted[axis] = size
         have = x.shape[axis]
         if size < have:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
+from epprof_nb.ep.kernels.averages import mean
 from epprof_nb.ep.kernels.precision import at_least_float32
 from epprof_nb.ep.kernels.windows import Geometry, geometry, view, windows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @builtin("MaxPool", since=1)
@@ -84,18 +89,18 @@ def lp_pool(ctx: Context, x: Array) -> None:
     ctx.out(total.shape)[...] = total ** (1 / p)
 
 
-def _global(op_type: str, function: str) -> None:
+def _global(op_type: str, function: Callable[[Array, tuple[int, ...]], Array]) -> None:
     def kernel(ctx: Context, x: Array) -> None:
         out = ctx.out((*x.shape[:2], *(1 for _ in x.shape[2:])))
         axes = tuple(range(2, x.ndim))
-        out[...] = getattr(ctx.xp, function)(at_least_float32(x), axis=axes, keepdims=True)
+        out[...] = function(at_least_float32(x), axes)
 
     kernel.__name__ = op_type.lower()
     builtin(op_type, since=1)(kernel)
 
 
-_global("GlobalAveragePool", "mean")
-_global("GlobalMaxPool", "max")
+_global("GlobalAveragePool", mean)
+_global("GlobalMaxPool", lambda x, axes: x.max(axis=axes, keepdims=True))
 
 
 @builtin("GlobalLpPool", since=2)

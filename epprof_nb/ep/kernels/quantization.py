@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.linear import product_shape
 
 _BYTES = "uint8 int8"
@@ -30,7 +31,7 @@ def spread(xp: ArrayModule, parameter: Array, x: Array, axis: int, block: int = 
     """
     if parameter.ndim == 0 or parameter.size == 1:
         return parameter.reshape(())
-    axis %= x.ndim
+    axis = nonnegative(axis, x.ndim)
     if block:
         return xp.repeat(parameter, block, axis=axis)[tuple(slice(0, n) for n in x.shape)]
     return parameter.reshape([-1 if i == axis else 1 for i in range(x.ndim)])

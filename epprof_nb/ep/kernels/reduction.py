@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.averages import mean
+from epprof_nb.ep.kernels.axes import distinct, nonnegative
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "ReduceLogSum": lambda xp, x, **how: xp.log(x.sum(**how)),
     "ReduceLogSumExp": _log_sum_exp,
     "ReduceMax": _max,
-    "ReduceMean": lambda _, x, **how: x.mean(**how),
+    "ReduceMean": lambda _, x, **how: mean(x, **how),
     "ReduceMin": _min,
     "ReduceProd": lambda _, x, **how: x.prod(**how),
     "ReduceSum": lambda _, x, **how: x.sum(**how),
@@ -58,7 +60,9 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
 def _reduce(ctx: Context, op_type: str, x: Array, axes: Axes) -> None:
     keep = bool(ctx.attrs["keepdims"])
     ndim = x.ndim
-    removed = range(ndim) if axes is None else {a % ndim for a in axes}
+    if not ndim:
+        axes = ()  # as ONNX Runtime, which ignores the axes of a scalar
+    removed = range(ndim) if axes is None else set(distinct(axes, ndim))
     shape = [1 if i in removed else n for i, n in enumerate(x.shape) if keep or i not in removed]
     how = {"axis": None if axes is None else tuple(removed), "keepdims": keep}
     ctx.out(shape)[...] = _FUNCTIONS[op_type](ctx.xp, at_least_float32(x), **how)
@@ -87,7 +91,7 @@ for _op_type in _FUNCTIONS:
 
 def _arg(op_type: str, function: str) -> None:
     def kernel(ctx: Context, x: Array) -> None:
-        axis = ctx.attrs["axis"] % x.ndim
+        axis = nonnegative(ctx.attrs["axis"], x.ndim)
         if ctx.attrs.get("select_last_index"):
             turned = ctx.xp.flip(x, axis=axis)
             index = x.shape[axis] - 1 - getattr(turned, function)(axis=axis)

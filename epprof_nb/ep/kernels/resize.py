@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels import interpolation
+from epprof_nb.ep.kernels.axes import distinct
 
 
 def _sizes_and_scales(
@@ -96,7 +97,7 @@ def resize(
     sizes: Array | None = None,
 ) -> None:
     """Interpolation to another size."""
-    axes = [a % x.ndim for a in ctx.attrs.get("axes") or range(x.ndim)]
+    axes = distinct(ctx.attrs.get("axes") or range(x.ndim), x.ndim)
     shape, factors = _sizes_and_scales(ctx.attrs, x.shape, axes, scales, sizes)
     region = [0.0] * x.ndim + [1.0] * x.ndim
     if roi is not None and roi.size:

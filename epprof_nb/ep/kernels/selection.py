@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.normalization import write_optional
 
 
 def _top(ctx: Context, x: Array, count: int, *, largest: bool) -> None:
-    xp, axis = ctx.xp, ctx.attrs["axis"] % max(x.ndim, 1)
+    xp, axis = ctx.xp, nonnegative(ctx.attrs["axis"], x.ndim)
     if not 0 <= count <= x.shape[axis]:
         raise ValueError(f"K is {count}, and axis {axis} has {x.shape[axis]} elements")
     # A stable sort keeps the smaller index of equal elements first.
@@ -51,7 +52,7 @@ def unique(ctx: Context, x: Array) -> None:
     """Distinct elements or slices; optionally in order of appearance."""
     xp, axis = ctx.xp, ctx.attrs.get("axis")
     data = x.reshape(-1) if axis is None else x
-    along = 0 if axis is None else axis % x.ndim
+    along = 0 if axis is None else nonnegative(axis, x.ndim)
     values, first, inverse, counts = xp.unique(
         data, return_index=True, return_inverse=True, return_counts=True, axis=along
     )

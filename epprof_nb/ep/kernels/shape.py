@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.axes import distinct, nonnegative
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,8 @@ def reshape(ctx: Context, x: Array, shape: Array) -> None:
     wanted = shape.tolist()
     if not ctx.attrs.get("allowzero", 0):
         wanted = [x.shape[i] if n == 0 else n for i, n in enumerate(wanted)]
+    if wanted.count(-1) > 1 or min(wanted, default=0) < -1:
+        raise ValueError(f"the shape {shape.tolist()} has more than one unknown dimension")
     if -1 in wanted:
         rest = math.prod(n for n in wanted if n != -1)
         wanted[wanted.index(-1)] = x.size // rest if rest else 0
@@ -40,7 +43,7 @@ def reshape(ctx: Context, x: Array, shape: Array) -> None:
 def flatten(ctx: Context, x: Array) -> None:
     """A matrix, its rows from the axes before `axis`."""
     axis = ctx.attrs["axis"]
-    axis = axis + x.ndim if axis < 0 else axis
+    axis = x.ndim if axis == x.ndim else nonnegative(axis, x.ndim)
     _copy(ctx, x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
@@ -48,7 +51,7 @@ def _squeeze(ctx: Context, x: Array, axes: list[int] | None) -> None:
     if axes is None:
         _copy(ctx, x, tuple(n for n in x.shape if n != 1))
         return
-    removed = {a % x.ndim for a in axes}
+    removed = set(distinct(axes, x.ndim))
     wide = [i for i in removed if x.shape[i] != 1]
     if wide:
         raise ValueError(f"axis {wide[0]} has {x.shape[wide[0]]} elements, not 1")
@@ -68,7 +71,7 @@ def _squeeze_before_13(ctx: Context, x: Array) -> None:
 
 def _unsqueeze(ctx: Context, x: Array, axes: list[int]) -> None:
     rank = x.ndim + len(axes)
-    added = {a % rank for a in axes}
+    added = set(distinct(axes, rank))
     rest = iter(x.shape)
     _copy(ctx, x, tuple(1 if i in added else next(rest) for i in range(rank)))
 
@@ -100,7 +103,10 @@ def expand(ctx: Context, x: Array, shape: Array) -> None:
 @builtin("Tile", since=6, host_inputs=[1])
 def tile(ctx: Context, x: Array, repeats: Array) -> None:
     """Copies along each axis."""
-    result = ctx.xp.tile(x, repeats.tolist())
+    counts = repeats.tolist()
+    if len(counts) != x.ndim or min(counts, default=0) < 0:
+        raise ValueError(f"the repeats {counts} do not fit a tensor of {x.ndim} dimensions")
+    result = ctx.xp.tile(x, counts)
     ctx.out(result.shape)[...] = result
 
 
@@ -120,14 +126,14 @@ def size(ctx: Context, x: Array) -> None:
 @builtin("Concat", since=4)
 def concat(ctx: Context, *inputs: Array) -> None:
     """Tensors joined along an axis."""
-    axis = ctx.attrs["axis"] % inputs[0].ndim
+    axis = nonnegative(ctx.attrs["axis"], inputs[0].ndim)
     total = sum(x.shape[axis] for x in inputs)
     shape = (*inputs[0].shape[:axis], total, *inputs[0].shape[axis + 1 :])
     ctx.xp.concatenate(inputs, axis=axis, out=ctx.out(shape))
 
 
 def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
-    axis = ctx.attrs["axis"] % x.ndim
+    axis = nonnegative(ctx.attrs["axis"], x.ndim)
     length = x.shape[axis]
     if sizes is None:
         step = -(-length // ctx.num_outputs)
@@ -185,7 +191,8 @@ def _slice(  # noqa: PLR0917 - the inputs of the operator
     steps: list[int],
 ) -> None:
     chosen = [slice(None)] * x.ndim
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+    named = distinct(axes, x.ndim)
+    for axis, start, end, step in zip(named, starts, ends, steps, strict=True):
         length = x.shape[axis]
         first, last = (0, length) if step > 0 else (0, length - 1)
         start = min(max(start + length if start < 0 else start, first), last)  # noqa: PLW2901

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 
@@ -20,7 +21,7 @@ def _pairs(xp: ArrayModule, z: Array) -> Array:
 
 def _transform(ctx: Context, x: Array, length: Array | None, axis: int) -> None:
     xp, attrs = ctx.xp, ctx.attrs
-    along = axis % x.ndim
+    along = nonnegative(axis, x.ndim)
     if along == x.ndim - 1:
         raise ValueError("the last axis holds real and imaginary parts and has no transform")
     count = int(length.reshape(())) if length is not None else None

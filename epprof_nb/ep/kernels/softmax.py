@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _softmax_like(op_type: str, function: Callable[[Any, Array, int], Array]) ->
         # A matrix: its columns are the elements from `axis` on.
         out = ctx.out(x.shape)
         if x.size:
-            axis = ctx.attrs["axis"] % max(x.ndim, 1)
+            axis = nonnegative(ctx.attrs["axis"], x.ndim)
             matrix = at_least_float32(x).reshape(math.prod(x.shape[:axis]), -1)
             out[...] = function(ctx.xp, matrix, 1).reshape(x.shape)
 
