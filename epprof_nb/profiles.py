@@ -250,8 +250,14 @@ class Profile(ProfileData):
         return by_path(self, attribution=attribution)
 
     @with_columns("by_node")
-    def by_node(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+    def by_node(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
         """Host time, device time and copies of each node of the ONNX Runtime sessions.
+
+        Parameters
+        ----------
+        attribution
+            ``"capture"`` counts the activities of a graph at the nodes that captured them, as if
+            these had run; ``"launch"`` at the op that replayed it, which is no node.
 
         Returns
         -------
@@ -263,8 +269,13 @@ class Profile(ProfileData):
         return by_node(self, attribution=attribution)
 
     @with_columns("by_op_type")
-    def by_op_type(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+    def by_op_type(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
         """Host and device time of each ONNX operator and execution provider.
+
+        Parameters
+        ----------
+        attribution
+            See `by_node`.
 
         Returns
         -------

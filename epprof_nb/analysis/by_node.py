@@ -34,14 +34,17 @@ NO_NODE = "(no node)"
 
 @with_columns("by_node")
 def by_node(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+    profile: ProfileData, *, attribution: Attribution = "capture", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the host and device time of each node of the ONNX Runtime sessions.
 
     Parameters
     ----------
-    profile, attribution, index
+    profile, index
         See `epprof_nb.analysis.by_op.by_op`.
+    attribution
+        ``"capture"`` counts the activities of a graph at the nodes that captured them, as if these
+        had run; ``"launch"`` at the op that replayed it, which is no node.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def by_node(
     return node_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
 
 
-def node_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
     """Return the columns of `by_node`."""
     profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
@@ -104,14 +107,14 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
 
 @with_columns("by_op_type")
 def by_op_type(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+    profile: ProfileData, *, attribution: Attribution = "capture", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the host and device time of each ONNX operator and execution provider.
 
     Parameters
     ----------
     profile, attribution, index
-        See `epprof_nb.analysis.by_op.by_op`.
+        See `by_node`.
 
     Returns
     -------
@@ -132,7 +135,7 @@ def by_op_type(
     return op_type_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
 
 
-def op_type_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
     """Return the columns of `by_op_type`."""
     profile = index.profile
     ops, tree = profile.tables["ops"], index.tree

@@ -107,11 +107,16 @@ def test_the_graph_has_a_row(replays):
 
 
 def test_by_node_has_the_device_time_as_if_the_nodes_had_run(replays):
-    table = replays.by_node(attribution="capture").set_index("name")
+    table = replays.by_node().set_index("name")
     kernels = replays.activities[replays.activities["kind"] == "kernel"]
     assert set(table.index) == {"first", "second", "third"}
     assert table["device_ns"].sum() == kernels["duration_ns"].sum()
     assert table["kernels"].nunique() == 1
+
+
+def test_by_node_has_replays_without_a_node_by_launch(replays):
+    table = replays.by_node(attribution="launch").set_index("name")
+    assert table.loc["(no node)", "device_ns"] == in_replays(replays)["duration_ns"].sum()
 
 
 def test_ops_stay_nested(replays):
@@ -195,7 +200,7 @@ def test_eager_and_replayed_profiles_have_the_same_nodes(ep, x):
     eager = profiled(ep.session(models.chain()), {"x": x}).by_node()
     made = session(ep)
     made.run(None, {"x": x})
-    replayed = profiled(made, {"x": x}).by_node(attribution="capture")
+    replayed = profiled(made, {"x": x}).by_node()
     columns = ["name", "op_type", "provider", "kernels"]
     assert (
         eager[columns].sort_values("name").to_dict("list")
