@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], ep_functions[], frame_functions[], marker_functions[], ort_functions[];
+extern PyMethodDef cupti_functions[], ep_functions[], frame_functions[], marker_functions[],
+    nvtx_functions[], ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -269,6 +270,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = add_markers_type(module);
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = interrupts_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
