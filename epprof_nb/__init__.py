@@ -7,6 +7,7 @@ launched it. ``prof`` holds the same as pandas DataFrames.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -77,5 +78,14 @@ def _import_native() -> object:
         ) from error
 
 
+def _offer_nvtx() -> None:
+    """Let libraries that use NVTX find the native core: they ask once, at their first range."""
+    with suppress(ImportError):  # a checkout that is not installed; using it says so
+        import_module("epprof_nb.frameworks.nvtx_injection").offer()
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_offer_nvtx()

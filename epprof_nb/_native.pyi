@@ -416,6 +416,27 @@ def critical_path(
         ``step`` u8, ``row`` i32, ``start_ns`` and ``end_ns`` i64.
     """
 
+# -- NVTX
+def nvtx_allow() -> None:
+    """Attach to the copies of NVTX that ask from now on.
+
+    They ask at their first call, if ``NVTX_INJECTION64_PATH`` names the file of this module.
+    """
+
+def nvtx_record(on: bool, /) -> None:
+    """Record ranges and marks as ops while a session is open; off, NVTX's functions do nothing."""
+
+def nvtx_attached() -> list[str]:
+    """Paths of the libraries whose copies of NVTX are attached."""
+
+def nvtx_details(first: int, /) -> dict[str, bytes]:
+    """What ranges and marks have besides a name, from id `first` on.
+
+    Columns: domain u32, category u32 (number; 0: none), category_name u32, flags u32 (1: has a
+    color, 2: is a mark), color u32 (ARGB), payload_type i32 (1: u64, 2: i64, 3: f64, 4: u32, 5:
+    i32, 6: f32; 0: none), payload u64 (its bits). Names are ids of `names`; 0: none.
+    """
+
 # -- the execution provider with kernels in Python
 def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],

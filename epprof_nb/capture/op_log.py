@@ -13,11 +13,8 @@ from epprof_nb.core.native_columns import OP_NAME, name_of
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table
-from epprof_nb.frameworks.framework_ops import (
-    FRAMEWORK_CATEGORIES,
-    FRAMEWORK_TYPES,
-    add_framework_columns,
-)
+from epprof_nb.frameworks.framework_ops import FRAMEWORK_CATEGORIES, FRAMEWORK_TYPES
+from epprof_nb.frameworks.op_columns import add_framework_columns
 from epprof_nb.instrument.statements import statements_table
 from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, add_ort_columns
 

@@ -13,7 +13,7 @@ ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
 """Modes of recording ONNX Runtime's nodes, by how much they record."""
 
 
-FRAMEWORKS = ("torch",)
+FRAMEWORKS = ("torch", "nvtx")
 """Frameworks whose operations can be recorded as ops."""
 
 
@@ -44,8 +44,9 @@ class Options:
         Which runs of ONNX Runtime sessions are recorded node by node: ``"every"``, ``"auto"`` or
         ``"off"`` (`epprof_nb.onnxruntime.install` describes them); None for the mode set there.
     frameworks
-        Frameworks whose operations are recorded as ops, if the code imports them: ``"torch"`` for
-        the modules, backward passes, optimizers and data loaders of PyTorch. Empty for none.
+        Frameworks whose operations are recorded as ops, if the code uses them: ``"torch"`` for
+        the modules, backward passes, optimizers and data loaders of PyTorch, ``"nvtx"`` for the
+        ranges and marks of NVTX in any library. Empty for none.
     """
 
     detail: str = "default"

@@ -110,10 +110,10 @@ OPS = TableSchema(
             "name",
             "cell, line, range; for ONNX Runtime nodes the operator; for PyTorch module, recompute "
             "(a module called again in the backward pass), backward (of a module), autograd (a "
-            "backward pass), optimizer, data, compile",
+            "backward pass), optimizer, data, compile; mark for NVTX",
         ),
         Column("category", "name", "cell, user, session, node, framework"),
-        Column("source", "name", "where it was recorded: cell, range, onnxruntime, torch"),
+        Column("source", "name", "where it was recorded: cell, range, onnxruntime, torch, nvtx"),
         Column("provider", "name", "ONNX Runtime execution provider of a node"),
         Column("thread_id", "int", "operating-system thread id"),
         Column("node_index", "id", "ONNX Runtime's index of a node in its graph or subgraph"),

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.data.names import CategoryColumn
 from epprof_nb.instrument.range_args import as_json
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from epprof_nb.data.table import Table
-
 # Categories, as in native/core/records.h.
-CALL, RANGE = 6, 7
-FRAMEWORK_TYPES = ("call", "range")
-FRAMEWORK_CATEGORIES = ("framework", "user")
+CALL, RANGE, NVTX = 6, 7, 8
+FRAMEWORK_TYPES = ("call", "range", "range")
+FRAMEWORK_CATEGORIES = ("framework", "user", "user")
 
 _MAX_KINDS = 200_000
 """Distinct kinds with arguments; further ones are recorded without arguments."""
@@ -83,29 +80,6 @@ def _append(kind: OpKind) -> int:
     return len(_kinds) - 1
 
 
-def add_framework_columns(
-    ops: Table, category: npt.NDArray[Any], payload: npt.NDArray[Any]
-) -> Table:
-    """Fill in the columns that framework ops take from their kind.
-
-    Parameters
-    ----------
-    ops
-        The ops of a recording.
-    category, payload
-        Native columns of the same rows.
-    """
-    rows = np.flatnonzero((category == CALL) | (category == RANGE))
-    if not len(rows):
-        return ops
-    ids = payload[rows].astype(np.int64)
-    used = {i: _kinds[i] for i in np.unique(ids).tolist()}
-
-    def column(name: str, values: dict[int, str]) -> CategoryColumn:
-        return ops.names(name).replaced(rows, CategoryColumn.from_ids(ids, values))
-
-    return ops.replace(
-        op_type=column("op_type", {i: kind.op_type for i, kind in used.items()}),
-        source=column("source", {i: kind.source for i, kind in used.items()}),
-        args=column("args", {i: k.args for i, k in used.items() if k.args is not None}),
-    )
+def kinds_of(payload: npt.NDArray[np.int64]) -> dict[int, OpKind]:
+    """Return the kinds of some payload ids."""
+    return {number: _kinds[number] for number in np.unique(payload).tolist()}

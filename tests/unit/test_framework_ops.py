@@ -17,10 +17,10 @@ from epprof_nb.frameworks import framework_ops
 from epprof_nb.frameworks.framework_ops import (
     CALL,
     RANGE,
-    add_framework_columns,
     kind_id,
     new_kind,
 )
+from epprof_nb.frameworks.op_columns import add_framework_columns
 from epprof_nb.instrument.markers import install_markers
 
 

@@ -11,6 +11,7 @@ MAY_INCLUDE = {
     "analysis": r"analysis/|core/columns\.h",
     "core": r"core/",
     "cupti": r"core/(?!api\.h)|cupti/",
+    "nvtx": r"core/(?!api\.h)|nvtx/",
     "ort": r"core/(?!api\.h)|ort/",
     "ep": r"core/(?!api\.h)|ort/(?!api\.h)|ep/",
     "plugin": r"ort/(?!api\.h)|ep/(?!api\.h)|plugin/",

@@ -310,7 +310,8 @@ bool pop_op(uint64_t op_id) {
 
 bool pop_op_of_any_thread(uint64_t op_id) {
   if (pop_op(op_id)) return true;
-  if (!recording_ops.load(std::memory_order_relaxed)) return false;
+  // Hooks act on the calling thread: where they are in use, the op stays open.
+  if (!recording_ops.load(std::memory_order_relaxed) || on_pop) return false;
   struct Search {
     uint64_t op_id;
     bool found;

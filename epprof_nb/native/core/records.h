@@ -15,6 +15,7 @@ enum Category : uint16_t {
   kOrtNode = 5,
   kFrameworkCall = 6,   // a call inside a framework (a module, say), which ends before its caller
   kFrameworkRange = 7,  // a range that code opens and closes through a framework
+  kNvtxRange = 8,       // a range or mark of NVTX
 };
 
 enum OpFlags : uint16_t {
@@ -31,7 +32,8 @@ struct OpRecord {
   int64_t duration;  // time open and not suspended
   int64_t suspended;
   uint32_t name;
-  uint32_t payload_id;  // by category: statement key, args id, event details id or framework op id
+  uint32_t payload_id;  // by category: statement key, args id, event details id, framework op
+                        // id or NVTX details id
   uint32_t count;       // executions; more than 1 only if coalesced
   uint16_t category;
   uint16_t flags;
