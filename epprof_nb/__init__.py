@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from epprof_nb import ep, host, onnxruntime, testing
+    from epprof_nb import ep, host, mcp, onnxruntime, testing
     from epprof_nb.capture.steps import step
     from epprof_nb.instrument.ranges import op
     from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
@@ -26,6 +26,7 @@ __all__ = [
     "host",
     "load",
     "load_ipython_extension",
+    "mcp",
     "onnxruntime",
     "op",
     "profile",
@@ -51,7 +52,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name in ("ep", "host", "onnxruntime", "testing"):
+    if name in ("ep", "host", "mcp", "onnxruntime", "testing"):
         return import_module(f"epprof_nb.{name}")
     if name == "_native":
         return _import_native()

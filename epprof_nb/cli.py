@@ -363,6 +363,34 @@ def report(file: Path, output: Path | None, redact: str) -> None:
 
 
 @main.command()
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+@click.option(
+    "--redact",
+    metavar="PARTS",
+    default="",
+    help="Leave out source, paths, hosts or shapes (separated by commas), or all of them.",
+)
+def mcp(*, files: tuple[Path, ...], redact: str) -> None:
+    """Offer profiles to an assistant, by the Model Context Protocol over stdin and stdout.
+
+    FILES are saved profiles (.epprof) or traces of other tools. The tools are profiles, summary,
+    sql, compare and timeline_png. Needs: pip install epprof-nb[mcp]
+    """
+    parts = _redacted_parts(redact)
+    try:
+        from epprof_nb.commands.mcp import run
+
+        run(files, parts)
+    except (EpprofError, OSError, ImportError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--max-chars", type=click.IntRange(min=500), default=8_000, show_default=True)

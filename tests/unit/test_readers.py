@@ -4,6 +4,7 @@ import gc
 import gzip
 import json
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,28 @@ def test_a_trace_of_viztracer_has_its_calls():
     assert len(calls) == 15
     parents = calls["parent_op_id"].map(prof.ops["name"].astype(str)).astype(str)
     assert parents.str.contains("fibonacci").sum() == 14
+
+
+def test_a_trace_of_jax_has_its_steps_and_the_work_of_xla():
+    path = TRACES / "jax_cpu_0.10.2.json.gz"
+    prof = epprof_nb.read_trace(path)
+    assert prof.info["notes"] == []
+    ops = prof.ops
+    steps = ops[ops["name"] == "step"]
+    assert [args["step_num"] for args in steps["args"]] == ["0", "1", "2"]
+    calls = ops[ops["name"].astype(str).str.startswith("PjitFunction")]
+    assert set(calls["parent_op_id"]) <= {*steps.index, *calls.index}
+    # Three fused operations run per call, on threads of XLA.
+    fused = ops[ops["name"].isin(["ynn_fusion", "wrapped_tanh", "wrapped_reduce"])]
+    assert len(fused) == 3 * len(steps)
+    assert not set(fused["thread_id"]) & set(steps["thread_id"])
+    # An independent sum over the JSON, whose times are decimal microseconds.
+    events = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)["traceEvents"]
+    slices = [event for event in events if event.get("ph") == "X"]
+    assert len(ops) == len(slices)
+    assert ops["duration_ns"].sum() == pytest.approx(
+        float(sum(event["dur"] for event in slices) * 1000), abs=len(slices)
+    )
 
 
 def test_begin_and_end_events_become_ops(read):

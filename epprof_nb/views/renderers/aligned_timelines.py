@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.compare.aligned import AlignedTimelines, Row
 
+    Verdicts = Mapping[tuple[int, str | None], str]
     FloatArray = npt.NDArray[np.floating[Any]]
 
 _WIDTH, _LEFT, _ROW, _TITLE, _AXIS, _GAP = 900, 150, 15, 18, 22, 8
@@ -36,7 +37,7 @@ VERDICTS = {"slower": "#c24e00", "faster": "#00855f"}
 _OP = "#8b95a3"
 
 
-def as_svg(timelines: AlignedTimelines, verdicts: Mapping[int, str], anchor: str) -> str:
+def as_svg(timelines: AlignedTimelines, verdicts: Verdicts, anchor: str) -> str:
     """Return an SVG element.
 
     Parameters
@@ -44,7 +45,7 @@ def as_svg(timelines: AlignedTimelines, verdicts: Mapping[int, str], anchor: str
     timelines
         The timelines.
     verdicts
-        The verdict on the op of each pair.
+        The verdict on the op of each pair, and on its kernels by their names, if they changed.
     anchor
         Name of the op at time 0; empty if there is none.
     """
@@ -79,7 +80,7 @@ def as_svg(timelines: AlignedTimelines, verdicts: Mapping[int, str], anchor: str
     )
 
 
-def _rects(row: Row, low: int, scale: float, y: int, verdicts: Mapping[int, str]) -> Iterator[str]:
+def _rects(row: Row, low: int, scale: float, y: int, verdicts: Verdicts) -> Iterator[str]:
     """Yield the rectangles of a row; events that share a pixel are one."""
     left = _LEFT + (row.starts - low) * scale
     right = np.maximum(_LEFT + (row.ends - low) * scale, left + 1)
@@ -99,7 +100,10 @@ def _rects(row: Row, low: int, scale: float, y: int, verdicts: Mapping[int, str]
             f'<rect {place} y="{y}" height="{_ROW - 2}" fill="{colour}" '
             f'fill-opacity="{opacity}"><title>{title}</title></rect>'
         )
-        found = {verdicts.get(int(path), "") for path in row.paths[first : last + 1]}
+        found = {
+            verdicts.get((int(row.paths[i]), None if row.kinds is None else row.name(i)), "")
+            for i in (range(first, last + 1) if verdicts else ())
+        }
         for changed in VERDICTS.keys() & found:
             yield (
                 f'<rect {place} y="{y + _ROW - 4}" height="3" fill="{VERDICTS[changed]}">'

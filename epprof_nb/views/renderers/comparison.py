@@ -127,9 +127,17 @@ def as_page(comparison: ComparisonResult) -> str:
 
 def _timelines(comparison: ComparisonResult) -> str:
     paths, anchor = comparison.paths, comparison.timelines.anchor
-    ops = comparison.ops
-    of_path = dict(zip(ops.values("path"), ops.values("verdict"), strict=True))
-    verdicts = {number: of_path.get(path, "") for number, path in enumerate(paths)}
+    ops, kernels = comparison.ops, comparison.kernels
+    numbers: dict[str, list[int]] = {}
+    for number, path in enumerate(paths):
+        numbers.setdefault(path, []).append(number)
+    verdicts: dict[tuple[int, str | None], str] = {}
+    for table, names in ((ops, [None] * len(ops)), (kernels, kernels.values("name"))):
+        for path, name, verdict in zip(
+            table.values("path"), names, table.values("verdict"), strict=True
+        ):
+            if verdict in CHANGED:
+                verdicts |= {(number, name): verdict for number in numbers.get(path, ())}
     return as_svg(comparison.timelines, verdicts, "" if anchor is None else paths[anchor])
 
 
