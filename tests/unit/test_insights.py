@@ -316,7 +316,7 @@ def test_the_warm_up_of_a_loop_is_found(coalesced):
     assert rows.loc[rows["kind"] == "warm-up", "line"].tolist() == [2]
 
 
-@pytest.mark.parametrize("make", [lambda: loop([100 * MS, *steady(3)]), profile, synchronising])
+@pytest.mark.parametrize("make", [lambda: loop([100 * MS, *steady(8)]), profile])
 def test_without_a_loop_there_are_no_iterations(make):
     assert len(make().steadiness()) == 0
 
