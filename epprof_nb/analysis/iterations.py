@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
-MIN_ITERATIONS = 5
+MIN_ITERATIONS = 10
 """Least number of iterations of a loop."""
 
 

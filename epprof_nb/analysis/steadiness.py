@@ -54,7 +54,7 @@ def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd
     Notes
     -----
     Iterations are the repeats of the code (``--repeat``) or the steps of a script; without these,
-    the iterations of its longest loop, if statements were recorded and it has five or more. The
+    the iterations of its longest loop, if statements were recorded and it has ten or more. The
     steady state is that of their second half. An iteration is outlying if its wall time exceeds
     their median by a tenth and by five standard deviations, which are estimated from the median
     absolute deviation. Outlying iterations at the start are the warm-up.

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 MIN_WAITS = 3
 """Least number of waits at one place: each but the last delays a launch."""
 
-_SYNCHRONISING = re.compile(
-    r"\.(?:item|get|cpu|numpy|tolist|synchronize|to_host|asnumpy|block_until_ready)\("
-    r"|\b(?:float|int|bool|print|to_host|asnumpy|synchronize)\("
+_SYNCHRONISING = (
+    # A dict has a method `get`, too, but that takes a key.
+    re.compile(r"\.(?:item|cpu|numpy|tolist|synchronize|block_until_ready)\(|\.get\(\)"),
+    re.compile(r"\b(?:to_host|asnumpy|synchronize)\("),
+    re.compile(r"\b(?:float|int|bool|print)\("),
 )
-"""Calls that copy a value to the host and wait for it."""
+"""Calls that copy a value to the host and wait for it, the most specific ones first."""
 
 
 def waiting_lines(index: ProfileIndex) -> Iterator[Finding]:
@@ -82,5 +84,8 @@ def _call_of(index: ProfileIndex, op: int) -> str:
     (cell,) = ops.names("cell").take(np.array([statement])).to_list()
     (name,) = ops.names("name").take(np.array([statement])).to_list()
     text = source_line(index.profile, cell, int(ops["line"][statement])) or name or ""
-    match = _SYNCHRONISING.search(text)
-    return f"{match[0]}{')' if match[0].startswith('.') else '...)'}" if match else ""
+    for pattern in _SYNCHRONISING:
+        if match := pattern.search(text):
+            end = "" if match[0].endswith(")") else ")" if match[0].startswith(".") else "...)"
+            return match[0] + end
+    return ""

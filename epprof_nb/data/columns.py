@@ -630,7 +630,7 @@ TABLES: dict[str, TableDoc] = {
                 "number of the repeat or step as in the timeline; of an iteration, from 0",
             ),
             _column("start_ns", "int64", "start, since the profile's start"),
-            _column("phase", "category", "warm-up, steady or outlier; missing for fewer than 5"),
+            _column("phase", "category", "warm-up, steady or outlier; missing for fewer than 10"),
             _column("wall_ns", "int64", "time to the start of the next one, or end of the code"),
             _column("busy_ns", "int64", "time during which any device was busy"),
             _column("idle_ns", "int64", "`wall_ns` - `busy_ns`"),

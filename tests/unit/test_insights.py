@@ -82,7 +82,7 @@ def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
         assert not of_kind(prof, "launch-bound")
 
 
-def synchronising(wait=True, rounds=10):
+def synchronising(wait=True, rounds=10, statement="total += y.item()"):
     """Each round launches a kernel of 5 ms, waits for it, and prepares the next one for 3 ms."""
     ops, activities, calls = [], [], []
     for i in range(rounds):
@@ -94,7 +94,7 @@ def synchronising(wait=True, rounds=10):
         if wait:
             calls.append(call(t + MS, t + 6 * MS, name="cuStreamSynchronize",
                               correlation_id=1_000 + i, op_id=10 * i + 2))  # fmt: skip
-    source = "for x in data:\n    y = f(x)\n    total += y.item()\n    x = load()\n"
+    source = f"for x in data:\n    y = f(x)\n    {statement}\n    x = load()\n"
     return profile(ops, activities, calls, info=info(rounds * 9 * MS), sources={"In[1]": source})
 
 
@@ -118,6 +118,19 @@ def test_a_line_that_waits_is_found_with_its_call():
         3, "kernel", 10, 50 * MS, 50 * MS,
     ]  # fmt: skip
     assert waits[["idle_after_ns", "avoidable_ns"]].tolist() == [36 * MS, 36 * MS]
+
+
+@pytest.mark.parametrize(
+    ("statement", "call"),
+    [
+        ("total += float(y.item())", " in `.item()`"), ("rows.append(y.get())", " in `.get()`"),
+        ("h = np.sum(host.to_host(y)[0])", " in `to_host(...)`"),
+        ("loss = float(y)", " in `float(...)`"), ("f(d.get('key'))", ""), ("y.wait()", ""),
+    ],
+)  # fmt: skip
+def test_the_call_that_waits_is_named(statement, call):
+    (found,) = of_kind(synchronising(statement=statement), "wait")
+    assert f"waits for the GPU{call} 9 times" in found.text
 
 
 def test_a_line_that_does_not_wait_is_no_finding():
@@ -303,7 +316,7 @@ def test_the_warm_up_of_a_loop_is_found(coalesced):
     assert rows.loc[rows["kind"] == "warm-up", "line"].tolist() == [2]
 
 
-@pytest.mark.parametrize("make", [lambda: loop([100 * MS, *steady(3)]), profile, synchronising])
+@pytest.mark.parametrize("make", [lambda: loop([100 * MS, *steady(8)]), profile])
 def test_without_a_loop_there_are_no_iterations(make):
     assert len(make().steadiness()) == 0
 
