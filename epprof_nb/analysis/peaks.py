@@ -73,7 +73,7 @@ def measure(
     size
         Rows and columns of the matrices.
     copied
-        Elements of the arrays that are copied: so many that they do not fit a cache.
+        Elements of the arrays that are copied, which must not fit a cache.
     dtypes
         Element types in ONNX Runtime's words, with those of `xp`.
     **options
