@@ -350,22 +350,13 @@ def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
     """
 
 # -- analysis
-def add_activities(
-    sums: npt.NDArray[np.int64],
-    group: npt.NDArray[np.int32],
-    kind: npt.NDArray[np.uint8],
-    is_work: npt.NDArray[np.bool_],
-    start: npt.NDArray[np.int64],
-    duration: npt.NDArray[np.int64],
-    size: npt.NDArray[np.int64],
-    call: npt.NDArray[np.int64],
-    call_start: npt.NDArray[np.int64],
-    /,
-) -> None:
+def add_activities(sums: npt.NDArray[np.int64], /, *columns: npt.NDArray[Any]) -> None:
     """Add the measures of the activities that are device work to those of their groups.
 
-    `sums` has one row per measure and one column per group, and a last one for no group. Groups
-    and rows of calls must be valid; see `epprof_nb.analysis.activity_sums`.
+    `sums` has one row per measure and one column per group, and a last one for no group. Columns:
+    group (int32), kind (uint8), is_work (bool), start, duration, bytes and row of the API call
+    (int64), of one length; and the starts of all API calls (int64). Groups and rows of calls must
+    be valid; see `epprof_nb.analysis.activity_sums`.
     """
 
 def add_covered(

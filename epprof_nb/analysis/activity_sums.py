@@ -53,19 +53,18 @@ def activity_sums(
     """
     activities = index.profile.tables["activities"]
     call_start = index.profile.tables["api_calls"]["start_ns"]
-    start, duration, size = (activities[name] for name in ("start_ns", "duration_ns", "bytes"))
+    columns = [activities[name] for name in ("start_ns", "duration_ns", "bytes")]
     sums = np.zeros((len(MEASURES), n + 1), np.int64)
     for chunk in chunks(len(activities)):
         _native.add_activities(
             sums,
-            groups[chunk].astype(np.int32, copy=False),
+            np.ascontiguousarray(groups[chunk], np.int32),
             index.kinds[chunk],
             index.is_device_work[chunk],
-            start[chunk],
-            duration[chunk],
-            size[chunk],
+            # A column of equal values may repeat one in memory.
+            *(np.ascontiguousarray(column[chunk]) for column in columns),
             index.calls.rows(activities["correlation_id"][chunk]),
-            call_start,
+            np.ascontiguousarray(call_start),
         )
     return dict(zip(MEASURES, sums, strict=True))
 
@@ -89,7 +88,7 @@ def busy_by_group(index: ProfileIndex, groups: npt.NDArray[np.int32], n: int) ->
         int64 array, shape ``(n,)``, nanoseconds.
     """
     activities, work = index.profile.tables["activities"], index.is_device_work
-    start, duration = activities["start_ns"], activities["duration_ns"]
+    start, duration = map(np.ascontiguousarray, (activities["start_ns"], activities["duration_ns"]))
     busy = np.zeros(n, np.int64)
     last = np.full((2, n), np.iinfo(np.int64).min)
     if _native.add_covered(busy, last, groups, work, start, duration):

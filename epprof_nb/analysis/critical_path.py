@@ -224,13 +224,13 @@ def _savings(index: ProfileIndex, path: Path, groups: IntArray, order: IntArray)
         chosen = order[begin : min(begin + VARIANTS, SAVINGS)]
         free = np.zeros(len(tree) + 1, np.uint8)
         for bit, group in enumerate(chosen.tolist()):
-            free[:-1] |= _below(index, groups == group).astype(np.uint8) << np.uint8(bit)
+            free[:-1] |= ops_below(index, groups == group).astype(np.uint8) << np.uint8(bit)
         lengths = path.input.lengths(free)[: len(chosen)]
         savings[chosen] = path.length_ns - lengths
     return savings
 
 
-def _below(index: ProfileIndex, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def ops_below(index: ProfileIndex, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return which ops are in `mask` or below an op in it."""
     tree = index.tree
     change = np.zeros(len(tree) + 1, np.int64)

@@ -121,8 +121,11 @@ class PathInput:
         return {name: np.frombuffer(found[name], dtype)[::-1] for name, dtype in dtypes.items()}
 
     def _compute(self, free: npt.NDArray[np.uint8], *, rows: bool) -> dict[str, bytes]:
+        columns = (
+            *self._ops, *self._calls, *self._activities, *self._waits, self._contexts, free,
+        )  # fmt: skip
         return _native.critical_path(
-            (*self._ops, *self._calls, *self._activities, *self._waits, self._contexts, free),
+            tuple(map(np.ascontiguousarray, columns)),
             threads=self._threads,
             home=self._home,
             start_ns=self._start,

@@ -58,6 +58,7 @@ def measure(
     synchronize: Callable[[], object],
     *,
     size: int,
+    copied: int,
     dtypes: Mapping[str, Any],
     **options: Any,
 ) -> Peaks:
@@ -70,7 +71,9 @@ def measure(
     synchronize
         Waits until the device has done its work.
     size
-        Rows and columns of the matrices; the copy is of as many elements.
+        Rows and columns of the matrices.
+    copied
+        Elements of the arrays that are copied, which must not fit a cache.
     dtypes
         Element types in ONNX Runtime's words, with those of `xp`.
     **options
@@ -84,19 +87,20 @@ def measure(
     Examples
     --------
     >>> import numpy as np
-    >>> peaks = measure(np, lambda: None, size=64, dtypes={"float": np.float32})
+    >>> peaks = measure(np, lambda: None, size=64, copied=4096, dtypes={"float": np.float32})
     >>> peaks.flops_per_s["float"] > 0, peaks.bytes_per_s > 0
     (True, True)
     """
-    flops, bandwidth = {}, 0.0
+    flops = {}
     for name, dtype in dtypes.items():
         a, b = (xp.ones((size, size), dtype=dtype, **options) for _ in range(2))
         out = xp.ones((size, size), dtype=dtype, **options)
         seconds = _fastest(partial(xp.matmul, a, b, out=out), synchronize)
         flops[name] = 2 * size**3 / seconds
-        seconds = _fastest(partial(out.__setitem__, ..., a), synchronize)
-        bandwidth = max(bandwidth, 2 * a.nbytes / seconds)
-    return Peaks(flops, bandwidth)
+    dtype = next(iter(dtypes.values()))
+    source, target = (xp.ones(copied, dtype=dtype, **options) for _ in range(2))
+    seconds = _fastest(partial(target.__setitem__, ..., source), synchronize)
+    return Peaks(flops, 2 * source.nbytes / seconds)
 
 
 def _fastest(act: Callable[[], object], synchronize: Callable[[], object]) -> float:

@@ -118,10 +118,11 @@ class Skipped:
 
 def nanoseconds(microseconds: object) -> int | None:
     """Convert a time of an event; None if it is no finite number, or out of range."""
-    if type(microseconds) not in (int, float):
-        return None
-    scaled = microseconds * 1000  # type: ignore[operator]
-    return round(scaled) if -_MAX_NS < scaled < _MAX_NS else None
+    if type(microseconds) is float or type(microseconds) is int:
+        scaled = microseconds * 1000
+        if -_MAX_NS < scaled < _MAX_NS:
+            return round(scaled)
+    return None
 
 
 def integer(value: object) -> int | None:

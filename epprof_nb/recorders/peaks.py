@@ -13,7 +13,9 @@ from epprof_nb.host.device import device_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_HOST_SIZE, _CUDA_SIZE = 1024, 4096
+_HOST = {"size": 1024, "copied": 2**24}
+_CUDA = {"size": 4096, "copied": 2**27}
+"""Sizes of the measurements; copies are of 64 and 512 MiB."""
 
 
 def measure_devices(info: Mapping[str, Any]) -> dict[int, Peaks]:
@@ -37,7 +39,7 @@ def measure_devices(info: Mapping[str, Any]) -> dict[int, Peaks]:
         number, name = device.get("device_id"), device.get("name")
         if device.get("kind") == "host" and name == device_name():
             dtypes = {"float": np.float32, "double": np.float64}
-            found[number] = measure(np, lambda: None, size=_HOST_SIZE, dtypes=dtypes)
+            found[number] = measure(np, lambda: None, dtypes=dtypes, **_HOST)
         elif device.get("kind") == "cuda" and (peaks := _cuda(number, name)) is not None:
             found[number] = peaks
     return found
@@ -50,14 +52,12 @@ def _cuda(number: int, name: str) -> Peaks | None:
             return None
         dtypes = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
         with torch.cuda.device(number):
-            return measure(
-                torch, torch.cuda.synchronize, size=_CUDA_SIZE, dtypes=dtypes, device="cuda"
-            )
+            return measure(torch, torch.cuda.synchronize, dtypes=dtypes, device="cuda", **_CUDA)
     if cupy is not None and number < cupy.cuda.runtime.getDeviceCount():
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         if properties["name"].decode() != name:
             return None
         dtypes = {"float": cupy.float32, "float16": cupy.float16}
         with cupy.cuda.Device(number) as device:
-            return measure(cupy, device.synchronize, size=_CUDA_SIZE, dtypes=dtypes)
+            return measure(cupy, device.synchronize, dtypes=dtypes, **_CUDA)
     return None

@@ -62,7 +62,7 @@ print(json.dumps({"wall_s": time.perf_counter() - begin[0], "cpu_s": time.proces
 """
 _READ = f"""
 import json, sys, time
-import orjson, pandas, epprof_nb.readers.kineto
+import orjson, pandas, epprof_nb.profiles, epprof_nb.readers.kineto
 {_PEAK}
 trace = epprof_nb.read_trace(sys.argv[1])
 frames = trace.ops, trace.activities, trace.api_calls

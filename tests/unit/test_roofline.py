@@ -153,7 +153,8 @@ def test_damaged_peaks_are_none(entry):
 
 
 def test_peaks_are_measured_by_type():
-    found = measure(np, lambda: None, size=128, dtypes={"float": np.float32, "double": np.float64})
+    dtypes = {"float": np.float32, "double": np.float64}
+    found = measure(np, lambda: None, size=128, copied=2**20, dtypes=dtypes)
     assert found.flops_per_s.keys() == {"float", "double"}
     assert min(*found.flops_per_s.values(), found.bytes_per_s) > 1e6
     assert found.flops_of("float16") == found.flops_per_s["float"]
