@@ -13,6 +13,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.kernel_log import KERNELS, Replay
+from epprof_nb.ep import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,11 +53,12 @@ def make_node(
     declared = kernel.declaration
     reason = kernel.refuse(attributes) if kernel.refuse is not None else None
     if reason is not None:
+        others = schema.other_providers(declared.op_type, declared.domain)
         raise KernelError(
             f"Node {name!r} ({declared.op_type}) cannot run on the provider of Python kernels: "
-            f"{reason}. Leave it to another provider: name the operators to take over with only=, "
-            f"or define a kernel with @epprof_nb.ep.kernel({declared.op_type!r}, "
-            f"domain={declared.domain!r})."
+            f"{reason}. Kernels of {', '.join(others) or 'no other provider'} may take it: name "
+            "the operators to take over with only=, without this one. Or define a kernel with "
+            f"@epprof_nb.ep.kernel({declared.op_type!r}, domain={declared.domain!r})."
         )
     node = Node(
         kernel,

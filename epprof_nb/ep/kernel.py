@@ -97,7 +97,13 @@ class Registry:
     def kernels(self) -> list[Kernel]:
         """Return the kernels for a new session: the user's, and the others that they leave."""
         with self._lock:
-            rest = [b for b in self._builtin if not any(b.overlaps(d) for d in self._defined)]
+            redefined = {k.declaration.op_type for k in self._defined}
+            rest = [
+                b
+                for b in self._builtin
+                if b.declaration.op_type not in redefined
+                or not any(b.overlaps(d) for d in self._defined)
+            ]
             return [*self._defined, *rest]
 
     def of_package(self, op_types: Iterable[str]) -> list[Kernel]:

@@ -13,7 +13,6 @@ from epprof_nb.ep import (
     graphs,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
-    types,
 )
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.kernels.channels_last import CHANNELS_LAST
@@ -177,12 +176,13 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
     only, nodes = selected
     _warm_ups(options)
-    known = {k.declaration.op_type for k in REGISTRY.kernels()} | {*_CONTROL_FLOW}
-    missing = [name for name in only if name not in known]
+    missing = set(only) - {*_CONTROL_FLOW}
+    if missing:
+        missing -= {k.declaration.op_type for k in REGISTRY.kernels()}
     if missing:
         raise KernelError(
-            f"only={list(only)!r}: there is no kernel for {', '.join(missing)}. Define it with "
-            "@epprof_nb.ep.kernel first."
+            f"only={list(only)!r}: there is no kernel for {', '.join(sorted(missing))}. Define it "
+            "with @epprof_nb.ep.kernel first."
         )
     return only, nodes
 
@@ -214,8 +214,9 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
         d = kernel.declaration
         if d.domain == CHANNELS_LAST and not prefers_channels_last:
             continue
-        for first, last, constraints in d.ranges:
-            numbers = {name: tuple(types.NUMBERS[t] for t in ts) for name, ts in constraints}
+        if only and d.op_type not in only and d.operator is None:
+            continue  # a kernel costs 2 us of the creation of a session
+        for first, last, numbers in d.numbered_ranges:
             specs.append((
                 d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, kernel,
             ))  # fmt: skip

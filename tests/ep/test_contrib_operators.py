@@ -75,6 +75,7 @@ CASES = {
         ((Q, Q, Q), {**HEADS, "unidirectional": 1}, 1),
         ((Q, K, V, floats(96)), HEADS, 1),
         ((Q, K, V, None, ints([1] * 7, [1, 1, 1, 0, 0, 0, 0])), HEADS, 1),
+        ((Q, K, V, None, ints(7, 3)), HEADS, 1),
         ((Q, K, V, None, None, floats(1, 4, 5, 7)), HEADS, 1),
         ((Q, K, V, None, None, floats(2, 4, 5, 10), floats(2, 4, 3, 8), floats(2, 4, 3, 8)),
          HEADS, 3),
@@ -100,6 +101,7 @@ CASES = {
     "Attention": [
         ((X, floats(8, 24), floats(24)), {"num_heads": 2}, 1),
         ((X, floats(8, 24), floats(24), ints(3, 5)), {"num_heads": 2}, 1),
+        ((X, floats(8, 24), floats(24), ints(4, 5, 1, 0)), {"num_heads": 2}, 1),
         ((X, floats(8, 24), floats(24), ints([1] * 5, [1, 1, 0, 0, 0])),
          {"num_heads": 2, "unidirectional": 1}, 1),
         ((X, floats(8, 24), floats(24), None, floats(2, 2, 2, 3, 4)),
@@ -163,13 +165,17 @@ def test_every_contrib_kernel_is_tested():
     ("op_type", "inputs", "attributes", "reason"),
     [
         ("FusedConv", (IMAGE, floats(6, 4, 3, 3)), {"activation": "Softplus"}, "'Softplus'"),
+        ("RotaryEmbedding", (floats(2, 5, 32), LONG, COS, SIN), {"is_packed_batching": 1},
+         "is_packed_batching"),
         ("Attention", (X, floats(8, 24), floats(24)), {"num_heads": 2, "do_rotary": 1},
          "do_rotary"),
     ],
 )  # fmt: skip
 def test_a_node_that_a_kernel_cannot_run_is_refused(ep, op_type, inputs, attributes, reason):
     serialized, _ = one_node(op_type, inputs, attributes, domain=DOMAIN)
-    with pytest.raises(Exception, match=f"Node 'node' .{op_type}.*{reason}.*only="):
+    with pytest.raises(
+        Exception, match=f"Node 'node' .{op_type}.*{reason}.*CPUExecutionProvider.*only="
+    ):
         onnxruntime.InferenceSession(
             serialized, providers=[ep.provider("host"), "CPUExecutionProvider"], enable_fallback=0
         )

@@ -28,6 +28,7 @@ from epprof_nb.ep.kernels import (
     shape,
     signal,
     softmax,
+    text,
 )
 
 __all__ = [
@@ -58,4 +59,5 @@ __all__ = [
     "shape",
     "signal",
     "softmax",
+    "text",
 ]

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 _CONTRIB = "com.microsoft"
 
 
-@builtin("RotaryEmbedding", domain=_CONTRIB, since=1)
+def _refuse_packed(attrs: Attributes) -> str | None:
+    return "is_packed_batching is set" if attrs.get("is_packed_batching") else None
+
+
+@builtin("RotaryEmbedding", domain=_CONTRIB, since=1, refuse=_refuse_packed)
 def rotary_embedding(ctx: Context, x: Array, positions: Array, cos: Array, sin: Array) -> None:
     """Pairs of elements rotated by angles that depend on the position."""
     xp, attrs = ctx.xp, ctx.attrs
@@ -45,14 +49,22 @@ def rotary_embedding(ctx: Context, x: Array, positions: Array, cos: Array, sin: 
     ctx.out(x.shape)[...] = merge_heads(y) if x.ndim == 3 else y
 
 
-def _key_mask(xp: ArrayModule, given: Array | None, columns: int) -> Array | None:
-    """Return which columns count, from the lengths or the mask of the keys."""
+def _key_mask(xp: ArrayModule, given: Array | None, batch: int, columns: int) -> Array | None:
+    """Return which columns count, from the ends, the ends and starts, or the mask of the keys."""
     if given is None:
         return None
+    places = xp.arange(columns)
     if given.ndim == 1:
-        # Lengths; with the starts of queries and keys, 3 * batch + 2 numbers, they come first.
-        return None if not given.size else xp.arange(columns) < given.reshape(-1, 1, 1, 1)
-    shape = (given.shape[0], 1, -1, given.shape[-1]) if given.ndim == 3 else (-1, 1, 1, columns)
+        # 3 * batch + 2 numbers are the lengths of the keys, then offsets of packed sequences.
+        if given.size not in (batch, 2 * batch, 3 * batch + 2):
+            raise ValueError(f"a mask of {given.size} numbers does not fit a batch of {batch}")
+        counts = places < given[:batch].reshape(-1, 1, 1, 1)
+        if given.size == 2 * batch:
+            counts &= places >= given[batch:].reshape(-1, 1, 1, 1)
+        return counts
+    if given.ndim > 3 or given.shape[-1] != columns:
+        raise ValueError(f"a mask of the shape {given.shape} has no kernel in Python")
+    shape = (given.shape[0], 1, -1, columns) if given.ndim == 3 else (-1, 1, 1, columns)
     return given.reshape(shape) > 0
 
 
@@ -103,7 +115,7 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     rows, columns = q.shape[2], k.shape[2]
     filter_value = attrs.get("mask_filter_value", -10000.0)
     added = attention_bias
-    mask = _key_mask(xp, _lengths(key_padding_mask, q.shape[0]), columns)
+    mask = _key_mask(xp, key_padding_mask, q.shape[0], columns)
     if mask is not None:
         penalty = xp.where(mask, np.float32(0), np.float32(filter_value))
         added = penalty if added is None else added + penalty
@@ -115,10 +127,6 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     write_optional(ctx, 1, k)
     write_optional(ctx, 2, v)
     write_optional(ctx, 3, stages.raw)
-
-
-def _lengths(given: Array | None, batch: int) -> Array | None:
-    return given[:batch] if given is not None and given.ndim == 1 else given
 
 
 _PLAIN = {
@@ -241,7 +249,7 @@ def attention(  # noqa: PLR0917 - the inputs of the operator
         v = xp.concatenate([past[1], v], axis=2)
     rows, columns = q.shape[2], k.shape[2]
     added = attention_bias
-    mask = _key_mask(xp, _lengths(mask_index, x.shape[0]), columns)
+    mask = _key_mask(xp, mask_index, x.shape[0], columns)
     if mask is not None:
         filter_value = np.float32(attrs.get("mask_filter_value", -10000.0))
         penalty = xp.where(mask, np.float32(0), filter_value)
