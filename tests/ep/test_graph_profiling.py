@@ -206,3 +206,19 @@ def test_eager_and_replayed_profiles_have_the_same_nodes(ep, x):
         eager[columns].sort_values("name").to_dict("list")
         == replayed[columns].sort_values("name").to_dict("list")
     )  # fmt: skip
+
+
+def test_paths_lead_from_the_run_over_the_captured_nodes_to_the_kernels(replays):
+    paths = replays.by_path()
+    nodes_of_replays = paths[(paths["level"] == "node") & (paths["parent"].map(
+        paths["op_type"]).astype(object) == "run")]  # fmt: skip
+    assert sorted(nodes_of_replays["name"]) == ["first", "second", "third"]
+    assert (nodes_of_replays["count"] == 3).all()
+    assert nodes_of_replays["device_ns"].sum() == in_replays(replays)["duration_ns"].sum()
+    kernels = paths[paths["level"] == "kernel"]
+    below = dict(zip(kernels["parent"].map(paths["name"]), kernels["name"], strict=True))
+    assert below == {"first": "relu", "second": "matmul", "third": "sigmoid"}
+    assert (
+        paths["self_device_ns"].sum()
+        == replays.activities.query("kind == 'kernel'")["duration_ns"].sum()
+    )
