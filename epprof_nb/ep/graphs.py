@@ -286,7 +286,22 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
             stacklevel=_user_level(),
         )
         return
+    if _uses_pool_threads(session):
+        warnings.warn(
+            "Graphs are captured on the thread of a run, and this session runs its nodes on "
+            "threads of a pool (ExecutionMode.ORT_PARALLEL). It runs eagerly.",
+            stacklevel=_user_level(),
+        )
+        return
     setattr(session, ATTRIBUTE, SessionGraphs(*_opened.session))
+
+
+def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
+    import onnxruntime
+
+    options = session.get_session_options()
+    parallel = onnxruntime.ExecutionMode.ORT_PARALLEL
+    return options is not None and options.execution_mode == parallel
 
 
 def _is_supported() -> bool:

@@ -222,3 +222,17 @@ def test_paths_lead_from_the_run_over_the_captured_nodes_to_the_kernels(replays)
         paths["self_device_ns"].sum()
         == replays.activities.query("kind == 'kernel'")["duration_ns"].sum()
     )
+
+
+def test_a_session_that_is_profiled_as_a_whole_has_each_run_once(ep, x, tmp_path):
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "session")
+    made = ep.session(models.chain(), enable_cuda_graph=True, sess_options=options)
+    made.run(None, {"x": x})
+    prof = profiled(made, {"x": x})
+    assert captured_names(prof) == CHAIN * 3
+    assert len(runs(prof)) == 3
+    assert in_replays(prof)["op_id"].nunique() == 3
+    made.end_profiling()
+    assert captured_names(profiled(made, {"x": x})) == CHAIN * 3

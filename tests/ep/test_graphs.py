@@ -329,6 +329,20 @@ class TestOptions:
     def test_all_nodes_are_ours(self, ep):
         assert chain_with_graph(ep).get_providers() == [OURS, CPU]
 
+    def test_a_session_on_pool_threads_says_that_it_runs_eagerly(self, ep, x):
+        options = onnxruntime.SessionOptions()
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+        options.inter_op_num_threads = 2
+        with pytest.warns(UserWarning, match="ORT_PARALLEL"):
+            made = chain_with_graph(ep, sess_options=options)
+        for times in range(4):
+            (result,) = made.run(None, {"x": x * times})
+            np.testing.assert_allclose(result, expected(x * times), rtol=1e-6)
+
+    def test_control_flow_is_refused_by_onnx_runtime(self, ep):
+        with pytest.raises(Exception, match="control flow"):
+            ep.session(models.branching(), enable_cuda_graph=True)
+
 
 def slots_of(session):
     """The graphs of a session on this thread."""
