@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import threading
 import warnings
 import weakref
@@ -286,6 +287,19 @@ class TestLifetime:
             stop.set()
             for worker in workers:
                 worker.result()
+
+    def test_released_graphs_leave_no_memory_behind(self, ep):
+        x = np.ones((256, 4), np.float32)
+        made = chain_with_graph(ep)
+
+        def peak_after(times):
+            for _ in range(times):
+                made.run(None, {"x": np.broadcast_to(x, (64, 256, 4)).reshape(-1, 4)})
+                made.release_captured_graph(0)
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        before = peak_after(20)  # a graph holds three intermediate results of 256 kB
+        assert peak_after(100) - before < 20 * 256
 
     def test_a_forked_child_replays(self, ep, x):
         made = chain_with_graph(ep)
