@@ -25,6 +25,8 @@ class _Buffers:
     inputs: dict[str, Any]
     outputs: list[Any]
     binding: Any
+    constants: list[Any]
+    """Kept because the binding refers to their memory without owning it."""
 
 
 def run(
@@ -138,19 +140,19 @@ def _new_slot(  # noqa: PLR0917
             slot.refused = True  # strings, sequences and sparse tensors are not on the device
             return slot
         outputs.append(made(array.shape, array.dtype.type, *_DEVICE))
-    inputs = {}
+    inputs, constants = {}, []
     binding = session.io_binding()
     for name, value in feed.items():
         array = _array(value)
         if name in host_inputs:
-            constant = onnxruntime.OrtValue.ortvalue_from_numpy(array.copy())
-            binding.bind_ortvalue_input(name, constant)
+            constants.append(onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()))
+            binding.bind_ortvalue_input(name, constants[-1])
         else:
             inputs[name] = made(array.shape, array.dtype.type, *_DEVICE)
             binding.bind_ortvalue_input(name, inputs[name])
     for name, buffer in zip(names, outputs, strict=True):
         binding.bind_ortvalue_output(name, buffer)
-    slot.buffers = _Buffers(inputs, outputs, binding)
+    slot.buffers = _Buffers(inputs, outputs, binding, constants)
     return slot
 
 

@@ -156,23 +156,20 @@ class SessionGraphs:
         if slot.refused or _native.ep_is_capturing():  # inside a node of another session
             call()
             return True
-        marked = _native.ep_begin_graph_run(self.number, slot.gpu_graph_id, slot.graph, warm_ups)
-        failed: BaseException | None = None
+        run = _MarkedRun(self.number, slot, warm_ups)
         try:
-            call()
-        except BaseException as error:  # noqa: BLE001 - raised below, unless an eager run helps
-            failed = error
-        captured, _, node, violation = _native.ep_end_graph_run(marked)
-        if node is not None and violation is not None:
-            self._refuse(slot, node, violation)
-            return failed is None
-        if failed is not None:
-            raise failed
-        if captured is not None:
-            slot.graph = captured
+            _native.call_then(run.end, run.make, call)
+        except Exception:
+            if run.violation is None:
+                raise
+        if run.node is not None and run.violation is not None:
+            self._refuse(slot, run.node, run.violation)
+            return run.completed
+        if run.captured is not None:
+            slot.graph = run.captured
             slot.version = REGISTRY.version
-            _native.ep_set_captured_in(captured, _user_line())
-            KERNELS.add_graph(_native.ep_describe_graph(captured))
+            _native.ep_set_captured_in(run.captured, _user_line())
+            KERNELS.add_graph(_native.ep_describe_graph(run.captured))
         return True
 
     def warn_once(self, message: str) -> None:
@@ -206,6 +203,37 @@ class SessionGraphs:
             f"Graph {slot.gpu_graph_id} was not captured: node {node!r} {violation}. Its runs are "
             "eager."
         )
+
+
+class _MarkedRun:
+    """A run that captures or replays; no interrupt leaves its thread marked."""
+
+    def __init__(self, number: int, slot: GraphSlot, warm_ups: int) -> None:
+        self._arguments = (number, slot.gpu_graph_id, slot.graph, warm_ups)
+        self._mark: Any = None
+        self.completed = False
+        self.captured: Any = None
+        self.node: str | None = None
+        self.violation: str | None = None
+        """Reason why this node cannot be part of a graph."""
+
+    def make(self, call: Callable[[], object]) -> None:
+        """Make the run."""
+        _native.uninterrupted(self._begin)
+        call()
+        self.completed = True
+
+    def end(self) -> None:
+        """Unmark the thread, once."""
+        if self._mark is not None:
+            _native.uninterrupted(self._end)
+
+    def _begin(self) -> None:
+        self._mark = _native.ep_begin_graph_run(*self._arguments)
+
+    def _end(self) -> None:
+        self.captured, _, self.node, self.violation = _native.ep_end_graph_run(self._mark)
+        self._mark = None
 
 
 def release(session_number: int, gpu_graph_id: int) -> None:
@@ -286,7 +314,22 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
             stacklevel=_user_level(),
         )
         return
+    if _uses_pool_threads(session):
+        warnings.warn(
+            "Graphs are captured on the thread of a run, and this session runs its nodes on "
+            "threads of a pool (ExecutionMode.ORT_PARALLEL). It runs eagerly.",
+            stacklevel=_user_level(),
+        )
+        return
     setattr(session, ATTRIBUTE, SessionGraphs(*_opened.session))
+
+
+def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
+    import onnxruntime
+
+    options = session.get_session_options()
+    parallel = onnxruntime.ExecutionMode.ORT_PARALLEL
+    return options is not None and options.execution_mode == parallel
 
 
 def _is_supported() -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import sys
 import threading
 import time
 
@@ -184,6 +186,50 @@ def test_an_error_in_any_run_ends_that_run_alone(ep, x, fails_at, error):
         assert "node 'third' (Sigmoid)" in str(failures[0])
         assert "broken on purpose" in str(failures[0])
     assert not epprof_nb._native.ep_is_capturing()
+
+
+@pytest.mark.parametrize("captured", [True, False], ids=["replay", "capture"])
+def test_ctrl_c_at_any_line_leaves_no_run_marked(ep, x, captured):
+    made = graph_session(ep)
+    made.run(None, {"x": x})
+    want = expected(x + 1)
+    name = made.get_outputs()[0].name
+    interrupts = 0
+    while True:
+        if not captured:
+            made.release_captured_graph(0)
+        try:
+            interrupt_at_line(interrupts, lambda: made.run(None, {"x": x}))
+        except KeyboardInterrupt:
+            interrupts += 1
+        else:
+            break  # past the last line
+        # A run that is not marked is eager, so it reads its own inputs.
+        (result,) = made._sess.run([name], {"x": x + 1}, None)
+        np.testing.assert_allclose(result, want, rtol=1e-6)
+    assert interrupts > 10
+
+
+def interrupt_at_line(number, call):
+    """Send SIGINT at a line of the module that marks runs, counted from the start of the call."""
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if not frame.f_code.co_filename.endswith("epprof_nb/ep/graphs.py"):
+            return None
+        if event == "line":
+            seen += 1
+            if seen == number + 1:
+                signal.raise_signal(signal.SIGINT)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
 
 
 def test_a_kernel_that_keeps_an_input_is_refused_in_a_replay_too(ep, x):

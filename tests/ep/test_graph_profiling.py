@@ -206,3 +206,33 @@ def test_eager_and_replayed_profiles_have_the_same_nodes(ep, x):
         eager[columns].sort_values("name").to_dict("list")
         == replayed[columns].sort_values("name").to_dict("list")
     )  # fmt: skip
+
+
+def test_paths_lead_from_the_run_over_the_captured_nodes_to_the_kernels(replays):
+    paths = replays.by_path()
+    nodes_of_replays = paths[(paths["level"] == "node") & (paths["parent"].map(
+        paths["op_type"]).astype(object) == "run")]  # fmt: skip
+    assert sorted(nodes_of_replays["name"]) == ["first", "second", "third"]
+    assert (nodes_of_replays["count"] == 3).all()
+    assert nodes_of_replays["device_ns"].sum() == in_replays(replays)["duration_ns"].sum()
+    kernels = paths[paths["level"] == "kernel"]
+    below = dict(zip(kernels["parent"].map(paths["name"]), kernels["name"], strict=True))
+    assert below == {"first": "relu", "second": "matmul", "third": "sigmoid"}
+    assert (
+        paths["self_device_ns"].sum()
+        == replays.activities.query("kind == 'kernel'")["duration_ns"].sum()
+    )
+
+
+def test_a_session_that_is_profiled_as_a_whole_has_each_run_once(ep, x, tmp_path):
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "session")
+    made = ep.session(models.chain(), enable_cuda_graph=True, sess_options=options)
+    made.run(None, {"x": x})
+    prof = profiled(made, {"x": x})
+    assert captured_names(prof) == CHAIN * 3
+    assert len(runs(prof)) == 3
+    assert in_replays(prof)["op_id"].nunique() == 3
+    made.end_profiling()
+    assert captured_names(profiled(made, {"x": x})) == CHAIN * 3

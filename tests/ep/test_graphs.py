@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import threading
 import warnings
 import weakref
@@ -287,6 +288,19 @@ class TestLifetime:
             for worker in workers:
                 worker.result()
 
+    def test_released_graphs_leave_no_memory_behind(self, ep):
+        x = np.ones((256, 4), np.float32)
+        made = chain_with_graph(ep)
+
+        def peak_after(times):
+            for _ in range(times):
+                made.run(None, {"x": np.broadcast_to(x, (64, 256, 4)).reshape(-1, 4)})
+                made.release_captured_graph(0)
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        before = peak_after(20)  # a graph holds three intermediate results of 256 kB
+        assert peak_after(100) - before < 20 * 256
+
     def test_a_forked_child_replays(self, ep, x):
         made = chain_with_graph(ep)
         made.run(None, {"x": x})
@@ -328,6 +342,20 @@ class TestOptions:
 
     def test_all_nodes_are_ours(self, ep):
         assert chain_with_graph(ep).get_providers() == [OURS, CPU]
+
+    def test_a_session_on_pool_threads_says_that_it_runs_eagerly(self, ep, x):
+        options = onnxruntime.SessionOptions()
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+        options.inter_op_num_threads = 2
+        with pytest.warns(UserWarning, match="ORT_PARALLEL"):
+            made = chain_with_graph(ep, sess_options=options)
+        for times in range(4):
+            (result,) = made.run(None, {"x": x * times})
+            np.testing.assert_allclose(result, expected(x * times), rtol=1e-6)
+
+    def test_control_flow_is_refused_by_onnx_runtime(self, ep):
+        with pytest.raises(Exception, match="control flow"):
+            ep.session(models.branching(), enable_cuda_graph=True)
 
 
 def slots_of(session):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -97,6 +99,30 @@ def test_a_type_without_kernel_is_refused(ep):
 def test_an_empty_selection_is_refused(ep):
     with pytest.raises(KernelError, match="Leave it out"):
         ep.provider("host", nodes=[])
+
+
+def test_a_forked_child_can_define_kernels_while_another_thread_does(ep):
+    from epprof_nb.ep import sessions
+    from epprof_nb.ep.kernel import REGISTRY
+
+    for lock in (REGISTRY._lock, sessions._lock):
+        held, done = threading.Event(), threading.Event()
+
+        def hold(lock=lock, held=held, done=done):
+            with lock:
+                held.set()
+                done.wait(0.2)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if not child:
+            os._exit(0 if lock.acquire(timeout=5) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
 
 
 def test_a_release_without_graphs_says_so_and_runs_eagerly(ep, x):

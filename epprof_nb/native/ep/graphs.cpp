@@ -127,8 +127,8 @@ bool capture_allowed() { return allowed_here; }
 void begin_graph_run(GraphRun* run) {
   run->outer = current;
   current = run;
-  // ONNX Runtime reports the start of a run that replays, but not its end.
-  if (recording_ops.load(std::memory_order_relaxed)) {
+  // The profiler of a run is told the start of a run that replays, but not its end.
+  if (recording_ops.load(std::memory_order_relaxed) && !ort::is_profiled_as_whole(run->session)) {
     run->op = ort::begin_run(run->session);
     ort::set_profiled_run(run->session, run->op);
   }

@@ -4,8 +4,10 @@
 
 #include <exception>
 #include <new>
+#include <set>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/op_stack.h"
 #include "ort/device_events.h"
 #include "ort/event_details.h"
@@ -33,6 +35,8 @@ struct Profiler : EpProfiler {
 
 thread_local int32_t nodes_of_last_run = -1;
 thread_local int events_open = 0;
+ForkSafeMutex whole_mutex;
+std::set<uint32_t>& profiled_as_whole = *new std::set<uint32_t>;  // sessions
 thread_local uint64_t events_epoch = 0;  // the recording that `events_open` belongs to
 thread_local uint64_t opened_run = 0;  // the op that begin_run opened on this thread
 thread_local bool run_file_expected = false;
@@ -113,10 +117,20 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
   end->payload_id = intern_event_details(details);
 }
 
+void set_profiled_as_whole(uint32_t session, bool profiled) {
+  ForkLockGuard lock(whole_mutex);
+  if (profiled) {
+    profiled_as_whole.insert(session);
+  } else {
+    profiled_as_whole.erase(session);
+  }
+}
+
 // ONNX Runtime releases a run's profiler on the run's thread before the run returns, even if it
 // skips EndProfiling, as it does for a CUDA graph replay (1.31.1).
 void release(EpProfiler* self) {
   auto* profiler = static_cast<Profiler*>(self);
+  if (profiler->whole_session) set_profiled_as_whole(profiler->session, false);
   if (!profiler->whole_session) {
     bool seen = recording_ops.load(std::memory_order_relaxed) &&
                 profiler->run_epoch.load(std::memory_order_acquire) ==
@@ -130,6 +144,7 @@ Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
   auto& profiler = *static_cast<Profiler*>(self);
   profiler.start_clock_ns = ep_now_ns();
   profiler.offset_ns = offset_ns;
+  if (profiler.whole_session) set_profiled_as_whole(profiler.session, true);
   if (profiler.has_file) file_opened.load()();
   return nullptr;
 }
@@ -189,6 +204,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
 Status* end_profiling(EpProfiler* self, EventsContainer* container) {
   return as_status([&] {
     auto& profiler = *static_cast<Profiler*>(self);
+    if (profiler.whole_session) set_profiled_as_whole(profiler.session, false);
     uint64_t run_op = 0;
     if (!profiler.whole_session) {
       if (!profiler.has_file) return;
@@ -229,6 +245,11 @@ uint64_t push_run_op(uint32_t session) {
   details.session = session;
   return push_op(intern_event_text(kRunName), kOrtRun,
                  intern_event_details(details), nullptr, 0);
+}
+
+bool is_profiled_as_whole(uint32_t session) {
+  ForkLockGuard lock(whole_mutex);
+  return profiled_as_whole.count(session) != 0;
 }
 
 int open_events() {
