@@ -3,7 +3,10 @@
 from tiny import kernel, line, profile
 from training import framework, training
 
-from epprof_nb.analysis.by_step import by_step
+from epprof_nb.analysis.by_step import by_step, step_statistics
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.wire.payload import summary_header
 
 
 def test_a_step_has_its_phases():
@@ -80,3 +83,19 @@ def test_clipping_gradients_and_zero_grad_end_no_step():
         [kernel(10, 20, 1)],
     )
     assert len(by_step(made)) == 0
+
+
+def test_the_summary_has_the_steps_and_their_phases():
+    model = ViewModel(training(4))
+    expected = (
+        "4 steps: mean 1.00 µs, median 1.00 µs, standard deviation 0 s; host time: data 5.0 %, "
+        "forward 20 %, backward 30 %, optimizer 20 %"
+    )
+    assert model.summary.repeats.text == expected
+    shown = summary_header(model)["summary"]["repeats"]
+    assert (shown["text"], shown["names"]) == (expected, {"word": "step", "first": 0})
+
+
+def test_repeated_code_and_a_single_step_have_no_statistics_of_steps():
+    assert step_statistics(ProfileIndex(training(1))) is None
+    assert step_statistics(ProfileIndex(training(3, repeats=[[0, 3000], [3000, 6000]]))) is None
