@@ -80,9 +80,10 @@ def by_step(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.Da
 
 def steps(index: ProfileIndex) -> Steps:
     """Return the steps of the profile, for `ProfileIndex.cached`."""
-    names = repeat_names(index.profile.info)
-    if names.word == "step":
-        return Steps(*repeat_bounds(index.profile.info), names.first)
+    names, (starts, ends) = repeat_names(index.profile.info), repeat_bounds(index.profile.info)
+    # A script that marks no steps has step 0 only, which lasts from its start to its end.
+    if names.word == "step" and (names.first or len(starts) > 1):
+        return Steps(starts, ends, names.first)
     ops = index.profile.tables["ops"]
     optimizer = is_of_type(index, "optimizer") & ran(ops)
     is_step = np.array([name.endswith(".step") for name in ops.names("name").categories] + [False])
@@ -182,7 +183,7 @@ def step_statistics(index: ProfileIndex) -> RepeatStatistics | None:
     >>> from epprof_nb.testing import synthetic_profile
     >>> step_statistics(ProfileIndex(synthetic_profile(activities=100)))  # has no optimizer
     """
-    if index.profile.info.get("repeats"):
+    if len(index.profile.info.get("repeats") or ()) > 1:
         return None
     table = index.cached(step_table)
     if len(table) < 2:

@@ -32,6 +32,14 @@ def test_steps_of_the_script_take_precedence():
     assert frame["optimizer_ns"].tolist() == [0, 7, 7]
 
 
+def test_a_script_without_marked_steps_has_those_of_the_optimizer():
+    made = training(2, repeats=[[0, 9000]], first_step=0)
+    assert by_step(made)["wall_ns"].tolist() == [1000, 1000]
+    assert step_statistics(ProfileIndex(made)).count == 2
+    single = training(2, repeats=[[0, 9000]], first_step=20)
+    assert by_step(single)["step"].tolist() == [20]
+
+
 def test_repeats_are_no_steps():
     frame = by_step(training(2, repeats=[[0, 5000]]))
     assert frame["wall_ns"].tolist() == [1000, 1000]
