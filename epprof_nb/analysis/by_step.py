@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.by_repeat import wall_statistics
 from epprof_nb.analysis.dataframe import ResultTable
 from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.analysis.framework_phases import (
@@ -24,11 +25,13 @@ from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
-from epprof_nb.data.repeats import repeat_at, repeat_bounds, repeat_names
+from epprof_nb.data.repeats import RepeatNames, repeat_at, repeat_bounds, repeat_names
+from epprof_nb.util.format import percent
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from epprof_nb.analysis.by_repeat import RepeatStatistics
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
@@ -77,9 +80,10 @@ def by_step(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.Da
 
 def steps(index: ProfileIndex) -> Steps:
     """Return the steps of the profile, for `ProfileIndex.cached`."""
-    names = repeat_names(index.profile.info)
-    if names.word == "step":
-        return Steps(*repeat_bounds(index.profile.info), names.first)
+    names, (starts, ends) = repeat_names(index.profile.info), repeat_bounds(index.profile.info)
+    # A script that marks no steps has step 0 only, which lasts from its start to its end.
+    if names.word == "step" and (names.first or len(starts) > 1):
+        return Steps(starts, ends, names.first)
     ops = index.profile.tables["ops"]
     optimizer = is_of_type(index, "optimizer") & ran(ops)
     is_step = np.array([name.endswith(".step") for name in ops.names("name").categories] + [False])
@@ -169,3 +173,31 @@ def _is_communication(index: ProfileIndex) -> BoolArray:
     names = index.profile.tables["activities"].names("name")
     of_name = np.array([name.startswith("nccl") for name in names.categories] + [False])
     return of_name[names.codes]
+
+
+def step_statistics(index: ProfileIndex) -> RepeatStatistics | None:
+    """Return the statistics of the optimizer's steps of code that was not repeated; else None.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> step_statistics(ProfileIndex(synthetic_profile(activities=100)))  # has no optimizer
+    """
+    if len(index.profile.info.get("repeats") or ()) > 1:
+        return None
+    table = index.cached(step_table)
+    if len(table) < 2:
+        return None
+    whole = max(int(table["wall_ns"].sum()), 1)
+    shares = [
+        (word, int(table[column].sum()) / whole)
+        for word, column in (
+            ("data", "data_ns"),
+            ("forward", "forward_host_ns"),
+            ("backward", "backward_host_ns"),
+            ("optimizer", "optimizer_host_ns"),
+        )
+    ]
+    phases = ", ".join(f"{word} {percent(share)}" for word, share in shares)
+    names = RepeatNames("step", int(table["step"][0]))
+    return wall_statistics(table["wall_ns"], names, f"; host time: {phases}")

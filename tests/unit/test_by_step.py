@@ -3,7 +3,10 @@
 from tiny import kernel, line, profile
 from training import framework, training
 
-from epprof_nb.analysis.by_step import by_step
+from epprof_nb.analysis.by_step import by_step, step_statistics
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.views.view_model import ViewModel
+from epprof_nb.views.wire.payload import summary_header
 
 
 def test_a_step_has_its_phases():
@@ -27,6 +30,14 @@ def test_steps_of_the_script_take_precedence():
     assert frame["step"].tolist() == [4, 5, 6]
     assert frame["wall_ns"].tolist() == [100, 1500, 900]
     assert frame["optimizer_ns"].tolist() == [0, 7, 7]
+
+
+def test_a_script_without_marked_steps_has_those_of_the_optimizer():
+    made = training(2, repeats=[[0, 9000]], first_step=0)
+    assert by_step(made)["wall_ns"].tolist() == [1000, 1000]
+    assert step_statistics(ProfileIndex(made)).count == 2
+    single = training(2, repeats=[[0, 9000]], first_step=20)
+    assert by_step(single)["step"].tolist() == [20]
 
 
 def test_repeats_are_no_steps():
@@ -80,3 +91,19 @@ def test_clipping_gradients_and_zero_grad_end_no_step():
         [kernel(10, 20, 1)],
     )
     assert len(by_step(made)) == 0
+
+
+def test_the_summary_has_the_steps_and_their_phases():
+    model = ViewModel(training(4))
+    expected = (
+        "4 steps: mean 1.00 µs, median 1.00 µs, standard deviation 0 s; host time: data 5.0 %, "
+        "forward 20 %, backward 30 %, optimizer 20 %"
+    )
+    assert model.summary.repeats.text == expected
+    shown = summary_header(model)["summary"]["repeats"]
+    assert (shown["text"], shown["names"]) == (expected, {"word": "step", "first": 0})
+
+
+def test_repeated_code_and_a_single_step_have_no_statistics_of_steps():
+    assert step_statistics(ProfileIndex(training(1))) is None
+    assert step_statistics(ProfileIndex(training(3, repeats=[[0, 3000], [3000, 6000]]))) is None
