@@ -179,8 +179,11 @@ def _variance_of_difference(
         spread, degrees = _moderated(squares / measured, measured, floor)
         variance = np.maximum(spread * sum(1 / len(side) for side in sides), within)
         return variance, np.full(len(floor), float(degrees)), spread / (3 - len(sides))
-    found, freedom_found = _between(sides, floor)
-    if len(sides) == 1:
+    is_paired = len(sides) == 1
+    # A drift of what pairs differ by has been averaged over the blocks; one that both sides share
+    # goes on from one recording to the next.
+    found, freedom_found = _between(sides, floor, drift=1 / _BLOCKS if is_paired else 2.0)
+    if is_paired:
         found = found / 2  # a difference has the variance of both sides
     between = np.square(floor) + found
     share = 1 / recordings[0] + 1 / recordings[1]
@@ -264,10 +267,13 @@ def _drift(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
     return medians.var(axis=0, ddof=1), np.pi / 2 * noise * _BLOCKS / logs.shape[1]
 
 
-def _between(sides: Sequence[Sequence[_Recording]], floor: FloatArray) -> tuple[FloatArray, int]:
+def _between(
+    sides: Sequence[Sequence[_Recording]], floor: FloatArray, *, drift: float
+) -> tuple[FloatArray, int]:
     """Return the estimated variance between recordings of the same code.
 
-    The second result is its degrees of freedom. The floor is not part of it.
+    The second result is its degrees of freedom. The floor is not part of it. `drift` is the factor
+    from the variance between blocks of a recording.
     """
     recordings = [recording for side in sides for recording in side]
     noise = np.mean([r.variance for r in recordings], axis=0)
@@ -277,7 +283,7 @@ def _between(sides: Sequence[Sequence[_Recording]], floor: FloatArray) -> tuple[
     moved, unmoved = (
         np.mean(values, axis=0) for values in zip(*(r.drift for r in recordings), strict=True)
     )
-    found = 2 * _beyond_noise(moved, unmoved, freedom, steps, floor)
+    found = drift * _beyond_noise(moved, unmoved, freedom, steps, floor)
     measured = _measured(sides)
     if measured:
         squares = sum(np.var([r.log_median for r in side], axis=0) * len(side) for side in sides)
