@@ -97,6 +97,17 @@ def test_an_error_names_the_cell_it_is_from(run, shell, shown, capsys):
     assert shown[-1].verdict == "cannot be compared"
 
 
+@pytest.mark.usefixtures("prepared")
+def test_a_time_limit_ends_the_recording_and_not_the_code(run, shell, shown, capsys):
+    result = run(NEW.format(12, " --time-limit 0.03"))
+    assert result.result == 24
+    new = shell.user_ns["new"]
+    for prof in (new, new.baseline):
+        assert 0 < len(prof.info["repeats"]) < 12
+    assert shown[-1].verdict == "cannot be compared"
+    assert capsys.readouterr().err == ""
+
+
 def test_what_changed_since_the_recording_is_said(run, capsys):
     run("def step(): return sum(range(100))")
     run("%%gpuprofile old -q --repeat 12\nstep()")
