@@ -56,8 +56,9 @@ def test_repeats_of_both_alternate_and_each_has_a_profile(run, shell, shown):
         assert list(prof.sources) == [cell]
     comparison = shown[-1]
     assert isinstance(comparison, Comparison)
-    assert comparison.verdict == "faster"
-    assert epprof_nb.compare(old, new).verdict == "faster"
+    assert "The repeats of both alternated" in comparison.reason
+    assert epprof_nb.compare(old, new).reason == comparison.reason
+    assert set(comparison.ops["status"]) == {"added", "removed"}
 
 
 @pytest.mark.usefixtures("prepared")
@@ -149,3 +150,15 @@ def test_a_result_can_be_the_next_baseline_and_the_line_magic_alternates(run, sh
     assert {"n = 3"} < set(three.ops["name"])
     assert shell.user_ns["n"] == 3
     assert [type(item) for item in shown] == [Comparison, Comparison]
+
+
+@pytest.mark.usefixtures("prepared")
+def test_assistants_see_the_profiles_of_the_notebook_and_their_baselines(run, shell):
+    from epprof_nb.mcp.notebook_profiles import profiles_of_notebook
+
+    run(NEW.format(12, ""))
+    found = profiles_of_notebook()
+    assert list(found) == ["old", "new", "new.baseline"]
+    assert found["new.baseline"] is shell.user_ns["new"].baseline
+    run("del old")
+    assert list(profiles_of_notebook()) == ["new", "new.baseline"]
