@@ -47,10 +47,10 @@ def test_repeats_of_both_alternate_and_each_has_a_profile(run, shell, shown):
         assert kernels["repeat"].tolist() == list(range(12))
         # The other code's time is cut out, and each kernel is still inside its repeat.
         assert (kernels["duration_ns"] >= ms * 1_000_000).all()
-        assert kernels["duration_ns"].sum() > 0.5 * prof.info["wall_ns"]
         bounds = np.array(prof.info["repeats"])
         assert (kernels["start_ns"] >= bounds[:, 0]).all()
-        assert (kernels["end_ns"].to_numpy()[:-1] <= bounds[1:, 0]).all()
+        done = np.maximum(bounds[:, 1], kernels["end_ns"].to_numpy())
+        assert (bounds[1:, 0] == done[:-1]).all()
         assert prof.info["recorded"]["shown"]["kernel"] == 12
         assert sum(prof.info["attribution"].values()) == len(prof.activities)
         assert list(prof.sources) == [cell]
