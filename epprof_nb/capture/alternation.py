@@ -101,11 +101,16 @@ def split(
     others = {name: text for name, text in data.sources.items() if name not in cells}
     profiles = []
     for side, (cell, source) in enumerate(zip(cells, sources, strict=True)):
+        other = ", ".join(name for name in cells if name != cell)
         info = {
             **data.info,
             "cell": cell,
             "alternated": {"recording": recording, "side": side},
             "repeats": [],
+            "notes": [
+                *data.info["notes"],
+                f"The repeats alternated with those of {other}, whose time is cut out.",
+            ],
         }
         profiles.append(_side(data, of_repeats == side, info, {cell: source, **others}))
     return profiles

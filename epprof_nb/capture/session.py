@@ -95,7 +95,8 @@ class Session:
         Without this, a repeat lasts until the next one starts, and its work may outlast it.
         """
         self._repeat_ends.append(_native.now_ns())
-        service.wait(self._subscription)
+        with suppress(CaptureError):  # the time limit has ended the recording
+            service.wait(self._subscription)
 
     def stop_recording(self) -> None:
         """Stop recording, if it has not stopped; `stop` still returns the data."""

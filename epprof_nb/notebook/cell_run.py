@@ -293,7 +293,10 @@ class CellRun:
         from IPython.core.interactiveshell import InteractiveShell
 
         variables = InteractiveShell.instance().user_ns
-        if self.code is not None:
-            self.code.remember(profile, variables)
-        if self._alternation is not None and profile.baseline is not None:
-            self._alternation.code.remember(profile.baseline, variables)
+        try:
+            if self.code is not None:
+                self.code.remember(profile, variables)
+            if self._alternation is not None and profile.baseline is not None:
+                self._alternation.code.remember(profile.baseline, variables)
+        except Exception as error:  # noqa: BLE001 - objects of the user may do anything
+            warn(f"--interleave will not run this cell again ({format_error(error)}).")

@@ -122,10 +122,11 @@ class Alternation:
         code = _codes.get(baseline.profiles[-1])
         self.text = baseline.text
         if code is None:
+            name = self.text if self.text.isidentifier() else "old"
             raise UsageError(
                 f"--interleave runs the code of {self.text} again, and {self.text} is no profile "
-                "of a cell of this kernel. The cell did not run. Run its cell first, with: "
-                f"%%gpuprofile {self.text} --repeat {repeats}"
+                "of a cell of this kernel. The cell did not run. Run the old code first, with: "
+                f"%%gpuprofile {name} --repeat {repeats}"
             )
         self.code = code
         self.sides: list[int] = []

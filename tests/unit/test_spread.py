@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from repeated import repeated
 from tiny import rows
 
+import epprof_nb
 from epprof_nb import compare
 from epprof_nb.analysis.compare.recordings import Recordings
 from epprof_nb.analysis.compare.spread import measure_spread
@@ -33,7 +35,7 @@ def vary(spread, seed, **more):
     """A recording on this machine, whose speed differs by chance from that of others."""
     factor = np.exp(spread * np.random.default_rng(seed).standard_normal())
     times = {name: round(time * factor) for name, time in TIMES.items()}
-    return repeated(times, noise=0.001, seed=seed, machine=machine_id(), **more)
+    return repeated(times, noise=0.001, seed=seed, **{"machine": machine_id()} | more)
 
 
 def test_without_a_measurement_the_spread_is_assumed_and_said_to_be():
@@ -92,6 +94,19 @@ def test_a_damaged_cache_counts_as_none_and_is_replaced(content):
     save_spread(machine_id(), "GPU X", CALIBRATED)
     save_spread("another", "GPU Y", CALIBRATED | {"total": 0.5})
     assert load_spread(machine_id(), "GPU X") == CALIBRATED
+
+
+def test_the_machine_is_a_hash_that_redaction_removes():
+    with epprof_nb.profile() as prof:
+        pass
+    assert prof.info["machine"] == machine_id()
+    assert re.fullmatch("[0-9a-f]{16}", machine_id())
+    shared = prof.redacted("hosts")
+    assert machine_id() not in json.dumps(shared.info)
+    assert (
+        "assumed"
+        in compare(*(vary(0, i, machine=shared.info.get("machine")) for i in (1, 2))).reason
+    )
 
 
 def test_three_recordings_per_side_tell_their_spread():
