@@ -29,7 +29,7 @@ IMAGE = floats(2, 4, 9, 8)
 FLAGS = A > 0
 GRAMS = {
     "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1, "ngram_counts": [0, 2],
-    "ngram_indexes": [2, 0, 1], "pool_int64s": [3, 9, 2, 3], "weights": [0.5, 2.0, 3.0],
+    "pool_int64s": [3, 9, 2, 3], "weights": [0.5, 2.0, 3.0],
 }  # fmt: skip
 BYTES = np.array([1, 200, 3, 4, 5, 0], np.uint8)
 CASES = {
@@ -105,8 +105,10 @@ CASES = {
               np.int64(-3)), (np.int64(3), np.int64(1), np.int64(1))],
     "ReduceLogSum": [(np.abs(A), ints(1))], "ReduceLogSumExp": [(A * 100, ints(0))],
     "TfIdfVectorizer": [
-        (np.array([[1, 2, 3, 2, 3], [3, 3, 1, 2, 9]], np.int64), {**GRAMS, "mode": mode})
-        for mode in ("TF", "IDF", "TFIDF")
+        (np.array([[1, 2, 3, 2, 3], [3, 3, 1, 2, 9]], np.int64),
+         {**GRAMS, "mode": mode, "ngram_indexes": indexes})
+        # Older releases take the weights by the index of the output.
+        for mode, indexes in (("TF", [2, 0, 1]), ("IDF", [0, 1, 2]), ("TFIDF", [0, 1, 2]))
     ],
     "ReverseSequence": [(floats(4, 3, 2), ints(1, 4, 2)),
                         (A, ints(4, 2, 1), {"batch_axis": 0, "time_axis": 1})],

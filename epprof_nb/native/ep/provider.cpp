@@ -128,14 +128,14 @@ bool has_channels_last_kernel(const ep_plan& plan, const char* op_type) {
   return false;
 }
 
-Status* get_preferred_layout(Ep* self, int32_t* layout) {
+Status* get_preferred_data_layout(Ep* self, int32_t* layout) {
   const ep_plan& plan = *static_cast<Provider*>(self)->plan;
   *layout = has_channels_last_kernel(plan, nullptr) ? kChannelsLast : kChannelsFirst;
   return nullptr;
 }
 
-Status* should_convert_layout(Ep* self, const char* domain, const char* op_type, int32_t layout,
-                              int* should_convert) {
+Status* should_convert_data_layout_for_op(Ep* self, const char* domain, const char* op_type,
+                                          int32_t layout, int* should_convert) {
   const ep_plan& plan = *static_cast<Provider*>(self)->plan;
   *should_convert =
       layout == kChannelsLast && !*domain && has_channels_last_kernel(plan, op_type);
@@ -211,8 +211,8 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
   provider->version = kApiVersion;
   provider->get_name = name;
   provider->get_capability = get_capability;
-  provider->get_preferred_layout = get_preferred_layout;
-  provider->should_convert_layout = should_convert_layout;
+  provider->get_preferred_data_layout = get_preferred_data_layout;
+  provider->should_convert_data_layout_for_op = should_convert_data_layout_for_op;
   provider->on_run_start = on_run_start;
   provider->on_run_end = on_run_end;
   provider->get_kernel_registry = get_kernel_registry;

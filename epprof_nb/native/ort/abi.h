@@ -175,9 +175,9 @@ struct Ep {
   Status* (*get_capability)(Ep*, const Graph*, GraphSupportInfo*);
   // The unused functions are optional; an EP that claims no node does not need the others either.
   void* unused[2];       // Compile, ReleaseNodeComputeInfos
-  Status* (*get_preferred_layout)(Ep*, int32_t* layout);
-  Status* (*should_convert_layout)(Ep*, const char* domain, const char* op_type, int32_t layout,
-                                   int* should_convert);
+  Status* (*get_preferred_data_layout)(Ep*, int32_t* layout);
+  Status* (*should_convert_data_layout_for_op)(Ep*, const char* domain, const char* op_type,
+                                               int32_t layout, int* should_convert);
   void* set_dynamic_options;
   Status* (*on_run_start)(Ep*, const RunOptions*);
   Status* (*on_run_end)(Ep*, const RunOptions*, bool sync_stream);
@@ -195,7 +195,7 @@ struct Ep {
   void* unused_later[3];  // GetAvailableResource ... GetDefaultMemoryDevice
   Status* (*release_captured_graph)(Ep*, int graph_annotation_id);
 };
-static_assert(offsetof(Ep, get_preferred_layout) == 5 * 8, "slot 5 of OrtEp");
+static_assert(offsetof(Ep, get_preferred_data_layout) == 5 * 8, "slot 5 of OrtEp");
 static_assert(offsetof(Ep, on_run_start) == 8 * 8, "slot 8 of OrtEp");
 static_assert(offsetof(Ep, create_profiler) == 16 * 8, "slot 16 of OrtEp");
 static_assert(offsetof(Ep, release_captured_graph) == 24 * 8, "slot 24 of OrtEp");
