@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,7 +57,20 @@ def waiting_for_data(index: ProfileIndex) -> list[Finding]:
         if total >= IDLE_SHARE * wall_of(index.profile) and total > 0:
             longest = rows[int(idle[rows].argmax())]
             text = _text(index, waits[rows], int(statement[rows[0]]), total)
-            found.append(Finding(text, total, int(starts[longest]), int(ends[longest])))
+            found.append(
+                Finding(
+                    text,
+                    total,
+                    int(starts[longest]),
+                    int(ends[longest]),
+                    kind="data loader",
+                    remedy="Use more worker processes, fetch batches earlier (prefetch_factor), or "
+                    "prepare them once and keep them.",
+                    op_id=int(ops["op_id"][waits[longest]]),
+                    table="ops",
+                    rows=partial(waits.__getitem__, rows),
+                )
+            )
     return found
 
 

@@ -15,6 +15,7 @@ from epprof_nb.analysis.findings import (
     op_id_of,
     place_name,
 )
+from epprof_nb.analysis.framework_phases import is_of_type
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
 from epprof_nb.analysis.idle_causes import HELD, idle_intervals, main_cause, split_by_cause
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
@@ -46,10 +47,12 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
     gaps = index.cached(gap_table)
     grouped: dict[tuple[str, int, str, float], list[int]] = {}
     names = ("position", "line", "name", "op_id")
-    is_held = (gaps.names("cause").codes == HELD).tolist()
+    # Whatever the host ran, it had launched held work. Data loaders have findings of their own.
+    waits_for_data = np.append(is_of_type(index, "data"), np.False_)
+    is_other = (gaps.names("cause").codes == HELD) | waits_for_data[index.tree.rows(gaps["op_id"])]
     for row, (position, line, name, op_id) in enumerate(zip(*map(gaps.values, names), strict=True)):
-        if is_held[row]:
-            continue  # whatever the host ran, it had launched the work
+        if is_other[row]:
+            continue
         slowdown = 1.0 if op_id is None else slowdown_at(profile, op_id)
         key = (position, -1 if line is None else line, name or "", slowdown)
         grouped.setdefault(key, []).append(row)

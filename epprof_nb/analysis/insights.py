@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.data_findings import waiting_for_data
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional, values_at
 from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
 from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
@@ -34,7 +35,7 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    hot_line, hot_op, idle_gaps, held_work, waiting_lines, launch_bound, pageable_copies,
+    hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, launch_bound, pageable_copies,
     copies_to_overlap, small_copies, exposed_communication,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""

@@ -111,7 +111,7 @@ def _wrap_run_async(original: Callable[..., Any]) -> Callable[..., Any]:  # noqa
         def run() -> None:
             try:
                 results, failed = self.run(output_names, input_feed, run_options), ""
-            except Exception as error:  # noqa: BLE001 - told to the callback
+            except Exception as error:  # noqa: BLE001 - reported to the callback
                 results, failed = [], str(error)
             callback(results, user_data, failed)
 

@@ -9,29 +9,22 @@ all bound (`epprof_nb.ep.graph_bindings`). All other runs are eager.
 from __future__ import annotations
 
 import itertools
-import linecache
-import sys
 import threading
 import warnings
 import weakref
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.kernel_log import KERNELS
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.ep.user_code import user_level, user_line
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
-from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
-    from types import FrameType
+    from collections.abc import Callable, Hashable
 
-FIRST_RELEASE = (1, 26)
-"""The first release of ONNX Runtime that captures graphs of plugin providers."""
 MAX_WARM_UPS = 7
 """ONNX Runtime gives up if a graph is not captured after eight runs."""
 DEFAULT_WARM_UPS = 2
@@ -39,7 +32,6 @@ SKIP = -1
 _HOST = "Cpu"
 """ONNX Runtime's name of host memory."""
 _GRAPH_ID = "gpu_graph_id"
-_LINE_CHARACTERS = 80
 _DEFAULT_ID = 0
 _MAX_ID = 2**31 - 1
 _MAX_SHAPES = 8
@@ -168,7 +160,7 @@ class SessionGraphs:
         if run.captured is not None:
             slot.graph = run.captured
             slot.version = REGISTRY.version
-            _native.ep_set_captured_in(run.captured, _user_line())
+            _native.ep_set_captured_in(run.captured, user_line())
             KERNELS.add_graph(_native.ep_describe_graph(run.captured))
         return True
 
@@ -176,7 +168,7 @@ class SessionGraphs:
         """Warn, unless this session has given the same warning."""
         if message not in self._warned:
             self._warned.add(message)
-            warnings.warn(message, stacklevel=_user_level())
+            warnings.warn(message, stacklevel=user_level())
 
     def check_current(self, slot: GraphSlot) -> None:
         """Drop a graph whose kernels were redefined, and try again where capturing failed."""
@@ -189,7 +181,7 @@ class SessionGraphs:
                 warnings.warn(
                     f"The kernel of {_names(changed)} was defined again after graph "
                     f"{slot.gpu_graph_id} was captured. The graph is captured again.",
-                    stacklevel=_user_level(),
+                    stacklevel=user_level(),
                 )
                 slot.graph = None
         slot.refused = False
@@ -269,108 +261,6 @@ def graph_id(run_options: Any) -> int:  # noqa: ANN401
     return number
 
 
-class _Opened(threading.local):
-    """Number and warm-up runs of the session that this thread creates; None: it captures none."""
-
-    def __init__(self) -> None:
-        self.session: tuple[int, int] | None = None
-
-
-_opened = _Opened()
-
-
-def note_opened(number: int, warm_ups: int | None) -> None:
-    """Note the session that is being created; `warm_ups` is None if it captures no graphs."""
-    _opened.session = None if warm_ups is None else (number, warm_ups)
-
-
-@contextmanager
-def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
-    """Let a session that is created in the ``with`` block capture graphs, if it is to.
-
-    Raises
-    ------
-    KernelError
-        If ONNX Runtime refuses, because nodes have no kernel.
-    """
-    _opened.session = None
-    setattr(session, ATTRIBUTE, None)
-    _native.ep_allow_capture(True)  # noqa: FBT003
-    try:
-        yield
-    except Exception as error:
-        nodes = _native.ep_unclaimed_nodes()
-        if _opened.session is not None and nodes and "graph capture" in str(error).lower():
-            raise KernelError(_describe_unclaimed(nodes)) from error
-        raise
-    finally:
-        _native.ep_allow_capture(False)  # noqa: FBT003
-    if _opened.session is None:
-        return
-    if not _is_supported():
-        warnings.warn(
-            "This release of ONNX Runtime does not capture graphs of this provider; 1.26 is the "
-            "first that does. The session runs eagerly.",
-            stacklevel=_user_level(),
-        )
-        return
-    if _uses_pool_threads(session):
-        warnings.warn(
-            "Graphs are captured on the thread of a run, and this session runs its nodes on "
-            "threads of a pool (ExecutionMode.ORT_PARALLEL). It runs eagerly.",
-            stacklevel=_user_level(),
-        )
-        return
-    setattr(session, ATTRIBUTE, SessionGraphs(*_opened.session))
-
-
-def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
-    import onnxruntime
-
-    options = session.get_session_options()
-    parallel = onnxruntime.ExecutionMode.ORT_PARALLEL
-    return options is not None and options.execution_mode == parallel
-
-
-def _is_supported() -> bool:
-    major, minor = _native.ort_runtime().split(".")[:2]
-    return (int(major), int(minor)) >= FIRST_RELEASE
-
-
-def _describe_unclaimed(nodes: list[tuple[str, str]]) -> str:
-    shown = [f"{name or '(no name)'} ({op_type})" for name, op_type in nodes[:5]]
-    more = f" and {len(nodes) - 5} more" if len(nodes) > 5 else ""
-    types = ", ".join(sorted({op_type for _, op_type in nodes}))
-    return (
-        f"A graph can be captured only if all nodes run on the provider. These do not: "
-        f"{', '.join(shown)}{more}. Define kernels for {types} with @epprof_nb.ep.kernel, or leave "
-        "enable_cuda_graph out."
-    )
-
-
 def _names(nodes: list[str]) -> str:
     shown = ", ".join(repr(node) for node in dict.fromkeys(nodes))
     return f"node {shown}" if len(set(nodes)) == 1 else f"nodes {shown}"
-
-
-def _user_frame() -> tuple[FrameType, int]:
-    """Return the first frame outside of this package and ONNX Runtime, and its ``stacklevel``."""
-    level, frame = 0, sys._getframe(1)  # noqa: SLF001
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in (
-        "epprof_nb", "onnxruntime", "contextlib",
-    ):  # fmt: skip
-        frame = frame.f_back
-        level += 1
-    return frame, level
-
-
-def _user_level() -> int:
-    return _user_frame()[1]
-
-
-def _user_line() -> str:
-    """Return the text of the line that made the run, as statements are named in profiles."""
-    frame, _ = _user_frame()
-    code = frame.f_code
-    text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).strip()
-    return shorten(text or f"{Path(code.co_filename).name}:{frame.f_lineno}", _LINE_CHARACTERS)

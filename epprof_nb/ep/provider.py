@@ -10,6 +10,7 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.ep import (
     context,
+    graph_creation,
     graphs,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
@@ -221,5 +222,5 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
                 d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, kernel,
             ))  # fmt: skip
     number, warm_ups = _native.ort_new_session(), _warm_ups(options)
-    graphs.note_opened(number, warm_ups)
+    graph_creation.note_opened(number, warm_ups)
     return number, True, warm_ups is not None, only, nodes, tuple(specs)

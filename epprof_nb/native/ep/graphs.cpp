@@ -127,7 +127,7 @@ bool capture_allowed() { return allowed_here; }
 void begin_graph_run(GraphRun* run) {
   run->outer = current;
   current = run;
-  // The profiler of a run is told the start of a run that replays, but not its end.
+  // The profiler of a run is notified of the start of a run that replays, but not of its end.
   if (recording_ops.load(std::memory_order_relaxed) && !ort::is_profiled_as_whole(run->session)) {
     run->op = ort::begin_run(run->session);
     ort::set_profiled_run(run->session, run->op);
