@@ -99,7 +99,20 @@ def graph_opportunity(index: ProfileIndex) -> list[Finding]:
     )
     of_these = np.flatnonzero(alike == most)
     longest = of_these[int(gap_ns[of_these].argmax())]
-    return [Finding(text, saving, int(start[longest]), int(end[longest]))]
+    of_nodes = np.flatnonzero(np.isin(found.of_op, of_these))
+    return [
+        Finding(
+            text,
+            saving,
+            int(start[longest]),
+            int(end[longest]),
+            kind="launch-bound",
+            remedy="Capture the runs in a graph (enable_cuda_graph), or fuse the nodes.",
+            op_id=int(ops["op_id"][found.first[of_these[0]]]),
+            table="ops",
+            rows=lambda: of_nodes,
+        )
+    ]
 
 
 def _stretches(index: ProfileIndex) -> _Stretches:

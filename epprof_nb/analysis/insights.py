@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.data_findings import waiting_for_data
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional, values_at
 from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
+from epprof_nb.analysis.graph_finding import graph_opportunity
 from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.idle_findings import held_work, idle_gaps
 from epprof_nb.analysis.index import ProfileIndex
@@ -30,13 +31,20 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
+
+
+def many_launches(index: ProfileIndex) -> Iterable[Finding]:
+    """Return what a graph would save if it holds ONNX Runtime's nodes, else on any launches."""
+    return graph_opportunity(index) or launch_bound(index)
+
+
 ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     fallbacks, warm_up, outliers, drifting,
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, launch_bound, pageable_copies,
-    copies_to_overlap, small_copies, exposed_communication,
+    hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
+    pageable_copies, copies_to_overlap, small_copies, exposed_communication,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (slowest_operator,)
