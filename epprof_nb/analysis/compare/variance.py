@@ -110,7 +110,7 @@ def _measured(sides: Sequence[Sequence[Recording]]) -> int:
 
 
 def tells_spread(sides: Sequence[Sequence[Recording]]) -> bool:
-    """Return whether a side has so many recordings that they tell their spread themselves."""
+    """Return whether the recordings of a side are enough to tell their spread."""
     return _measured(sides) >= _MEASURED
 
 
