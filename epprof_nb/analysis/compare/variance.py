@@ -110,7 +110,7 @@ def _measured(sides: Sequence[Sequence[Recording]]) -> int:
 
 
 def tells_spread(sides: Sequence[Sequence[Recording]]) -> bool:
-    """Return whether a side has enough recordings to measure their spread."""
+    """Return whether the recordings of a side are enough to tell their spread."""
     return _measured(sides) >= _MEASURED
 
 
