@@ -16,7 +16,9 @@ from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.launch_findings import launch_bound
 from epprof_nb.analysis.ort_findings import fallbacks, node_memory, slowest_operator
 from epprof_nb.analysis.overlap_findings import exposed_communication
+from epprof_nb.analysis.path_findings import critical_work
 from epprof_nb.analysis.places import cells_at
+from epprof_nb.analysis.roofline_findings import far_from_roof
 from epprof_nb.analysis.steadiness_findings import drifting, outliers, warm_up
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.analysis.transfer_findings import copies_to_overlap, pageable_copies, small_copies
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
-
 def many_launches(index: ProfileIndex) -> Iterable[Finding]:
     """Return what a graph would save if it holds ONNX Runtime's nodes, else on any launches."""
     return graph_opportunity(index) or launch_bound(index)
@@ -44,7 +45,8 @@ ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
-    pageable_copies, copies_to_overlap, small_copies, exposed_communication,
+    pageable_copies, copies_to_overlap, small_copies, exposed_communication, critical_work,
+    far_from_roof,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
 OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (slowest_operator,)

@@ -12,6 +12,7 @@ import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.analysis.critical_path import Path
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.path_findings import critical_work
 from epprof_nb.data.table import concat
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
@@ -332,3 +333,43 @@ def test_a_stream_of_the_host_device_that_waits_for_an_event():
     assert found.loc[found["step"] == "activity", "op"].tolist() == ["first", "second"]
     frame = prof.critical_path(by="op").set_index("name")
     assert frame.loc["second", "saving_ns"] >= 0.05e9
+
+
+def side_by_side(streams):
+    """Line 1 launches four kernels of 30 us, line 2 one of 100 us, and line 3 waits for all."""
+    us = 1_000
+    starts = [10 * us + 30 * us * (i if streams == 1 else 0) for i in range(4)]
+    free = starts[-1] + 30 * us if streams == 1 else 10 * us
+    kernels = [
+        kernel(t, t + 30 * us, 1, correlation_id=i, stream_id=8 + i % streams)
+        for i, t in enumerate(starts)
+    ]
+    last = kernel(free, free + 100 * us, 2, correlation_id=4, stream_id=8 if streams == 1 else 7)
+    end = free + 102 * us
+    launches = [call(i * us, i * us + 500, correlation_id=i, op_id=1 + i // 4) for i in range(5)]
+    wait = call(6 * us, end, op_id=3, name="cuCtxSynchronize")
+    return profile(
+        ops=[
+            line(1, 1, 0, 4 * us),
+            line(2, 2, 4 * us, 5 * us),
+            line(3, 3, 5 * us, end),
+        ],
+        activities=[*kernels, last],
+        api_calls=[*launches, wait],
+        info={"wall_ns": end},
+    )
+
+
+def test_work_that_hides_more_work_is_found():
+    prof = side_by_side(streams=4)
+    (found,) = critical_work(ProfileIndex(prof))
+    assert "ine 2" in found.text.split(" is on")[0]
+    assert (found.kind, found.op_id) == ("critical path", 2)
+    assert found.evidence_rows(prof).tolist() == [4]
+    # Without line 2, the wait ends after the four kernels.
+    assert found.gain_ns == pytest.approx(70_000, abs=2_000)
+
+
+def test_work_that_hides_nothing_is_not_found():
+    assert not list(critical_work(ProfileIndex(side_by_side(streams=1))))
+    assert not list(critical_work(ProfileIndex(profile())))

@@ -9,8 +9,10 @@ from tiny import call, kernel, op, profile
 
 import epprof_nb
 from epprof_nb import host
+from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.op_costs import op_cost, parse_shapes
 from epprof_nb.analysis.peaks import Peaks, measure, peaks_of
+from epprof_nb.analysis.roofline_findings import far_from_roof
 
 COSTS = [
     # op_type, inputs, outputs, FLOPs, least bytes
@@ -201,3 +203,23 @@ def test_nodes_of_a_session_on_the_host_device_are_covered():
     assert (frame.loc[["product", "relu"], "roof_share"] > 0).all()
     assert frame["device_ns"].sum() == prof.activities["duration_ns"].sum()
     assert not pd.isna(frame.loc["relu", "bound"])
+
+
+def test_operators_far_from_the_roof_are_found():
+    prof = model()
+    prof.info["peaks"] = {"0": {"flops_per_s": {"float": 2.5e12}, "bytes_per_s": 4e11}}
+    (found,) = far_from_roof(ProfileIndex(prof))
+    # The least time is that of the arithmetic, 8 us for each of five executions.
+    assert found.text.startswith("`MatMul` nodes (2 nodes) take 140 µs, 29 % of what the arith")
+    assert found.gain_ns == int(140_000 - 40_000 / 0.7)
+    assert found.high_ns == 100_000
+    assert found.evidence_rows(prof).tolist() == [0, 1, 3, 4, 5]
+    assert "roofline" in set(prof.insights()["kind"])
+
+
+def test_operators_near_the_roof_and_profiles_without_peaks_have_no_finding():
+    prof = model()
+    prof.info["peaks"] = {"0": {"flops_per_s": {"float": 5e11}, "bytes_per_s": 5e10}}
+    assert not list(far_from_roof(ProfileIndex(prof)))
+    del prof.info["peaks"]
+    assert not list(far_from_roof(ProfileIndex(prof)))
