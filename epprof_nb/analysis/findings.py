@@ -13,8 +13,11 @@ from epprof_nb.analysis.idle import gap_table
 from epprof_nb.analysis.line_totals import line_totals
 from epprof_nb.analysis.ort_findings import (
     dominant_operator,
+    inserted_casts,
     largest_memory,
     longest_execution,
+    quantization,
+    slowest_node,
     unprofiled_ns,
 )
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
@@ -80,7 +83,12 @@ def findings(index: ProfileIndex, *, limit: int = 2) -> list[Finding]:
     device_ns = device_kinds_ns(index.profile.tables["activities"], index.kinds)
     # The sum is negative if the times of an overflown clock are in it.
     if device_ns <= 0:
-        found = [*_fallbacks(index, wall_ns), *_dominant_operator(index), *_node_memory(index)]
+        found = [
+            *_fallbacks(index, wall_ns),
+            *(_dominant_operator(index) or _slowest_node(index)),
+            *_conversions(index),
+            *_node_memory(index),
+        ]
         return found[:limit]
     found = [
         *_hot_line(index, device_ns),
@@ -276,6 +284,44 @@ def _dominant_operator(index: ProfileIndex) -> list[Finding]:
         text += f"; the slowest is {_code(slowest)} ({mean}, mean)"
     return [Finding(f"{text}.", unprofiled_ns(index, session, total),
                     *longest_execution(index, slowest, session))]  # fmt: skip
+
+
+def _slowest_node(index: ProfileIndex) -> list[Finding]:
+    found = slowest_node(index)
+    if found is None:
+        return []
+    node, share = found
+    name, session, total = str(node.values("name")[0]), int(node["session"][0]), node["host_ns"][0]
+    text = (
+        f"Node {_code(name)} ({shorten(str(node.values('op_type')[0]), _TYPE_CHARACTERS)}) "
+        f"accounts for {percent(share)} of the time of all nodes ({duration(int(total))} in "
+        f"{plural(int(node['recorded'][0]), 'execution')})."
+    )
+    return [Finding(text, unprofiled_ns(index, session, int(total)),
+                    *longest_execution(index, name, session))]  # fmt: skip
+
+
+def _conversions(index: ProfileIndex) -> list[Finding]:
+    """Name fusions and kernels that ONNX Runtime lacked, by the nodes that this leaves."""
+    result = []
+    for found, one, many, reason in (
+        (quantization(index), "node that quantizes or dequantizes accounts",
+         "nodes that quantize or dequantize account",
+         "ONNX Runtime did not fuse them into quantized operators"),
+        (inserted_casts(index), "Cast node inserted by ONNX Runtime accounts",
+         "Cast nodes inserted by ONNX Runtime account",
+         "the execution provider has no kernels for the types of the model"),
+    ):  # fmt: skip
+        if found is not None:
+            nodes, share = found
+            total, session = int(nodes["host_ns"].sum()), int(nodes["session"][0])
+            text = (
+                f"{plural(len(nodes), one, many)} for {percent(share)} of the time of all nodes "
+                f"({duration(total)}): {reason}."
+            )
+            longest = longest_execution(index, str(nodes.values("name")[0]), session)
+            result.append(Finding(text, unprofiled_ns(index, session, total), *longest))
+    return result
 
 
 def _node_memory(index: ProfileIndex) -> list[Finding]:

@@ -17,8 +17,23 @@ if TYPE_CHECKING:
 
 NODE_SHARE = 0.3
 """Least share of an operator in the host time of all nodes."""
+CONVERSION_SHARE = 0.1
+"""Least share of nodes that only convert values in the host time of all nodes."""
 MEMORY_BYTES = 100_000_000
 """Least memory in use by a session's allocator for the node to be named."""
+
+_QUANTIZATION = ("QuantizeLinear", "DequantizeLinear")
+_INSERTED_CAST = "InsertedPrecisionFreeCast"
+
+
+def innermost_nodes(index: ProfileIndex) -> ResultTable:
+    """Return the recorded nodes that contain no others: rows of ``by_node``."""
+    nodes = index.cached(breakdown, "node")
+    if not index.profile.info.get("onnxruntime_sessions"):
+        return nodes.take(slice(0, 0))
+    outer = set(nodes.values("inside"))
+    is_innermost = np.array([name not in outer for name in nodes.values("name")], np.bool_)
+    return nodes.take((nodes["recorded"] > 0) & is_innermost)
 
 
 def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
@@ -36,12 +51,7 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
         of the host time of all nodes; None if no operator stands out. The time of a node that
         contains others, such as a Loop, is that of the nodes inside.
     """
-    if not index.profile.info.get("onnxruntime_sessions"):
-        return None
-    nodes = index.cached(breakdown, "node")
-    outer = set(nodes.values("inside"))
-    is_innermost = np.array([name not in outer for name in nodes.values("name")], np.bool_)
-    nodes = nodes.take((nodes["recorded"] > 0) & is_innermost)
+    nodes = innermost_nodes(index)
     op_type = nodes.names("op_type")
     total = int(nodes["host_ns"].sum())
     if len(np.unique(op_type.codes)) < 2 or not total:
@@ -55,6 +65,56 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
         return None
     of_type = nodes.take(op_type.codes == most)
     return of_type.take(np.argsort(-of_type["host_ns"], kind="stable")), share
+
+
+def slowest_node(index: ProfileIndex) -> tuple[ResultTable, float] | None:
+    """Return the node with the most host time and its share of that of all nodes.
+
+    None if there is only one node, or none stands out.
+    """
+    nodes = innermost_nodes(index)
+    total = int(nodes["host_ns"].sum())
+    if len(nodes) < 2 or not total:
+        return None
+    most = int(nodes["host_ns"].argmax())
+    share = float(nodes["host_ns"][most] / total)
+    return (nodes.take(slice(most, most + 1)), share) if share >= NODE_SHARE else None
+
+
+def quantization(index: ProfileIndex) -> tuple[ResultTable, float] | None:
+    """Return the nodes that quantize and dequantize, and their share of the time of all nodes.
+
+    ONNX Runtime fuses such nodes with the operators between them if it has quantized ones. None if
+    they take little time.
+    """
+    nodes = innermost_nodes(index)
+    op_types = nodes.values("op_type")
+    return _notable(nodes, [op_type in _QUANTIZATION for op_type in op_types])
+
+
+def inserted_casts(index: ProfileIndex) -> tuple[ResultTable, float] | None:
+    """Return the Cast nodes that ONNX Runtime inserted, and their share of the time of all nodes.
+
+    It does so if a provider has no kernel for the types of a node. None if they take little time.
+    """
+    nodes = innermost_nodes(index)
+    columns = nodes.values("name"), nodes.values("op_type")
+    return _notable(
+        nodes,
+        [
+            op_type == "Cast" and (name or "").startswith(_INSERTED_CAST)
+            for name, op_type in zip(*columns, strict=True)
+        ],
+    )
+
+
+def _notable(nodes: ResultTable, mask: list[bool]) -> tuple[ResultTable, float] | None:
+    chosen = nodes.take(np.array(mask, np.bool_))
+    total = int(nodes["host_ns"].sum())
+    share = float(chosen["host_ns"].sum() / max(total, 1))
+    if share < CONVERSION_SHARE:
+        return None
+    return chosen.take(np.argsort(-chosen["host_ns"], kind="stable")), share
 
 
 def largest_memory(index: ProfileIndex) -> int | None:
