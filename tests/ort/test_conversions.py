@@ -7,6 +7,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import epprof_nb
+from epprof_nb.analysis import ort_findings
+from epprof_nb.analysis.index import ProfileIndex
 from tests.ort import models
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
@@ -41,19 +43,30 @@ def half():
     return models.serialized(helper.make_graph(nodes, "half", *ends))
 
 
-@pytest.mark.parametrize(
-    ("make", "dtype", "text"),
-    [(quantized, np.float32, "quantize or dequantize account for"),
-     (half, np.float16, "inserted by ONNX Runtime account for")],
-)  # fmt: skip
-def test_the_findings_name_them(installed, make, dtype, text):
-    session = installed.InferenceSession(make())
-    x = np.ones((512, 64), dtype)
+def conversions(make, dtype, find):
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(make())
     with epprof_nb.profile() as prof:
         for _ in range(3):
-            session.run(None, {"x": x})
-    from epprof_nb.analysis.findings import findings
-    from epprof_nb.analysis.index import ProfileIndex
+            session.run(None, {"x": np.ones((8, 64), dtype)})
+    nodes, share = find(ProfileIndex(prof))
+    assert 0 < share < 1
+    assert set(nodes["recorded"]) == {3}
+    return nodes.values("name")
 
-    found = [finding.text for finding in findings(ProfileIndex(prof), limit=9)]
-    assert any(text in sentence for sentence in found), (found, prof.by_node())
+
+@pytest.fixture(autouse=True)
+def any_share(installed, monkeypatch):
+    monkeypatch.setattr(ort_findings, "CONVERSION_SHARE", 0.0)
+
+
+def test_quantization_that_was_not_fused_is_found():
+    names = conversions(quantized, np.float32, ort_findings.quantization)
+    assert sorted(names) == sorted(f"{kind}{i}" for kind in "QD" for i in range(8))
+
+
+def test_casts_that_were_inserted_are_found():
+    names = conversions(half, np.float16, ort_findings.inserted_casts)
+    assert len(names) >= 2
+    assert all(name.startswith("Inserted") for name in names)
