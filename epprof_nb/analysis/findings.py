@@ -18,6 +18,7 @@ from epprof_nb.analysis.ort_findings import (
     longest_execution,
     quantization,
     slowest_node,
+    thread_pool,
     unprofiled_ns,
 )
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, slowdown_at
@@ -87,7 +88,8 @@ def findings(index: ProfileIndex, *, limit: int = 2) -> list[Finding]:
             *_fallbacks(index, wall_ns),
             *(_dominant_operator(index) or _slowest_node(index)),
             *_conversions(index),
-            *_node_memory(index),
+            *_thread_pool(index),
+            *_largest_memory(index),
         ]
         return found[:limit]
     found = [
@@ -97,7 +99,7 @@ def findings(index: ProfileIndex, *, limit: int = 2) -> list[Finding]:
         *_pageable_copies(index, device_ns, wall_ns),
         *_launch_bound(index, wall_ns),
         *_fallbacks(index, wall_ns),
-        *_node_memory(index),
+        *_largest_memory(index),
     ]
     return sorted(found, key=lambda finding: -finding.gain_ns)[:limit]
 
@@ -324,7 +326,22 @@ def _conversions(index: ProfileIndex) -> list[Finding]:
     return result
 
 
-def _node_memory(index: ProfileIndex) -> list[Finding]:
+def _thread_pool(index: ProfileIndex) -> list[Finding]:
+    found = thread_pool(index)
+    if found is None:
+        return []
+    nodes, start_ns, wait_ns, total = found
+    session = int(nodes["session"][0])
+    text = (
+        f"Nodes spent {percent(start_ns / total)} of their time starting the threads of the "
+        f"session's pool and {percent(wait_ns / total)} waiting for them: a smaller "
+        "`SessionOptions.intra_op_num_threads` may be faster."
+    )
+    longest = longest_execution(index, str(nodes.values("name")[0]), session)
+    return [Finding(text, unprofiled_ns(index, session, start_ns + wait_ns), *longest)]
+
+
+def _largest_memory(index: ProfileIndex) -> list[Finding]:
     row = largest_memory(index)
     if row is None:
         return []

@@ -19,6 +19,8 @@ NODE_SHARE = 0.3
 """Least share of an operator in the host time of all nodes."""
 CONVERSION_SHARE = 0.1
 """Least share of nodes that only convert values in the host time of all nodes."""
+POOL_SHARE = 0.2
+"""Least share of starting and awaiting threads in the time of all nodes."""
 MEMORY_BYTES = 100_000_000
 """Least memory in use by a session's allocator for the node to be named."""
 
@@ -115,6 +117,26 @@ def _notable(nodes: ResultTable, mask: list[bool]) -> tuple[ResultTable, float] 
     if share < CONVERSION_SHARE:
         return None
     return chosen.take(np.argsort(-chosen["host_ns"], kind="stable")), share
+
+
+def thread_pool(index: ProfileIndex) -> tuple[ResultTable, int, int, int] | None:
+    """Return the nodes that spent time on the threads of their session's pool.
+
+    Returns
+    -------
+    nodes, start_ns, wait_ns, total_ns
+        Rows of ``by_node`` by descending loss, and the times that went into starting the threads
+        and into waiting for them, of the time of all nodes; None if these are a small share.
+    """
+    nodes = innermost_nodes(index)
+    start, wait = (np.maximum(nodes[name], 0) for name in ("pool_start_ns", "pool_wait_ns"))
+    loss = start + wait
+    order = np.argsort(-loss, kind="stable")
+    order = order[loss[order] > 0]
+    total = int(nodes["host_ns"].sum())
+    if not total or int(loss.sum()) < POOL_SHARE * total:
+        return None
+    return nodes.take(order), int(start.sum()), int(wait.sum()), total
 
 
 def largest_memory(index: ProfileIndex) -> int | None:

@@ -88,6 +88,21 @@ def test_conversions_that_were_not_fused_are_named():
     assert found(casts) == []
 
 
+def test_time_lost_to_the_thread_pool_is_named():
+    ops = [
+        node(1, "up", "MatMul", 0, 400, pool_start_ns=50, pool_wait_ns=150),
+        node(2, "down", "Add", 400, 600, pool_start_ns=50, pool_wait_ns=0),
+    ]
+    *_, finding = found(ops)
+    assert finding.text == (
+        "Nodes spent 10 % of their time starting the threads of the session's pool and 15 % "
+        "waiting for them: a smaller `SessionOptions.intra_op_num_threads` may be faster."
+    )
+    assert (finding.start_ns, finding.end_ns, finding.gain_ns) == (0, 400, 250)
+    ops[0]["pool_wait_ns"] = 90
+    assert not any("pool" in finding.text for finding in found(ops))
+
+
 def test_the_node_with_the_most_memory_is_named():
     ops = [
         node(1, "up", "MatMul", 0, 300_000, in_use_bytes=3_000_000_000),
