@@ -253,12 +253,12 @@ def drain_launches() -> dict[str, Any]:
     number of calls dropped since the last drain for want of memory.
     """
 
-def drain_node_memory() -> dict[str, Any]:
-    """Take what ONNX Runtime reported about memory at the end of nodes.
+def drain_node_usage() -> dict[str, Any]:
+    """Take what ONNX Runtime reported about the memory and the threads of nodes.
 
     Columns: op_id u64, arena_held_bytes i64, in_use_bytes i64, requested_bytes i64, peak_bytes
     i64; changes since the start of the node: arena_held_delta_bytes i64, in_use_delta_bytes i64,
-    requested_delta_bytes i64. -2**63: not reported.
+    requested_delta_bytes i64; pool_start_ns i64, pool_wait_ns i64. -2**63: not reported.
     """
 
 def ended_threads() -> dict[str, Any]:

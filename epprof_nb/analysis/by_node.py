@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
-from epprof_nb.analysis.node_memory import memory_columns
+from epprof_nb.analysis.node_usage import usage_columns
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.ort_fallback import copies_caused, find_fallbacks
@@ -261,7 +261,7 @@ def _recorded(profile: ProfileData, groups: IntArray, count: int) -> IntArray:
 
 
 def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray) -> dict[str, Any]:
-    """Return the columns of executions, host time, device time and memory."""
+    """Return the columns of executions, host time, device time, memory and threads."""
     columns = MeasureColumns(profile, groups, sums, order)
     return {
         "count": columns.column(sums.count),
@@ -270,5 +270,5 @@ def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
         "host_ns": columns.column(sums.host_ns),
         **columns.device_and_self(),
         **columns.device_per_execution(),
-        **memory_columns(profile.tables["ops"], groups, len(sums.count), columns),
+        **usage_columns(profile.tables["ops"], groups, len(sums.count), columns),
     }

@@ -15,6 +15,12 @@ from epprof_nb.analysis.idle_findings import held_work, idle_gaps
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.launch_findings import launch_bound
 from epprof_nb.analysis.ort_findings import fallbacks, node_memory, slowest_operator
+from epprof_nb.analysis.ort_node_findings import (
+    inserted_casts,
+    quantization,
+    slowest_node,
+    thread_pool,
+)
 from epprof_nb.analysis.overlap_findings import exposed_communication
 from epprof_nb.analysis.path_findings import critical_work
 from epprof_nb.analysis.places import cells_at
@@ -49,7 +55,9 @@ OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     far_from_roof,
 )  # fmt: skip
 """Functions that return findings of a profile with device work."""
-OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (slowest_operator,)
+OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+    slowest_operator, slowest_node, quantization, inserted_casts, thread_pool,
+)  # fmt: skip
 """Functions that return findings of a profile without device work."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
 """Functions that return findings that save memory, not time; these come last."""

@@ -26,7 +26,17 @@ NODE_SHARE = 0.3
 MEMORY_BYTES = 100_000_000
 """Least memory in use by a session's allocator for the node to be named."""
 
-_TYPE_CHARACTERS = 32
+TYPE_CHARACTERS = 32
+
+
+def innermost_nodes(index: ProfileIndex) -> ResultTable:
+    """Return the recorded nodes that contain no others: rows of ``by_node``."""
+    nodes = index.cached(breakdown, "node")
+    if not index.profile.info.get("onnxruntime_sessions"):
+        return nodes.take(slice(0, 0))
+    outer = set(nodes.values("inside"))
+    is_innermost = np.array([name not in outer for name in nodes.values("name")], np.bool_)
+    return nodes.take((nodes["recorded"] > 0) & is_innermost)
 
 
 def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
@@ -44,12 +54,7 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
         of the host time of all nodes; None if no operator stands out. The time of a node that
         contains others, such as a Loop, is that of the nodes inside.
     """
-    if not index.profile.info.get("onnxruntime_sessions"):
-        return None
-    nodes = index.cached(breakdown, "node")
-    outer = set(nodes.values("inside"))
-    is_innermost = np.array([name not in outer for name in nodes.values("name")], np.bool_)
-    nodes = nodes.take((nodes["recorded"] > 0) & is_innermost)
+    nodes = innermost_nodes(index)
     op_type = nodes.names("op_type")
     total = int(nodes["host_ns"].sum())
     if len(np.unique(op_type.codes)) < 2 or not total:
@@ -110,7 +115,7 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
     top = int(cost.argmax())
     name, op_type = str(names[top]), str(nodes.values("op_type")[top])
     session = int(nodes["session"][top])
-    which = f"Node {code(name)} ({shorten(op_type, _TYPE_CHARACTERS)})"
+    which = f"Node {code(name)} ({shorten(op_type, TYPE_CHARACTERS)})"
     if len(nodes) > 1:
         which += f" and {plural(len(nodes) - 1, 'other')}"
     text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
@@ -137,7 +142,7 @@ def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
     nodes, share = found
     total = int(nodes["host_ns"].sum())
     slowest, session = str(nodes.values("name")[0]), int(nodes["session"][0])
-    op_type = shorten(str(nodes.values("op_type")[0]), _TYPE_CHARACTERS)
+    op_type = shorten(str(nodes.values("op_type")[0]), TYPE_CHARACTERS)
     text = (
         f"{op_type} nodes account for {percent(share)} of the time of all nodes "
         f"({duration(total)} in {plural(int(nodes['recorded'].sum()), 'execution')})"
@@ -169,7 +174,7 @@ def node_memory(index: ProfileIndex) -> Iterator[Finding]:
     name, op_type = (str(ops.names(column).take(at).to_list()[0]) for column in ("name", "op_type"))
     text = (
         f"ONNX Runtime used the most memory in node {code(name)} "
-        f"({shorten(op_type, _TYPE_CHARACTERS)}): {size(in_use)}"
+        f"({shorten(op_type, TYPE_CHARACTERS)}): {size(in_use)}"
     )
     if held > in_use:
         text += f" of {size(held)} that its allocator held"

@@ -21,7 +21,7 @@ from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
 from epprof_nb.recorders.onnxruntime.learned_runs import identify_nodes
-from epprof_nb.recorders.onnxruntime.node_memory import with_node_memory
+from epprof_nb.recorders.onnxruntime.node_usage import with_node_usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     """Correlate the activities, API calls and ops of a recording."""
     ops, ops_dropped = ops_table(recording.batches)
     outputs = [output for batch in recording.batches for output in batch.outputs]
-    ops = with_node_memory(ops, [o.node_memory for o in outputs if o.node_memory])
+    ops = with_node_usage(ops, [o.node_usage for o in outputs if o.node_usage])
     launches = LaunchLog.of(recording.batches, outputs)
     activities = _activities_of(recording, outputs, launches)
     call = IdIndex(launches.correlation).rows(activities["correlation_id"])

@@ -127,6 +127,11 @@ _NODE_MEASURES = (
         "in_use_bytes", "Int64",
         "most memory of the allocator in use at the end of one of them; likewise",
     ),
+    _column(
+        "pool_start_ns", "Int64",
+        "time of these executions that went into starting threads of the session's pool",
+    ),
+    _column("pool_wait_ns", "Int64", "time of these that went into waiting for such threads"),
 )  # fmt: skip
 _PLACE = (
     _SHARED["cell"], _SHARED["line"], _column("source", "object", "text of the line"),

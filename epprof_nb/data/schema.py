@@ -152,6 +152,8 @@ OPS = TableSchema(
         _optional("arena_held_delta_bytes", "delta", "arena_held_bytes, change during the node"),
         _optional("in_use_delta_bytes", "delta", "in_use_bytes, change during the node"),
         _optional("requested_delta_bytes", "delta", "requested_bytes, change during the node"),
+        _optional("pool_start_ns", "id", "time to hand a node to threads of the session's pool"),
+        _optional("pool_wait_ns", "id", "time that a node's thread waited for those of the pool"),
     ),
 )
 

@@ -128,6 +128,7 @@ def create_observed_session(
         uses_pool_threads=_uses_pool_threads(session),
         captures_graphs=graphs,
         has_own_profiler=has_own_profiler(given),
+        optimization_level=_low_optimization(session),
     )
     sessions.register(session, observed_session)
     if not observed_session.session_profile:
@@ -155,6 +156,12 @@ def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
 
     options = session.get_session_options()
     return bool(options.execution_mode == ExecutionMode.ORT_PARALLEL)
+
+
+def _low_optimization(session: Any) -> str:  # noqa: ANN401
+    """Name of the session's optimization level if that leaves out fusions, else empty."""
+    level = session.get_session_options().graph_optimization_level.name
+    return level if level in ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC") else ""
 
 
 def has_own_profiler(providers: Sequence[Any] | None) -> bool:

@@ -114,7 +114,7 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
     threads = Threads()
     ops = Rows(OPS, (
         "name", "op_type", "category", "provider", "thread_id", "node_index", "input_shapes",
-        "output_shapes", "start_ns", "end_ns", *_NUMBERS,
+        "output_shapes", "start_ns", "end_ns", *_NUMBERS, "pool_start_ns", "pool_wait_ns",
     ), budget)  # fmt: skip
     device = Rows(
         ACTIVITIES, ("kind", "name", "stream_id", "start_ns", "end_ns", "bytes", *_SHAPE), budget
@@ -130,7 +130,7 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
             kind = "run" if name == "model_run" else "session"
             ops.append(
                 name, kind, "session", None, thread, None, None, None, start, start + length,
-                *[None] * len(_NUMBERS),
+                *[None] * (len(_NUMBERS) + 2),
             )  # fmt: skip
         elif category == "Node" and (name or "").endswith(_SUFFIX):
             thread = threads(event.get("pid"), event.get("tid"))
@@ -140,6 +140,7 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
                 _shapes(args.get("input_type_shape")), _shapes(args.get("output_type_shape")),
                 start, start + length,
                 *(number(args.get(key)) for key, number in _NUMBERS.values()),
+                *_pool_times(args.get("thread_scheduling_stats")),
             )  # fmt: skip
         elif category == "Kernel":
             copy = (name or "").lower().startswith("memcpy")
@@ -181,6 +182,16 @@ def _numbered(ops: Table) -> Table:
         run[open_rows] = run[above[open_rows]]
         above[open_rows] = stacks.parent[above[open_rows]]
     return ops.replace(run_id=run, session=np.full(len(ops), _SESSION, np.int64))
+
+
+def _pool_times(value: object) -> tuple[int | None, int | None]:
+    """Return the times (ns) to start the threads of the session's pool and to wait for them."""
+    thread = value.get("main_thread") if type(value) is dict else None
+    if type(thread) is not dict:
+        return None, None
+    times = [nanoseconds(thread.get(key)) for key in ("Distribution", "Wait", "WaitRevoke")]
+    start, wait, revoke = (None if ns is None or ns < 0 else ns for ns in times)
+    return start, None if wait is None else wait + (revoke or 0)
 
 
 def _shapes(value: object) -> str | None:

@@ -63,8 +63,8 @@ class RecorderOutput:
     """CUDA error after which the device is lost to this process, by name and in words."""
     profiler_sync_intervals: tuple[tuple[int, int], ...] = ()
     """Intervals in which the profiler itself waited for the device, in nanoseconds."""
-    node_memory: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
-    """Memory at the end of ONNX Runtime nodes: ``op_id``, and columns of the table of ops."""
+    node_usage: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    """Memory and threads of ONNX Runtime nodes: ``op_id``, and columns of the table of ops."""
 
 
 def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
@@ -97,7 +97,7 @@ def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
         decode_ns=sum(output.decode_ns for output in outputs),
         failure=next((output.failure for output in outputs if output.failure), None),
         profiler_sync_intervals=tuple(i for o in outputs for i in o.profiler_sync_intervals),
-        node_memory=_merge_columns([o.node_memory for o in outputs if o.node_memory]),
+        node_usage=_merge_columns([o.node_usage for o in outputs if o.node_usage]),
     )
 
 

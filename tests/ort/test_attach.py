@@ -218,6 +218,16 @@ def test_a_provider_that_was_asked_for_and_not_given_is_named(installed, x):
     assert not any("was created for" in note for note in profiled(plain, x).info["notes"])
 
 
+@pytest.mark.parametrize("level", ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_ALL"])
+def test_a_session_without_fusions_is_named(installed, x, level):
+    options = installed.SessionOptions()
+    options.graph_optimization_level = getattr(installed.GraphOptimizationLevel, level)
+    notes = profiled(installed.InferenceSession(models.chain(), options), x).info["notes"]
+    named = [note for note in notes if "graph_optimization_level" in note]
+    assert len(named) == (level != "ORT_ENABLE_ALL")
+    assert all(level in note and "did not fuse" in note for note in named)
+
+
 def test_a_refused_attachment_is_tried_again_without(x, monkeypatch):
     import onnxruntime
 

@@ -54,7 +54,7 @@ uint64_t ep_next_correlation(void);
 // because the chunk pool was exhausted.
 ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
 ep_columns* ep_drain_launches(uint64_t* lost);
-ep_columns* ep_drain_node_memory(void);
+ep_columns* ep_drain_node_usage(void);
 ep_columns* ep_ended_threads(void);  // ids and names of the ended threads that are not yet freed
 // The log of the cell's thread, for recorders without launch callbacks.
 void ep_start_cell_log(void);

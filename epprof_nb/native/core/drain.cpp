@@ -143,16 +143,16 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
   return columns;
 }
 
-extern "C" ep_columns* ep_drain_node_memory() {
-  struct NodeMemory {
+extern "C" ep_columns* ep_drain_node_usage() {
+  struct NodeUsage {
     std::vector<uint64_t> op_id;
     std::vector<int64_t> arena_held, in_use, requested, peak;
-    std::vector<int64_t> arena_held_delta, in_use_delta, requested_delta;
+    std::vector<int64_t> arena_held_delta, in_use_delta, requested_delta, pool_start, pool_wait;
   } all;
   for_each_thread(
       [](ThreadState* t, void* data) {
-        auto& all = *static_cast<NodeMemory*>(data);
-        t->node_memory.consume(op_pool, [&](const NodeMemoryRecord& r) {
+        auto& all = *static_cast<NodeUsage*>(data);
+        t->node_usage.consume(op_pool, [&](const NodeUsageRecord& r) {
           all.op_id.push_back(r.op_id);
           all.arena_held.push_back(r.arena_held);
           all.in_use.push_back(r.in_use);
@@ -161,6 +161,8 @@ extern "C" ep_columns* ep_drain_node_memory() {
           all.arena_held_delta.push_back(r.arena_held_delta);
           all.in_use_delta.push_back(r.in_use_delta);
           all.requested_delta.push_back(r.requested_delta);
+          all.pool_start.push_back(r.pool_start);
+          all.pool_wait.push_back(r.pool_wait);
         });
       },
       &all);
@@ -173,6 +175,8 @@ extern "C" ep_columns* ep_drain_node_memory() {
   columns->add("arena_held_delta_bytes", std::move(all.arena_held_delta));
   columns->add("in_use_delta_bytes", std::move(all.in_use_delta));
   columns->add("requested_delta_bytes", std::move(all.requested_delta));
+  columns->add("pool_start_ns", std::move(all.pool_start));
+  columns->add("pool_wait_ns", std::move(all.pool_wait));
   return columns;
 }
 

@@ -384,12 +384,12 @@ uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   return op;
 }
 
-void log_node_memory(const NodeMemoryRecord& record) {
+void log_node_usage(const NodeUsageRecord& record) {
   ThreadState* t = stack_thread();
   if (!t) return;
-  if (NodeMemoryRecord* place = t->node_memory.begin(op_pool)) {
+  if (NodeUsageRecord* place = t->node_usage.begin(op_pool)) {
     *place = record;
-    t->node_memory.commit();
+    t->node_usage.commit();
   }
 }
 

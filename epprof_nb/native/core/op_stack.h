@@ -38,7 +38,7 @@ uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t n
 bool is_event_open(const void* owner, uint32_t tag);
 // Returns the op of the event; 0: none was open.
 uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end);
-void log_node_memory(const NodeMemoryRecord& record);
+void log_node_usage(const NodeUsageRecord& record);
 
 // The markers in instrumented cells; see `line`, `back`, `enter` and `leave` in _native.pyi.
 void begin_statement(uint32_t key);

@@ -40,14 +40,14 @@ struct OpRecord {
 };
 static_assert(sizeof(OpRecord) == 64, "one cache line per op");
 
-// ONNX Runtime's memory at the end of a node.
-struct NodeMemoryRecord {
+// What ONNX Runtime reports about the memory and the threads of a node, at its end.
+struct NodeUsageRecord {
   static constexpr int64_t kUnknown = INT64_MIN;
   uint64_t op_id;
   int64_t arena_held, in_use, requested, peak;              // now; the peak since the allocator's start
   int64_t arena_held_delta, in_use_delta, requested_delta;  // since the start of the node
+  int64_t pool_start, pool_wait;  // ns that its thread took to start others, and waited for them
 };
-static_assert(sizeof(NodeMemoryRecord) == 64, "one cache line per node");
 
 // Set in LaunchRecord::op if no op was open on the launching thread. The other bits are then the
 // op open on the cell's thread.

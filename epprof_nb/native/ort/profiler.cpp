@@ -62,17 +62,44 @@ int64_t number(const ProfilingEvent* event, const char* key, int64_t otherwise) 
   return value.empty() ? otherwise : strtoll(value.data(), nullptr, 10);
 }
 
+constexpr int64_t kUnknown = NodeUsageRecord::kUnknown;
+
 // Reads what ONNX Runtime 1.28 and later report. Returns false if there is nothing.
-bool read_memory(const ProfilingEvent* event, NodeMemoryRecord* memory) {
-  constexpr int64_t kUnknown = NodeMemoryRecord::kUnknown;
-  memory->arena_held = number(event, "mem_arena_held", kUnknown);
-  if (memory->arena_held == kUnknown) return false;
-  memory->in_use = number(event, "mem_bytes_in_use", kUnknown);
-  memory->requested = number(event, "mem_bytes_requested_in_use", kUnknown);
-  memory->peak = number(event, "mem_in_use_peak", kUnknown);
-  memory->arena_held_delta = number(event, "mem_arena_held_delta", kUnknown);
-  memory->in_use_delta = number(event, "mem_in_use_delta", kUnknown);
-  memory->requested_delta = number(event, "mem_requested_in_use_delta", kUnknown);
+bool read_memory(const ProfilingEvent* event, NodeUsageRecord* usage) {
+  usage->arena_held = number(event, "mem_arena_held", kUnknown);
+  if (usage->arena_held == kUnknown) {
+    usage->in_use = usage->requested = usage->peak = kUnknown;
+    usage->arena_held_delta = usage->in_use_delta = usage->requested_delta = kUnknown;
+    return false;
+  }
+  usage->in_use = number(event, "mem_bytes_in_use", kUnknown);
+  usage->requested = number(event, "mem_bytes_requested_in_use", kUnknown);
+  usage->peak = number(event, "mem_in_use_peak", kUnknown);
+  usage->arena_held_delta = number(event, "mem_arena_held_delta", kUnknown);
+  usage->in_use_delta = number(event, "mem_in_use_delta", kUnknown);
+  usage->requested_delta = number(event, "mem_requested_in_use_delta", kUnknown);
+  return true;
+}
+
+// The number after `key`, in microseconds; 0 if it is not there.
+int64_t microseconds(std::string_view text, std::string_view key) {
+  size_t at = text.find(key);
+  return at == text.npos ? 0 : strtoll(text.data() + at + key.size(), nullptr, 10);
+}
+
+// Reads what the thread of a node did besides running its part of the node. Returns false if the
+// session has no pool of threads.
+bool read_threads(const ProfilingEvent* event, NodeUsageRecord* usage) {
+  std::string_view text_of_event = text(event, "thread_scheduling_stats");
+  usage->pool_start = usage->pool_wait = kUnknown;
+  size_t at = text_of_event.find("\"main_thread\"");
+  if (at == text_of_event.npos) return false;
+  std::string_view thread = text_of_event.substr(at);
+  thread = thread.substr(0, thread.find('}'));
+  // "Distribution" contains "DistributionEnqueue".
+  usage->pool_start = 1000 * microseconds(thread, "\"Distribution\": ");
+  usage->pool_wait = 1000 * (microseconds(thread, "\"Wait\": ") +
+                             microseconds(thread, "\"WaitRevoke\": "));
   return true;
 }
 
@@ -194,10 +221,12 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
       profiler.nodes.fetch_add(1, std::memory_order_relaxed);
       if (depth > kNodeDepth) set_has_subgraphs(profiler.session);
     }
-    NodeMemoryRecord memory;
-    bool has_memory = end.category == kOrtNode && read_memory(event, &memory);
-    memory.op_id = end_event(self, uint32_t(id), end);
-    if (has_memory && memory.op_id) log_node_memory(memory);
+    NodeUsageRecord usage;
+    bool is_node = end.category == kOrtNode;
+    bool has_usage = is_node && read_memory(event, &usage);
+    has_usage |= is_node && read_threads(event, &usage);
+    usage.op_id = end_event(self, uint32_t(id), end);
+    if (has_usage && usage.op_id) log_node_usage(usage);
   });
 }
 

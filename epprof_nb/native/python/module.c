@@ -185,8 +185,8 @@ static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) 
   return add_count(dict, "lost", lost);
 }
 
-static PyObject* drain_node_memory(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  return columns_to_dict(ep_drain_node_memory());
+static PyObject* drain_node_usage(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return columns_to_dict(ep_drain_node_usage());
 }
 
 static PyObject* ended_threads(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
@@ -256,7 +256,7 @@ static PyMethodDef functions[] = {
     {"add_statements", add_statements, METH_VARARGS, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
-    {"drain_node_memory", drain_node_memory, METH_NOARGS, NULL},
+    {"drain_node_usage", drain_node_usage, METH_NOARGS, NULL},
     {"ended_threads", ended_threads, METH_NOARGS, NULL},
     {"start_cell_log", start_cell_log, METH_NOARGS, NULL},
     {"stop_cell_log", stop_cell_log, METH_NOARGS, NULL},

@@ -14,6 +14,7 @@ from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.schema import ACTIVITY_KINDS
+from epprof_nb.util import palette
 from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
@@ -58,6 +59,8 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
             "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
         "kinds_present": _kinds_present(view_model),
+        # Those with hues, and one more if there are more.
+        "operators": view_model.operators.names[: len(palette.OPERATORS) + 1],
         "made_on": made_on(profile.info),
         "findings": [],
         "gaps": [],

@@ -47,6 +47,8 @@ const SPECS: Record<string, Spec> = {
   activation_bytes: ["activations", "Size of the inputs of all executions, without weights", 26],
   parameter_bytes: ["parameters", "Size of the weights read by all executions", 27],
   arena_held_delta_bytes: ["arena growth", "Growth of the allocator during the executions", 28],
+  pool_wait_ns: ["waits", "Time spent waiting for threads of the session's pool", 16],
+  pool_start_ns: ["starts", "Time spent starting threads of the session's pool", 19],
   cell: ["cell", "Cell", 24],
   grid: ["grid", "Grid of the most frequent launch, blocks", 22],
   block: ["block", "Block of the most frequent launch, threads", 23],

@@ -21,7 +21,7 @@ type Value = Fields[string];
 /** Columns by group in display order. */
 const GROUPS = {
   what: "kind op_type category source provider domain attribution count status return_value captured input_shapes output_shapes args",
-  when: "dur together_ns start_ns end_ns delay duration_ns device_ns launches suspended_ns",
+  when: "dur together_ns start_ns end_ns delay duration_ns device_ns launches suspended_ns pool_start_ns pool_wait_ns",
   where:
     "device_id context_id stream_id thread_id session run_id repeat node_index op_id parent_op_id",
   launch:
@@ -53,6 +53,8 @@ const LABELS: Record<string, string> = {
   copy_kind: "direction",
   src_kind: "from",
   dst_kind: "to",
+  pool_start_ns: "starting threads",
+  pool_wait_ns: "waiting for threads",
   output_bytes: "outputs",
   parameter_bytes: "parameters",
   activation_bytes: "activations",
@@ -64,7 +66,7 @@ const LABELS: Record<string, string> = {
 const GROUPED = new Set(Object.values(GROUPS).join(" ").split(" "));
 /** Columns shown elsewhere, or used by the viewer only. */
 const HIDDEN = new Set(
-  "name op_name start dur op id row lit kept members cover cell line end_line".split(" "),
+  "name op_name operator start dur op id row lit kept members cover cell line end_line".split(" "),
 );
 
 /**

@@ -1,4 +1,4 @@
-"""Sizes of what nodes read and wrote, and the memory of their allocators."""
+"""Sizes of what nodes read and wrote, the memory of their allocators, and their threads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import epprof_nb
 from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
+from epprof_nb.recorders.onnxruntime.node_usage import COLUMNS
 from tests.ort import models
 from tests.ort.rows import nodes, runs
 
@@ -44,7 +45,7 @@ def test_each_node_has_the_numbers_that_onnxruntime_reports(installed, recorded)
     assert found["output_bytes"].tolist() == [16 * rows for rows in ROWS for _ in range(3)]
     release = tuple(map(int, installed.__version__.split(".")[:2]))
     assert found["in_use_bytes"].notna().all() == (release >= (1, 28))
-    for column in NODE_SIZES | NODE_MEMORY:
+    for column in (*NODE_SIZES, *COLUMNS):
         assert runs(prof)[column].isna().all()
 
 
@@ -71,4 +72,35 @@ def test_nodes_that_were_not_recorded_have_no_memory(installed, x):
     with epprof_nb.profile(ort_nodes="off") as prof:
         session.run(None, {"x": x})
     assert len(runs(prof)) == 1
-    assert all(prof.tables["ops"].is_absent(name) for name in NODE_SIZES | NODE_MEMORY)
+    assert all(prof.tables["ops"].is_absent(name) for name in (*NODE_SIZES, *COLUMNS))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_times_of_the_thread_pool_are_those_that_onnxruntime_reports(installed, tmp_path, threads):
+    options = installed.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "whole")
+    session = installed.InferenceSession(models.chain(), options)
+    with epprof_nb.profile() as prof:
+        for _ in range(3):
+            session.run(None, {"x": np.ones((50_000, 4), np.float32)})
+    events = json.loads(Path(session.end_profiling()).read_text())
+    stats = [
+        e["args"]["thread_scheduling_stats"] for e in events if e["name"].endswith("_kernel_time")
+    ]
+    found = nodes(prof)
+    table = prof.by_node()
+    if threads == 1:
+        assert found["pool_start_ns"].isna().all()
+        assert table["pool_wait_ns"].isna().all()
+        return
+    mains = [of_node["main_thread"] for of_node in stats]
+    starts = [1000 * main["Distribution"] for main in mains]
+    waits = [1000 * (main["Wait"] + main["WaitRevoke"]) for main in mains]
+    assert found["pool_start_ns"].tolist() == starts
+    assert found["pool_wait_ns"].tolist() == waits
+    assert sum(starts) + sum(waits) > 0
+    assert table["pool_start_ns"].sum() == sum(starts)
+    assert table["pool_wait_ns"].sum() == sum(waits)

@@ -1,4 +1,4 @@
-"""Memory of ONNX Runtime's nodes: sizes of what they read and wrote, and of their allocators."""
+"""Memory and threads of ONNX Runtime's nodes, summed over the executions of each."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ import numpy as np
 
 from epprof_nb.analysis.dataframe import OptionalColumn
 from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.measures import MeasureColumns
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 
-_TOTALS = ("output_bytes", "parameter_bytes", "activation_bytes", "arena_held_delta_bytes")
-_GREATEST = ("in_use_bytes",)
+_COLUMNS = (
+    "output_bytes", "parameter_bytes", "activation_bytes", "arena_held_delta_bytes",
+    "in_use_bytes", "pool_start_ns", "pool_wait_ns",
+)  # fmt: skip
+_GREATEST = "in_use_bytes"
 
 
-def memory_columns(
+def usage_columns(
     ops: Table, groups: IntArray, count: int, columns: MeasureColumns
 ) -> dict[str, OptionalColumn]:
-    """Return the columns of memory of groups of nodes.
+    """Return the columns of memory and threads of groups of nodes.
 
     Parameters
     ----------
@@ -41,16 +45,16 @@ def memory_columns(
         if no execution has a value.
     """
     result = {}
-    for name in (*_TOTALS, *_GREATEST):
+    for name in _COLUMNS:
         values = np.zeros(count, np.int64)
         is_known = np.zeros(count, np.bool_)
         if not ops.is_absent(name):
             rows = np.flatnonzero((groups >= 0) & ops.has_value(name))
             is_known[groups[rows]] = True
-            if name in _TOTALS:
-                values = sum_by_group(groups[rows], ops[name][rows], count)[:-1]
-            else:
+            if name == _GREATEST:
                 np.maximum.at(values, groups[rows], ops[name][rows])
+            else:
+                values = sum_by_group(groups[rows], ops[name][rows], count)[:-1]
         known = columns.column(is_known.astype(np.int64)) == 1
-        result[name] = OptionalColumn(columns.column(values), ~known)
+        result[name] = OptionalColumn(np.where(known, columns.column(values), MISSING), ~known)
     return result

@@ -1,4 +1,4 @@
-"""Memory of ONNX Runtime's allocators at the end of nodes, which 1.28 and later report."""
+"""Memory and threads of ONNX Runtime's nodes, as it reports them at the end of each."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 
+COLUMNS = (*NODE_MEMORY, "pool_start_ns", "pool_wait_ns")
 _NOT_REPORTED = -(2**63)
 
 
 def drain() -> dict[str, IntArray]:
-    """Take what was reported since the last call: ``op_id`` and columns; empty if nothing."""
-    raw = _native.drain_node_memory()
+    """Take what was reported since the last call: ``op_id`` and `COLUMNS`; empty if nothing."""
+    raw = _native.drain_node_usage()
     if not len(raw["op_id"]):
         return {}
-    return {name: numbers(raw, name, np.int64) for name in ("op_id", *NODE_MEMORY)}
+    return {name: numbers(raw, name, np.int64) for name in ("op_id", *COLUMNS)}
 
 
-def with_node_memory(ops: Table, parts: Sequence[dict[str, IntArray]]) -> Table:
-    """Return the ops with the memory at their ends.
+def with_node_usage(ops: Table, parts: Sequence[dict[str, IntArray]]) -> Table:
+    """Return the ops with the memory and threads of the nodes.
 
     Parameters
     ----------
@@ -44,10 +45,11 @@ def with_node_memory(ops: Table, parts: Sequence[dict[str, IntArray]]) -> Table:
     row = IdIndex(ops["op_id"]).rows(np.concatenate([part["op_id"] for part in parts]))
     of_recording = np.flatnonzero(row >= 0)
     columns = {}
-    for name in NODE_MEMORY:
+    for name in COLUMNS:
         missing = int(FILL[ops.schema.column(name).kind])
         values = np.concatenate([part[name] for part in parts])[of_recording]
         column = np.full(len(ops), missing, np.int64)
         column[row[of_recording]] = np.where(values == _NOT_REPORTED, missing, values)
-        columns[name] = column
+        if (column != missing).any():
+            columns[name] = column
     return ops.replace(**columns)
