@@ -1,19 +1,26 @@
-"""Gains on the host device: within 30 % of what removing the cause wins, as measured.
+"""Gains of findings against what removing their causes wins.
 
-The times are those of sleeps, so that the speed of the machine hardly matters. As another process
-can delay any of them, each case has several attempts.
+::
+
+    python -m tests.benchmarks.insight_gains [--rounds 10]
+
+Each case runs on the host device with its cause and without it, in turns. The times are those of
+sleeps, so that the speed of the machine hardly matters.
 """
 
+from __future__ import annotations
+
+import argparse
+import statistics
 import time
 
 import numpy as np
-import pytest
 
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.host import operations
+from tests.benchmarks.harness import header
 
-ATTEMPTS = 12
 TOLERANCE = 0.3
 
 
@@ -115,15 +122,24 @@ def gain_of(prof, kind):
     return int(gain)
 
 
-@pytest.mark.parametrize("kind", CASES)
-def test_the_gain_is_what_removing_the_cause_wins(kind, monkeypatch):
-    monkeypatch.setattr(operations, "np", SlowLink())
-    seen = []
-    for _ in range(ATTEMPTS):
-        slow, fast = (recorded(CASES[kind], remove) for remove in (False, True))
-        won = slow.wall_ns - fast.wall_ns
-        gain, left = gain_of(slow, kind), gain_of(fast, kind)
-        seen.append((won, gain, left))
-        if abs(gain - won) <= TOLERANCE * won and left < TOLERANCE * gain:
-            return
-    pytest.fail(f"time won, gain, and gain without the cause, ns: {seen}")
+def main() -> None:
+    """Print one row per case: the time won, the gain, and the gain without the cause."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=10)
+    rounds = parser.parse_args().rounds
+    operations.np = SlowLink()
+    header("Gains of findings (medians), and how often within 30 % of the time won")
+    print(f"{'finding':<28}{'won':>10}{'gain':>10}{'without':>10}{'within 30 %':>16}")
+    for kind, run in CASES.items():
+        rows = []
+        for _ in range(rounds):
+            slow, fast = (recorded(run, remove) for remove in (False, True))
+            won = slow.wall_ns - fast.wall_ns
+            rows.append((won, gain_of(slow, kind), gain_of(fast, kind)))
+        close = sum(abs(gain - won) <= TOLERANCE * won for won, gain, _ in rows)
+        won, gain, left = (statistics.median(column) / 1e6 for column in zip(*rows, strict=True))
+        print(f"{kind:<28}{won:7.1f} ms{gain:7.1f} ms{left:7.1f} ms{close:>10} of {rounds}")
+
+
+if __name__ == "__main__":
+    main()
