@@ -13,7 +13,7 @@ import numpy as np
 
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.capture.graph_table import graph_table
+from epprof_nb.data.graph_table import graph_table
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.repeats import repeat_bounds
 

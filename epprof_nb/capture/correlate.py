@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
-from epprof_nb.capture.graph_table import graph_table
 from epprof_nb.capture.launch_log import NO_OP, LaunchLog
 from epprof_nb.capture.op_log import ops_table
 from epprof_nb.capture.service import Recording, column
+from epprof_nb.data.graph_table import graph_table
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat

@@ -14,15 +14,16 @@ import numpy as np
 import orjson
 
 from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.data.graph_table import graph_table
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.profile_data import ProfileData
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, MISSING, OPS, OVERHEAD
-from epprof_nb.data.table import Table
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OPS, OVERHEAD
 from epprof_nb.readers.finishing import from_zero, with_stacks
 from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
 
 if TYPE_CHECKING:
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.table import Table
     from epprof_nb.readers.json_events import JsonEvents
     from epprof_nb.readers.rows import Budget, Skipped
 
@@ -209,7 +210,7 @@ def _correlated(tables: dict[str, Table], notes: list[str]) -> dict[str, Table]:
     _note_graphs(activities, calls, row, notes)
     return {
         **tables, "ops": ops, "activities": activities, "api_calls": calls.replace(op_id=call_op),
-        "graphs": _graphs(activities),
+        "graphs": graph_table(activities, ops, calls["end_ns"] - calls["start_ns"], row, []),
     }  # fmt: skip
 
 
@@ -224,23 +225,6 @@ def _note_graphs(activities: Table, calls: Table, row: IntArray, notes: list[str
             f"{int(in_graph.sum()):,} activities belong to {replays:,} launches of CUDA graphs and "
             "to the ops that launched these. The trace does not contain the ops that captured them."
         )
-
-
-def _graphs(activities: Table) -> Table:
-    rows = np.flatnonzero(activities["graph_id"] != MISSING)
-    ids, graph = np.unique(activities["graph_id"][rows], return_inverse=True)
-    device_ns = np.zeros(len(ids), np.int64)
-    np.add.at(device_ns, graph, activities["duration_ns"][rows])
-    distinct = [
-        np.unique(np.stack([graph, activities[name][rows]]), axis=1)[0]
-        for name in ("graph_node_id", "correlation_id")
-    ]
-    nodes, replays = (np.bincount(of_graph, minlength=len(ids)) for of_graph in distinct)
-    return Table(GRAPHS, {
-        "graph_id": ids, "capture_op_id": np.full(len(ids), MISSING), "nodes": nodes,
-        "replays": replays, "device_ns": device_ns,
-        "device_ns_per_replay": device_ns // np.maximum(replays, 1),
-    })  # fmt: skip
 
 
 def _args(event: dict[str, Any]) -> dict[str, Any]:
