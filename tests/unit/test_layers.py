@@ -11,7 +11,7 @@ FLOORS = (
     ("analysis", "formats", "readers", "redaction", "host", "instrument", "ep", "distributed"),
     ("views", "exporters", "recorders", "frameworks"),
     ("capture",),
-    ("profiles", "onnxruntime"),
+    ("profiles", "profile_analyses", "onnxruntime"),
     ("notebook", "testing", "mcp"),
     ("__init__",),
     ("commands",),
