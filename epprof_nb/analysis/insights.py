@@ -23,7 +23,7 @@ from epprof_nb.analysis.ort_node_findings import (
 )
 from epprof_nb.analysis.overlap_findings import exposed_communication
 from epprof_nb.analysis.path_findings import critical_work
-from epprof_nb.analysis.places import cells_at
+from epprof_nb.analysis.places import Places, cells_at
 from epprof_nb.analysis.roofline_findings import far_from_roof
 from epprof_nb.analysis.steadiness_findings import drifting, outliers, warm_up
 from epprof_nb.analysis.summary import wall_of
@@ -59,6 +59,8 @@ OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     slowest_operator, slowest_node, quantization, inserted_casts, thread_pool,
 )  # fmt: skip
 """Functions that return findings of a profile without device work."""
+_EXPLAINED = 0.5
+"""Least part of idle time that a wait at the same place explains for it to be left out."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
 """Functions that return findings that save memory, not time; these come last."""
 
@@ -110,9 +112,26 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
     of_work = OF_DEVICE_WORK if index.cached(device_time) > 0 else OF_HOST_WORK
     found = [finding for function in (*of_work, *ALWAYS) for finding in function(index)]
     least = MIN_GAIN_SHARE * wall_of(index.profile)
-    shown = [finding for finding in found if finding.gain_ns >= least]
+    shown = _once(index, [finding for finding in found if finding.gain_ns >= least])
     shown.sort(key=lambda finding: (-finding.gain_ns, -finding.low_ns))
     return [*shown, *(finding for function in OF_MEMORY for finding in function(index))]
+
+
+def _once(index: ProfileIndex, found: list[Finding]) -> list[Finding]:
+    """Leave out idle time at the places of waits that explain most of it."""
+    place = index.cached(Places).of_op[
+        index.tree.rows(np.array([f.op_id for f in found], np.int64))
+    ]
+    waits = {
+        int(at): finding.gain_ns
+        for finding, at in zip(found, place, strict=True)
+        if finding.kind == "wait"
+    }
+    return [
+        finding
+        for finding, at in zip(found, place, strict=True)
+        if finding.kind != "idle" or waits.get(int(at), 0) < _EXPLAINED * finding.gain_ns
+    ]
 
 
 def insight_table(index: ProfileIndex) -> ResultTable:

@@ -98,6 +98,20 @@ def synchronising(wait=True, rounds=10, statement="total += y.item()"):
     return profile(ops, activities, calls, info=info(rounds * 9 * MS), sources={"In[1]": source})
 
 
+def test_idle_time_after_a_wait_of_the_same_line_is_reported_once():
+    ops, activities, calls = [], [], []
+    for i in range(10):
+        t = i * 9 * MS
+        ops += [line(2 * i + 1, 2, t, t + MS // 10), line(2 * i + 2, 3, t + MS // 10, t + 9 * MS)]
+        activities.append(kernel(t + MS, t + 6 * MS, 2 * i + 1, correlation_id=i, thread_id=1))
+        calls.append(call(t, t + MS // 10, correlation_id=i, op_id=2 * i + 1))
+        calls.append(call(t + MS // 5, t + 6 * MS, name="cuStreamSynchronize",
+                          correlation_id=100 + i, op_id=2 * i + 2))  # fmt: skip
+    prof = profile(ops, activities, calls, info=info(90 * MS))
+    assert [f.op_id for f in of_kind(prof, "wait")] == [2]
+    assert not [f for f in of_kind(prof, "idle") if "line 3" in f.text]
+
+
 def test_a_line_that_waits_is_found_with_its_call():
     prof = synchronising()
     (found,) = of_kind(prof, "wait")
