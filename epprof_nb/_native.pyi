@@ -357,6 +357,34 @@ def ep_set_functions(
         Gets start, end and bytes of a copy, and whether it was to the device, during a recording.
     """
 
+def ep_set_device_functions(
+    view: Callable[[int, int, int, int, tuple[int, ...]], Any],
+    current_stream: Callable[[int, int], Any],
+    /,
+) -> None:
+    """Set the functions that kernels on CUDA devices need.
+
+    Parameters
+    ----------
+    view
+        Returns an array for a device, an address, a size in bytes, ONNX's element type and a shape.
+    current_stream
+        Returns a context manager for a device and the address of a stream.
+    """
+
+def ep_load_driver(path: str, /) -> int:
+    """Open NVIDIA's driver, unless one is open, and return the number of its devices."""
+
+def ep_device_of(address: int, /) -> int | None:
+    """CUDA device of a tensor's memory; -1 for the host device, None for memory of others."""
+
+def ep_device_statistics(device: int, /) -> dict[str, int]:
+    """Statistics of a CUDA device's memory.
+
+    Bytes ``in_use`` by tensors, ``most_in_use``, and ``reserved`` from the driver; ``allocations``
+    and ``regions``, those of the driver.
+    """
+
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.kernel_log import KERNELS
+from epprof_nb.ep import cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,14 +41,25 @@ class Node:
     op_type: str
     domain: str
     device: str = "host"
-    stream: int | None = None
     xp: Any = np
 
 
+@dataclass(frozen=True, slots=True)
+class OnDevice:
+    """A kernel in a session on a CUDA device."""
+
+    kernel: Kernel
+    device: str
+
+
 def make_node(
-    kernel: Kernel, name: str, attributes: dict[str, Any], num_outputs: int
+    given: Kernel | OnDevice, name: str, attributes: dict[str, Any], num_outputs: int
 ) -> tuple[list[Callable[..., None]], Node]:
     """Return the cell with the function of a node, and the node."""
+    if isinstance(given, OnDevice):
+        kernel, device, module = given.kernel, given.device, cuda.array_module()
+    else:
+        kernel, device, module = given, "host", np
     declared = kernel.declaration
     node = Node(
         kernel,
@@ -56,6 +68,8 @@ def make_node(
         num_outputs,
         declared.op_type,
         declared.domain,
+        device,
+        module,
     )
     kernel.nodes.add(node)
     return kernel.cell, node

@@ -10,6 +10,8 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.ep import (
     context,
+    cuda,
+    devices,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
     types,
@@ -19,7 +21,7 @@ from epprof_nb.ep.kernel import REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OPTIONS = ("device", "only", "nodes")
+_OPTIONS = ("device", "device_id", "stream", "only", "nodes")
 _INTERNAL = ("token",)
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 
@@ -29,17 +31,22 @@ def provider(
     *,
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
+    stream: int | None = None,
 ) -> tuple[str, dict[str, str]]:
     """Return an entry for the ``providers`` of an ``onnxruntime.InferenceSession``.
 
     Parameters
     ----------
     device
-        ``"host"``: the host device, in NumPy.
+        ``"host"``: the host device, in NumPy. ``"cuda:0"``: a CUDA device, in CuPy (experimental);
+        ``"cuda"`` is the first one.
     only
         Types of operators to take over; all that have a kernel by default.
     nodes
         Names of nodes to take over; all by default. With `only`, both must hold.
+    stream
+        Address of a CUDA stream on which the session runs, such as ``cupy.cuda.Stream().ptr``. It
+        must outlive the session. By default each session has streams of its own.
 
     Returns
     -------
@@ -60,14 +67,18 @@ def provider(
     >>> ep.provider("host", only=["Softmax"])
     ('EpprofExecutionProvider', {'device': 'host', 'only': '["Softmax"]'})
     """
-    options = {"device": device}
+    options = devices.options_of(device, stream)
     if only is not None:
         options["only"] = json.dumps(_names(only, "only"))
     if nodes is not None:
         options["nodes"] = json.dumps(_names(nodes, "nodes"))
     _check(options)
     context.connect(_open_session)
+    # The host device comes first: without device_id, ONNX Runtime takes the first device.
     register_library(PROVIDER, "the provider of Python kernels")
+    if "device_id" in options:
+        cuda.connect()
+        register_library(cuda.LIBRARY, "the provider of Python kernels on CUDA devices")
     sessions.patch()
     return PROVIDER, options
 
@@ -78,6 +89,7 @@ def session(
     device: str = "host",
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
+    stream: int | None = None,
     **options: Any,
 ) -> Any:  # noqa: ANN401
     """Create an ``onnxruntime.InferenceSession`` whose nodes run on kernels in Python.
@@ -86,7 +98,7 @@ def session(
     ----------
     model
         Path of the model, or the model as bytes.
-    device, only, nodes
+    device, only, nodes, stream
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
     **options
         Further arguments of ``InferenceSession``, such as ``sess_options``.
@@ -103,7 +115,7 @@ def session(
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """
-    entry = provider(device, only=only, nodes=nodes)
+    entry = provider(device, only=only, nodes=nodes, stream=stream)
     import onnxruntime
 
     return onnxruntime.InferenceSession(model, providers=[entry, "CPUExecutionProvider"], **options)
@@ -124,12 +136,7 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             f"{PROVIDER} has no option {', '.join(map(repr, unknown))}. Its options are "
             f"{', '.join(_OPTIONS)}; epprof_nb.ep.provider() returns them."
         )
-    device = options.get("device", "host")
-    if device != "host":
-        raise KernelError(
-            f"device={device!r} is not supported. Kernels in Python run on the host device, "
-            'device="host".'
-        )
+    devices.check(options)
     selected = []
     for option in ("only", "nodes"):
         try:
@@ -156,12 +163,14 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     """Return what the native core needs for a new session; see `ep_set_functions`."""
     only, nodes = _check(options)
     number = int(options["token"]) if "token" in options else _native.ort_new_session()
+    device = options.get("device", "host")
     specs = []
     for kernel in REGISTRY.kernels():
         d = kernel.declaration
         for first, last, constraints in d.ranges:
             numbers = {name: tuple(types.NUMBERS[t] for t in ts) for name, ts in constraints}
             specs.append((
-                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, kernel,
+                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs,
+                kernel if device == "host" else context.OnDevice(kernel, device),
             ))  # fmt: skip
     return number, True, only, nodes, tuple(specs)

@@ -16,6 +16,8 @@ typedef struct {
   size_t rank;
   const int64_t* dims;
   void* data;
+  int on_device;  // in the memory of a CUDA device
+  size_t bytes;   // of device memory
 } ep_tensor;
 
 typedef enum {
@@ -71,6 +73,9 @@ void ep_plan_claim_control_flow(ep_plan* plan);
 // Makes an output. Returns null or an error message for the caller to free.
 char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t rank,
                      ep_tensor* output);
+// The CUDA device on which a Compute runs and its stream; -1 on the host device.
+int ep_call_device(const ep_call* call, void** stream);
+
 void ep_retain(const void* data);  // keeps the memory that holds `data`: an array refers to it
 
 // Provided by the Python module. ONNX Runtime calls them on any thread, without the GIL. Errors are
@@ -94,6 +99,16 @@ char* ep_domain_add_operator(ep_domain* domain, const char* op_type, const int32
                              const int* optional, size_t input_count, const int32_t* outputs,
                              size_t output_count, void* handle);
 char* ep_domain_add_to(ep_domain* domain, void* session_options);
+
+// Opens NVIDIA's driver. Returns null or an error message for the caller to free.
+char* ep_load_driver(const char* path, int* devices);
+
+typedef struct {
+  size_t in_use, most_in_use, reserved;  // bytes
+  uint64_t allocations, regions;
+} ep_memory_statistics;
+void ep_device_statistics(int device, ep_memory_statistics* now);
+int ep_device_of(const void* data);  // the CUDA device; -1: the host device, -2: memory of others
 
 // The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a
 // capsule of it.

@@ -5,10 +5,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "core/fork.h"
+#include "ep/cuda_arena.h"
+#include "ep/cuda_memory.h"
 #include "ep/interpreter.h"
 #include "ep/memory.h"
 #include "ep/pool.h"
@@ -16,6 +19,8 @@
 
 struct ep_call {
   epprof::ep::KernelContext* context;
+  int device;
+  void* stream;
 };
 
 namespace epprof::ep {
@@ -36,6 +41,7 @@ Attributes attributes_of(const Definition& definition) {
 
 struct Instance : KernelImpl {
   void* kernel;
+  int device;
 };
 
 void read_tensor(const Value* value, ep_tensor* tensor) {
@@ -48,8 +54,21 @@ void read_tensor(const Value* value, ep_tensor* tensor) {
   tensor->present = 1;
 }
 
+void read_place(const Value* value, int device, ep_tensor* tensor) {
+  if (device < 0 || !tensor->present || cuda_device_of(value) < 0) return;
+  tensor->on_device = 1;
+  check(rt.tensor_bytes(value, &tensor->bytes));
+}
+
 Status* compute(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
+    int device = static_cast<Instance*>(self)->device;
+    std::optional<CurrentDevice> current;
+    void* stream = nullptr;
+    if (device >= 0) {
+      current.emplace(device);
+      check(rt.compute_stream(context, &stream));
+    }
     size_t count = 0;
     check(rt.context_input_count(context, &count));
     ep_tensor few[kFewInputs];
@@ -59,8 +78,9 @@ Status* compute(KernelImpl* self, KernelContext* context) {
       const Value* value = nullptr;
       check(rt.context_input(context, i, &value));
       read_tensor(value, &inputs[i]);
+      read_place(value, device, &inputs[i]);
     }
-    ep_call call{context};
+    ep_call call{context, device, stream};
     raise(interpreter.compute(static_cast<Instance*>(self)->kernel, &call, inputs, count));
   });
 }
@@ -232,6 +252,7 @@ Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** k
     auto* instance = new Instance;
     static_cast<KernelImpl&>(*instance) = {kApiVersion, 0, compute, release, nullptr, nullptr};
     instance->kernel = made;
+    instance->device = definition->device;
     *kernel = instance;
   });
 }
@@ -252,13 +273,28 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
     if (failed.empty()) failed = consume_status(rt.tensor_mutable_data(value, &output->data));
     size_t bytes = 0;
     if (failed.empty()) failed = consume_status(rt.tensor_bytes(value, &bytes));
+    bool on_device = failed.empty() && call->device >= 0 && cuda_device_of(value) >= 0;
     // ONNX Runtime passes on the allocator's null.
-    if (failed.empty() && bytes && !output->data) failed = out_of_memory(bytes);
+    if (failed.empty() && bytes && !output->data) {
+      failed = on_device ? out_of_device_memory(call->device, bytes) : out_of_memory(bytes);
+    }
     output->present = 1;
+    output->on_device = on_device;
+    output->bytes = on_device ? bytes : 0;
   }
   return failed.empty() ? nullptr : strdup(failed.c_str());
 }
 
-void ep_retain(const void* data) { pool_retain(data); }
+int ep_call_device(const ep_call* call, void** stream) {
+  *stream = call->stream;
+  return call->device;
+}
+
+void ep_retain(const void* data) {
+  for (int device = 0; device < device_count(); device++) {
+    if (arena_of(device).retain(data)) return;
+  }
+  pool_retain(data);
+}
 
 }  // extern "C"

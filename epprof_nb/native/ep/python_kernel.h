@@ -9,7 +9,8 @@ namespace epprof::ep {
 
 struct PythonKernel {
   Definition definition;
-  void* handle;  // the interpreter's
+  void* handle;     // the interpreter's
+  int device = -1;  // -1: the host device
 };
 
 // Remembers an attribute of an operator: a kernel can read it only by name and type.

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], ep_functions[], frame_functions[], marker_functions[], ort_functions[];
+extern PyMethodDef cupti_functions[], device_functions[], ep_functions[], frame_functions[],
+    marker_functions[], ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -241,6 +242,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = interrupts_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, device_functions);
   if (!failed) failed = context_type_create(module);
   Py_DECREF(type);
   if (failed) return failed;
