@@ -119,6 +119,13 @@ def current_stream(device: int, handle: int) -> AbstractContextManager[Any]:
     return stream
 
 
+def explain(error: Exception) -> None:
+    """Add a note to the error of a run if an allocation on a device failed in it."""
+    failure = _native.ep_take_allocation_failure()
+    if failure is not None and failure not in str(error):
+        error.add_note(failure)
+
+
 def connect() -> None:
     """Give the native core the functions that it calls."""
     _native.ep_set_device_functions(view, current_stream)

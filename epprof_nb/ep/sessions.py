@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
-from epprof_nb.ep import context
+from epprof_nb.ep import context, cuda
 from epprof_nb.ep.kernel import REGISTRY
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def _wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             if context.take_interrupt():
                 raise KeyboardInterrupt from error
+            cuda.explain(error)
             raise
 
     return run

@@ -7,6 +7,7 @@
 
 #include "ep/cuda_arena.h"
 #include "ep/cuda_driver.h"
+#include "ep/cuda_memory.h"
 #include "ep/interpreter.h"
 #include "ep/pool.h"
 #include "ep/provider.h"
@@ -54,6 +55,11 @@ void ep_device_statistics(int device, ep_memory_statistics* now) {
   ArenaStats stats = arena_of(device).stats();
   *now = {stats.in_use, stats.most_in_use, stats.reserved, stats.allocations,
           stats.regions_allocated};
+}
+
+char* ep_take_allocation_failure() {
+  std::string failure = take_allocation_failure();
+  return failure.empty() ? nullptr : strdup(failure.c_str());
 }
 
 int ep_device_of(const void* data) {

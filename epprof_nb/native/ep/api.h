@@ -108,6 +108,8 @@ typedef struct {
   uint64_t allocations, regions;
 } ep_memory_statistics;
 void ep_device_statistics(int device, ep_memory_statistics* now);
+// Why an allocator last gave ONNX Runtime no memory, once, for the caller to free; null: it did not.
+char* ep_take_allocation_failure(void);
 int ep_device_of(const void* data);  // the CUDA device; -1: the host device, -2: memory of others
 
 // The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a

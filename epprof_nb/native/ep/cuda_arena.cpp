@@ -142,7 +142,8 @@ CudaArena::Chunk* CudaArena::grow(size_t bytes) {
 }
 
 void* CudaArena::allocate(size_t bytes, CudaStream stream) {
-  if (bytes > SIZE_MAX / 2 || is_forked()) return nullptr;
+  if (bytes > SIZE_MAX / 2) return nullptr;
+  if (is_forked()) CurrentDevice fails(device_);  // says so
   size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
   std::lock_guard lock(mutex_);
   Chunk* chunk = take(stream, size);

@@ -18,22 +18,35 @@ struct CudaAllocator : Allocator {
 
 const CudaAllocator& of(const Allocator* self) { return *static_cast<const CudaAllocator*>(self); }
 
+std::mutex& failure_mutex = *new std::mutex;
+std::string& failure = *new std::string;
+
+void note_failure(const std::string& message) {
+  std::lock_guard lock(failure_mutex);
+  failure = message;
+}
+
 // ONNX Runtime takes null for "no memory" and lets no exception pass.
 template <typename Allocate>
-void* or_null(Allocate allocate) noexcept {
+void* or_null(int device, size_t bytes, Allocate allocate) noexcept {
   try {
-    return allocate();
-  } catch (...) {
+    void* memory = allocate();
+    if (!memory) note_failure(out_of_device_memory(device, bytes));
+    return memory;
+  } catch (const std::exception& error) {
+    note_failure(error.what());
     return nullptr;
   }
 }
 
 void* allocate(Allocator* self, size_t bytes) {
-  return or_null([&] { return arena_of(of(self).device).allocate(bytes, nullptr); });
+  int device = of(self).device;
+  return or_null(device, bytes, [&] { return arena_of(device).allocate(bytes, nullptr); });
 }
 void* allocate_on_stream(Allocator* self, size_t bytes, SyncStream* stream) {
   auto handle = stream ? static_cast<CudaStream>(rt.stream_handle(stream)) : nullptr;
-  return or_null([&] { return arena_of(of(self).device).allocate(bytes, handle); });
+  int device = of(self).device;
+  return or_null(device, bytes, [&] { return arena_of(device).allocate(bytes, handle); });
 }
 void release(Allocator* self, void* block) { arena_of(of(self).device).free(block); }
 const MemoryInfo* info(const Allocator* self) { return of(self).memory_info; }
@@ -55,7 +68,8 @@ Status* get_stats(const Allocator* self, KeyValuePairs** stats) {
 }
 
 void* allocate_pinned(Allocator* self, size_t bytes) {
-  return or_null([&] { return pinned_allocate(of(self).device, bytes); });
+  int device = of(self).device;
+  return or_null(device, bytes, [&] { return pinned_allocate(device, bytes); });
 }
 void release_pinned(Allocator*, void* block) { pinned_free(block); }
 
@@ -159,6 +173,11 @@ std::string out_of_device_memory(int device, size_t bytes) {
   } catch (const std::exception&) {  // the context is lost; the sizes are not known
   }
   return message;
+}
+
+std::string take_allocation_failure() {
+  std::lock_guard lock(failure_mutex);
+  return std::move(failure);
 }
 
 void copy_on(CudaStream stream, void* target, const void* source, size_t bytes) {

@@ -27,4 +27,7 @@ void copy_on(CudaStream, void* target, const void* source, size_t bytes);
 
 std::string out_of_device_memory(int device, size_t bytes);  // the message
 
+// Why an allocator last had no memory, once: ONNX Runtime itself says no more than that it failed.
+std::string take_allocation_failure();
+
 }  // namespace epprof::ep

@@ -44,6 +44,7 @@ PyObject* device_array_get(python_kernel* kernel, size_t slot, const ep_tensor* 
 
 // A kernel may have changed the array's shape in place.
 static int has_shape(PyObject* array, const ep_tensor* tensor) {
+  if (PyErr_Occurred()) return 0;  // arrays of a kernel that failed are not used again
   PyObject* shape = PyObject_GetAttrString(array, "shape");
   int same = shape && PyTuple_Check(shape) && (size_t)PyTuple_Size(shape) == tensor->rank;
   for (size_t i = 0; same && i < tensor->rank; i++) {
@@ -143,6 +144,14 @@ static PyObject* device_of(PyObject* Py_UNUSED(m), PyObject* pointer) {
   return PyLong_FromLong(device);
 }
 
+static PyObject* take_allocation_failure(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  char* message = ep_take_allocation_failure();
+  if (!message) Py_RETURN_NONE;
+  PyObject* text = PyUnicode_FromString(message);
+  free(message);
+  return text;
+}
+
 static PyObject* device_statistics(PyObject* Py_UNUSED(m), PyObject* args) {
   int device;
   ep_memory_statistics now;
@@ -158,6 +167,7 @@ PyMethodDef device_functions[] = {
     {"ep_set_device_functions", set_device_functions, METH_VARARGS, NULL},
     {"ep_load_driver", load_driver, METH_VARARGS, NULL},
     {"ep_device_of", device_of, METH_O, NULL},
+    {"ep_take_allocation_failure", take_allocation_failure, METH_NOARGS, NULL},
     {"ep_device_statistics", device_statistics, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -7,6 +7,7 @@ the memory of its arguments open to it, and its result is copied to new device m
 
 from __future__ import annotations
 
+import collections
 import ctypes
 import threading
 
@@ -14,6 +15,7 @@ import numpy as np
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _state = threading.local()
+_launched = collections.deque(maxlen=500)  # callbacks that streams may still call
 
 
 class Module:
@@ -33,7 +35,7 @@ class Module:
             ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p,
         ]  # fmt: skip
         self.cuda = _Cuda(self)
-        self.launches = []  # device and address of the stream
+        self.launches = collections.deque(maxlen=500)  # device and address of the stream
         self.ndarray = lambda shape, dtype, memory: Array(self, shape, np.dtype(dtype), memory)
         for name in ("float32", "float64", "int64", "bool_", "inf", "newaxis"):
             setattr(self, name, getattr(np, name))
@@ -82,11 +84,7 @@ class Module:
         failed = self.library.fake_launch(stream and stream[1], callback, None, pointers, len(used))
         if failed:
             raise RuntimeError(f"the launch failed with {failed}")
-        keep = getattr(_state, "keep", None)
-        if keep is None:
-            keep = _state.keep = []
-        keep.append(callback)
-        del keep[:-1000]
+        _launched.append(callback)
 
     def synchronize(self):
         stream = self.stream()
@@ -129,14 +127,15 @@ class _Owned:
     """Device memory of the array that holds it."""
 
     def __init__(self, module, nbytes):
-        self.module = module
+        self.module, self.ptr = module, 0
         pointer = ctypes.c_uint64()
         if module.library.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(nbytes)):
             raise MemoryError("the device has no memory")
         self.ptr = pointer.value
 
     def __del__(self):
-        self.module.library.cuMemFree_v2(self.ptr)
+        if self.ptr:
+            self.module.library.cuMemFree_v2(self.ptr)
 
 
 class Array:
@@ -203,6 +202,25 @@ def _operator(name):
     return method
 
 
+def _in_place(name):
+    def method(self, other):
+        return self.module.call(getattr(np, name), (self, other), {"out": self})
+
+    return method
+
+
+def _reduction(name):
+    def method(self, *args, **kwargs):
+        return self.module.call(getattr(np, name), (self, *args), kwargs)
+
+    return method
+
+
+for _name, _function in (("iadd", "add"), ("isub", "subtract"), ("imul", "multiply"),
+                         ("itruediv", "divide")):  # fmt: skip
+    setattr(Array, f"__{_name}__", _in_place(_function))
+for _name in ("max", "min", "sum", "mean", "all", "any"):
+    setattr(Array, _name, _reduction(_name))
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "neg", "matmul",
               "pow", "lt", "le", "gt", "ge", "eq", "ne"):  # fmt: skip
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))

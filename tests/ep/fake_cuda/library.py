@@ -25,17 +25,10 @@ def build():
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made = Path(folder) / path.name
-            options = [
-                "-std=c++17",
-                "-O1",
-                "-g",
-                "-Wall",
-                "-Wextra",
-                "-shared",
-                "-fPIC",
-                "-pthread",
-            ]
-            subprocess.run([compiler(), *options, str(SOURCE), "-o", str(made)], check=True)
+            options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-pthread", "-shared"]
+            subprocess.run(
+                [compiler(), *options, "-fPIC", str(SOURCE), "-o", str(made)], check=True
+            )
             made.rename(path)
     return str(path)
 
@@ -70,6 +63,14 @@ class FakeDriver:
 
     def calls(self, name):
         return self.library.fake_calls(name.encode())
+
+    def create_stream(self):
+        stream = ctypes.c_void_p()
+        assert self.library.cuStreamCreate(ctypes.byref(stream), 1) == 0
+        return stream.value
+
+    def destroy_stream(self, stream):
+        assert self.library.cuStreamDestroy_v2(ctypes.c_void_p(stream)) == 0
 
     def set_delay(self, microseconds):
         """Make each piece of a stream's work start this much later."""
