@@ -38,7 +38,9 @@ class Shared:
     def __dlpack__(self, **_: object) -> object:
         """Return a capsule with the tensor, which keeps its memory."""
         # ONNX Runtime calls the memory of every device of its type GPU CUDA memory.
-        capsule = self.value.__dlpack__()
+        # Releases before 1.26 have the method only at the object inside.
+        own = self.value if hasattr(self.value, "__dlpack__") else self.value._ortvalue  # noqa: SLF001
+        capsule = own.__dlpack__()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import inspect
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +16,10 @@ from epprof_nb import _native
 from tests.ep.sessions import CPU, OURS, model, on_cpu, placement, session
 from tests.ort import models
 from tests.ort.rows import nodes
+
+
+def on_device(value, index=0):
+    return onnxruntime.OrtValue.ortvalue_from_numpy(value, "cuda", index)
 
 
 def expected(serialized, feeds):
@@ -65,7 +71,7 @@ def test_copies_between_providers_wait_for_the_stream(ep, fake_cuda, x):
 @pytest.mark.parametrize("index", [0, 1])
 def test_values_move_between_host_and_devices(ep, fake_cuda, x, index):
     ep.provider(f"cuda:{index}")
-    value = onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", index)
+    value = on_device(x, index)
     assert _native.ep_device_of(value.data_ptr()) == index
     np.testing.assert_array_equal(value.numpy(), x)
     address = value.data_ptr()
@@ -105,7 +111,7 @@ def test_sessions_on_two_devices_run_side_by_side(ep, fake_cuda, x):
 def test_a_value_of_one_device_is_an_input_on_another(ep, fake_cuda, x):
     made = ep.session(models.chain(), device="cuda:1")
     ep.provider("cuda:0")
-    value = onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
+    value = on_device(x)
     (result,) = made.run_with_ort_values(None, {"x": value})
     np.testing.assert_allclose(result.numpy(), expected(models.chain(), {"x": x}), rtol=1e-6)
 
@@ -173,21 +179,20 @@ def test_an_operator_without_a_schema_runs_on_the_device(ep, fake_cuda, x):
 def test_an_array_is_made_once_for_the_same_memory(ep, fake_cuda, x, monkeypatch):
     made = ep.session(models.chain(), device="cuda:0")
     binding = made.io_binding()
-    binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0))
-    binding.bind_output(made.get_outputs()[0].name, "cuda", 0)
+    value = on_device(x)
+    binding.bind_ortvalue_input("x", value)
+    binding.bind_ortvalue_output(made.get_outputs()[0].name, on_device(x))
     created = []
     original = fake_cuda.module.ndarray
-    monkeypatch.setattr(
-        fake_cuda.module, "ndarray", lambda *args: created.append(args[0]) or original(*args)
-    )
-    for _ in range(3):
-        made.run_with_iobinding(binding)
-        binding.get_outputs()
-    first = len(created)
+
+    def create(shape, dtype, memory):
+        created.append(memory.ptr)
+        return original(shape, dtype, memory)
+
+    monkeypatch.setattr(fake_cuda.module, "ndarray", create)
     for _ in range(10):
         made.run_with_iobinding(binding)
-    assert first
-    assert len(created) == first
+    assert created.count(value.data_ptr()) == 1
 
 
 def test_the_allocator_is_called_once_for_many_runs(ep, fake_cuda, x):
@@ -236,3 +241,27 @@ def test_nodes_are_ops_of_a_profile_and_their_launches_lie_in_them(ep, fake_cuda
     assert len(launches) == 3
     assert set(prof.ops.loc[launches["parent_op_id"], "name"]) == {"first"}
     assert not (prof.activities["kind"] == "kernel").any()  # CUPTI's to record, not the host's
+
+
+def test_pinned_memory_is_not_used_again_while_it_is_copied(ep, fake_cuda, x):
+    ep.provider("cuda:0")
+    (device,) = (
+        d for d in onnxruntime.get_ep_devices() if d.ep_metadata.get("cuda_device_id") == "0"
+    )
+    pinned = device.memory_info(onnxruntime.OrtDeviceMemoryType.HOST_ACCESSIBLE)
+    assert (pinned.name, pinned.device_vendor_id) == ("CudaPinned", 0x10DE)
+    create = onnxruntime.OrtValue.ortvalue_from_shape_and_type
+    if "memory_info" not in inspect.signature(create).parameters:
+        pytest.skip("this release allocates no pinned memory from Python")
+    made = ep.session(models.chain(), device="cuda:0")
+    fake_cuda.set_delay(500)
+    before = fake_cuda.calls("cuMemHostAlloc")
+    for scale in range(1, 6):
+        value = create(x.shape, np.float32, memory_info=pinned)
+        scaled = x * scale
+        ctypes.memmove(value.data_ptr(), scaled.ctypes.data, scaled.nbytes)
+        (result,) = made.run_with_ort_values(None, {"x": value})
+        np.testing.assert_allclose(
+            result.numpy(), expected(models.chain(), {"x": x * scale}), rtol=1e-6
+        )
+    assert fake_cuda.calls("cuMemHostAlloc") - before <= 2  # the previous value's and this one's

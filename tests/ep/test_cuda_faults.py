@@ -198,7 +198,8 @@ def test_nothing_waits_for_a_stream_that_is_being_captured(ready, fake_cuda, x):
     value = onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
     binding = made.io_binding()
     binding.bind_ortvalue_input("x", value)
-    binding.bind_output("y", "cuda", 0)
+    output = onnxruntime.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
+    binding.bind_ortvalue_output("y", output)
     made.run_with_iobinding(binding)
     waited = fake_cuda.calls("cuStreamSynchronize")
     with fake_cuda.capturing(seen[0]):

@@ -42,6 +42,8 @@ def test_an_ortvalue_is_updated_in_place(registered, x, kind):
 
 
 def test_iobinding_keeps_results_on_the_device(registered, x, device, kind):
+    if kind == "cuda" and onnxruntime.__version__.startswith("1.25."):
+        pytest.skip("bind_output of this release's CPU wheel does not know memory of CUDA")
     made = registered.session(models.chain(), device=device)
     binding = made.io_binding()
     binding.bind_ortvalue_input("x", onnxruntime.OrtValue.ortvalue_from_numpy(x, kind, 0))

@@ -9,6 +9,14 @@ namespace {
 constexpr size_t kAlignment = 256;
 constexpr size_t kFirstRegion = size_t(2) << 20, kLargestStep = size_t(256) << 20;
 
+// The owner of chunks that some stream may still use.
+const auto kUnknown = reinterpret_cast<CudaStream>(~uintptr_t(0));
+
+// The stream on which this thread queued work last, and how often it had been flushed.
+thread_local const CudaArena* used_arena;
+thread_local CudaStream used_stream;
+thread_local uint64_t used_flushes;
+
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -17,7 +25,7 @@ struct CudaArena::Chunk {
   uintptr_t begin;
   size_t bytes;
   Chunk *previous, *next;  // neighbours in the region
-  CudaStream owner;        // null: no work of a stream is pending
+  CudaStream owner;        // of a free chunk, null: no work is pending; of another, null: not known
   bool is_free, retained;
 };
 
@@ -89,17 +97,30 @@ void CudaArena::give_to_all(CudaStream owner) {
   for (Chunk* chunk : chunks) insert(chunk);
 }
 
-// Gives the chunks of idle streams to all; with `wait`, those of busy ones too. A stream that is
-// being captured is neither.
-bool CudaArena::reclaim_idle(bool wait) {
-  std::vector<CudaStream> idle;
-  for (auto& [stream, chunks] : free_) {
-    if (!stream || is_capturing(stream)) continue;
-    int state = wait ? cuda.StreamSynchronize(stream) : cuda.StreamQuery(stream);
-    if (state == kSuccess) idle.push_back(stream);
+// Gives the chunks of idle streams to all, and those of unknown streams if all streams are idle.
+void CudaArena::reclaim_idle() {
+  bool all_idle = true;
+  for (auto& [stream, flushes] : streams_) {
+    bool has_chunks = free_.count(stream), matters = free_.count(kUnknown);
+    if (!has_chunks && !matters) continue;
+    bool idle = !is_capturing(stream) && cuda.StreamQuery(stream) == kSuccess;
+    all_idle = all_idle && idle;
+    if (idle) give_to_all(stream);
   }
-  for (CudaStream stream : idle) give_to_all(stream);
-  return !idle.empty();
+  if (all_idle) give_to_all(kUnknown);
+}
+
+// Waiting would end a capture, so it is left out during one.
+void CudaArena::wait_and_reclaim() {
+  for (auto& [stream, flushes] : streams_) {
+    if (is_capturing(stream)) return reclaim_idle();
+  }
+  if (cuda.CtxSynchronize() != kSuccess) return;
+  std::vector<CudaStream> owners;
+  for (auto& [owner, chunks] : free_) {
+    if (owner) owners.push_back(owner);
+  }
+  for (CudaStream owner : owners) give_to_all(owner);
 }
 
 CudaArena::Chunk* CudaArena::add_region(size_t bytes) {
@@ -133,9 +154,8 @@ CudaArena::Chunk* CudaArena::grow(size_t bytes) {
   next_region_ = std::min(std::max(next_region_ * 2, kFirstRegion), kLargestStep);
   size_t exact = round_up(bytes, kFirstRegion);
   if (add_region(std::max(exact, next_region_))) return take(nullptr, bytes);
-  if (reclaim_idle(true)) {
-    if (Chunk* chunk = take(nullptr, bytes)) return chunk;
-  }
+  wait_and_reclaim();
+  if (Chunk* chunk = take(nullptr, bytes)) return chunk;
   release_regions();
   next_region_ = 0;
   return add_region(exact) ? take(nullptr, bytes) : nullptr;
@@ -146,12 +166,20 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
   if (is_forked()) CurrentDevice fails(device_);  // says so
   size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
   std::lock_guard lock(mutex_);
-  Chunk* chunk = take(stream, size);
-  if (!chunk && stream) chunk = take(nullptr, size);
+  if (!stream) stream = stream_of_thread();
+  Chunk* chunk = stream ? take(stream, size) : nullptr;
+  if (!chunk) chunk = take(nullptr, size);
   if (!chunk) {
     CurrentDevice current(device_);
     DuringCaptures relaxed;
-    if (reclaim_idle(false)) chunk = take(nullptr, size);
+    reclaim_idle();
+    chunk = take(nullptr, size);
+    // More than was ever used at a time is free, but belongs to streams at work: waiting bounds what
+    // is reserved.
+    if (!chunk && stats_.reserved - stats_.in_use >= stats_.most_in_use + size) {
+      wait_and_reclaim();
+      chunk = take(nullptr, size);
+    }
     if (!chunk) chunk = grow(size);
   }
   if (!chunk) return nullptr;
@@ -172,12 +200,50 @@ void CudaArena::free(void* memory) {
   if (chunk->retained) return;
   in_use_.erase(found);
   stats_.in_use -= chunk->bytes;
+  if (!chunk->owner) chunk->owner = stream_of_thread();
+  if (!chunk->owner) chunk->owner = kUnknown;
   insert(chunk);
+}
+
+// The stream that this thread uses; null if it was flushed since then.
+CudaStream CudaArena::stream_of_thread() {
+  if (used_arena != this || !used_stream) return nullptr;
+  auto found = streams_.find(used_stream);
+  if (found != streams_.end() && found->second != used_flushes) return nullptr;
+  return used_stream;
+}
+
+void CudaArena::use_stream(CudaStream stream) {
+  std::lock_guard lock(mutex_);
+  auto found = streams_.find(stream);
+  used_arena = this;
+  used_stream = stream;
+  used_flushes = found == streams_.end() ? 0 : found->second;
+}
+
+void CudaArena::add_stream(CudaStream stream) {
+  std::lock_guard lock(mutex_);
+  streams_.emplace(stream, 0);
+}
+
+void CudaArena::flushed_stream(CudaStream stream) {
+  std::lock_guard lock(mutex_);
+  auto found = streams_.find(stream);
+  if (found != streams_.end()) found->second++;
+}
+
+void CudaArena::reclaim_all() {
+  if (is_forked()) return;
+  CurrentDevice current(device_);
+  std::lock_guard lock(mutex_);
+  wait_and_reclaim();
 }
 
 void CudaArena::forget_stream(CudaStream stream) {
   if (is_forked()) return;
   std::lock_guard lock(mutex_);
+  streams_.erase(stream);
+  if (used_stream == stream) used_stream = nullptr;
   give_to_all(stream);
   for (auto& [begin, chunk] : in_use_) {
     if (chunk->owner == stream) chunk->owner = nullptr;
@@ -211,12 +277,12 @@ ArenaStats CudaArena::stats() {
 
 CudaArena& arena_of(int device) {
   // Never destroyed: ONNX Runtime frees tensors until the process ends.
-  static auto& arenas = *new std::map<int, std::unique_ptr<CudaArena>>;
-  static auto& mutex = *new std::mutex;
-  std::lock_guard lock(mutex);
-  auto& arena = arenas[device];
-  if (!arena) arena = std::make_unique<CudaArena>(device);
-  return *arena;
+  static const auto& arenas = *new std::vector<std::unique_ptr<CudaArena>>([] {
+    std::vector<std::unique_ptr<CudaArena>> made;
+    for (int i = 0; i < device_count(); i++) made.push_back(std::make_unique<CudaArena>(i));
+    return made;
+  }());
+  return *arenas.at(size_t(device));
 }
 
 }  // namespace epprof::ep

@@ -2,6 +2,7 @@
 // device memory.
 #include <algorithm>
 
+#include "ep/cuda_arena.h"
 #include "ep/cuda_memory.h"
 #include "ep/kernel_def.h"
 #include "ep/native_kernels.h"
@@ -11,7 +12,11 @@ namespace epprof::ep {
 namespace {
 
 // Recorded by CUPTI, unlike the copies of the host device.
-Status* copy(KernelImpl*, KernelContext* context) {
+struct CopyKernel : KernelImpl {
+  int device;
+};
+
+Status* copy(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
     const Value* source = nullptr;
     Value* target = nullptr;
@@ -22,21 +27,24 @@ Status* copy(KernelImpl*, KernelContext* context) {
     check(rt.context_input(context, 0, &source));
     if (!source) return;
     check(rt.tensor_shape(source, &type, &dims, &rank));
+    check(rt.compute_stream(context, &stream));
+    int device = static_cast<CopyKernel*>(self)->device;
+    CurrentDevice current(device);
+    arena_of(device).use_stream(static_cast<CudaStream>(stream));
     check(rt.context_output(context, 0, dims, rank, &target));
     if (!target) return;
-    check(rt.compute_stream(context, &stream));
-    int device = std::max(cuda_device_of(source), cuda_device_of(target));
-    CurrentDevice current(device);
     copy_tensor_on(device, static_cast<CudaStream>(stream), source, target);
   });
 }
 
-void release(KernelImpl*) {}
+void release(KernelImpl* self) { delete static_cast<CopyKernel*>(self); }
 
-KernelImpl copy_kernel = {kApiVersion, 0, copy, release, nullptr, nullptr};
-
-Status* create_copy(void*, const KernelInfo*, KernelImpl** made) {
-  *made = &copy_kernel;
+// `device`: a number as a pointer.
+Status* create_copy(void* device, const KernelInfo*, KernelImpl** made) {
+  auto* kernel = new CopyKernel;
+  static_cast<KernelImpl&>(*kernel) = {kApiVersion, 0, copy, release, nullptr, nullptr};
+  kernel->device = int(reinterpret_cast<intptr_t>(device));
+  *made = kernel;
   return nullptr;
 }
 
@@ -123,9 +131,10 @@ ScanKernelHelper scan_helper = {kApiVersion, release_scan_helper, transpose};
 
 }  // namespace
 
-void add_cuda_copy_kernels(KernelRegistry* registry) {
-  add_kernel(registry, copy_from_host(), create_copy, nullptr);
-  add_kernel(registry, copy_to_host(), create_copy, nullptr);
+void add_cuda_copy_kernels(KernelRegistry* registry, int device) {
+  auto* state = reinterpret_cast<void*>(intptr_t(device));
+  add_kernel(registry, copy_from_host(), create_copy, state);
+  add_kernel(registry, copy_to_host(), create_copy, state);
 }
 
 LoopKernelHelper* cuda_loop_helper() { return &loop_helper; }

@@ -96,8 +96,9 @@ Status* copy_tensors(DataTransfer*, const Value** sources, Value** targets, Sync
       CurrentDevice current(device);
       SyncStream* stream = streams ? streams[i] : nullptr;
       if (stream) {
-        copy_tensor_on(device, static_cast<CudaStream>(rt.stream_handle(stream)), sources[i],
-                       targets[i]);
+        auto handle = static_cast<CudaStream>(rt.stream_handle(stream));
+        arena_of(device).use_stream(handle);
+        copy_tensor_on(device, handle, sources[i], targets[i]);
         continue;
       }
       // On the default stream, which waits for what the user launched there.
@@ -156,6 +157,10 @@ DataTransfer* make_cuda_transfer() { return &transfer; }
 int cuda_device_of(const Value* value) {
   const MemoryDevice* device = rt.value_memory_device(value);
   return device && is_cuda(device) ? int(rt.memory_device_id(device)) : -1;
+}
+
+void reclaim_memory(int device) noexcept {
+  consume_status(as_status([&] { arena_of(device).reclaim_all(); }));
 }
 
 std::string out_of_device_memory(int device, size_t bytes) {

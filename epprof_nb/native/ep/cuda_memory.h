@@ -25,6 +25,9 @@ int cuda_device_of(const Value*);  // -1: host memory
 size_t copy_tensor_on(int device, CudaStream, const Value* source, Value* target);
 void copy_on(CudaStream, void* target, const void* source, size_t bytes);
 
+// Gives what a session leaves to others, streams of another provider included. Waits for the device.
+void reclaim_memory(int device) noexcept;
+
 std::string out_of_device_memory(int device, size_t bytes);  // the message
 
 // Why an allocator last had no memory, once: ONNX Runtime itself says no more than that it failed.

@@ -79,7 +79,10 @@ Status* create_notification(SyncStreamImpl* self, SyncNotificationImpl** made) {
 }
 
 Status* flush(SyncStreamImpl* self) {
-  return as_status([&] { synchronize(of(self)); });
+  return as_status([&] {
+    synchronize(of(self));
+    arena_of(of(self).device).flushed_stream(of(self).handle);
+  });
 }
 
 Status* on_run_end(SyncStreamImpl*) { return nullptr; }
@@ -108,6 +111,7 @@ SyncStreamImpl* make_cuda_stream(int device, CudaStream external) {
   if (!external) {
     check_cuda("cuStreamCreate", cuda.StreamCreate(&stream->handle, kNonBlocking));
   }
+  arena_of(device).add_stream(stream->handle);
   return stream.release();
 }
 

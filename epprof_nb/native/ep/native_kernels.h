@@ -10,7 +10,7 @@ struct Definition;
 Definition copy_from_host();  // of MemcpyFromHost and MemcpyToHost
 Definition copy_to_host();
 void add_copy_kernels(KernelRegistry*);       // of the host device; throws
-void add_cuda_copy_kernels(KernelRegistry*);  // throws
+void add_cuda_copy_kernels(KernelRegistry*, int device);  // throws
 
 // `device`: -1 for the host device. Throws.
 void add_control_flow_kernels(KernelRegistry*, int device);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "ep/cuda_memory.h"
 #include "ep/cuda_streams.h"
 #include "ep/interpreter.h"
 #include "ep/native_kernels.h"
@@ -19,6 +20,7 @@ struct Provider : Ep {
 
   ~Provider() {
     if (registry) rt.release_registry(registry);
+    if (plan && plan->device >= 0) reclaim_memory(plan->device);
   }
 };
 
@@ -129,7 +131,7 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
   if (plan->device < 0) {
     add_copy_kernels(provider->registry);
   } else {
-    add_cuda_copy_kernels(provider->registry);
+    add_cuda_copy_kernels(provider->registry, plan->device);
     provider->sync = synchronize;
     if (plan->stream) provider->create_sync_stream_for_device = share_stream;
   }

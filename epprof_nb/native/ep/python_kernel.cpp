@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -19,7 +20,7 @@
 
 struct ep_call {
   epprof::ep::KernelContext* context;
-  int device;
+  const epprof::ep::PythonKernel* kernel;
   void* stream;
 };
 
@@ -40,8 +41,8 @@ Attributes attributes_of(const Definition& definition) {
 }
 
 struct Instance : KernelImpl {
+  const PythonKernel* definition;
   void* kernel;
-  int device;
 };
 
 void read_tensor(const Value* value, ep_tensor* tensor) {
@@ -54,20 +55,26 @@ void read_tensor(const Value* value, ep_tensor* tensor) {
   tensor->present = 1;
 }
 
-void read_place(const Value* value, int device, ep_tensor* tensor) {
-  if (device < 0 || !tensor->present || cuda_device_of(value) < 0) return;
-  tensor->on_device = 1;
-  check(rt.tensor_bytes(value, &tensor->bytes));
+// Kernels get what they declare to be in host memory as host memory, and the rest as memory that the
+// device reads, which pinned memory is as well.
+bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vector<size_t>& on_host,
+                  size_t index) {
+  if (kernel.device < 0) return false;
+  if (std::find(on_host.begin(), on_host.end(), index) != on_host.end()) return false;
+  const MemoryDevice* place = rt.value_memory_device(value);
+  return place && rt.memory_device_type(place) == kGpuMemory;
 }
 
 Status* compute(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
-    int device = static_cast<Instance*>(self)->device;
+    const PythonKernel& kernel = *static_cast<Instance*>(self)->definition;
+    int device = kernel.device;
     std::optional<CurrentDevice> current;
     void* stream = nullptr;
     if (device >= 0) {
       current.emplace(device);
       check(rt.compute_stream(context, &stream));
+      arena_of(device).use_stream(static_cast<CudaStream>(stream));
     }
     size_t count = 0;
     check(rt.context_input_count(context, &count));
@@ -78,9 +85,11 @@ Status* compute(KernelImpl* self, KernelContext* context) {
       const Value* value = nullptr;
       check(rt.context_input(context, i, &value));
       read_tensor(value, &inputs[i]);
-      read_place(value, device, &inputs[i]);
+      if (!value || !is_on_device(value, kernel, kernel.definition.host_inputs, i)) continue;
+      inputs[i].on_device = 1;
+      check(rt.tensor_bytes(value, &inputs[i].bytes));
     }
-    ep_call call{context, device, stream};
+    ep_call call{context, &kernel, stream};
     raise(interpreter.compute(static_cast<Instance*>(self)->kernel, &call, inputs, count));
   });
 }
@@ -252,7 +261,7 @@ Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** k
     auto* instance = new Instance;
     static_cast<KernelImpl&>(*instance) = {kApiVersion, 0, compute, release, nullptr, nullptr};
     instance->kernel = made;
-    instance->device = definition->device;
+    instance->definition = definition;
     *kernel = instance;
   });
 }
@@ -273,10 +282,12 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
     if (failed.empty()) failed = consume_status(rt.tensor_mutable_data(value, &output->data));
     size_t bytes = 0;
     if (failed.empty()) failed = consume_status(rt.tensor_bytes(value, &bytes));
-    bool on_device = failed.empty() && call->device >= 0 && cuda_device_of(value) >= 0;
+    const PythonKernel& kernel = *call->kernel;
+    bool on_device =
+        failed.empty() && is_on_device(value, kernel, kernel.definition.host_outputs, index);
     // ONNX Runtime passes on the allocator's null.
     if (failed.empty() && bytes && !output->data) {
-      failed = on_device ? out_of_device_memory(call->device, bytes) : out_of_memory(bytes);
+      failed = on_device ? out_of_device_memory(kernel.device, bytes) : out_of_memory(bytes);
     }
     output->present = 1;
     output->on_device = on_device;
@@ -287,7 +298,7 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
 
 int ep_call_device(const ep_call* call, void** stream) {
   *stream = call->stream;
-  return call->device;
+  return call->kernel->device;
 }
 
 void ep_retain(const void* data) {
