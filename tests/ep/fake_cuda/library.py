@@ -36,6 +36,9 @@ def build():
 class FakeDriver:
     """What tests see and change in the driver."""
 
+    loaded = False
+    """Whether it has taken the driver's place in this process."""
+
     def __init__(self):
         self.path = build()
         self.library = ctypes.CDLL(self.path)
