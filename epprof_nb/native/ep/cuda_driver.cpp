@@ -61,12 +61,10 @@ std::string load_driver(const char* path) {
   if (!resolve.library) return dlerror();
   Driver d{};
   resolve("cuInit", d.Init);
-  resolve("cuDriverGetVersion", d.DriverGetVersion);
   resolve("cuGetErrorName", d.GetErrorName);
   resolve("cuGetErrorString", d.GetErrorString);
   resolve("cuDeviceGetCount", d.DeviceGetCount);
   resolve("cuDeviceGet", d.DeviceGet);
-  resolve("cuDeviceGetName", d.DeviceGetName);
   resolve("cuDevicePrimaryCtxRetain", d.DevicePrimaryCtxRetain);
   resolve("cuCtxPushCurrent_v2", d.CtxPushCurrent);
   resolve("cuCtxPopCurrent_v2", d.CtxPopCurrent);
@@ -75,7 +73,6 @@ std::string load_driver(const char* path) {
   resolve("cuMemAlloc_v2", d.MemAlloc);
   resolve("cuMemFree_v2", d.MemFree);
   resolve("cuMemHostAlloc", d.MemHostAlloc);
-  resolve("cuMemFreeHost", d.MemFreeHost);
   resolve("cuMemcpyAsync", d.MemcpyAsync);
   resolve("cuMemcpy2DAsync_v2", d.Memcpy2DAsync);
   resolve("cuStreamCreate", d.StreamCreate);

@@ -28,8 +28,7 @@ struct Copy2D {
   size_t width, height;
 };
 
-constexpr int kSuccess = 0, kNotReady = 600;           // CUresult
-constexpr int kInvalidValue = 1, kNoMemory = 2, kNoDevice = 100;
+constexpr int kSuccess = 0;                            // CUresult
 constexpr unsigned kNonBlocking = 1;                   // CU_STREAM_NON_BLOCKING
 constexpr unsigned kDisableTiming = 2;                 // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kPortable = 1;                      // CU_MEMHOSTALLOC_PORTABLE
@@ -38,12 +37,10 @@ constexpr int kRelaxed = 2;                            // CU_STREAM_CAPTURE_MODE
 
 struct Driver {
   int (*Init)(unsigned flags);
-  int (*DriverGetVersion)(int*);
   int (*GetErrorName)(int, const char**);
   int (*GetErrorString)(int, const char**);
   int (*DeviceGetCount)(int*);
   int (*DeviceGet)(int* device, int ordinal);
-  int (*DeviceGetName)(char*, int size, int device);
   int (*DevicePrimaryCtxRetain)(CudaContext*, int device);
   int (*CtxPushCurrent)(CudaContext);
   int (*CtxPopCurrent)(CudaContext*);
@@ -52,7 +49,6 @@ struct Driver {
   int (*MemAlloc)(uint64_t*, size_t);
   int (*MemFree)(uint64_t);
   int (*MemHostAlloc)(void**, size_t, unsigned flags);
-  int (*MemFreeHost)(void*);
   int (*MemcpyAsync)(uint64_t target, uint64_t source, size_t, CudaStream);
   int (*Memcpy2DAsync)(const Copy2D*, CudaStream);
   int (*StreamCreate)(CudaStream*, unsigned flags);

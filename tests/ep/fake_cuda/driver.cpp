@@ -262,10 +262,6 @@ int cuInit(unsigned) {
   previous_handler = signal(SIGSEGV, on_fault);
   return enter("cuInit");
 }
-int cuDriverGetVersion(int* version) {
-  *version = 13000;
-  return 0;
-}
 int cuGetErrorName(int error, const char** name) {
   static const std::map<int, const char*> names = {
       {0, "CUDA_SUCCESS"}, {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
@@ -290,10 +286,6 @@ int cuDeviceGet(int* device, int ordinal) {
   *device = ordinal;
   return ordinal < 0 || ordinal >= kDevices ? kInvalidDevice : 0;
 }
-int cuDeviceGetName(char* name, int size, int device) {
-  snprintf(name, size_t(size), "fake device %d", device);
-  return 0;
-}
 int cuDevicePrimaryCtxRetain(Context** context, int device) {
   std::lock_guard lock(mutex);
   if (int failed = enter("cuDevicePrimaryCtxRetain")) return failed;
@@ -311,15 +303,6 @@ int cuCtxPopCurrent_v2(Context** context) {
   if (current.empty()) return kInvalidContext;
   *context = current.back();
   current.pop_back();
-  return 0;
-}
-int cuCtxGetCurrent(Context** context) {
-  *context = current.empty() ? nullptr : current.back();
-  return 0;
-}
-int cuCtxGetDevice(int* device) {
-  if (current.empty()) return kInvalidContext;
-  *device = current.back()->device;
   return 0;
 }
 int cuCtxSynchronize() {
@@ -384,15 +367,6 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   auto begin = reinterpret_cast<uintptr_t>(made);
   allocations[begin] = {begin, bytes, mapped, -1};
   *memory = made;
-  return 0;
-}
-int cuMemFreeHost(void* memory) {
-  std::lock_guard lock(mutex);
-  if (int failed = enter("cuMemFreeHost")) return failed;
-  auto found = allocations.find(reinterpret_cast<uintptr_t>(memory));
-  if (found == allocations.end()) return kInvalidValue;
-  munmap(memory, found->second.mapped);
-  allocations.erase(found);
   return 0;
 }
 
