@@ -14,7 +14,8 @@ static device_state* state_of(python_kernel* kernel) {
 static int is_of(const device_array* cached, const ep_tensor* tensor) {
   return cached->data == tensor->data && cached->type == tensor->type &&
          cached->rank == tensor->rank && cached->bytes == tensor->bytes &&
-         !memcmp(cached->dims, tensor->dims, tensor->rank * sizeof *tensor->dims);
+         (!tensor->rank ||  // the dimensions of a scalar may be null
+          !memcmp(cached->dims, tensor->dims, tensor->rank * sizeof *tensor->dims));
 }
 
 PyObject* device_array_get(python_kernel* kernel, size_t slot, const ep_tensor* tensor,
