@@ -7,11 +7,12 @@ launched it. ``prof`` holds the same as pandas DataFrames.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from epprof_nb import ep, host, onnxruntime, testing
+    from epprof_nb import ep, host, mcp, onnxruntime, testing
     from epprof_nb.capture.steps import step
     from epprof_nb.instrument.ranges import op
     from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_extension
@@ -25,6 +26,7 @@ __all__ = [
     "host",
     "load",
     "load_ipython_extension",
+    "mcp",
     "onnxruntime",
     "op",
     "profile",
@@ -50,7 +52,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name in ("ep", "host", "onnxruntime", "testing"):
+    if name in ("ep", "host", "mcp", "onnxruntime", "testing"):
         return import_module(f"epprof_nb.{name}")
     if name == "_native":
         return _import_native()
@@ -77,5 +79,14 @@ def _import_native() -> object:
         ) from error
 
 
+def _offer_nvtx() -> None:
+    """Let libraries that use NVTX find the native core: they ask once, at their first range."""
+    with suppress(ImportError):  # a checkout that is not installed; using it says so
+        import_module("epprof_nb.frameworks.nvtx_injection").offer()
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_offer_nvtx()

@@ -9,6 +9,9 @@ from contextlib import AbstractContextManager
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Self, TypeVar, overload
 
+import numpy as np
+import numpy.typing as npt
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T")
 
@@ -125,8 +128,18 @@ def demangle(name: str, /) -> str:
 def push(name_id: int, category: int, payload_id: int = 0, /) -> int:
     """Open an op and return its id; 0 if not recording."""
 
+def push_worker(name_id: int, category: int, payload_id: int, parent_op_id: int, /) -> int:
+    """Open an op on a thread whose work another thread waits for, and return its id.
+
+    `parent_op_id` is the parent if no op is open on the calling thread. Returns 0 if not recording,
+    and where no other thread could end the op, because the recorder keeps a stack per thread.
+    """
+
 def pop(op_id: int, /) -> bool:
-    """End an op; False if it is not open."""
+    """End an op of the calling thread; False if it is not open."""
+
+def pop_of_any_thread(op_id: int, /) -> bool:
+    """End an op of any thread; False if it is not open."""
 
 def top() -> int:
     """Id of the topmost op; 0 if none is open."""
@@ -240,6 +253,14 @@ def drain_launches() -> dict[str, Any]:
     number of calls dropped since the last drain for want of memory.
     """
 
+def drain_node_usage() -> dict[str, Any]:
+    """Take what ONNX Runtime reported about the memory and the threads of nodes.
+
+    Columns: op_id u64, arena_held_bytes i64, in_use_bytes i64, requested_bytes i64, peak_bytes
+    i64; changes since the start of the node: arena_held_delta_bytes i64, in_use_delta_bytes i64,
+    requested_delta_bytes i64; pool_start_ns i64, pool_wait_ns i64. -2**63: not reported.
+    """
+
 def ended_threads() -> dict[str, Any]:
     """Return the threads that have ended and whose logs are not freed yet.
 
@@ -328,13 +349,95 @@ def decode(raw: bytes, layout: bytes, /) -> dict[str, Any]:
     Columns as in `cupti_drain`.
     """
 
+# -- analysis
+def add_activities(sums: npt.NDArray[np.int64], /, *columns: npt.NDArray[Any]) -> None:
+    """Add the measures of the activities that are device work to those of their groups.
+
+    `sums` has one row per measure and one column per group, and a last one for no group. Columns:
+    group (int32), kind (uint8), is_work (bool), start, duration, bytes and row of the API call
+    (int64), of one length; and the starts of all API calls (int64). Groups and rows of calls must
+    be valid; see `epprof_nb.analysis.activity_sums`.
+    """
+
+def add_covered(
+    covered: npt.NDArray[np.int64],
+    last: npt.NDArray[np.int64],
+    group: npt.NDArray[np.int32],
+    is_work: npt.NDArray[np.bool_],
+    start: npt.NDArray[np.int64],
+    duration: npt.NDArray[np.int64],
+    /,
+) -> bool:
+    """Add the time in which the groups work to `covered`; groups must be valid.
+
+    `last`, shape ``(2, groups)``, has the ends and starts so far, initially the least integer.
+    False if a start is before an earlier one of its group: the result is of no use then.
+    """
+
+def critical_path(
+    columns: tuple[npt.NDArray[Any], ...],
+    /,
+    *,
+    threads: int,
+    home: int,
+    start_ns: int,
+    end_ns: int,
+    latency_ns: int,
+    rows: bool,
+) -> dict[str, bytes]:
+    """Find the longest path through host threads and device lanes.
+
+    Parameters
+    ----------
+    columns : tuple of arrays
+        Those of `ep_path_input` in ``native/analysis/api.h``, in that order. Rows must be valid.
+    threads, home : int
+        Number of threads, and the number of the thread that starts the others.
+    start_ns, end_ns : int
+        Start and end of the profile.
+    latency_ns : int
+        Usual time from a launch to its activity if the stream is free.
+    rows : bool
+        Whether to return the path, or the lengths of eight variants.
+
+    Returns
+    -------
+    dict
+        ``length_ns`` i64, one or eight values. With `rows`, the path from its end to its start:
+        ``step`` u8, ``row`` i32, ``start_ns`` and ``end_ns`` i64.
+    """
+
+# -- NVTX
+def nvtx_allow() -> None:
+    """Attach to the copies of NVTX that ask from now on.
+
+    They ask at their first call, if ``NVTX_INJECTION64_PATH`` names the file of this module.
+    """
+
+def nvtx_record(on: bool, /) -> None:
+    """Record ranges and marks as ops while a session is open; off, NVTX's functions do nothing."""
+
+def nvtx_attached() -> list[str]:
+    """Paths of the libraries whose copies of NVTX are attached."""
+
+def nvtx_details(first: int, /) -> dict[str, bytes]:
+    """What ranges and marks have besides a name, from id `first` on.
+
+    Columns: domain u32, category u32 (number; 0: none), category_name u32, flags u32 (1: has a
+    color, 2: is a mark), color u32 (ARGB), payload_type i32 (1: u64, 2: i64, 3: f64, 4: u32, 5:
+    i32, 6: f32; 0: none), payload u64 (its bits). Names are ids of `names`; 0: none.
+    """
+
 # -- the execution provider with kernels in Python
 def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
     make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
     describe_error: Callable[[Any, BaseException], str],
-    record: Callable[[Any, int, int], None],
+    record: Callable[[Any, int, int, Any], None],
     record_copy: Callable[[int, int, int, int], None],
+    begin_replay: Callable[[tuple[Any, ...]], int],
+    end_replay: Callable[[Any, int, int], None],
+    release_graphs: Callable[[int, int], None],
     /,
 ) -> None:
     """Set the functions that sessions and kernels call.
@@ -343,18 +446,26 @@ def ep_set_functions(
     ----------
     open_session
         Gets the provider's options. Returns the number of the session, whether it claims If, Loop
-        and Scan, the selected operator types and node names (empty: all), and the kernels: tuples
-        of operator type, domain, first and last version, element types by type constraint, inputs
-        and outputs in host memory, and a handle for `make_node`.
+        and Scan, whether it captures graphs, the selected operator types and node names (empty:
+        all), and the kernels: tuples of operator type, domain, first and last version, element
+        types by type constraint, inputs and outputs in host memory, and a handle for `make_node`.
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
         list with the function to call, and the object whose attributes `KernelContext` has.
     describe_error
         Gets the node, or None, and the exception. Returns the message.
     record
-        Gets the node, and start and end of its kernel, during a recording.
+        Gets the node, start and end of its kernel, and the replay, during a recording. A replay is
+        its correlation id, stream, graph and the node in it; None outside of a replay.
     record_copy
         Gets start, end and bytes of a copy, and whether it was to the device, during a recording.
+    begin_replay
+        Gets a graph as `ep_describe_graph` does, at the start of a replay that is recorded. Returns
+        the number of the stream.
+    end_replay
+        Gets the replay, and its start and end.
+    release_graphs
+        Gets the number of a session and the id of the graphs that ONNX Runtime releases.
     """
 
 def ep_set_device_functions(
@@ -388,6 +499,40 @@ def ep_device_statistics(device: int, /) -> dict[str, int]:
     and ``regions``, those of the driver.
     """
 
+def ep_allow_capture(allowed: bool, /) -> None:
+    """Tell whether a session that this thread creates may capture graphs."""
+
+def ep_is_capturing() -> bool:
+    """Tell whether the kernels of this thread are being captured."""
+
+def ep_report_violation(what: str, /) -> None:
+    """End the capture of this thread after the current kernel; `what` it did, and a remedy."""
+
+def ep_begin_graph_run(session: int, gpu_graph_id: int, graph: object, warm_ups: int, /) -> object:
+    """Mark the runs of a session on this thread: they replay `graph`, a capsule.
+
+    With None they capture one, after as many eager runs as `warm_ups`.
+    """
+
+def ep_end_graph_run(run: object, /) -> tuple[object | None, bool, str | None, str | None]:
+    """Unmark the runs; end each begin once.
+
+    Returns the captured graph, whether one was replayed, and the name of the node that a graph
+    cannot have, with the reason.
+    """
+
+def ep_describe_graph(graph: object, /) -> tuple[Any, ...]:
+    """Fields of `epprof_nb.core.kernel_log.CapturedGraph`, with nodes as tuples."""
+
+def ep_set_captured_in(graph: object, line: str, /) -> None:
+    """Set the line of code that captured a graph."""
+
+def ep_changed_nodes(graph: object, /) -> list[str]:
+    """Nodes of a graph whose kernel has another function since the capture."""
+
+def ep_unclaimed_nodes() -> list[tuple[str, str]]:
+    """Name and operator type of the nodes that the last session of this thread left to others."""
+
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
 
@@ -418,7 +563,13 @@ def ort_runtime() -> str:
     """Version of the ONNX Runtime that loaded the observer, or an empty string."""
 
 def ort_new_session() -> int:
-    """New session id."""
+    """Number the session that is created on this thread; 0 if another provider has."""
+
+def ort_begin_session() -> None:
+    """Begin to create a session on this thread."""
+
+def ort_end_session() -> int:
+    """End the creation of a session; return its number, or 0 if no provider reports its events."""
 
 def ort_run_options_type() -> object:
     """C++ type information of OrtRunOptions, for pybind11's conduit."""
@@ -429,8 +580,9 @@ def ort_profile_run(run_options: object, file_prefix: str | None, /) -> None:
 def ort_event_details(first: int, /) -> dict[str, bytes]:
     """Details of events, ids `first` and up.
 
-    Columns: session u32, node_index i32 (-1: none), and name ids (u32) op_type, provider,
-    input_shapes, output_shapes.
+    Columns: session u32, node_index i32 (-1: none), name ids (u32) op_type, provider,
+    input_shapes, output_shapes, and i64 output_bytes, parameter_bytes, activation_bytes (-1: not
+    reported).
     """
 
 def ort_nodes_of_last_run() -> int:

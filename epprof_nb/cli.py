@@ -160,6 +160,7 @@ def info(file: Path) -> None:
     metavar="PERCENT",
     help="Exit with 1 only if the new code is slower by more than this, with 95 % confidence.",
 )
+@click.option("--html", type=_FILE, help="Path of an HTML page with both timelines.")
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option(
     "--allow",
@@ -170,25 +171,51 @@ def info(file: Path) -> None:
 )
 @click.option("--more-old", multiple=True, type=_FILE, help="A further recording like OLD.")
 @click.option("--more-new", multiple=True, type=_FILE, help="A further recording like NEW.")
-@click.argument("old", type=_FILE)
-@click.argument("new", type=_FILE)
+@click.option(
+    "--run",
+    "run_scripts",
+    is_flag=True,
+    help="OLD and NEW are commands such as 'python train.py', which are recorded in turn.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 999),
+    default=10,
+    show_default=True,
+    help="With --run: recordings of each command.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, exists=True, writable=True, path_type=Path),
+    help="With --run: folder to keep the recordings in.",
+)
+@click.argument("old")
+@click.argument("new")
 def compare(
     *,
-    old: Path,
-    new: Path,
+    old: str,
+    new: str,
     more_old: tuple[Path, ...],
     more_new: tuple[Path, ...],
+    run_scripts: bool,
+    rounds: int,
+    keep: Path | None,
     fail_above: str,
+    html: Path | None,
     markdown: bool,
     allow: tuple[str, ...],
 ) -> None:
     """Compare two saved profiles of code that ran with --repeat or in steps.
 
+    With --run, two scripts are run and compared. A script may begin each step with
+    epprof_nb.step(); of others, whole runs are compared, which takes 10 rounds or more.
+
     Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared, 4 a file
-    cannot be used.
+    cannot be used or a script failed.
     """
     from epprof_nb.analysis.compare.refusals import ALLOWED
-    from epprof_nb.commands.compare import parse_percent, run
+    from epprof_nb.commands import compare as command
+    from epprof_nb.commands.recorded_scripts import Script
 
     for name in allow:
         if name not in ALLOWED:
@@ -196,12 +223,50 @@ def compare(
                 f"{name} is not one of {', '.join(ALLOWED)}", param_hint="--allow"
             )
     try:
-        limit = parse_percent(fail_above)
+        limit = command.parse_percent(fail_above)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-above") from error
-    sys.exit(
-        run((old, *more_old), (new, *more_new), fail_above=limit, markdown=markdown, allow=allow)
-    )
+    if html is not None:
+        _refuse_unwritable(html, "--html")
+        files = {} if run_scripts else {"OLD": Path(old), "NEW": Path(new)}
+        _refuse_same_file("--html", html, {**files})
+    output = command.Output(limit, markdown, allow, html)  # type: ignore[arg-type] # checked above
+    if not run_scripts:
+        if keep is not None:
+            raise click.UsageError("--keep needs --run.")
+        sides = ([old, *map(str, more_old)], [new, *map(str, more_new)])
+        sys.exit(command.compare_files(*sides, output))
+    if more_old or more_new:
+        raise click.UsageError("--more-old and --more-new name files; --run records --rounds.")
+    try:
+        scripts = Script.parse(old), Script.parse(new)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    sys.exit(command.compare_scripts(*scripts, rounds, keep, output))
+
+
+@main.command()
+@click.option("--run", "script", metavar="COMMAND", help="Record this, as 'python train.py'.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(5, 999),
+    default=10,
+    show_default=True,
+    help="Recordings to make.",
+)
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def calibrate(*, script: str | None, rounds: int, files: tuple[Path, ...]) -> None:
+    """Measure how much recordings of the same code vary on this machine, for comparisons.
+
+    FILES are profiles of the same code, made with --repeat 20 or in steps. Without any, COMMAND
+    is recorded several times, or a short piece of work on the host device. The result replaces
+    the assumed value in comparisons of recordings made on this machine and its devices.
+    """
+    from epprof_nb.commands.calibrate import run
+
+    if files and script:
+        raise click.UsageError("Pass recordings or --run, not both.")
+    run(files, script, rounds)
 
 
 @main.command()
@@ -236,6 +301,38 @@ def doctor() -> None:
     sys.exit(run())
 
 
+@main.group()
+def ep() -> None:
+    """Commands for kernels in Python, ONNX Runtime's execution provider."""
+
+
+@ep.command()
+@click.option(
+    "--provider", "providers", multiple=True, metavar="NAME",
+    help="Compare with this provider only; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--all", "every", is_flag=True, help="List all operators, also those without difference."
+)
+@click.option("--csv", is_flag=True, help="Print the whole table as CSV.")
+def parity(*, providers: tuple[str, ...], every: bool, csv: bool) -> None:
+    """Compare the operators, opset versions and types of execution providers.
+
+    The kernels of each provider come from the installed ONNX Runtime.
+    """
+    from epprof_nb.commands.parity import describe
+    from epprof_nb.ep import parity as compare_providers
+
+    try:
+        table = compare_providers(providers or None)
+    except EpprofError as error:
+        raise click.ClickException(str(error)) from error
+    if csv:
+        click.echo(table.to_csv(index=False), nl=False)
+    else:
+        click.echo("\n".join(describe(table, every=every)))
+
+
 @main.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
@@ -263,6 +360,34 @@ def report(file: Path, output: Path | None, redact: str) -> None:
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Wrote {target}")
+
+
+@main.command()
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+)
+@click.option(
+    "--redact",
+    metavar="PARTS",
+    default="",
+    help="Leave out source, paths, hosts or shapes (separated by commas), or all of them.",
+)
+def mcp(*, files: tuple[Path, ...], redact: str) -> None:
+    """Offer profiles to an assistant, by the Model Context Protocol over stdin and stdout.
+
+    FILES are saved profiles (.epprof) or traces of other tools. The tools are profiles, summary,
+    sql, compare and timeline_png. Needs: pip install epprof-nb[mcp]
+    """
+    parts = _redacted_parts(redact)
+    try:
+        from epprof_nb.commands.mcp import run
+
+        run(files, parts)
+    except (EpprofError, OSError, ImportError) as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command()

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from epprof_nb import _native
 from epprof_nb.capture import session
-from epprof_nb.core.options import Options
+from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from os import PathLike
     from types import TracebackType
 
@@ -45,6 +45,10 @@ class Profile(ProfileData):
     The tables are columns (NumPy arrays). Each access builds a new DataFrame, so changing it does
     not change the profile.
     """
+
+    baseline: Profile | None = None
+    """Profile of the baseline's code whose repeats alternated with those of this one
+    (``--interleave``), for `epprof_nb.compare`; None otherwise. `save` does not include it."""
 
     @classmethod
     def from_data(cls, data: ProfileData) -> Self:
@@ -191,6 +195,47 @@ class Profile(ProfileData):
 
         return by_repeat(self)
 
+    @with_columns("by_module")
+    def by_module(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+        """Device and host time of each module of PyTorch, forward and backward.
+
+        Parameters
+        ----------
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> prof.by_module().loc["model.layers.0"]  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_module import by_module
+
+        return by_module(self, attribution=attribution)
+
+    @with_columns("by_step")
+    def by_step(self) -> pd.DataFrame:
+        """Device and host time of each step of a training loop, by phase.
+
+        A step ends when the ``step`` of the optimizer returns, or where `epprof_nb.step` says.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> prof.by_step()["data_ns"].sum() / prof.by_step()["wall_ns"].sum()  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_step import by_step
+
+        return by_step(self)
+
     @with_columns("by_path")
     def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
         """Device and host time of each path from the session through cells and ops to kernels.
@@ -205,8 +250,14 @@ class Profile(ProfileData):
         return by_path(self, attribution=attribution)
 
     @with_columns("by_node")
-    def by_node(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+    def by_node(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
         """Host time, device time and copies of each node of the ONNX Runtime sessions.
+
+        Parameters
+        ----------
+        attribution
+            ``"capture"`` counts the activities of a graph at the nodes that captured them, as if
+            these had run; ``"launch"`` at the op that replayed it, which is no node.
 
         Returns
         -------
@@ -218,8 +269,13 @@ class Profile(ProfileData):
         return by_node(self, attribution=attribution)
 
     @with_columns("by_op_type")
-    def by_op_type(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+    def by_op_type(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
         """Host and device time of each ONNX operator and execution provider.
+
+        Parameters
+        ----------
+        attribution
+            See `by_node`.
 
         Returns
         -------
@@ -267,6 +323,204 @@ class Profile(ProfileData):
         from epprof_nb.analysis.idle import gaps
 
         return gaps(self, min_ns)
+
+    @with_columns("insights")
+    def insights(self) -> pd.DataFrame:
+        """Findings on what to change first, with remedies and gains.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            Only findings that can save 2 % or more of the wall time are shown.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> synthetic_profile(activities=100).insights()[["rank", "kind", "line"]]
+           rank      kind  line
+        0     1      idle     1
+        1     2  hot line    10
+        """
+        from epprof_nb.analysis.insights import insights
+
+        return insights(self)
+
+    def evidence(self, insight: Mapping[str, Any] | int) -> pd.DataFrame:
+        """Return the rows behind a finding.
+
+        Parameters
+        ----------
+        insight
+            A row of `insights`, as ``prof.insights().iloc[0]``, or its rank.
+
+        Returns
+        -------
+        frame
+            Rows of `activities`, `ops` or `api_calls`, with their index; `timeline` highlights
+            them.
+
+        Raises
+        ------
+        TypeError
+            If `insight` is neither a row nor a rank.
+        ValueError
+            If the profile has no such finding.
+
+        Examples
+        --------
+        >>> prof.timeline(select=prof.evidence(1))  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.insights import evidence
+
+        return evidence(self, insight)
+
+    @with_columns("overlap")
+    def overlap(self) -> pd.DataFrame:
+        """Time in which each device computed, copied, communicated or idled.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.overlap import overlap
+
+        return overlap(self)
+
+    @with_columns("launches")
+    def launches(self) -> pd.DataFrame:
+        """Launches of each statement: API time, delay, queue, and what a graph would save.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.launches import launches
+
+        return launches(self)
+
+    @with_columns("transfers")
+    def transfers(self) -> pd.DataFrame:
+        """Copies of each statement: bandwidth, kinds of memory, overlap with kernels.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.transfers import transfers
+
+        return transfers(self)
+
+    @with_columns("waits")
+    def waits(self) -> pd.DataFrame:
+        """Waits of the host for a device, and how long the device idled afterwards.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.waits import waits
+
+        return waits(self)
+
+    @with_columns("steadiness")
+    def steadiness(self) -> pd.DataFrame:
+        """Phase of each repeat or iteration of the code: warm-up, steady or outlier.
+
+        Returns
+        -------
+        frame
+            {columns}
+        """
+        from epprof_nb.analysis.steadiness import steadiness
+
+        return steadiness(self)
+
+    @with_columns("critical_path", "critical_path_op")
+    def critical_path(
+        self,
+        by: Literal["step", "op"] = "step",
+        *,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Longest chain of work and waits from the start of the profile to its end.
+
+        Only what is on this path can make the profiled code faster.
+
+        Parameters
+        ----------
+        by
+            ``"step"`` for the steps of the path, in order; ``"op"`` for the time of each op on it,
+            and what the op could save at most: the path is computed again without its time.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            The activities of a CUDA graph's replay are on the path like others. Records do not say
+            for which event a stream waited: the work of another stream that was launched before
+            the wait and ended last before the next activity is taken.
+
+        Raises
+        ------
+        ValueError
+            If an argument is unknown.
+
+        Examples
+        --------
+        >>> from epprof_nb.testing import synthetic_profile
+        >>> prof = synthetic_profile(activities=100)
+        >>> prof.critical_path(by="op")[["name", "line"]].iloc[1]
+        name    model, optimizer = build(layers=4, width=1024)
+        line                                                 1
+        Name: 1, dtype: object
+        """
+        from epprof_nb.analysis.critical_path import critical_path
+
+        return critical_path(self, by, attribution=attribution)
+
+    @with_columns("roofline")
+    def roofline(self, *, measure: bool = True) -> pd.DataFrame:
+        """FLOPs, least bytes and least time of the ONNX nodes whose shapes are known.
+
+        Parameters
+        ----------
+        measure
+            Whether to measure the peaks of the profile's devices, if it does not have them yet: by
+            a matrix product and a copy, which take a second or two. A CUDA device needs CuPy or
+            PyTorch to be imported. Devices of other machines are not measured. The peaks are kept
+            in ``info["peaks"]``, and saved.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+            The activities of a CUDA graph count for the nodes that captured them. `device_ns` adds
+            up to the device time of the profile, so the share of the last row is that of what is
+            not covered. A matrix product in cache, or of another type, can exceed the peaks.
+
+        Examples
+        --------
+        >>> prof.roofline().query("roof_share < 0.3")  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.roofline import roofline
+
+        if measure and "peaks" not in self.info:
+            from epprof_nb.recorders.peaks import measure_devices
+
+            found = measure_devices(self.info)
+            if found:
+                self.info["peaks"] = {str(device): p.to_info() for device, p in found.items()}
+        return roofline(self)
 
     def sql(
         self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30
@@ -486,7 +740,7 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
 
     Parameters
     ----------
-    detail, max_records, time_limit_s, ort_nodes
+    detail, max_records, time_limit_s, ort_nodes, frameworks
         See `epprof_nb.core.options.Options`.
 
     Yields
@@ -511,8 +765,10 @@ class profile(_native.GuardedContext):  # noqa: N801 - used as a function, like 
         max_records: int = 5_000_000,
         time_limit_s: float | None = None,
         ort_nodes: str | None = None,
+        frameworks: Iterable[str] = FRAMEWORKS,
     ) -> None:
-        self._options = Options(detail, max_records, time_limit_s, ort_nodes)
+        names = (frameworks,) if isinstance(frameworks, str) else tuple(frameworks)
+        self._options = Options(detail, max_records, time_limit_s, ort_nodes, names)
         self._open: list[tuple[Session, Profile]] = []
 
     def _enter(self) -> Profile:

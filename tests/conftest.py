@@ -1,10 +1,19 @@
-"""Ctrl-C as in a terminal, and the distribution of tests to the workers of pytest-xdist."""
+"""Ctrl-C as in a terminal, hypothesis without deadlines, and the tests of each xdist worker."""
 
 from __future__ import annotations
 
 import signal
 
 import pytest
+
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:
+    pass  # the tests that need it are skipped
+else:
+    # The workers of pytest-xdist and what they start share the processors.
+    settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy")
 
 # A shell starts its background jobs with SIGINT ignored, and nohup ignores SIGHUP. Children inherit
 # that.

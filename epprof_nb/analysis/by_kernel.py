@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from epprof_nb.analysis.activity_sums import activity_sums
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects
+from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import mean_delay
 from epprof_nb.analysis.op_totals import share
@@ -70,17 +72,20 @@ def by_kernel(
 def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
     """Return the columns of `by_kernel`."""
     activities = index.profile.tables["activities"]
-    all_device_ns = int(np.sum(activities["duration_ns"], where=index.is_device_work))
-    kernels = np.flatnonzero(activities.names("kind").equals("kernel"))
-    names, short_names = (activities.names(of).take(kernels) for of in get_args(KernelName))
-    groups, first = group_codes((names if by == "name" else short_names).codes)
-    n = len(first)
-    statistics = GroupStatistics(groups, activities["duration_ns"][kernels], n)
-    delays, is_known = index.delays
-    delays, is_known = delays[kernels], is_known[kernels]
-    order = np.argsort(-statistics.total, kind="stable")
+    names, short_names = (activities.names(of) for of in get_args(KernelName))
+    by_codes = names if by == "name" else short_names
+    # Kernels without a name are a group, and what is no kernel is the last one.
+    n = len(by_codes.categories) + 2
+    groups = np.where(index.kinds == KERNEL, by_codes.codes, np.int32(n - 1))
+    groups[groups == MISSING] = n - 2
+    measures = activity_sums(index, groups, n)
+    statistics = GroupStatistics(groups, activities["duration_ns"], n)
+    first = _first_rows(groups, n)
+    order = np.flatnonzero(measures["kernels"])
+    order = order[np.lexsort((first[order], -measures["device_ns"][order]))]
+    sums = {name: values[order] for name, values in measures.items()}
     axes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
-    typical = kernels[_most_frequent(groups, n, kernels, axes)[order]]
+    typical = _most_frequent(groups, first, axes)[order]
     labels: dict[str, Column] = {
         "name": categorical(names.take(first[order]).to_list()),
         "short_name": categorical(short_names.take(first[order]).to_list()),
@@ -90,43 +95,61 @@ def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
     return ResultTable(
         labels
         | {
-            "count": statistics.count[order],
-            "device_ns": statistics.total[order],
-            "share": share(statistics.total[order], all_device_ns),
+            "count": sums["kernels"],
+            "device_ns": sums["device_ns"],
+            "share": share(sums["device_ns"], int(measures["device_ns"].sum())),
             "mean_device_ns": statistics.mean[order],
             "min_device_ns": statistics.percentile(0)[order],
             "p95_device_ns": statistics.percentile(95)[order],
             "max_device_ns": statistics.percentile(100)[order],
-            "launch_delay_ns": mean_delay(
-                sum_by_group(groups[is_known], delays[is_known], n)[:-1][order],
-                np.bincount(groups[is_known], minlength=n)[order],
-            ),
+            "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
             "grid": _triples(axes[:3], typical),
             "block": _triples(axes[3:], typical),
-            "ops": count_distinct(groups, activities["op_id"][kernels], n)[order],
+            "ops": count_distinct(groups, activities["op_id"], n)[order],
         }
     )
 
 
+def _first_rows(groups: npt.NDArray[np.int32], n: int) -> IntArray:
+    """Return the first row of each group; 0 for a group without rows."""
+    first = np.zeros(n, np.int64)
+    for chunk in reversed(list(chunks(len(groups)))):
+        # NumPy keeps the last of several assignments to one element: the first row.
+        first[groups[chunk][::-1]] = np.arange(chunk.start, chunk.stop)[::-1]
+    return first
+
+
 def _most_frequent(
-    groups: IntArray, n: int, rows: IntArray, columns: Sequence[IntArray]
+    groups: npt.NDArray[np.int32], first: IntArray, columns: Sequence[IntArray]
 ) -> IntArray:
-    """Return a position in `rows` with each group's most frequent combination of values."""
-    positions, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for chunk in chunks(len(rows)):
-        codes, first = group_codes(groups[chunk], *(column[rows[chunk]] for column in columns))
-        positions.append(first + chunk.start)
+    """Return a row with each group's most frequent combination of values."""
+    # Most columns have one value per group.
+    columns = [column for column in columns if not _is_constant(column, groups, first)]
+    result = first.copy()
+    if not columns:
+        return result
+    rows, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for chunk in chunks(len(groups)):
+        codes, of_chunk = group_codes(groups[chunk], *(column[chunk] for column in columns))
+        rows.append(of_chunk + chunk.start)
         counts.append(np.bincount(codes))
-    position = np.concatenate(positions)
-    combinations, first = group_codes(
-        groups[position], *(column[rows[position]] for column in columns)
-    )
-    frequency = sum_by_group(combinations, np.concatenate(counts), len(first))[:-1]
+    row = np.concatenate(rows)
+    combinations, of_all = group_codes(groups[row], *(column[row] for column in columns))
+    frequency = sum_by_group(combinations, np.concatenate(counts), len(of_all))[:-1]
     # NumPy keeps the last of several assignments to one element: that of the highest frequency.
-    ascending = position[first[np.argsort(frequency, kind="stable")]]
-    result = np.zeros(n, np.int64)
+    ascending = row[of_all[np.argsort(frequency, kind="stable")]]
     result[groups[ascending]] = ascending
     return result
+
+
+def _is_constant(column: IntArray, groups: npt.NDArray[np.int32], first: IntArray) -> bool:
+    """Return whether a column has one value per group."""
+    if not len(column):
+        return True
+    of_group = column[first]
+    return all(
+        np.array_equal(column[chunk], of_group[groups[chunk]]) for chunk in chunks(len(column))
+    )
 
 
 def _triples(axes: Sequence[IntArray], rows: IntArray) -> npt.NDArray[Any]:

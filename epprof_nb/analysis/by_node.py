@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
+from epprof_nb.analysis.node_usage import usage_columns
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.ort_fallback import copies_caused, find_fallbacks
@@ -33,14 +34,17 @@ NO_NODE = "(no node)"
 
 @with_columns("by_node")
 def by_node(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+    profile: ProfileData, *, attribution: Attribution = "capture", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the host and device time of each node of the ONNX Runtime sessions.
 
     Parameters
     ----------
-    profile, attribution, index
+    profile, index
         See `epprof_nb.analysis.by_op.by_op`.
+    attribution
+        ``"capture"`` counts the activities of a graph at the nodes that captured them, as if these
+        had run; ``"launch"`` at the op that replayed it, which is no node.
 
     Returns
     -------
@@ -63,7 +67,7 @@ def by_node(
     return node_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
 
 
-def node_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
     """Return the columns of `by_node`."""
     profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
@@ -103,14 +107,14 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
 
 @with_columns("by_op_type")
 def by_op_type(
-    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+    profile: ProfileData, *, attribution: Attribution = "capture", index: ProfileIndex | None = None
 ) -> pd.DataFrame:
     """Return the host and device time of each ONNX operator and execution provider.
 
     Parameters
     ----------
     profile, attribution, index
-        See `epprof_nb.analysis.by_op.by_op`.
+        See `by_node`.
 
     Returns
     -------
@@ -131,7 +135,7 @@ def by_op_type(
     return op_type_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
 
 
-def op_type_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
     """Return the columns of `by_op_type`."""
     profile = index.profile
     ops, tree = profile.tables["ops"], index.tree
@@ -257,7 +261,7 @@ def _recorded(profile: ProfileData, groups: IntArray, count: int) -> IntArray:
 
 
 def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray) -> dict[str, Any]:
-    """Return the columns of executions, host time and device time."""
+    """Return the columns of executions, host time, device time, memory and threads."""
     columns = MeasureColumns(profile, groups, sums, order)
     return {
         "count": columns.column(sums.count),
@@ -266,4 +270,5 @@ def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
         "host_ns": columns.column(sums.host_ns),
         **columns.device_and_self(),
         **columns.device_per_execution(),
+        **usage_columns(profile.tables["ops"], groups, len(sums.count), columns),
     }

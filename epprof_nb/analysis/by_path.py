@@ -12,7 +12,7 @@ from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.op_paths import MAX_DEPTH, SESSION, OpPaths
 from epprof_nb.analysis.op_status import has_host_time, ran
-from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 
@@ -33,7 +33,8 @@ def by_path(
     Parameters
     ----------
     profile, attribution, index
-        See `epprof_nb.analysis.by_op.by_op`.
+        See `epprof_nb.analysis.by_op.by_op`. By launch, the work of a graph is below the op that
+        replayed it, in a row for the op that captured it.
 
     Returns
     -------
@@ -62,6 +63,9 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
     work = np.flatnonzero(index.is_device_work)
     rows = attributed_op_rows(activities, tree, attribution)[work]
     owner = np.append(paths.of_op, paths.no_op)[rows]
+    uncaptured = len(paths.parent)
+    if attribution == "launch":  # the work of a graph is below both, its launch and its capture
+        owner = paths.add_captured(ops, owner, tree.rows(activities["capture_op_id"][work]))
     kinds, names = activities.names("kind").take(work), activities.names("name").take(work)
     leaf, example = group_codes(owner, kinds.codes, names.codes)
     inner, leaves = len(paths.parent), len(example)
@@ -78,6 +82,9 @@ def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> R
     durations = activities["duration_ns"][work]
     one = np.ones(len(work), np.int64)
     count = of_ops(ops["count"], ran(ops)) + of_leaves(one)
+    if inner > uncaptured:
+        replays = count_distinct(owner, activities["correlation_id"][work], inner)
+        count[uncaptured:inner] = replays[uncaptured:]
     host = of_ops(ops["duration_ns"], has_host_time(ops))
     host[SESSION] = host[parent == SESSION].sum()
     count[SESSION] = 1

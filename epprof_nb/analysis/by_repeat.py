@@ -19,6 +19,7 @@ from epprof_nb.util.format import duration, sparkline
 if TYPE_CHECKING:
     import pandas as pd
 
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
 
 _MAX_POINTS = 120
@@ -93,7 +94,7 @@ class RepeatStatistics:
     """Statistics of the wall times (ns) of two or more repeats; ``std_ns`` is that of a sample.
 
     ``names`` is how to call them. ``points_ns`` has the wall time of each repeat in order; of very
-    many, means of consecutive ones.
+    many, means of consecutive ones. ``phases`` says how a training step spends its time, if known.
     """
 
     names: RepeatNames
@@ -102,13 +103,14 @@ class RepeatStatistics:
     median_ns: float
     std_ns: float
     points_ns: tuple[float, ...]
+    phases: str = ""
 
     @property
     def text(self) -> str:
         """The statistics as ``5 repeats: mean 1.20 ms, median 1.19 ms, ...``."""
         return (
             f"{self.count:,} {self.names.word}s: mean {duration(self.mean_ns)}, median "
-            f"{duration(self.median_ns)}, standard deviation {duration(self.std_ns)}"
+            f"{duration(self.median_ns)}, standard deviation {duration(self.std_ns)}{self.phases}"
         )
 
     @property
@@ -123,10 +125,18 @@ def repeat_statistics(profile: ProfileData) -> RepeatStatistics | None:
     Step 0 of a script, its setup, is left out.
     """
     starts, ends = repeat_bounds(profile.info)
-    wall = (ends - starts).astype(np.float64)
+    wall = ends - starts
     names = repeat_names(profile.info)
     if names == ("step", 0):
         wall, names = wall[1:], names._replace(first=1)
+    return wall_statistics(wall, names)
+
+
+def wall_statistics(
+    wall_ns: IntArray, names: RepeatNames, phases: str = ""
+) -> RepeatStatistics | None:
+    """Return the statistics of some wall times, in order; None if there are fewer than two."""
+    wall = wall_ns.astype(np.float64)
     if len(wall) < 2:
         return None
     parts = np.array_split(wall, min(len(wall), _MAX_POINTS))
@@ -137,4 +147,5 @@ def repeat_statistics(profile: ProfileData) -> RepeatStatistics | None:
         median_ns=float(np.median(wall)),
         std_ns=float(wall.std(ddof=1)),
         points_ns=tuple(float(part.mean()) for part in parts),
+        phases=phases,
     )

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.activity_sums import activity_sums, busy_by_group
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import bandwidth, mean_delay
 from epprof_nb.analysis.op_totals import share
-from epprof_nb.arrays.chunks import chunks
-from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import unique_values
-from epprof_nb.arrays.intervals import covered_by_group, union
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-_MANY = 256
-"""With more streams, their busy times are computed together."""
 
 
 @with_columns("by_stream")
@@ -61,25 +57,28 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
 def stream_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `by_stream`."""
     activities = index.profile.tables["activities"]
-    rows = np.flatnonzero(index.is_device_work)
-    keys = [activities[name][rows] for name in ("device_id", "context_id", "stream_id")]
-    groups, first = group_codes(*keys)
+    keys = [activities[name] for name in ("device_id", "context_id", "stream_id")]
+    codes, first = group_codes(*keys)
     n = len(first)
-    statistics = GroupStatistics(groups, activities["duration_ns"][rows], n)
+    # Waits are a group of their own, the last one. Streams without work are left out.
+    groups = np.where(index.is_device_work, codes, n).astype(np.int32)
+    measures = activity_sums(index, groups, n + 1)
+    statistics = GroupStatistics(groups, activities["duration_ns"], n + 1)
     order = np.lexsort([key[first] for key in reversed(keys)])
-    sums = {name: values[order] for name, values in _sums(index, rows, groups, n).items()}
+    order = order[measures["activities"][order] > 0]
+    sums = {name: values[order] for name, values in measures.items()}
     device, context, stream = (key[first[order]] for key in keys)
-    busy = _busy(groups, activities["start_ns"], activities["duration_ns"], rows, n)
+    busy = busy_by_group(index, groups, n + 1)
     return ResultTable(
         {
             "stream": categorical(_labels(index.profile.info, device, context, stream)),
             "device_id": optional(device),
             "context_id": optional(context),
             "stream_id": optional(stream),
-            "count": statistics.count[order],
-            "device_ns": statistics.total[order],
+            "count": sums["activities"],
+            "device_ns": sums["device_ns"],
             "busy_ns": busy[order],
-            "share": share(statistics.total[order], int(statistics.total.sum())),
+            "share": share(sums["device_ns"], int(sums["device_ns"].sum())),
             "mean_device_ns": statistics.mean[order],
             "p95_device_ns": statistics.percentile(95)[order],
             **{name: sums[name] for name in ("kernels", "memcpys", "memsets", "bytes")},
@@ -87,33 +86,6 @@ def stream_table(index: ProfileIndex) -> ResultTable:
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
         }
     )
-
-
-def _sums(index: ProfileIndex, rows: IntArray, groups: IntArray, n: int) -> dict[str, IntArray]:
-    """Sum up the activities at `rows` by group; int64 arrays, one value per group."""
-    activities = index.profile.tables["activities"]
-    kind, (delays, is_known) = activities.names("kind"), index.delays
-    sums: dict[str, IntArray] = {}
-    # With an empty chunk, a profile without device work has all columns.
-    for chunk in [slice(0, 0), *chunks(len(rows))]:
-        at, group = rows[chunk], groups[chunk]
-        kinds = kind.take(at)
-        kernel, memcpy = kinds.equals("kernel"), kinds.equals("memcpy")
-        size, one = np.maximum(activities["bytes"][at], 0), np.ones(len(at), np.int64)
-        timed = kernel & is_known[at]
-        for name, mask, values in (
-            ("kernels", kernel, one),
-            ("memcpys", memcpy, one),
-            ("memsets", kinds.equals("memset"), one),
-            ("bytes", size > 0, size),
-            ("copied_bytes", memcpy, size),
-            ("copy_ns", memcpy, activities["duration_ns"][at]),
-            ("delay_ns", timed, delays[at]),
-            ("delays", timed, one),
-        ):
-            part = sum_by_group(group[mask], values[mask], n)[:-1]
-            sums[name] = sums[name] + part if name in sums else part
-    return sums
 
 
 def _labels(
@@ -134,21 +106,3 @@ def _labels(
             label += f", {of_device[device_id]}"
         labels.append(f"{label}, context {context_id}" if needs_context else label)
     return labels
-
-
-def _busy(
-    groups: IntArray, starts: IntArray, durations: IntArray, rows: IntArray, n: int
-) -> IntArray:
-    """Return the time covered by each group's activities, those at `rows`, ns."""
-    if n > _MANY:
-        begin = starts[rows]
-        return covered_by_group(groups, begin, begin + durations[rows], n)
-    # Small dtypes sort fastest.
-    codes = groups.astype(np.uint16)
-    bounds = np.cumsum(np.bincount(groups, minlength=n))[:-1]
-    busy = np.zeros(n, np.int64)
-    for number, part in enumerate(np.split(np.argsort(codes, kind="stable"), bounds)[:n]):
-        start = starts[rows[part]]
-        begin, end = union(start, start + durations[rows[part]])
-        busy[number] = (end - begin).sum()
-    return busy

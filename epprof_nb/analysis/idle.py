@@ -3,6 +3,7 @@
 A device is *busy* while it executes device work; work that overlaps counts once. An *idle gap*
 lies between its first and its last work. The time before and after these is mostly host setup:
 `gaps` returns it too, with another ``position``, and the summary does not count it.
+`epprof_nb.analysis.idle_causes` says why a device was idle.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.dataframe import ResultTable, names_at, optional, values_at
+from epprof_nb.analysis.idle_causes import POSITIONS, idle_intervals, main_cause, split_by_cause
 from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.arrays.chunks import chunks
-from epprof_nb.arrays.intervals import complement
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.names import CategoryColumn
@@ -22,14 +22,12 @@ from epprof_nb.data.names import CategoryColumn
 if TYPE_CHECKING:
     import pandas as pd
 
-    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
 IDLE_GAP_NS = 1_000_000
 """Shortest idle gap that the summary counts and the findings consider."""
-
-_POSITIONS = ("before", "between", "after")
 
 
 def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[IntArray, IntArray]:
@@ -91,73 +89,26 @@ def gaps(
 
 def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:
     """Return the columns of `gaps`."""
-    activities, ops = index.profile.tables["activities"], index.profile.tables["ops"]
-    of_devices = [_of_device(index, device, min_ns) for device in index.device_ids]
-    columns = np.concatenate([np.empty((4, 0), np.int64), *of_devices], axis=1)
-    start, end, position, launched = columns
-    op = _host_op(index, launched, start + (end - start) // 2)
-    statement = values_at(index.tree.nearest_ancestor(ops["line"] != MISSING), op)
+    ops, found = index.profile.tables["ops"], idle_intervals(index, min_ns)
+    middle = found.start + (found.end - found.start) // 2
+    op = _host_op(index, found.next_row, middle)
+    statement = values_at(index.statement, op)
+    parts = split_by_cause(index, found)
     return ResultTable(
         {
-            "device_id": optional(activities["device_id"][launched]),
-            "start_ns": start,
-            "end_ns": end,
-            "duration_ns": end - start,
-            "position": CategoryColumn(position.astype(np.int32), _POSITIONS),
+            "device_id": optional(found.device),
+            "start_ns": found.start,
+            "end_ns": found.end,
+            "duration_ns": found.end - found.start,
+            "position": CategoryColumn(found.position.astype(np.int32), POSITIONS),
+            "cause": main_cause(parts),
+            **{f"{name}_ns": time for name, time in parts.items()},
             "op_id": optional(values_at(ops["op_id"], op)),
             "name": names_at(ops.names("name"), op),
             "cell": names_at(ops.names("cell"), statement),
             "line": optional(values_at(ops["line"], statement)),
         }
     )
-
-
-def _of_device(index: ProfileIndex, device: int, min_ns: int) -> IntArray:
-    """Return start, end, position and next activity of a device's idle intervals.
-
-    The result is an array of shape ``(4, intervals)``.
-    """
-    profile = index.profile
-    starts, ends = index.busy(device)
-    if not len(starts):
-        return np.empty((4, 0), np.int64)
-    start, end = complement(starts, ends, 0, max(profile.wall_ns, int(ends[-1])))
-    is_long = end - start >= min_ns
-    start, end = start[is_long], end[is_long]
-    position = np.where(end <= starts[0], 0, np.where(start >= ends[-1], 2, 1))
-    activities = profile.tables["activities"]
-    on_device = index.is_device_work & (activities["device_id"] == device)
-    next_row = _first_start_from(activities["start_ns"], on_device, end)
-    return np.stack([start, end, position, next_row])
-
-
-def _first_start_from(starts: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
-    """Return the row of the first start at or after each of `times`, which ascend.
-
-    Only the rows of `mask`, at least one, are considered. If none starts that late, the result
-    is the row of the last start.
-    """
-    row_of_time, last_row = np.full(len(times), MISSING, np.int64), MISSING
-    earliest, latest = np.full(len(times), np.iinfo(np.int64).max), np.iinfo(np.int64).min
-    for chunk in chunks(len(starts)):
-        rows = np.flatnonzero(mask[chunk]) + chunk.start
-        if not len(rows):
-            continue
-        start = starts[rows]
-        last = len(rows) - 1 - int(start[::-1].argmax())
-        if start[last] >= latest:
-            latest, last_row = start[last], rows[last]
-        time = np.searchsorted(times, start, "right") - 1
-        near = np.flatnonzero(time >= 0)
-        near = near[start[near] < earliest[time[near]]]
-        np.minimum.at(earliest, time[near], start[near])
-        # NumPy keeps the last of several assignments to one element: the first row.
-        near = near[start[near] == earliest[time[near]]][::-1]
-        row_of_time[time[near]] = rows[near]
-    # A time without a start of its own has that of the next time.
-    following = np.where(row_of_time >= 0, np.arange(len(times)), len(times))
-    following = np.minimum.accumulate(following[::-1])[::-1]
-    return np.append(row_of_time, last_row)[following]
 
 
 def _host_op(index: ProfileIndex, launched: IntArray, times: IntArray) -> IntArray:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from epprof_nb.analysis.activity_sums import activity_sums
 from epprof_nb.analysis.attribution import Attribution, attributed_op_rows, launch_delays
 from epprof_nb.analysis.device_work import OpDeviceTime, count_launches, device_work, kind_codes
-from epprof_nb.analysis.op_measures import sum_by_op
 from epprof_nb.analysis.op_tree import OpTree
 from epprof_nb.analysis.time_chunks import TimeChunks
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import IdIndex, unique_values
 from epprof_nb.arrays.intervals import union
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.util.cached import KeyedCache, cached_property
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class ProfileIndex:
     def tree(self) -> OpTree:
         """The tree of the ops."""
         return OpTree(self.profile.tables["ops"])
+
+    @cached_property
+    def statement(self) -> IntArray:
+        """Row of the innermost statement that each op is or is in; `MISSING` for none."""
+        return self.tree.nearest_ancestor(self.profile.tables["ops"]["line"] != MISSING)
 
     @cached_property
     def kinds(self) -> npt.NDArray[np.uint8]:
@@ -151,11 +157,13 @@ class ProfileIndex:
         -------
         sums
             Name of a measure to int64 array, shape ``(ops + 1,)``; the last element is the sum
-            over the activities without an op. See `epprof_nb.analysis.op_measures.MEASURES`.
+            over the activities without an op. See `epprof_nb.analysis.activity_sums.MEASURES`.
         """
         return self._op_sums[attribution]
 
     def _compute_op_sums(self, attribution: Attribution) -> dict[str, IntArray]:
-        activities = self.profile.tables["activities"]
-        op_rows = attributed_op_rows(activities, self.tree, attribution)
-        return sum_by_op(activities, op_rows, len(self.tree), self.is_device_work, self.delays)
+        op_rows: npt.NDArray[np.signedinteger[Any]] = self.activity_op
+        if attribution != "launch":
+            activities = self.profile.tables["activities"]
+            op_rows = attributed_op_rows(activities, self.tree, attribution)
+        return activity_sums(self, op_rows, len(self.tree))

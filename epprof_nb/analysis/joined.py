@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.attribution import attributed_op_rows
+from epprof_nb.analysis.by_step import activity_steps
 from epprof_nb.analysis.dataframe import (
     OptionalColumn,
     argument_column,
@@ -16,10 +17,11 @@ from epprof_nb.analysis.dataframe import (
     to_series,
     values_at,
 )
+from epprof_nb.analysis.framework_phases import modules
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.places import cells_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
-from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.op_args import argument_names, arguments
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def joined(
     is_range = ops.names("op_type").equals("range")
     is_range &= ~ops.names("source").equals("onnxruntime")
     nearest = values_at(tree.nearest_ancestor(is_range), op)
-    statement = values_at(tree.nearest_ancestor(ops["line"] != MISSING), op)
+    statement = values_at(index.statement, op)
     call = index.calls.rows(activities["correlation_id"])
     delays, is_known = index.delays
     delay = np.where(is_known & index.is_device_work, delays, MISSING)
@@ -100,11 +102,13 @@ def joined(
         "op_name": names_at(ops.names("name"), op),
         "op_type": names_at(ops.names("op_type"), op),
         "op_category": names_at(ops.names("category"), op),
-        "cell": _cells(index, statement, op),
+        "cell": cells_at(index, op),
         "line": optional(values_at(ops["line"], statement)),
         "range_id": optional(values_at(ops["op_id"], nearest)),
         "range_name": names_at(ops.names("name"), nearest),
         **_arguments(profile, nearest, args),
+        "module": names_at(ops.names("name"), values_at(index.cached(modules), op)),
+        "step": optional(index.cached(activity_steps)),
         "api_name": names_at(calls.names("name"), call),
         "api_start_ns": _times_at(calls["start_ns"], call),
         "api_duration_ns": _times_at(calls["duration_ns"], call),
@@ -116,21 +120,6 @@ def joined(
     for name, values in columns.items():
         frame[name] = to_series(values, frame.index)
     return frame
-
-
-def _cells(index: ProfileIndex, statement: IntArray, op: IntArray) -> CategoryColumn:
-    """Return the cell of each statement, or of the op if the cell has no marked statements."""
-    ops = index.profile.tables["ops"]
-    cells, names = ops.names("cell"), ops.names("name")
-    of_cell = values_at(index.tree.nearest_ancestor(ops.names("op_type").equals("cell")), op)
-    offset = np.int32(len(cells.categories))
-    codes = np.append(cells.codes, np.int32(MISSING))[statement]
-    cell_op = np.append(names.codes, np.int32(MISSING))[of_cell]
-    codes = np.where(codes >= 0, codes, np.where(cell_op >= 0, cell_op + offset, MISSING))
-    # The same name can be in both.
-    texts = CategoryColumn.of([*cells.categories, *names.categories])
-    merged = np.append(texts.codes, np.int32(MISSING))[codes]
-    return CategoryColumn(merged, texts.categories).compact()
 
 
 def _times_at(times: IntArray, rows: IntArray) -> OptionalColumn:

@@ -11,6 +11,7 @@ from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from epprof_nb.analysis.op_tree import OpTree
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.table import Table
 
 MAX_DEPTH = 48
@@ -30,7 +31,7 @@ class OpPaths:
         int64 arrays, one value per node: the node above (`MISSING` for the session), the steps
         from the session, and the first op of the path (`MISSING` for nodes without an op).
     no_op
-        The node of activities without an op, the last one.
+        The node of activities without an op.
     """
 
     def __init__(self, ops: Table, tree: OpTree) -> None:
@@ -59,3 +60,36 @@ class OpPaths:
         self.parent, self.row = np.concatenate(parents), np.concatenate(rows)
         self.depth = np.concatenate(depths)
         self.no_op = known
+
+    def add_captured(self, ops: Table, owner: IntArray, captured: IntArray) -> IntArray:
+        """Append nodes for the ops that captured the activities of graphs.
+
+        Parameters
+        ----------
+        ops
+            The ops.
+        owner
+            Node of the op that launched each activity.
+        captured
+            Row of the op that captured each activity; `MISSING` for none.
+
+        Returns
+        -------
+        owner
+            The node of each activity: below that of its launch where it was captured by another
+            op. Captures by ops of the same name and type share a node.
+        """
+        owner = owner.copy()
+        rows = np.flatnonzero(captured >= 0)
+        rows = rows[self.of_op[captured[rows]] != owner[rows]]
+        if not len(rows):
+            return owner
+        op = captured[rows]
+        names = (ops.names(name).codes[op] for name in ("name", "op_type", "cell"))
+        groups, first = group_codes(owner[rows], *names, ops["line"][op])
+        above = owner[rows][first]
+        owner[rows] = len(self.parent) + groups
+        self.depth = np.append(self.depth, self.depth[above] + 1)
+        self.parent = np.append(self.parent, above)
+        self.row = np.append(self.row, op[first])
+        return owner

@@ -1,4 +1,4 @@
-"""Findings on ONNX Runtime's nodes from their host time, for sessions without device work."""
+"""Findings on ONNX Runtime's nodes: their host time, and those that fell back to the CPU."""
 
 from __future__ import annotations
 
@@ -7,16 +7,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.breakdowns import breakdown
+from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.ort_overhead import slowdown_of
+from epprof_nb.analysis.summary import wall_of
 from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.util.format import duration, percent, plural, shorten, size
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from epprof_nb.analysis.dataframe import ResultTable
     from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import IntArray
 
 NODE_SHARE = 0.3
 """Least share of an operator in the host time of all nodes."""
+MEMORY_BYTES = 100_000_000
+"""Least memory in use by a session's allocator for the node to be named."""
+
+TYPE_CHARACTERS = 32
+
+
+def innermost_nodes(index: ProfileIndex) -> ResultTable:
+    """Return the recorded nodes that contain no others: rows of ``by_node``."""
+    nodes = index.cached(breakdown, "node")
+    if not index.profile.info.get("onnxruntime_sessions"):
+        return nodes.take(slice(0, 0))
+    outer = set(nodes.values("inside"))
+    is_innermost = np.array([name not in outer for name in nodes.values("name")], np.bool_)
+    return nodes.take((nodes["recorded"] > 0) & is_innermost)
 
 
 def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
@@ -34,12 +54,7 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
         of the host time of all nodes; None if no operator stands out. The time of a node that
         contains others, such as a Loop, is that of the nodes inside.
     """
-    if not index.profile.info.get("onnxruntime_sessions"):
-        return None
-    nodes = index.cached(breakdown, "node")
-    outer = set(nodes.values("inside"))
-    is_innermost = np.array([name not in outer for name in nodes.values("name")], np.bool_)
-    nodes = nodes.take((nodes["recorded"] > 0) & is_innermost)
+    nodes = innermost_nodes(index)
     op_type = nodes.names("op_type")
     total = int(nodes["host_ns"].sum())
     if len(np.unique(op_type.codes)) < 2 or not total:
@@ -65,6 +80,112 @@ def longest_execution(index: ProfileIndex, name: str, session: int) -> tuple[int
     return int(ops["start_ns"][longest]), int(ops["end_ns"][longest])
 
 
+def executions(index: ProfileIndex, names: Sequence[str], session: int) -> IntArray:
+    """Return the rows of the ops that executed a session's nodes of these names."""
+    ops = index.profile.tables["ops"]
+    column = ops.names("name")
+    wanted = set(names)
+    has_name = np.array([*(name in wanted for name in column.categories), False], np.bool_)
+    of_node = has_name[column.codes] & ops.names("category").equals("node")
+    return np.flatnonzero(of_node & (ops["session"] == session))
+
+
 def unprofiled_ns(index: ProfileIndex, session: int, host_ns: int) -> int:
     """Return a host time of a session's nodes without the slowdown by profiling."""
     return int(host_ns / slowdown_of(index.profile.info, session))
+
+
+def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on the nodes that ran on the CPU in a session with an accelerator."""
+    profile = index.profile
+    if not profile.info.get("onnxruntime_sessions"):
+        return
+    nodes = index.cached(breakdown, "node")
+    nodes = nodes.take(nodes["fell_back"])
+    names, inside = nodes.values("name"), nodes.values("inside")
+    # The time of a node includes that of its subgraph. Host times are those of recorded runs.
+    is_outermost = np.array([outer not in names for outer in inside], np.bool_)
+    outermost_ns = np.where(is_outermost, nodes["host_ns"], 0)
+    host_ns = outermost_ns * nodes["count"] // np.maximum(nodes["recorded"], 1)
+    about = "" if (nodes["count"] == nodes["recorded"]).all() else "about "
+    cost = host_ns + nodes["fallback_copy_ns"]
+    total = int(cost.sum())
+    if total < MIN_GAIN_SHARE * wall_of(profile):
+        return
+    top = int(cost.argmax())
+    name, op_type = str(names[top]), str(nodes.values("op_type")[top])
+    session = int(nodes["session"][top])
+    which = f"Node {code(name)} ({shorten(op_type, TYPE_CHARACTERS)})"
+    if len(nodes) > 1:
+        which += f" and {plural(len(nodes) - 1, 'other')}"
+    text = f"{which} ran on the CPU for {about}{duration(int(host_ns.sum()))}"
+    copies = int(nodes["fallback_copies"].sum())
+    if copies:
+        copied = size(int(nodes["fallback_bytes"].sum()))
+        text += f", with {plural(copies, 'copy', 'copies')} ({copied}) to and from it"
+    yield Finding(
+        f"{text}, although its session has an accelerator.",
+        unprofiled_ns(index, session, total),
+        *longest_execution(index, name, session),
+        kind="cpu fallback",
+        remedy="Use an operator, type or shape that the accelerator's execution provider supports.",
+        table="ops",
+        rows=lambda: executions(index, [str(n) for n in names], session),
+    )
+
+
+def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield a finding on the operator that takes most of the host time of all nodes."""
+    found = dominant_operator(index)
+    if found is None:
+        return
+    nodes, share = found
+    total = int(nodes["host_ns"].sum())
+    slowest, session = str(nodes.values("name")[0]), int(nodes["session"][0])
+    op_type = shorten(str(nodes.values("op_type")[0]), TYPE_CHARACTERS)
+    text = (
+        f"{op_type} nodes account for {percent(share)} of the time of all nodes "
+        f"({duration(total)} in {plural(int(nodes['recorded'].sum()), 'execution')})"
+    )
+    if len(nodes) > 1:
+        mean = duration(int(nodes["mean_host_ns"][0]))
+        text += f"; the slowest is {code(slowest)} ({mean}, mean)"
+    yield Finding(
+        f"{text}.",
+        unprofiled_ns(index, session, total),
+        *longest_execution(index, slowest, session),
+        kind="hot operator",
+        remedy="Make these nodes faster, or run fewer of them: `prof.by_node()` lists them.",
+        table="ops",
+        rows=lambda: executions(index, [str(n) for n in nodes.values("name")], session),
+    )
+
+
+def node_memory(index: ProfileIndex) -> Iterator[Finding]:
+    """Yield the node at whose end an allocator had the most memory in use, if it is much."""
+    ops = index.profile.tables["ops"]
+    if ops.is_absent("in_use_bytes") or not len(ops):
+        return
+    row = int(ops["in_use_bytes"].argmax())
+    in_use, held = int(ops["in_use_bytes"][row]), int(ops["arena_held_bytes"][row])
+    if in_use < MEMORY_BYTES:
+        return
+    at = np.array([row])
+    name, op_type = (str(ops.names(column).take(at).to_list()[0]) for column in ("name", "op_type"))
+    text = (
+        f"ONNX Runtime used the most memory in node {code(name)} "
+        f"({shorten(op_type, TYPE_CHARACTERS)}): {size(in_use)}"
+    )
+    if held > in_use:
+        text += f" of {size(held)} that its allocator held"
+    yield Finding(
+        f"{text}.",
+        0,  # less memory need not be faster
+        int(ops["start_ns"][row]),
+        int(ops["end_ns"][row]),
+        kind="memory",
+        remedy="Use smaller inputs or types: `prof.by_node()` has the sizes of outputs.",
+        op_id=int(ops["op_id"][row]),
+        table="ops",
+        rows=lambda: at,
+    )

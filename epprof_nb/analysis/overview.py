@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.analysis.findings import Finding, findings
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
+from epprof_nb.analysis.insights import findings
 from epprof_nb.analysis.summary import summarise, wall_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.findings import Finding
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
@@ -93,8 +94,8 @@ def overview(index: ProfileIndex) -> Overview:
 
 def _evidence(found: Finding) -> str:
     return (
-        f"select * from activities where start_ns < {found.end_ns} and end_ns > {found.start_ns} "
-        "order by start_ns"
+        f"select * from {found.table} where start_ns < {found.end_ns} "
+        f"and end_ns > {found.start_ns} order by start_ns"
     )
 
 
@@ -158,7 +159,7 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
     with_work = np.flatnonzero(launched[:-1])
     yield _ranking(
         "ops by the device time of what they launched themselves",
-        _columns(ops.take(with_work), keys),
+        _columns(ops, keys, with_work),
         {"self_device_ns": per_op[with_work], "launched": launched[with_work]},
         "from device_work w join ops o using (op_id)", prefix="o.",
         sums={"self_device_ns": "sum(w.duration_ns)", "launched": "count(*)"},
@@ -166,7 +167,7 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
     kernels = index.kinds[work] == KERNEL
     yield _ranking(
         "kernels by device time",
-        _columns(activities.take(work[kernels]), ("name", "short_name")),
+        _columns(activities, ("name", "short_name"), work[kernels]),
         {"device_ns": time[kernels], "count": np.ones(int(kernels.sum()), np.int64)},
         "from device_work where kind = 'kernel'",
         sums={"device_ns": "sum(duration_ns)", "count": "count(*)"},
@@ -175,7 +176,7 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
     size = np.maximum(activities["bytes"][work[copies]], 0)
     yield _ranking(
         "copies by device time",
-        _columns(activities.take(work[copies]), ("copy_kind", "src_kind", "dst_kind")),
+        _columns(activities, ("copy_kind", "src_kind", "dst_kind"), work[copies]),
         {"device_ns": time[copies], "count": np.ones(len(size), np.int64), "bytes": size},
         "from device_work where kind = 'memcpy'",
         sums={"device_ns": "sum(duration_ns)", "count": "count(*)",
@@ -184,22 +185,27 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
     recorded = np.flatnonzero(~ops.names("status").equals("earlier"))
     yield _ranking(
         "ops by host time, ops below them included",
-        _columns(ops.take(recorded), keys),
+        _columns(ops, keys, recorded),
         {"host_ns": ops["duration_ns"][recorded], "count": ops["count"][recorded]},
         "from ops where status is distinct from 'earlier'",
         sums={"host_ns": "sum(duration_ns)", "count": "sum(count)"},
     )
     yield _ranking(
         "API calls by host time",
-        _columns(calls, ("name",)),
+        _columns(calls, ("name",), slice(None)),
         {"host_ns": calls["duration_ns"], "count": np.ones(len(calls), np.int64)},
         "from api_calls",
         sums={"host_ns": "sum(duration_ns)", "count": "count(*)"},
     )
 
 
-def _columns(table: Table, names: tuple[str, ...]) -> dict[str, CategoryColumn | IntArray]:
-    return {name: table[name] if name == "line" else table.names(name) for name in names}
+def _columns(
+    table: Table, names: tuple[str, ...], rows: IntArray | slice
+) -> dict[str, CategoryColumn | IntArray]:
+    return {
+        name: table[name][rows] if name == "line" else table.names(name).take(rows)
+        for name in names
+    }
 
 
 def _ranking(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from epprof_nb.analysis.findings import capitalised, gain_text
 from epprof_nb.util.format import duration, shorten, size
 
 if TYPE_CHECKING:
@@ -53,12 +54,17 @@ def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
     yield from (
         ("findings", {
             "text": _clean(found.finding.text, _NOTE_CHARACTERS),
+            "rank": rank,
+            "kind": found.finding.kind,
+            "remedy": _clean(found.finding.remedy, _NOTE_CHARACTERS),
             "gain_ns": found.finding.gain_ns,
+            "gain_low_ns": found.finding.low_ns,
+            "gain_high_ns": found.finding.high_ns,
             "start_ns": found.finding.start_ns,
             "end_ns": found.finding.end_ns,
             "evidence": found.query,
         })
-        for found in overview.findings
+        for rank, found in enumerate(overview.findings, 1)
     )  # fmt: skip
     yield from (("notes", _clean(note, _NOTE_CHARACTERS)) for note in overview.notes[:_MAX_NOTES])
     yield from facts[_FACTS_FIRST:]
@@ -161,8 +167,13 @@ def _lines(section: str, item: Any) -> list[str]:  # noqa: ANN401
             return [f"- {item['name']}: {_number(item['value'], item['unit'])}",
                     f"    {item['query']}"]  # fmt: skip
         case "findings":
-            gain = f" (at most {duration(item['gain_ns'])} to win)"
-            return [f"- {item['text']}{gain}", f"    {item['evidence']}"]
+            gain = gain_text(item["gain_ns"], item["gain_low_ns"], item["gain_high_ns"])
+            sentences = (item["text"], item["remedy"], f"{capitalised(gain)}.")
+            return [
+                f"- {' '.join(part for part in sentences if part)}",
+                f"    {item['evidence']}",
+                f"    prof.evidence({item['rank']})",
+            ]
         case "notes":
             return [f"- {item}"]
         case "rows":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.by_repeat import RepeatStatistics, repeat_statistics
+from epprof_nb.analysis.by_step import step_statistics
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.devices import device_labels, device_name
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
@@ -51,7 +52,7 @@ class Summary:
     start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
     share of launches whose activity was recorded, ``overhead`` the profiler's own time, and
     ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
-    ``repeats`` is None without repeats.
+    ``repeats`` are the statistics of the repeats or training steps; None without any.
     """
 
     wall_ns: int
@@ -273,7 +274,7 @@ def summarise(index: ProfileIndex) -> Summary:
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         is_blank=not any(map(len, _timed(profile))),
-        repeats=repeat_statistics(profile),
+        repeats=repeat_statistics(profile) or index.cached(step_statistics),
     )
 
 

@@ -95,13 +95,15 @@ def _from_zero(column: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, int]:
     return np.subtract(column, low, dtype=np.int64), high - low + 1
 
 
-def count_distinct(codes: IntArray, values: IntArray, groups: int) -> IntArray:
+def count_distinct(
+    codes: npt.NDArray[np.signedinteger[Any]], values: IntArray, groups: int
+) -> IntArray:
     """Count the distinct values of each group; `MISSING` is not counted.
 
     Parameters
     ----------
     codes
-        int64 array: the group of each value, from 0.
+        Integer array: the group of each value, from 0.
     values
         int64 array of the same length.
     groups
@@ -125,13 +127,15 @@ def count_distinct(codes: IntArray, values: IntArray, groups: int) -> IntArray:
     return np.bincount(codes[first[values[first] != MISSING]], minlength=groups).astype(np.int64)
 
 
-def sum_by_group(codes: IntArray, values: IntArray, groups: int) -> IntArray:
+def sum_by_group(
+    codes: npt.NDArray[np.signedinteger[Any]], values: IntArray, groups: int
+) -> IntArray:
     """Sum `values` by group in integers; ``np.bincount`` would round large sums.
 
     Parameters
     ----------
     codes
-        int64 array: the group of each value, from 0; `MISSING` for no group.
+        Integer array: the group of each value, from 0; `MISSING` for no group.
     values
         int64 array of the same length.
     groups

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from epprof_nb.arrays.groups import sum_by_group
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.arrays.types import IntArray
 
 _LARGEST = np.nextafter(2.0**63, 0)
@@ -21,7 +23,7 @@ class GroupStatistics:
     Parameters
     ----------
     groups
-        int64 array: the group of each value, from 0.
+        Integer array: the group of each value, from 0.
     values
         int64 array of the same length.
     n
@@ -44,14 +46,19 @@ class GroupStatistics:
     __slots__ = ("_begin", "_cumulative", "_low", "_sorted", "_span", "count", "total")
 
     def __init__(
-        self, groups: IntArray, values: IntArray, n: int, weights: IntArray | None = None
+        self,
+        groups: npt.NDArray[np.signedinteger[Any]],
+        values: IntArray,
+        n: int,
+        weights: IntArray | None = None,
     ) -> None:
         if weights is not None and (weights == 1).all():
             weights = None
         # Each value may be stored with its group in one integer; see `_sorted_by_group`.
         self._low, self._span = 0, 0
         if weights is None:
-            self.count = np.bincount(groups, minlength=n).astype(np.int64)
+            self.count = np.zeros(n, np.int64)
+            np.add.at(self.count, groups, 1)
             self.total = sum_by_group(groups, values, n)[:-1]
             self._sorted, self._low, self._span = _sorted_by_group(groups, values, n)
             self._cumulative = None
@@ -87,7 +94,9 @@ class GroupStatistics:
         return np.where(self.count > 0, values, 0)
 
 
-def _sorted_by_group(groups: IntArray, values: IntArray, n: int) -> tuple[IntArray, int, int]:
+def _sorted_by_group(
+    groups: npt.NDArray[np.signedinteger[Any]], values: IntArray, n: int
+) -> tuple[IntArray, int, int]:
     """Return the values in order of group and value, or integers that hold both.
 
     For the latter, the value is ``integer % span + low``; `low` and `span` are returned second
@@ -97,7 +106,7 @@ def _sorted_by_group(groups: IntArray, values: IntArray, n: int) -> tuple[IntArr
     span = int(values.max(initial=0)) - low + 1
     if n * span < 2**62:
         # Sorting one integer is many times faster than sorting an index by two columns.
-        keys = groups * span
+        keys = np.multiply(groups, span, dtype=np.int64)
         keys += values
         keys -= low
         keys.sort()

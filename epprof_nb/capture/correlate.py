@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
+from epprof_nb.capture.graph_table import graph_table
 from epprof_nb.capture.launch_log import NO_OP, LaunchLog
 from epprof_nb.capture.op_log import ops_table
 from epprof_nb.capture.service import Recording, column
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, MISSING, OVERHEAD
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MEMORY, MISSING, OVERHEAD
 from epprof_nb.data.table import Table, concat
 from epprof_nb.recorders.onnxruntime.learned_runs import identify_nodes
+from epprof_nb.recorders.onnxruntime.node_usage import with_node_usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +47,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     """Correlate the activities, API calls and ops of a recording."""
     ops, ops_dropped = ops_table(recording.batches)
     outputs = [output for batch in recording.batches for output in batch.outputs]
+    ops = with_node_usage(ops, [o.node_usage for o in outputs if o.node_usage])
     launches = LaunchLog.of(recording.batches, outputs)
     activities = _activities_of(recording, outputs, launches)
     call = IdIndex(launches.correlation).rows(activities["correlation_id"])
@@ -55,10 +58,10 @@ def correlate(recording: Recording) -> CorrelatedTables:
         capture_op[in_graph] = recording.graph_nodes.capture_op(
             activities["graph_node_id"][in_graph]
         )
-        recording.graph_nodes.remember_ops(ops)
+        _remember_ops(recording, ops, outputs)
         ops, capture_op = _with_earlier_ops(recording, ops, capture_op)
     elif any(output.graph_nodes for output in outputs):
-        recording.graph_nodes.remember_ops(ops)
+        _remember_ops(recording, ops, outputs)
     activities = activities.replace(
         op_id=op,
         capture_op_id=capture_op,
@@ -73,7 +76,13 @@ def correlate(recording: Recording) -> CorrelatedTables:
         "ops": ops,
         "activities": activities,
         "api_calls": _api_calls(launches, ops["op_id"]),
-        "graphs": _graphs(activities),
+        "graphs": graph_table(
+            activities,
+            ops,
+            launches.end - launches.start,
+            call,
+            [output.graphs for output in outputs if output.graphs is not None],
+        ),
         "memory": memory.replace(op_id=memory_op),
         "overhead": concat([output.overhead for output in outputs]) if outputs else Table(OVERHEAD),
     }
@@ -176,6 +185,14 @@ def _attribute(
     return op, code, int(unresolved.sum())
 
 
+def _remember_ops(recording: Recording, ops: Table, outputs: Sequence[RecorderOutput]) -> None:
+    """Keep the ops that captured nodes: as they were recorded, or as the recorder knows them."""
+    recording.graph_nodes.remember_ops(ops)
+    for output in outputs:
+        if output.capture_ops is not None:
+            recording.graph_nodes.remember_ops(output.capture_ops)
+
+
 def _with_earlier_ops(recording: Recording, ops: Table, capture_op: I64) -> tuple[Table, I64]:
     """Add rows for ops of earlier sessions that captured nodes replayed in this one."""
     capturing = np.unique(capture_op[capture_op != MISSING])
@@ -189,6 +206,8 @@ def _with_earlier_ops(recording: Recording, ops: Table, capture_op: I64) -> tupl
             run_id=np.full(len(added), MISSING, np.int64),
         )
         ops = concat([ops, added])
+        parent = ops["parent_op_id"]  # not of every capture was there a recording
+        ops = ops.replace(parent_op_id=np.where(contains(ops["op_id"], parent), parent, MISSING))
     # An op that was dropped from the op log has no row to refer to.
     capture_op[~contains(ops["op_id"], capture_op)] = MISSING
     return ops, capture_op
@@ -214,36 +233,3 @@ def _api_calls(launches: LaunchLog, known_ops: I64) -> Table:
         },
     )
     return _by_time(table)
-
-
-def _graphs(activities: Table) -> Table:
-    rows = np.flatnonzero(activities["graph_id"] != MISSING)
-    if not len(rows):
-        return Table(GRAPHS)
-    graph_id, inverse = np.unique(activities["graph_id"][rows], return_inverse=True)
-    device_ns = np.zeros(len(graph_id), np.int64)
-    np.add.at(device_ns, inverse, activities["duration_ns"][rows])
-    correlation = activities["correlation_id"][rows]
-    node = activities["graph_node_id"][rows]
-    capture = activities["capture_op_id"][rows]
-    replays = np.empty(len(graph_id), np.int64)
-    nodes = np.empty(len(graph_id), np.int64)
-    capture_op = np.full(len(graph_id), MISSING, np.int64)
-    for i in range(len(graph_id)):
-        of_graph = inverse == i
-        replays[i] = len(np.unique(correlation[of_graph]))
-        nodes[i] = len(np.unique(node[of_graph & (node != MISSING)]))
-        ops, counts = np.unique(capture[of_graph & (capture != MISSING)], return_counts=True)
-        if len(ops):
-            capture_op[i] = ops[counts.argmax()]
-    return Table(
-        GRAPHS,
-        {
-            "graph_id": graph_id,
-            "capture_op_id": capture_op,
-            "nodes": nodes,
-            "replays": replays,
-            "device_ns": device_ns,
-            "device_ns_per_replay": device_ns // replays,
-        },
-    )

@@ -13,14 +13,16 @@ from epprof_nb.core.native_columns import OP_NAME, name_of
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, OPS
 from epprof_nb.data.table import Table
+from epprof_nb.frameworks.framework_ops import FRAMEWORK_CATEGORIES, FRAMEWORK_TYPES
+from epprof_nb.frameworks.op_columns import add_framework_columns
 from epprof_nb.instrument.statements import statements_table
 from epprof_nb.recorders.onnxruntime.op_rows import ORT_CATEGORIES, add_ort_columns
 
 # Categories and flags, as in native/core/records.h.
 RANGE, STATEMENT, CELL = 0, 1, 2
 _OPEN, _COALESCED = 1, 2
-_TYPES = ("range", "line", "cell", "event", "run", "node")
-_CATEGORIES = ("user", "cell", "cell", *ORT_CATEGORIES)
+_TYPES = ("range", "line", "cell", "event", "run", "node", *FRAMEWORK_TYPES)
+_CATEGORIES = ("user", "cell", "cell", *ORT_CATEGORIES, *FRAMEWORK_CATEGORIES)
 _SOURCES = ("range", "cell", "cell", *(("onnxruntime",) * len(ORT_CATEGORIES)))
 
 
@@ -104,7 +106,8 @@ def _table(raw: dict[str, npt.NDArray[Any]], session: dict[str, Any]) -> Table:
             column_values = np.full(n, MISSING, np.int64)
             column_values[statements] = values
             columns[name] = column_values
-    return add_ort_columns(Table(OPS, columns), category, raw["payload_id"])
+    table = add_ort_columns(Table(OPS, columns), category, raw["payload_id"])
+    return add_framework_columns(table, category, raw["payload_id"])
 
 
 def _args(

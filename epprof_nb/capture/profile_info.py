@@ -13,6 +13,7 @@ import numpy as np
 from epprof_nb.analysis import clock_check
 from epprof_nb.arrays.ids import contains, unique_inverse
 from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
+from epprof_nb.util.machine import machine_id
 
 if TYPE_CHECKING:
     from epprof_nb.capture.correlate import CorrelatedTables
@@ -72,6 +73,7 @@ def build_info(
             *session_notes(correlated.tables["ops"], activities, onnxruntime),
         ],
         "versions": {**_versions(), **recording.versions},
+        "machine": machine_id(),
     }
 
 

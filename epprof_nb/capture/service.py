@@ -74,11 +74,12 @@ class Recording:
 
 @cache
 def _recorders() -> tuple[Recorder, ...]:
+    from epprof_nb.capture.framework_recorder import FrameworkRecorder
     from epprof_nb.recorders.cupti.recorder import CuptiRecorder, driver_present
     from epprof_nb.recorders.host import HostRecorder
     from epprof_nb.recorders.onnxruntime.recorder import OnnxRuntimeRecorder
 
-    always: tuple[Recorder, ...] = (HostRecorder(), OnnxRuntimeRecorder())
+    always: tuple[Recorder, ...] = (HostRecorder(), OnnxRuntimeRecorder(), FrameworkRecorder())
     return (CuptiRecorder(), *always) if driver_present() else always
 
 
@@ -157,11 +158,21 @@ class CaptureService:
             If the subscription is already closed, or the process was forked after it opened.
         """
         stopped = _native.now_ns()
+        self.wait(subscription)
+        return _native.uninterrupted(self._take, subscription, stopped)
+
+    def wait(self, subscription: Subscription) -> None:
+        """Wait for the device work launched so far.
+
+        Raises
+        ------
+        CaptureError
+            If the subscription is closed, or the process was forked after it opened.
+        """
         with self._lock:  # no more than this: Ctrl-C may end the wait
             self._check_open(subscription)
             for recorder in list(self._running):
                 recorder.sync()
-        return _native.uninterrupted(self._take, subscription, stopped)
 
     def _check_open(self, subscription: Subscription) -> None:
         if subscription not in self._subscriptions:

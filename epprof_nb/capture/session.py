@@ -59,6 +59,7 @@ class Session:
         self._script = script
         self._sources = {} if cell is None or source is None else {cell: source}
         self._repeats: list[int] = []
+        self._repeat_ends: list[int] = []
         self._first_step: int | None = None
         self._limit: TimeLimit | None = None
         self._recording: Recording | None = None
@@ -87,6 +88,15 @@ class Session:
         if not self._repeats:
             self._first_step = step
         self._repeats.append(_native.now_ns())
+
+    def end_repeat(self) -> None:
+        """Record that the repeat ends now, and wait until its device work is done.
+
+        Without this, a repeat lasts until the next one starts, and its work may outlast it.
+        """
+        self._repeat_ends.append(_native.now_ns())
+        with suppress(CaptureError):  # the time limit has ended the recording
+            service.wait(self._subscription)
 
     def stop_recording(self) -> None:
         """Stop recording, if it has not stopped; `stop` still returns the data."""
@@ -141,7 +151,7 @@ class Session:
         }
         if self._repeats:
             until = min(ended_ns or stopped, recording.closed_ns)
-            info["repeats"] = _bounds(self._repeats, until, recording.opened_ns)
+            info["repeats"] = _bounds(self._repeats, self._repeat_ends, until, recording.opened_ns)
             if self._first_step is not None:
                 info["first_step"] = self._first_step
             tables = with_repeats(tables, info)
@@ -199,10 +209,14 @@ def _rebased(table: Table, origin: int) -> Table:
     return table.replace(**times) if times else table
 
 
-def _bounds(starts: list[int], until: int, origin: int) -> list[list[int]]:
-    """Return start and end of each repeat that began before recording ended, from `origin`."""
+def _bounds(starts: list[int], ends: list[int], until: int, origin: int) -> list[list[int]]:
+    """Return start and end of each repeat that began before recording ended, from `origin`.
+
+    A repeat for which `ends` has no time ends where the next one starts.
+    """
     recorded = [start for start in starts if start < until]
+    ends = [*ends[: len(recorded)], *[*recorded[1:], until][len(ends) :]]
     return [
-        [start - origin, end - origin]
-        for start, end in zip(recorded, [*recorded[1:], until], strict=True)
+        [start - origin, min(end, until) - origin]
+        for start, end in zip(recorded, ends, strict=True)
     ]

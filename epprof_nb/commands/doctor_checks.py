@@ -12,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from epprof_nb import _native
+from epprof_nb.frameworks import nvtx_injection
 from epprof_nb.recorders import nvml
 from epprof_nb.recorders.cupti import library
 from epprof_nb.recorders.cupti.library import CuptiNotFoundError, Environment, distribution_version
@@ -28,7 +30,7 @@ _OLDEST_JUPYTERLAB = (4, 2)
 _ONNXRUNTIME_WHEELS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino",
                        "onnxruntime-training")  # fmt: skip
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
-_PROFILER_VARIABLES = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "NSYS_", "KINETO_")
+_PROFILER_VARIABLES = ("CUDA_INJECTION64_PATH", "NSYS_", "KINETO_")
 _PROFILER_LIBRARIES = (
     "libToolsInjection",
     "libcuda-injection",
@@ -224,6 +226,7 @@ def _other_profilers() -> Check:
         f"{name}={value}"
         for name, value in sorted(os.environ.items())
         if name.startswith(_PROFILER_VARIABLES)
+        or (name == nvtx_injection.VARIABLE and not nvtx_injection.is_ours())
         or (name == "LD_PRELOAD" and any(library in value for library in _PROFILER_LIBRARIES))
     ]
     found += [
@@ -240,6 +243,20 @@ def _other_profilers() -> Check:
         "other profilers", "warning", "; ".join(found),
         "Only one CUPTI profiler can record a process. Stop the other one, or unset its "
         "variables and restart the kernel.",
+    )  # fmt: skip
+
+
+def _nvtx() -> Check:
+    attached = [Path(path).name for path in _native.nvtx_attached()]
+    if nvtx_injection.is_ours():
+        found = "ranges of libraries that first use NVTX after epprof_nb was imported are recorded"
+        return Check("NVTX", "ok", f"{found}; attached: {', '.join(attached) or 'none yet'}")
+    if nvtx_injection.VARIABLE not in os.environ:
+        return Check("NVTX", "ok", "switched off: its ranges are not recorded")
+    return Check(
+        "NVTX", "warning", f"{nvtx_injection.VARIABLE}={os.environ[nvtx_injection.VARIABLE]}: "
+        "another tool records its ranges",
+        f"Unset {nvtx_injection.VARIABLE} before Python starts to record them here.",
     )  # fmt: skip
 
 
@@ -314,6 +331,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check]], ...] = (
     ("libcupti", _cupti),
     ("profiling permission", _permission),
     ("other profilers", _other_profilers),
+    ("NVTX", _nvtx),
     ("ONNX Runtime", _onnxruntime),
     ("front end", _front_end),
 )

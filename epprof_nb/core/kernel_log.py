@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from epprof_nb import _native
 
@@ -23,9 +23,51 @@ class KernelRun(NamedTuple):
     correlation_id: int
     start_ns: int
     end_ns: int
+    kind: str = "kernel"
+    """``kernel``, ``memcpy``, or ``graph_launch`` for the replay of a graph as a whole."""
     copy_kind: str | None = None
     """``HtoD`` or ``DtoH`` for a copy."""
     bytes: int = 0
+    graph_id: int = -1
+    """Of the graph whose replay it belongs to; -1: none."""
+    graph_node_id: int = -1
+
+
+class Replay(NamedTuple):
+    """The replay of a graph in which a kernel or copy ran, and its node in the graph."""
+
+    correlation_id: int
+    stream_id: int
+    graph_id: int
+    graph_node_id: int
+
+
+class GraphNode(NamedTuple):
+    """A node of a graph; times are those of its capture."""
+
+    graph_node_id: int
+    op_id: int
+    name: str
+    op_type: str
+    node_index: int
+    start_ns: int
+    end_ns: int
+
+
+class CapturedGraph(NamedTuple):
+    """A graph that was captured or replayed in a recording; times are those of its capture."""
+
+    graph_id: int
+    session: int
+    gpu_graph_id: int
+    op_id: int
+    parent_op_id: int
+    """The op in which it was captured; 0 if none was open."""
+    captured_in: str
+    """The line of code that captured it."""
+    start_ns: int
+    end_ns: int
+    nodes: tuple[GraphNode, ...]
 
 
 class KernelLog:
@@ -36,6 +78,7 @@ class KernelLog:
         self._runs: list[KernelRun] = []
         self._limit = 0
         self._streams: dict[int, int] = {}
+        self._graphs: dict[int, CapturedGraph] = {}
         self.dropped = 0
 
     def start(self, limit: int) -> None:
@@ -44,6 +87,7 @@ class KernelLog:
             self._runs = []
             self._limit = limit
             self._streams = {}
+            self._graphs = {}
             self.dropped = 0
 
     def add(
@@ -54,21 +98,64 @@ class KernelLog:
         *,
         copy_kind: str | None = None,
         nbytes: int = 0,
+        replay: Replay | tuple[int, int, int, int] | None = None,
     ) -> None:
-        """Record a kernel or copy that ran on the calling thread, and its launch."""
+        """Record a kernel or copy: of a replay, or of the calling thread with its launch."""
         if not self._limit:
             return
-        correlation = _native.next_correlation()
-        _native.launch(_COPY if copy_kind else _COMPUTE, start_ns, end_ns, correlation)
-        with self._lock:
-            if len(self._runs) >= self._limit:
-                self.dropped += 1
-                return
-            # Kernels run on the thread of their session's run: each thread is a stream.
-            stream = self._streams.setdefault(threading.get_ident(), len(self._streams))
-            self._runs.append(
-                KernelRun(name, stream, correlation, start_ns, end_ns, copy_kind, nbytes)
+        if replay is None:
+            correlation = _native.next_correlation()
+            _native.launch(_COPY if copy_kind else _COMPUTE, start_ns, end_ns, correlation)
+            replay = (correlation, self._stream(), -1, -1)
+        correlation, stream, graph, node = replay
+        kind = "memcpy" if copy_kind else "kernel"
+        self._append(
+            KernelRun(
+                name, stream, correlation, start_ns, end_ns, kind, copy_kind, nbytes, graph, node
             )
+        )
+
+    def add_replay(
+        self, replay: Replay | tuple[int, int, int, int], start_ns: int, end_ns: int
+    ) -> None:
+        """Record the replay of a graph as a whole."""
+        correlation, stream, graph_id, _ = replay
+        graph = self._graphs.get(graph_id)
+        name = f"graph {graph.gpu_graph_id}" if graph is not None else "graph"
+        self._append(
+            KernelRun(
+                name, stream, correlation, start_ns, end_ns, "graph_launch", graph_id=graph_id
+            )
+        )
+
+    def _append(self, run: KernelRun) -> None:
+        with self._lock:
+            if len(self._runs) < self._limit:
+                self._runs.append(run)
+            elif self._limit:
+                self.dropped += 1
+
+    def begin_replay(self, graph: tuple[Any, ...]) -> int:
+        """Note a graph that is replayed by the calling thread; return the thread's stream."""
+        self.add_graph(graph)
+        return self._stream()
+
+    def add_graph(self, graph: tuple[Any, ...]) -> None:
+        """Note a graph, as `_native.ep_describe_graph` describes it."""
+        with self._lock:
+            if self._limit and graph[0] not in self._graphs:
+                nodes = tuple(GraphNode(*node) for node in graph[-1])
+                self._graphs[graph[0]] = CapturedGraph._make((*graph[:-1], nodes))
+
+    def _stream(self) -> int:
+        # Kernels run on the thread of their session's run, or for it: each thread is a stream.
+        with self._lock:
+            return self._streams.setdefault(threading.get_ident(), len(self._streams))
+
+    def graphs(self) -> list[CapturedGraph]:
+        """Return the graphs captured or replayed since the start."""
+        with self._lock:
+            return list(self._graphs.values())
 
     def take(self) -> tuple[list[KernelRun], int]:
         """Take the runs recorded since the last call, and the number of dropped ones."""

@@ -13,6 +13,10 @@ ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
 """Modes of recording ONNX Runtime's nodes, by how much they record."""
 
 
+FRAMEWORKS = ("torch", "nvtx")
+"""Frameworks whose operations can be recorded as ops."""
+
+
 def check_ort_nodes(value: str) -> OrtNodes:
     """Return a mode of recording ONNX Runtime's nodes; ValueError if it is unknown."""
     for mode in ORT_NODES:
@@ -39,12 +43,17 @@ class Options:
     ort_nodes
         Which runs of ONNX Runtime sessions are recorded node by node: ``"every"``, ``"auto"`` or
         ``"off"`` (`epprof_nb.onnxruntime.install` describes them); None for the mode set there.
+    frameworks
+        Frameworks whose operations are recorded as ops, if the code uses them: ``"torch"`` for
+        the modules, backward passes, optimizers and data loaders of PyTorch, ``"nvtx"`` for the
+        ranges and marks of NVTX in any library. Empty for none.
     """
 
     detail: str = "default"
     max_records: int = 5_000_000
     time_limit_s: float | None = None
     ort_nodes: str | None = None
+    frameworks: tuple[str, ...] = FRAMEWORKS
 
     def __post_init__(self) -> None:
         unknown = sorted(self.details - set(DETAILS))
@@ -57,6 +66,12 @@ class Options:
             raise ValueError(f"max_records must be at least 1, not {self.max_records}")
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise ValueError(f"time_limit_s must be more than 0, not {self.time_limit_s}")
+        unknown = sorted(set(self.frameworks) - set(FRAMEWORKS))
+        if unknown:
+            raise ValueError(
+                f"unknown framework {', '.join(map(repr, unknown))}; "
+                f"choose from {', '.join(FRAMEWORKS)}, or none"
+            )
         if self.ort_nodes is not None:
             check_ort_nodes(self.ort_nodes)
 
@@ -72,6 +87,7 @@ class Options:
             self,
             detail=",".join(parts) or "default",
             max_records=max(self.max_records, other.max_records),
+            frameworks=tuple(dict.fromkeys([*self.frameworks, *other.frameworks])),
         )
 
     def records(self, part: str) -> bool:

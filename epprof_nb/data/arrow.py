@@ -23,7 +23,10 @@ def to_arrow(table: Table, column: Column) -> pa.Array:
     if column.kind in ("name", "args"):
         return names_to_arrow(table.names(column.name))
     values = table[column.name]
-    return pa.array(values, mask=values == MISSING if column.kind == "id" else None)
+    has_missing = column.kind in ("id", "delta")
+    if has_missing and table.is_absent(column.name):
+        return pa.nulls(len(values), pa.int64())
+    return pa.array(values, mask=~table.has_value(column.name) if has_missing else None)
 
 
 def names_to_arrow(names: CategoryColumn) -> pa.Array:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound="Callable[..., object]")
 
 _DTYPES: dict[schema.Kind, str] = {
-    "time": "int64", "int": "int64", "id": "Int64", "name": "category", "bool": "bool",
-    "args": "object",
+    "time": "int64", "int": "int64", "id": "Int64", "delta": "Int64", "name": "category",
+    "bool": "bool", "args": "object",
 }  # fmt: skip
 _MEANING_WIDTH = 54
 
@@ -114,11 +114,34 @@ _RECORDED = _column(
     "recorded", "int64",
     "executions in runs that were recorded node by node; host times are those of these executions",
 )  # fmt: skip
-_NODE_TIMES = (
+_NODE_MEASURES = (
     "count", _RECORDED, "mean_host_ns", "p50_host_ns", "p95_host_ns", "host_ns", *_DEVICE,
+    _column("output_bytes", "Int64", "size of the outputs of all recorded executions"),
+    _column("parameter_bytes", "Int64", "weights and other initializers read, likewise"),
+    _column("activation_bytes", "Int64", "other inputs read, likewise"),
+    _column(
+        "arena_held_delta_bytes", "Int64",
+        "growth of the allocator in these executions; missing before ONNX Runtime 1.28",
+    ),
+    _column(
+        "in_use_bytes", "Int64",
+        "most memory of the allocator in use at the end of one of them; likewise",
+    ),
+    _column(
+        "pool_start_ns", "Int64",
+        "time of these executions that went into starting threads of the session's pool",
+    ),
+    _column("pool_wait_ns", "Int64", "time of these that went into waiting for such threads"),
 )  # fmt: skip
 _PLACE = (
     _SHARED["cell"], _SHARED["line"], _column("source", "object", "text of the line"),
+)  # fmt: skip
+
+_PLACE_COLUMNS = (
+    _column("name", "category", "text of the statement, or name of the op; missing without an op"),
+    _SHARED["cell"],
+    _SHARED["line"],
+    _column("op_id", "Int64", "op of its first execution"),
 )  # fmt: skip
 
 _SHORT_NAME = _column(
@@ -195,6 +218,8 @@ TABLES: dict[str, TableDoc] = {
             _column("range_id", "Int64", "op id of the nearest named range: the op or above it"),
             _column("range_name", "category", "name of that range"),
             _column("arg_<name>", "by value", "argument of that range, one column for each"),
+            _column("module", "category", "path of the module, in its forward or backward pass"),
+            _column("step", "Int64", "step that launched it, as in `by_step`"),
             _column("api_name", "category", "API call that launched it; missing if not recorded"),
             _column("api_start_ns", "Int64", "start of the call, since the profile's start"),
             _column("api_duration_ns", "Int64", "duration of the call"),
@@ -323,7 +348,7 @@ TABLES: dict[str, TableDoc] = {
             "name", "op_type", "provider", "session",
             _column("inside", "category", "name of the node whose subgraph contains it"),
             _column("node_index", "Int64", "index of the node in its graph"),
-            *_NODE_TIMES,
+            *_NODE_MEASURES,
             _column("fell_back", "bool", "it ran on the CPU in a session with an accelerator"),
             _column(
                 "fallback_copies", "int64",
@@ -343,7 +368,7 @@ TABLES: dict[str, TableDoc] = {
         _columns(
             "op_type", "provider",
             _column("nodes", "int64", "number of different nodes"),
-            *_NODE_TIMES,
+            *_NODE_MEASURES,
             op_type="operator",
         ),
     ),
@@ -397,6 +422,55 @@ TABLES: dict[str, TableDoc] = {
             bytes="bytes that these copied and set",
         ),
     ),
+    "by_step": TableDoc(
+        "prof.by_step()",
+        "One row per step of a training loop, in order. Times are device time of the work that the "
+        "step launched, unless their column says otherwise.",
+        _columns(
+            _column("step", "int64", "number of the step, from 0 or as passed to `epprof_nb.step`"),
+            _column("start_ns", "int64", "start, since the profile's start"),
+            _column("wall_ns", "int64", "time from the start to the end of the optimizer's step"),
+            _column("data_ns", "int64", "host time of waiting for the data loader"),
+            _column("forward_ns", "int64", "work of modules"),
+            _column("backward_ns", "int64", "work of the backward pass, recomputation included"),
+            _column("optimizer_ns", "int64", "work of optimizers and of clipping gradients"),
+            _column("communication_ns", "int64", "kernels of NCCL, which no other column counts"),
+            _column("other_ns", "int64", "other work, such as the loss and copies of the batch"),
+            _column("device_ns", "int64", "sum of the five columns above"),
+            _column("idle_ns", "int64", "time of the step in which no device was busy"),
+            "kernels",
+            _column("forward_host_ns", "int64", "host time of the forward pass"),
+            _column("backward_host_ns", "int64", "host time of the backward pass"),
+            _column("optimizer_host_ns", "int64", "host time of optimizers and clipping"),
+            kernels="kernels it launched",
+        ),
+    ),
+    "by_module": TableDoc(
+        "prof.by_module()",
+        "One row per path of a module, by descending device time, and rows for work outside of "
+        "modules. `self_device_ns` adds up to the device time of the profile.",
+        _columns(
+            _column("path", "category", "path, as `model.encoder.layers.3.self_attn`: the index"),
+            _column("type", "category", "module, optimizer, autograd, data or compile"),
+            _column("class", "category", "class of the module"),
+            _column("calls", "int64", "calls, without those that recompute a forward pass"),
+            _column("forward_ns", "int64", "inclusive: device time of the forward pass"),
+            _column(
+                "backward_ns", "int64",
+                "inclusive: device time of the backward pass, recomputation included",
+            ),
+            _column("other_ns", "int64", "inclusive: device time of neither"),
+            "device_ns", "self_device_ns", "share", "kernels",
+            _column("forward_host_ns", "int64", "inclusive: host time of the calls"),
+            _column(
+                "backward_host_ns", "int64",
+                "inclusive: host time of the nodes of the backward pass and of recomputation",
+            ),
+            device_ns="inclusive: device time of the module and all modules called in it",
+            self_device_ns="self: device time without that of the modules called in it",
+            kernels="inclusive: kernels of the module and all modules called in it",
+        ),
+    ),
     "gaps": TableDoc(
         "prof.gaps()",
         "One row per interval in which a device that did work was idle, by device and time.",
@@ -411,6 +485,28 @@ TABLES: dict[str, TableDoc] = {
                 "`after` its last",
             ),
             _column(
+                "cause", "category",
+                "cause of most of it: `not launched`, `launching`, `waiting`, `held` or `unknown`",
+            ),
+            _column(
+                "not_launched_ns", "int64",
+                "time before the API call that launched the next work, without waits of the host",
+            ),
+            _column(
+                "launching_ns", "int64",
+                "time in which this launch was on its way, or between two nodes of a replay of a "
+                "CUDA graph",
+            ),
+            _column(
+                "waiting_ns", "int64",
+                "time before that call in which the host was in a call that synchronizes",
+            ),
+            _column(
+                "held_ns", "int64",
+                "time in which the launched work was held by an event or other work",
+            ),
+            _column("unknown_ns", "int64", "all of it if the API call was not recorded"),
+            _column(
                 "op_id", "Int64",
                 "op that the host ran: the deepest op open at the middle of the interval on the "
                 "thread that launched the next activity, or the last one if none follows",
@@ -419,6 +515,205 @@ TABLES: dict[str, TableDoc] = {
             _column("cell", "category", "cell of the innermost statement that contains the op"),
             _column("line", "Int64", "first line of that statement"),
             name="name of that op", device_id="device that was idle, as in `activities`",
+        ),
+    ),
+    "insights": TableDoc(
+        "prof.insights()",
+        "One row per finding, by descending gain.",
+        (
+            _column("rank", "int64", "number of the finding, from 1"),
+            _column("kind", "category", "cause, as `idle` or `wait`"),
+            _column("text", "object", "the finding; source text is between backticks"),
+            _column("remedy", "object", "change that removes the cause"),
+            _column("gain_ns", "int64", "estimate of the wall time that this saves"),
+            _column("gain_low_ns", "int64", "lower bound of the gain"),
+            _column("gain_high_ns", "int64", "upper bound of the gain"),
+            _column("op_id", "Int64", "op to change; of several, the main one"),
+            _column("cell", "category", "cell of the innermost statement that contains the op"),
+            _column("line", "Int64", "first line of that statement"),
+            _column("start_ns", "int64", "start of a time range that shows it"),
+            _column("end_ns", "int64", "end of this time range"),
+        ),
+    ),
+    "overlap": TableDoc(
+        "prof.overlap()",
+        "One row per device with work. The span is the time from its first to its last work; "
+        "`compute_ns` to `idle_ns` add up to it, and the parts of the idle time to `idle_ns`.",
+        _columns(
+            _column("device", "category", "label of the device"),
+            "device_id",
+            _column("span_ns", "int64", "time from the first to the last work"),
+            _column("compute_ns", "int64", "time in which only kernels that compute ran"),
+            _column("copy_ns", "int64", "time in which only copies and memsets ran"),
+            _column("communication_ns", "int64", "time in which only communication ran"),
+            _column("overlap_ns", "int64", "time in which several of these ran"),
+            _column("idle_ns", "int64", "time in which nothing ran"),
+            _column("idle_not_launched_ns", "int64", "idle: the host had launched nothing"),
+            _column("idle_launching_ns", "int64", "idle: the next launch was on its way"),
+            _column("idle_waiting_ns", "int64", "idle: the host was in a call that synchronizes"),
+            _column("idle_held_ns", "int64", "idle: an event or other work held launched work"),
+            _column("idle_unknown_ns", "int64", "idle: the next launch was not recorded"),
+        ),
+    ),
+    "launches": TableDoc(
+        "prof.launches()",
+        "One row per statement that launched device work, and per name of other ops, by descending "
+        "`api_ns`.",
+        (
+            *_PLACE_COLUMNS,
+            _column("launches", "int64", "API calls that launched work; a graph replay is one"),
+            _column("graph_launches", "int64", "replays of CUDA graphs among them"),
+            _column("kernels", "int64", "kernels that these launched"),
+            _column(
+                "short_kernels", "int64", "kernels that took less time than the call that launched "
+                "them",
+            ),
+            _column("api_ns", "int64", "host time in these calls"),
+            _column("mean_api_ns", "int64", "host time of a call"),
+            _column(
+                "launch_delay_ns", "int64", "mean time from the start of a call to that of its work"
+            ),
+            _column("mean_queued", "float64", "mean number of launches in the queue", "launches"),
+            _column("launch_idle_ns", "int64", "idle time of devices that waited for these calls"),
+            _column(
+                "graph_saving_ns", "int64", "how much of it launching in one CUDA graph would save"
+            ),
+        ),
+    ),
+    "transfers": TableDoc(
+        "prof.transfers()",
+        "One row per statement (or name of other ops), device, direction and kinds of memory of "
+        "copies, by descending device time.",
+        _columns(
+            *_PLACE_COLUMNS,
+            "device_id",
+            _column("copy_kind", "category", "direction, as in `activities`"),
+            _column("src_kind", "category", "kind of memory read"),
+            _column("dst_kind", "category", "kind of memory written"),
+            _column("copies", "int64", "number of copies"),
+            "bytes", "device_ns", "bandwidth",
+            _column(
+                "peak_bandwidth", "float64",
+                "highest bandwidth of a copy of 1 MB or more in this direction; NaN without one",
+                "bytes/s",
+            ),
+            _column("synchronous", "int64", "copies that had ended when their API call returned"),
+            _column("repeated", "int64", "copies of the same size as an earlier one of this row"),
+            _column("exposed_ns", "int64", "device time of the copies while no kernel ran"),
+            bytes="bytes copied", device_ns="device time of the copies",
+        ),
+    ),
+    "waits": TableDoc(
+        "prof.waits()",
+        "One row per statement (or name of other ops) and API call with which the host waited, by "
+        "descending time.",
+        (
+            *_PLACE_COLUMNS,
+            _column("api_name", "category", "API call, as `cudaStreamSynchronize`"),
+            _column("waited_for", "category", "work that it waited for the longest"),
+            _column("waits", "int64", "number of calls"),
+            _column("wait_ns", "int64", "host time in these calls"),
+            _column("busy_ns", "int64", "how much of it a device was busy"),
+            _column(
+                "idle_after_ns", "int64",
+                "time from the end of that work until the thread's next launch: the devices idled",
+            ),
+            _column(
+                "avoidable_ns", "int64",
+                "how much of this idle time would have overlapped with the work waited for",
+            ),
+        ),
+    ),
+    "steadiness": TableDoc(
+        "prof.steadiness()",
+        "One row per repeat of the code (`--repeat`) or step, in order; without these, one row per "
+        "iteration of the longest loop. Excesses are differences from the median of the steady "
+        "ones.",
+        (
+            _column(
+                "number", "int64",
+                "number of the repeat or step as in the timeline; of an iteration, from 0",
+            ),
+            _column("start_ns", "int64", "start, since the profile's start"),
+            _column("phase", "category", "warm-up, steady or outlier; missing for fewer than 10"),
+            _column("wall_ns", "int64", "time to the start of the next one, or end of the code"),
+            _column("busy_ns", "int64", "time during which any device was busy"),
+            _column("idle_ns", "int64", "`wall_ns` - `busy_ns`"),
+            _column("excess_wall_ns", "int64", "excess of the wall time"),
+            _column("excess_busy_ns", "int64", "excess of the busy time"),
+            _column("excess_idle_ns", "int64", "excess of the idle time"),
+        ),
+    ),
+    "critical_path": TableDoc(
+        "prof.critical_path()",
+        "One row per step of the longest chain of work and waits, from the start of the profile to "
+        "its end.",
+        _columns(
+            _column(
+                "step", "category",
+                "`host`: code between API calls; `api_call`; `activity`; `launch_delay`: from the "
+                "start of an API call to its activity; `stream_gap`: from the end of earlier work "
+                "on the stream, `event_wait`: on another stream, to the start of an activity; "
+                "`wait_return`: from the end of what an API call waited for to its return",
+            ),
+            _column("name", "category", "name of the op, API call or activity"),
+            _column("start_ns", "int64", "start, since the profile's start"),
+            _column("end_ns", "int64", "end, since the profile's start"),
+            _column("duration_ns", "int64", "`end_ns` - `start_ns`"),
+            _column("share", "float64", "`duration_ns` / length of the path", "fraction"),
+            _column("op_id", "Int64", "op to which the step belongs"),
+            _column("op", "category", "name of that op"),
+            _column("cell", "category", "cell of the innermost statement that contains the op"),
+            _column("line", "Int64", "first line of that statement"),
+            _column("thread_id", "Int64", "thread of host code and API calls"),
+            _column("device_id", "Int64", "device of the activity"),
+            _column("stream_id", "Int64", "stream of the activity"),
+            _column("correlation_id", "Int64", "correlation id of the API call or activity"),
+        ),
+    ),
+    "critical_path_op": TableDoc(
+        'prof.critical_path(by="op")',
+        "One row per op name with time on the critical path, by descending time on it.",
+        _columns(
+            "name", "op_type", "cell", "line", "count",
+            _column("path_ns", "int64", f"inclusive: time on the path {_INCLUSIVE}"),
+            _column("share", "float64", "`path_ns` / length of the path", "fraction"),
+            _column("self_path_ns", "int64", "self: time of the op itself on the path"),
+            _column("device_path_ns", "int64", "part of `path_ns` after a launch or wait"),
+            _column("host_path_ns", "int64", "part of `path_ns` in code and API calls"),
+            _column(
+                "saving_ns", "Int64",
+                "by how much the path is shorter if the op and all ops below it cost nothing; at "
+                "most `path_ns`; missing beyond the first 24 rows",
+            ),
+        ),
+    ),
+    "roofline": TableDoc(
+        "prof.roofline()",
+        "One row per node, shapes and device, by descending device time; a last row is the device "
+        "time whose FLOPs and bytes are unknown.",
+        (
+            _column("name", "category", "name of the node"),
+            _column("op_type", "category", "ONNX operator"),
+            _column("input_shapes", "category", "element types and shapes of its inputs"),
+            _column("output_shapes", "category", "element types and shapes of its outputs"),
+            _column("device_id", "Int64", "device, as in `activities`"),
+            _column("count", "int64", "executions; of a captured node, replays"),
+            _column("device_ns", "int64", "device time of all executions"),
+            _column("share", "float64", "`device_ns` / all device time", "fraction"),
+            _column("flops", "float64", "FLOPs of all executions", "FLOPs"),
+            _column(
+                "least_bytes", "float64", "bytes of all inputs and outputs, each moved once"
+            ),
+            _column("intensity", "float64", "`flops` / `least_bytes`", "FLOPs/byte"),
+            _column("flops_per_s", "float64", "`flops` / `device_ns`", "FLOPs/s"),
+            _column("bytes_per_s", "float64", "`least_bytes` / `device_ns`", "bytes/s"),
+            _column(
+                "bound", "category",
+                "`compute` or `memory`: the peak that takes longer; missing without peaks",
+            ),
+            _column("least_ns", "float64", "time at that peak; NaN without peaks"),
+            _column("roof_share", "float64", "`least_ns` / `device_ns`", "fraction"),
         ),
     ),
     "compare_ops": TableDoc(

@@ -14,7 +14,7 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from epprof_nb.arrays.types import BoolArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,22 @@ class CategoryColumn:
         index: dict[str, int] = {}
         place = [index.setdefault(change(text), len(index)) for text in self.categories]
         return CategoryColumn(np.array([*place, MISSING], np.int32)[self.codes], tuple(index))
+
+    def replaced(self, rows: IntArray, values: CategoryColumn) -> CategoryColumn:
+        """Return the column with other values at some rows, except where these are missing.
+
+        Examples
+        --------
+        >>> names = CategoryColumn.of(["a", "b", "c"])
+        >>> names.replaced(np.array([0, 2]), CategoryColumn.of(["d", None])).to_list()
+        ['d', 'b', 'c']
+        """
+        index = {name: code for code, name in enumerate(self.categories)}
+        merged = [index.setdefault(name, len(index)) for name in values.categories]
+        new = np.array([*merged, MISSING], np.int32)[values.codes]
+        codes = self.codes.copy()
+        codes[rows] = np.where(new >= 0, new, codes[rows])
+        return CategoryColumn(codes, tuple(index))
 
     def take(self, rows: npt.NDArray[Any] | slice) -> CategoryColumn:
         """Return some rows (indices, a boolean mask or a slice)."""

@@ -59,18 +59,18 @@ def with_repeats(tables: Mapping[str, Table], info: Mapping[str, Any]) -> dict[s
     """
     starts, ends = repeat_bounds(info)
     ops, activities, calls = (tables[name] for name in ("ops", "activities", "api_calls"))
-    of_op = _repeat_at(starts, ends, ops["start_ns"])
+    of_op = repeat_at(starts, ends, ops["start_ns"])
     # A row that stands for executions in several repeats belongs to none of them.
-    several = (ops["count"] > 1) & (_repeat_at(starts, ends, ops["end_ns"]) != of_op)
+    several = (ops["count"] > 1) & (repeat_at(starts, ends, ops["end_ns"]) != of_op)
     of_op[several] = MISSING
     call = IdIndex(calls["correlation_id"]).rows(activities["correlation_id"])
     op = IdIndex(ops["op_id"]).rows(activities["op_id"])
     # Without a recorded call, the launch was during the op; without an op, its start is the
     # best-known time.
     launch = np.append(calls["start_ns"], 0)[call]
-    launched = np.where(call >= 0, _repeat_at(starts, ends, launch), np.append(of_op, MISSING)[op])
+    launched = np.where(call >= 0, repeat_at(starts, ends, launch), np.append(of_op, MISSING)[op])
     unknown = (call < 0) & (op < 0)
-    launched[unknown] = _repeat_at(starts, ends, activities["start_ns"][unknown])
+    launched[unknown] = repeat_at(starts, ends, activities["start_ns"][unknown])
     return {
         **tables,
         "ops": ops.replace(repeat=of_op),
@@ -78,8 +78,16 @@ def with_repeats(tables: Mapping[str, Table], info: Mapping[str, Any]) -> dict[s
     }
 
 
-def _repeat_at(starts: IntArray, ends: IntArray, times: IntArray) -> IntArray:
-    """Return the repeat at each time; `MISSING` outside of all repeats."""
+def repeat_at(starts: IntArray, ends: IntArray, times: IntArray) -> IntArray:
+    """Return the number of the repeat at each time, from 0; `MISSING` outside of all repeats.
+
+    Parameters
+    ----------
+    starts, ends
+        Start and end of each repeat, ascending.
+    times
+        int64 array, nanoseconds since the profile's start.
+    """
     if not len(starts):
         return np.full(len(times), MISSING, np.int64)
     at = np.searchsorted(starts, times, side="right") - 1

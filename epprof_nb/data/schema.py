@@ -9,6 +9,7 @@ kind      stored as                   pandas dtype      missing value
 time      int64, nanoseconds          int64             none
 int       int64                       int64             none
 id        int64                       Int64             -1, in pandas ``<NA>``
+delta     int64, signed               Int64             -2**63, in pandas ``<NA>``
 name      int32 codes + categories    category          code -1, in pandas ``NaN``
 bool      bool                        bool              none
 args      int32 codes + JSON strings  object            code -1, in pandas ``None``
@@ -29,10 +30,13 @@ from epprof_nb.data.kernel_names import short_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Kind = Literal["time", "int", "id", "name", "bool", "args"]
+Kind = Literal["time", "int", "id", "delta", "name", "bool", "args"]
 
 MISSING = types.MISSING
 """The stored value of a missing ``id``."""
+
+MISSING_DELTA = -(2**63)
+"""The stored value of a missing ``delta``, of which -1 is a possible value."""
 
 DEVICE_KINDS = ("kernel", "memcpy", "memset")
 """Kinds of activities that a device executes; the other kinds are waits and graph launches."""
@@ -44,11 +48,15 @@ payload carries this list in its header; "other" stands for a missing or unknown
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table: its name, kind (see the module) and description."""
+    """One column of a table: its name, kind (see the module) and description.
+
+    A file leaves out an `optional` column if no row has a value.
+    """
 
     name: str
     kind: Kind
     doc: str
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,10 @@ class TableSchema:
         return tuple(column.name for column in self.columns)
 
 
+def _optional(name: str, kind: Kind, doc: str) -> Column:
+    return Column(name, kind, doc, optional=True)
+
+
 OPS = TableSchema(
     "ops",
     "op_id",
@@ -93,9 +105,15 @@ OPS = TableSchema(
         Column("op_id", "int", "64-bit id of the op, unique in its process"),
         Column("parent_op_id", "id", "the op that was on top of the op stack at the start"),
         Column("name", "name", "a range's name, or a statement's source text, shortened"),
-        Column("op_type", "name", "cell, line, range; for ONNX Runtime nodes the operator"),
-        Column("category", "name", "cell, user, session, node"),
-        Column("source", "name", "where it was recorded: cell, range, onnxruntime"),
+        Column(
+            "op_type",
+            "name",
+            "cell, line, range; for ONNX Runtime nodes the operator; for PyTorch module, recompute "
+            "(a module called again in the backward pass), backward (of a module), autograd (a "
+            "backward pass), optimizer, data, compile; mark for NVTX",
+        ),
+        Column("category", "name", "cell, user, session, node, framework"),
+        Column("source", "name", "where it was recorded: cell, range, onnxruntime, torch, nvtx"),
         Column("provider", "name", "ONNX Runtime execution provider of a node"),
         Column("thread_id", "int", "operating-system thread id"),
         Column("node_index", "id", "ONNX Runtime's index of a node in its graph or subgraph"),
@@ -124,6 +142,18 @@ OPS = TableSchema(
             "args",
             "keyword arguments of the op; call_ns, unprofiled_ns and nodes of an ORT run",
         ),
+        _optional("output_bytes", "id", "size of a node's outputs"),
+        _optional("parameter_bytes", "id", "size of a node's weights and other initializers"),
+        _optional("activation_bytes", "id", "size of a node's inputs without its parameters"),
+        _optional("arena_held_bytes", "id", "memory held by the allocator of a node at its end"),
+        _optional("in_use_bytes", "id", "memory of that allocator in use"),
+        _optional("requested_bytes", "id", "the same before it is rounded up to blocks"),
+        _optional("peak_bytes", "id", "most memory in use since the allocator was created"),
+        _optional("arena_held_delta_bytes", "delta", "arena_held_bytes, change during the node"),
+        _optional("in_use_delta_bytes", "delta", "in_use_bytes, change during the node"),
+        _optional("requested_delta_bytes", "delta", "requested_bytes, change during the node"),
+        _optional("pool_start_ns", "id", "time to hand a node to threads of the session's pool"),
+        _optional("pool_wait_ns", "id", "time that a node's thread waited for those of the pool"),
     ),
 )
 
@@ -194,12 +224,17 @@ GRAPHS = TableSchema(
     "graphs",
     "graph_id",
     (
-        Column("graph_id", "int", "CUPTI id of the executable graph"),
-        Column("capture_op_id", "id", "the op that captured most of its nodes"),
-        Column("nodes", "int", "nodes seen executing"),
+        Column("graph_id", "int", "id of the executable graph; CUPTI's for a CUDA graph"),
+        Column("session", "id", "number of the ONNX Runtime session that captured it"),
+        Column("gpu_graph_id", "id", "its gpu_graph_id in that session"),
+        Column("capture_op_id", "id", "the op that captured it, or most of its nodes"),
+        Column("captured_in", "name", "line or range that captured it"),
+        Column("nodes", "int", "its nodes, or those seen executing"),
         Column("replays", "int", "launches of the graph in the profile"),
         Column("device_ns", "time", "device time of all its replays"),
         Column("device_ns_per_replay", "time", "device_ns / replays"),
+        Column("launch_ns", "time", "host time of a launch, on average"),
+        Column("gap_ns", "time", "time in a replay in which no node ran, on average"),
     ),
 )
 

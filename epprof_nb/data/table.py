@@ -9,24 +9,29 @@ import numpy.typing as npt
 
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.op_args import parsed
-from epprof_nb.data.schema import MISSING, Kind, TableSchema
+from epprof_nb.data.schema import MISSING, MISSING_DELTA, Kind, TableSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
+
+    from epprof_nb.data.schema import Column
 
 STORAGE: dict[Kind, np.dtype[Any]] = {
     "time": np.dtype(np.int64),
     "int": np.dtype(np.int64),
     "id": np.dtype(np.int64),
+    "delta": np.dtype(np.int64),
     "name": np.dtype(np.int32),
     "args": np.dtype(np.int32),
     "bool": np.dtype(np.bool_),
 }
-_FILL: dict[Kind, int | bool] = {
-    "time": 0, "int": 0, "id": MISSING, "name": MISSING, "args": MISSING, "bool": False,
+FILL: dict[Kind, int | bool] = {
+    "time": 0, "int": 0, "id": MISSING, "delta": MISSING_DELTA, "name": MISSING, "args": MISSING,
+    "bool": False,
 }  # fmt: skip
+"""Stored values in columns that are left out: missing, or 0 of kinds without missing values."""
 
 
 class Table:
@@ -38,8 +43,9 @@ class Table:
         The columns and their kinds.
     columns
         Column name to NumPy array, or to `CategoryColumn` for kinds ``name`` and ``args``; for
-        ``args`` the categories are JSON objects. Other columns of the schema are filled: ids and
-        names with missing values, numbers with 0.
+        ``args`` the categories are JSON objects. Other columns of the schema are filled: ids,
+        deltas and names with missing values, numbers with 0. These are read-only and need no
+        memory per row.
 
     Raises
     ------
@@ -48,7 +54,7 @@ class Table:
         integers), or if columns differ in length.
     """
 
-    __slots__ = ("_columns", "_length", "schema")
+    __slots__ = ("_absent", "_columns", "_frame", "_length", "schema")
 
     def __init__(
         self,
@@ -63,23 +69,25 @@ class Table:
         if len(lengths) > 1:
             raise ValueError(f"columns of table {schema.name} differ in length: {sorted(lengths)}")
         self.schema = schema
+        self._frame: pd.DataFrame | None = None
         self._length = lengths.pop() if lengths else 0
+        self._absent = frozenset(schema.names) - set(given)
         self._columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {}
         for column in schema.columns:
             values = given.get(column.name)
-            if column.kind in ("name", "args"):
-                if values is None:
-                    values = CategoryColumn(np.full(self._length, MISSING, np.int32), ())
-                if not isinstance(values, CategoryColumn):
-                    raise ValueError(f"column {schema.name}.{column.name} must be CategoryColumn")
-                self._columns[column.name] = values
-            else:
-                if values is None:
-                    fill = _FILL[column.kind]
-                    values = np.full(self._length, fill, STORAGE[column.kind])
+            is_names = column.kind in ("name", "args")
+            if values is None:
+                value = STORAGE[column.kind].type(FILL[column.kind])
+                filled = np.broadcast_to(value, self._length)
+                self._columns[column.name] = CategoryColumn(filled, ()) if is_names else filled
+            elif not is_names:
                 self._columns[column.name] = _numbers(
                     values, f"{schema.name}.{column.name}", column.kind
                 )
+            elif isinstance(values, CategoryColumn):
+                self._columns[column.name] = values
+            else:
+                raise ValueError(f"column {schema.name}.{column.name} must be CategoryColumn")
 
     def __len__(self) -> int:
         return self._length
@@ -101,35 +109,64 @@ class Table:
             raise TypeError(f"column {name} holds numbers; use Table[{name!r}]")
         return values
 
+    def is_absent(self, name: str) -> bool:
+        """Whether a stored column was left out, so that all rows have the same value."""
+        return name in self._absent
+
+    def has_value(self, name: str) -> npt.NDArray[np.bool_]:
+        """Return a mask of the rows with a value in a column whose kind has missing values."""
+        kind = self.schema.column(name).kind
+        values = self.names(name).codes if kind in ("name", "args") else self[name]
+        mask: npt.NDArray[np.bool_] = values != FILL[kind]
+        return mask
+
+    def _present(self) -> dict[str, npt.NDArray[Any] | CategoryColumn]:
+        return {n: values for n, values in self._columns.items() if n not in self._absent}
+
     def take(self, rows: npt.NDArray[Any] | slice) -> Table:
         """Return a table of some rows (indices, a boolean mask or a slice)."""
         return Table(
             self.schema,
             {
                 name: values.take(rows) if isinstance(values, CategoryColumn) else values[rows]
-                for name, values in self._columns.items()
+                for name, values in self._present().items()
             },
         )
 
     def replace(self, **columns: npt.NDArray[Any] | CategoryColumn) -> Table:
         """Return the table with some columns replaced."""
-        return Table(self.schema, {**self._columns, **columns})
+        return Table(self.schema, {**self._present(), **columns})
 
     @property
     def nbytes(self) -> int:
         """Memory of the columns in bytes."""
         return sum(
             values.codes.nbytes if isinstance(values, CategoryColumn) else values.nbytes
-            for values in self._columns.values()
+            for values in self._present().values()
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Build the DataFrame; the dtypes follow from the schema, also of an empty table."""
+        """Build the DataFrame; the dtypes follow from the schema, also of an empty table.
+
+        Changing the frame does not change the table: pandas copies a column on write.
+        """
+        # Lists in arguments of ops could be changed in place.
+        has_args = any(column.kind == "args" for column in self.schema.columns)
+        if has_args or not _copies_on_write():
+            return self._build_frame(copy=True)
+        if self._frame is None:
+            # pandas copies a column that is written to for as long as another frame refers to it.
+            self._frame = self._build_frame(copy=False)
+        frame: pd.DataFrame = self._frame.copy(deep=False)
+        return frame
+
+    def _build_frame(self, *, copy: bool) -> pd.DataFrame:
         import pandas as pd
 
         index = self.schema.index
         rows = None if index is None else pd.Index(self[index], name=index, copy=True)
         data: dict[str, Any] = {}
+        masks: dict[bool, npt.NDArray[np.bool_]] = {}
         for column in self.schema.columns:
             if column.name == index:
                 continue
@@ -144,12 +181,25 @@ class Table:
                     for derived in self.schema.derived:
                         if derived.source == column.name:
                             data[derived.name] = _categorical(self.names(derived.name))
-            elif column.kind == "id":
-                data[column.name] = pd.arrays.IntegerArray(values, values == MISSING)
+                continue
+            if copy or not values.flags.writeable:
+                values = values.copy()
+            if column.kind in ("id", "delta"):
+                is_missing = ~self.has_value(column.name)
+                if not copy and len(values) and (is_missing.all() or not is_missing.any()):
+                    # Most columns are all known or all missing; they share a mask.
+                    is_missing = masks.setdefault(bool(is_missing[0]), is_missing)
+                data[column.name] = pd.arrays.IntegerArray(values, is_missing)
             else:
                 data[column.name] = values
-        # A copy: changing the frame does not change the table.
-        return pd.DataFrame(data, copy=True, index=rows)
+        return pd.DataFrame(data, copy=False, index=rows)
+
+
+def _copies_on_write() -> bool:
+    """Whether frames of pandas share columns until one of them is changed."""
+    import pandas as pd
+
+    return int(pd.__version__.split(".")[0]) >= 3
 
 
 def _categorical(names: CategoryColumn) -> pd.Categorical:
@@ -173,9 +223,9 @@ def _numbers(values: npt.NDArray[Any] | CategoryColumn, name: str, kind: Kind) -
     return np.ascontiguousarray(array, STORAGE[kind])
 
 
-def row_bytes(schema: TableSchema) -> int:
-    """Return the size of a row in memory in bytes, without its texts."""
-    return sum(STORAGE[column.kind].itemsize for column in schema.columns)
+def row_bytes(columns: Iterable[Column]) -> int:
+    """Return the size of a row with these columns in memory in bytes, without its texts."""
+    return sum(STORAGE[column.kind].itemsize for column in columns)
 
 
 def concat(tables: Sequence[Table]) -> Table:
@@ -183,6 +233,8 @@ def concat(tables: Sequence[Table]) -> Table:
     schema = tables[0].schema
     columns: dict[str, npt.NDArray[Any] | CategoryColumn] = {}
     for column in schema.columns:
+        if all(table.is_absent(column.name) for table in tables):
+            continue
         if column.kind in ("name", "args"):
             index: dict[str, int] = {}
             parts = []

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.core.kernel_log import KERNELS
-from epprof_nb.ep import cuda
+from epprof_nb.core.errors import KernelError
+from epprof_nb.core.kernel_log import KERNELS, Replay
+from epprof_nb.ep import cuda, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,6 +62,15 @@ def make_node(
     else:
         kernel, device, module = given, "host", np
     declared = kernel.declaration
+    reason = kernel.refuse(attributes) if kernel.refuse is not None else None
+    if reason is not None:
+        others = schema.other_providers(declared.op_type, declared.domain)
+        raise KernelError(
+            f"Node {name!r} ({declared.op_type}) cannot run on the provider of Python kernels: "
+            f"{reason}. Kernels of {', '.join(others) or 'no other provider'} may take it: name "
+            "the operators to take over with only=, without this one. Or define a kernel with "
+            f"@epprof_nb.ep.kernel({declared.op_type!r}, domain={declared.domain!r})."
+        )
     node = Node(
         kernel,
         name,
@@ -98,9 +108,9 @@ def describe_error(node: Node | None, error: BaseException) -> str:
     return message
 
 
-def record(node: Node, start_ns: int, end_ns: int) -> None:
-    """Record that the kernel of a node ran on this thread."""
-    KERNELS.add(node.kernel.name, start_ns, end_ns)
+def record(node: Node, start_ns: int, end_ns: int, replay: Replay | None) -> None:
+    """Record that the kernel of a node ran, on this thread or in the replay of a graph."""
+    KERNELS.add(node.kernel.name, start_ns, end_ns, replay=replay)
 
 
 def record_copy(start_ns: int, end_ns: int, nbytes: int, to_device: int) -> None:
@@ -109,6 +119,22 @@ def record_copy(start_ns: int, end_ns: int, nbytes: int, to_device: int) -> None
     KERNELS.add(f"memcpy {kind}", start_ns, end_ns, copy_kind=kind, nbytes=nbytes)
 
 
-def connect(open_session: Callable[[dict[str, str]], tuple[Any, ...]]) -> None:
+def begin_replay(graph: tuple[Any, ...]) -> int:
+    """Note a graph that is replayed by this thread; return the number of its stream."""
+    return KERNELS.begin_replay(graph)
+
+
+def end_replay(replay: Replay, start_ns: int, end_ns: int) -> None:
+    """Record the replay of a graph as a whole."""
+    KERNELS.add_replay(replay, start_ns, end_ns)
+
+
+def connect(
+    open_session: Callable[[dict[str, str]], tuple[Any, ...]],
+    release_graphs: Callable[[int, int], None],
+) -> None:
     """Give the native core the functions that it calls."""
-    _native.ep_set_functions(open_session, make_node, describe_error, record, record_copy)
+    _native.ep_set_functions(
+        open_session, make_node, describe_error, record, record_copy, begin_replay, end_replay,
+        release_graphs,
+    )  # fmt: skip

@@ -6,6 +6,7 @@ import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from epprof_nb.core.errors import KernelError
@@ -58,6 +59,14 @@ class Declaration:
     def first_version(self) -> int:
         """First opset version."""
         return self.ranges[0].first_version
+
+    @cached_property
+    def numbered_ranges(self) -> list[tuple[int, int, dict[str, tuple[int, ...]]]]:
+        """The ranges with ONNX's numbers of the dtypes; computed once for all sessions."""
+        return [
+            (first, last, {name: tuple(types.NUMBERS[t] for t in ts) for name, ts in constraints})
+            for first, last, constraints in self.ranges
+        ]
 
     @property
     def last_version(self) -> int:

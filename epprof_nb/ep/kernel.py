@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import schema
 from epprof_nb.ep.declaration import Declaration, declare
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from epprof_nb.ep.declaration import Types
 
 # Arrays and contexts are those of whichever array module the device has.
 Array: TypeAlias = Any
+ArrayModule: TypeAlias = Any
+Attributes: TypeAlias = "Mapping[str, Any]"
 Context: TypeAlias = Any
 
 Function = TypeVar("Function", bound="Callable[..., None]")
@@ -29,6 +32,8 @@ class Kernel:
 
     declaration: Declaration
     cell: list[Callable[..., None]]
+    refuse: Callable[[Attributes], str | None] | None = None
+    """Returns why the kernel cannot run a node with these attributes, or None."""
     nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     """Nodes of open sessions that run it."""
 
@@ -56,7 +61,9 @@ class Registry:
     """Kernels defined by the user, and those that come with the package."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
+        self.version = 0
+        """Grows whenever the function of a kernel is replaced."""
         self._defined: list[Kernel] = []
         self._builtin: list[Kernel] = []
 
@@ -73,6 +80,7 @@ class Registry:
             for known in kernels:
                 if known.declaration == kernel.declaration:
                     known.cell[0] = kernel.function
+                    self.version += 1
                     return known
             replaced = [known for known in kernels if known.overlaps(kernel)]
             kernels[:] = [known for known in kernels if known not in replaced]
@@ -89,8 +97,21 @@ class Registry:
     def kernels(self) -> list[Kernel]:
         """Return the kernels for a new session: the user's, and the others that they leave."""
         with self._lock:
-            rest = [b for b in self._builtin if not any(b.overlaps(d) for d in self._defined)]
+            redefined = {k.declaration.op_type for k in self._defined}
+            rest = [
+                b
+                for b in self._builtin
+                if b.declaration.op_type not in redefined
+                or not any(b.overlaps(d) for d in self._defined)
+            ]
             return [*self._defined, *rest]
+
+    def of_package(self, op_types: Iterable[str]) -> list[Kernel]:
+        """Return the kernels that come with the package, of these operators of ONNX."""
+        wanted = set(op_types)
+        with self._lock:
+            known = [(k, k.declaration) for k in self._builtin]
+        return [k for k, d in known if d.op_type in wanted and not d.domain]
 
     def remove(self, op_type: str, domain: str = "") -> None:
         """Remove the user's kernels of an operator; sessions that have them keep them."""
@@ -103,6 +124,9 @@ class Registry:
 
 
 REGISTRY = Registry()
+
+NEWEST_OPSET = {"": 26, "ai.onnx.ml": 5}
+"""Newest opset that the kernels of the package implement, by domain; others have no versions."""
 
 
 def kernel(
@@ -188,11 +212,26 @@ def kernel(
     return decorate
 
 
-def builtin(op_type: str, **options: Any) -> Callable[[Function], Function]:
-    """Define a kernel of the package; see `kernel` for the options."""
+def builtin(
+    op_type: str,
+    *,
+    since: int,
+    refuse: Callable[[Attributes], str | None] | None = None,
+    **options: Any,
+) -> Callable[[Function], Function]:
+    """Define a kernel of the package; see `kernel` for the options.
+
+    A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
+    Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
+    providers. `refuse` gets the attributes of a node, and returns why the kernel cannot run it.
+    """
 
     def decorate(function: Function) -> Function:
-        kernel = Kernel(declare(op_type, function, **options), [function])
+        domain = options.get("domain", "")
+        if not schema.exists(op_type, domain, since):
+            return function
+        options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
+        kernel = Kernel(declare(op_type, function, since=since, **options), [function], refuse)
         REGISTRY.define(kernel, builtin=True)
         return function
 

@@ -12,17 +12,20 @@ from epprof_nb.ep import (
     context,
     cuda,
     devices,
+    graph_creation,
+    graphs,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
-    types,
 )
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.ep.kernels.channels_last import CHANNELS_LAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_OPTIONS = ("device", "device_id", "stream", "only", "nodes")
-_INTERNAL = ("token",)
+_GRAPHS = "enable_cuda_graph"
+_WARM_UPS = "min_num_runs_before_cuda_graph_capture"
+_OPTIONS = ("device", "device_id", "stream", "only", "nodes", "prefer_nhwc", _GRAPHS, _WARM_UPS)
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
@@ -32,6 +35,9 @@ def provider(
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
     stream: int | None = None,
+    prefer_nhwc: bool = False,
+    enable_cuda_graph: bool = False,
+    min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
 ) -> tuple[str, dict[str, str]]:
     """Return an entry for the ``providers`` of an ``onnxruntime.InferenceSession``.
 
@@ -47,6 +53,14 @@ def provider(
     stream
         Address of a CUDA stream on which the session runs, such as ``cupy.cuda.Stream().ptr``. It
         must outlive the session. By default each session has streams of its own.
+    prefer_nhwc
+        Whether ONNX Runtime converts convolutions, pooling and their like to channels as the last
+        axis, and transposes tensors where the layouts meet.
+    enable_cuda_graph
+        Capture the launches of a run in a graph and replay it in later runs with inputs of the same
+        shapes. All nodes must run on the provider. Needs ONNX Runtime 1.26.
+    min_num_runs_before_cuda_graph_capture
+        Number of eager runs before the capture, 1 to 7. They happen inside the first run.
 
     Returns
     -------
@@ -72,8 +86,13 @@ def provider(
         options["only"] = json.dumps(_names(only, "only"))
     if nodes is not None:
         options["nodes"] = json.dumps(_names(nodes, "nodes"))
+    if prefer_nhwc:
+        options["prefer_nhwc"] = "1"
+    if enable_cuda_graph:
+        options[_GRAPHS] = "1"
+        options[_WARM_UPS] = str(min_num_runs_before_cuda_graph_capture)
     _check(options)
-    context.connect(_open_session)
+    context.connect(_open_session, graphs.release)
     # The host device comes first: without device_id, ONNX Runtime takes the first device.
     register_library(PROVIDER, "the provider of Python kernels")
     if "device_id" in options:
@@ -90,6 +109,9 @@ def session(
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
     stream: int | None = None,
+    prefer_nhwc: bool = False,
+    enable_cuda_graph: bool = False,
+    min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
     **options: Any,
 ) -> Any:  # noqa: ANN401
     """Create an ``onnxruntime.InferenceSession`` whose nodes run on kernels in Python.
@@ -98,7 +120,8 @@ def session(
     ----------
     model
         Path of the model, or the model as bytes.
-    device, only, nodes, stream
+    device, only, nodes, stream, prefer_nhwc, enable_cuda_graph, \
+    min_num_runs_before_cuda_graph_capture
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
     **options
         Further arguments of ``InferenceSession``, such as ``sess_options``.
@@ -115,9 +138,20 @@ def session(
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """
-    entry = provider(device, only=only, nodes=nodes, stream=stream)
+    entry = provider(
+        device,
+        only=only,
+        nodes=nodes,
+        stream=stream,
+        prefer_nhwc=prefer_nhwc,
+        enable_cuda_graph=enable_cuda_graph,
+        min_num_runs_before_cuda_graph_capture=min_num_runs_before_cuda_graph_capture,
+    )
     import onnxruntime
 
+    if enable_cuda_graph:
+        # ONNX Runtime would go on without the provider, and without graphs.
+        options.setdefault("enable_fallback", 0)
     return onnxruntime.InferenceSession(model, providers=[entry, "CPUExecutionProvider"], **options)
 
 
@@ -130,7 +164,7 @@ def _names(names: Iterable[str], option: str) -> list[str]:
 
 def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the selected types and nodes; raise KernelError if an option is wrong."""
-    unknown = [name for name in options if name not in (*_OPTIONS, *_INTERNAL)]
+    unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         raise KernelError(
             f"{PROVIDER} has no option {', '.join(map(repr, unknown))}. Its options are "
@@ -148,29 +182,60 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if option in options and not names:
             raise KernelError(f"{option}= is empty, so no node would be taken over. Leave it out.")
         selected.append(tuple(names))
+    if options.get("prefer_nhwc", "0") not in ("0", "1"):
+        raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
     only, nodes = selected
-    known = {k.declaration.op_type for k in REGISTRY.kernels()} | {*_CONTROL_FLOW}
-    missing = [name for name in only if name not in known]
+    if _warm_ups(options) is not None and "device_id" in options:
+        raise KernelError(
+            f"{_GRAPHS} with device={options['device']!r} is not supported: the provider captures "
+            'graphs on the host device only. Leave it out, or use device="host".'
+        )
+    missing = set(only) - {*_CONTROL_FLOW}
+    if missing:
+        missing -= {k.declaration.op_type for k in REGISTRY.kernels()}
     if missing:
         raise KernelError(
-            f"only={list(only)!r}: there is no kernel for {', '.join(missing)}. Define it with "
-            "@epprof_nb.ep.kernel first."
+            f"only={list(only)!r}: there is no kernel for {', '.join(sorted(missing))}. Define it "
+            "with @epprof_nb.ep.kernel first."
         )
     return only, nodes
+
+
+def _warm_ups(options: dict[str, str]) -> int | None:
+    """Return the number of runs before a capture; None if there is to be none."""
+    switch = options.get(_GRAPHS, "0").lower()
+    if switch not in ("0", "1", "false", "true"):
+        raise KernelError(f"{_GRAPHS}={options[_GRAPHS]!r} is neither 0 nor 1.")
+    text = options.get(_WARM_UPS, str(graphs.DEFAULT_WARM_UPS))
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= graphs.MAX_WARM_UPS:
+        raise KernelError(
+            f"{_WARM_UPS}={text} is out of range. It is 1 to {graphs.MAX_WARM_UPS}: ONNX Runtime "
+            "gives up if no graph was captured in eight runs."
+        )
+    return number if switch in ("1", "true") else None
 
 
 def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     """Return what the native core needs for a new session; see `ep_set_functions`."""
     only, nodes = _check(options)
-    number = int(options["token"]) if "token" in options else _native.ort_new_session()
-    device = options.get("device", "host")
+    device = options.get("device", devices.HOST)
     specs = []
+    prefers_channels_last = options.get("prefer_nhwc") == "1"
     for kernel in REGISTRY.kernels():
         d = kernel.declaration
-        for first, last, constraints in d.ranges:
-            numbers = {name: tuple(types.NUMBERS[t] for t in ts) for name, ts in constraints}
+        if d.domain == CHANNELS_LAST and not prefers_channels_last:
+            continue
+        if only and d.op_type not in only and d.operator is None:
+            continue  # a kernel costs 2 us of the creation of a session
+        given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
+        for first, last, numbers in d.numbered_ranges:
             specs.append((
-                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs,
-                kernel if device == "host" else context.OnDevice(kernel, device),
+                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, given,
             ))  # fmt: skip
-    return number, True, only, nodes, tuple(specs)
+    number, warm_ups = _native.ort_new_session(), _warm_ups(options)
+    graph_creation.note_opened(number, warm_ups)
+    return number, True, warm_ups is not None, only, nodes, tuple(specs)

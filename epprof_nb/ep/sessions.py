@@ -1,32 +1,32 @@
 """Patches of ``InferenceSession`` that sessions with our provider need.
 
-Operators of domains without a schema must be in a session's options before it loads the model, and
-Ctrl-C inside a kernel must reach the user. Sessions without our provider stay as they are.
+Operators of domains without a schema must be in a session's options before it loads the model,
+Ctrl-C inside a kernel must reach the user, and a session that captures graphs needs buffers for its
+runs. Sessions without our provider stay as they are.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
-from epprof_nb.ep import context, cuda
+from epprof_nb.ep import context, cuda, graph_bindings, graph_creation, graph_runs, graphs
 from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from epprof_nb.ep.kernel import Kernel
 
 _CREATE_METHOD = "_create_inference_session"
-_RUN_METHODS = ("run", "run_with_iobinding", "run_with_ort_values")
 _MARK = "_epprof_kernels"
 
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 _domains: dict[tuple[str, tuple[Kernel, ...]], object] = {}
 _added: weakref.WeakKeyDictionary[Any, dict[str, object]] = weakref.WeakKeyDictionary()
 
@@ -35,15 +35,25 @@ def patch() -> None:
     """Patch ``InferenceSession``, unless it is patched."""
     import onnxruntime
 
-    kind = onnxruntime.InferenceSession
-    wrappers = {_CREATE_METHOD: _wrap_create, **dict.fromkeys(_RUN_METHODS, _wrap_run)}
     with _lock:
-        for name, wrap in wrappers.items():
-            owner = next((c for c in kind.__mro__ if name in vars(c)), None)
-            if owner is not None and not _is_patched(vars(owner)[name]):
-                wrapper = wrap(vars(owner)[name])
-                setattr(wrapper, _MARK, True)
-                setattr(owner, name, wrapper)
+        _patch(onnxruntime.IOBinding, dict.fromkeys(graph_bindings.METHODS, graph_bindings.wrap))
+        _patch(
+            onnxruntime.InferenceSession,
+            {
+                _CREATE_METHOD: _wrap_create,
+                **{name: _interruptible(wrap) for name, wrap in graph_runs.WRAPPERS.items()},
+            },
+        )
+        graph_runs.add_release(onnxruntime.InferenceSession)
+
+
+def _patch(kind: type, wrappers: Mapping[str, Callable[..., Any]]) -> None:
+    for name, wrap in wrappers.items():
+        owner = next((c for c in kind.__mro__ if name in vars(c)), None)
+        if owner is not None and not _is_patched(vars(owner)[name]):
+            wrapper = wrap(vars(owner)[name])
+            setattr(wrapper, _MARK, True)
+            setattr(owner, name, wrapper)
 
 
 def _is_patched(method: Any) -> bool:  # noqa: ANN401
@@ -61,23 +71,32 @@ def _wrap_create(original: Callable[..., None]) -> Callable[..., None]:
         # ONNX Runtime asks a provider for its operators only if it was chosen by device.
         if any((p[0] if isinstance(p, tuple) else p) == PROVIDER for p in providers or ()):
             self._sess_options = with_domains(self._sess_options)
-        original(self, providers, *more)
+        with graph_creation.creating(self):
+            original(self, providers, *more)
 
     return create
 
 
-def _wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def run(self: object, *args: Any, **kwargs: Any) -> object:
-        try:
-            return original(self, *args, **kwargs)
-        except Exception as error:
-            if context.take_interrupt():
-                raise KeyboardInterrupt from error
-            cuda.explain(error)
-            raise
+def _interruptible(wrap: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
+        with_graphs = wrap(original)
 
-    return run
+        @functools.wraps(original)
+        def run(self: Any, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
+            try:
+                if getattr(self, graphs.ATTRIBUTE, None) is None:
+                    return original(self, *args, **kwargs)
+                return with_graphs(self, *args, **kwargs)
+            except Exception as error:
+                if context.take_interrupt():
+                    raise KeyboardInterrupt from error
+                cuda.explain(error)
+                raise
+
+        setattr(run, graph_runs.BELOW, original)
+        return run
+
+    return wrap_run
 
 
 def with_domains(session_options: Any) -> Any:  # noqa: ANN401

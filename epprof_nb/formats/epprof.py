@@ -35,7 +35,7 @@ from epprof_nb.formats.older_versions import upgrade
 from epprof_nb.util.progress_bar import progress_bar
 
 FORMAT = "epprof"
-VERSION = (1, 1)
+VERSION = (1, 2)
 _MANIFEST = "manifest.json"
 _MAX_MEMBERS = 64
 _MAX_DIRECTORY_BYTES = 16_384
@@ -253,7 +253,8 @@ def _stated_tables(manifest: dict[str, Any], path: Path) -> tuple[dict[str, tupl
         match tables.get(schema.name) if isinstance(tables, dict) else None:
             case {"rows": int(rows), "sha256": str(digest)} if rows >= 0:
                 stated[schema.name] = rows, digest
-                needed += rows * row_bytes(schema)
+                # The pages of optional columns are checked before they are read.
+                needed += rows * row_bytes(c for c in schema.columns if not c.optional)
             case None:
                 continue
             case _:

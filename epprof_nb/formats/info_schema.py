@@ -67,10 +67,12 @@ _TYPES: dict[str, Any] = {
     "cell": _optional_text,
     "script": _optional_text,
     "detail": _optional_text,
+    "machine": _optional_text,
     "error": _optional_text,
     "device_error": _optional_text,
     "repeats": _time_ranges,
     "first_step": _count,
+    "alternated": {"recording": is_text, "side": _count},
     "devices": [{"device_id": _integer, "name": _optional_text, "kind": _optional_text}],
     "threads": [{"thread_id": _integer, "name": _optional_text}],
     "recorded": {

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING, Column, Kind, TableSchema
-from epprof_nb.data.table import STORAGE, Table
+from epprof_nb.data.table import FILL, STORAGE, Table
 from epprof_nb.formats.parquet_pages import NUMBER_ENCODINGS, TEXT_ENCODINGS, chunk_size
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _ARROW: dict[Kind, pa.DataType] = {
     "time": pa.int64(),
     "int": pa.int64(),
     "id": pa.int64(),
+    "delta": pa.int64(),
     "name": _TEXT,
     "args": _TEXT,
     "bool": pa.bool_(),
@@ -34,9 +35,10 @@ _ARROW: dict[Kind, pa.DataType] = {
 def encode(table: Table) -> bytes:
     """Encode a table as a Parquet file in memory; missing ids and names become nulls.
 
-    Characters that UTF-8 cannot encode (lone surrogates) are written as escapes.
+    Characters that UTF-8 cannot encode (lone surrogates) are written as escapes. Optional columns
+    without values are left out.
     """
-    columns = table.schema.columns
+    columns = [c for c in table.schema.columns if not (c.optional and table.is_absent(c.name))]
     numbers = [column.name for column in columns if _ARROW[column.kind] == pa.int64()]
     sink = pa.BufferOutputStream()
     pq.write_table(
@@ -66,7 +68,7 @@ def decode(
     max_bytes
         Maximum number of bytes that the pages of the columns may need in memory.
     allow_missing
-        Whether columns may be absent; `Table` then fills them.
+        Whether columns that are not optional may be absent; `Table` then fills them.
 
     Returns
     -------
@@ -89,7 +91,8 @@ def decode(
     if len(set(file_schema.names)) != len(file_schema.names):
         raise ValueError(f"table {schema.name} has duplicate column names")
     known = [column for column in schema.columns if column.name in file_schema.names]
-    absent = sorted(set(schema.names) - set(file_schema.names))
+    required = {column.name for column in schema.columns if not column.optional}
+    absent = sorted(required - set(file_schema.names))
     if absent and not allow_missing:
         raise ValueError(f"table {schema.name} lacks the column {absent[0]}")
     for column in known:
@@ -142,8 +145,8 @@ def _from_arrow(data: pa.ChunkedArray, column: Column) -> npt.NDArray[Any] | Cat
         if not all(isinstance(json.loads(text), dict) for text in names.categories):
             raise ValueError(f"column {column.name} contains values that are not JSON objects")
         return names
-    if column.kind == "id":
-        data = data.fill_null(MISSING)
+    if column.kind in ("id", "delta"):
+        data = data.fill_null(FILL[column.kind])
     elif data.null_count:
         raise ValueError(f"column {column.name} contains nulls")
     return np.asarray(data.to_numpy(), STORAGE[column.kind])

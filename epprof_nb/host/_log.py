@@ -39,6 +39,7 @@ ACTIVITY_ROW = np.dtype([
         "kind", "name", "stream_id", "start_ns", "end_ns", "correlation_id", "bytes",
         "copy_kind", "src_kind", "dst_kind",
         "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
+        "graph_id", "graph_node_id",
     )
 ])  # fmt: skip
 MEMORY_ROW = np.dtype([
@@ -63,6 +64,8 @@ class Activity(NamedTuple):
     dst_kind: str | None = None
     grid: Sequence[int] = NOT_LAUNCHED
     block: Sequence[int] = NOT_LAUNCHED
+    graph_id: int = MISSING
+    graph_node_id: int = MISSING
 
 
 class Call:
@@ -185,7 +188,7 @@ class Log:
                     code(activity.kind), code(activity.name), activity.stream_id,
                     start_ns, end_ns, activity.correlation_id, activity.bytes,
                     code(activity.copy_kind), code(activity.src_kind), code(activity.dst_kind),
-                    *activity.grid, *activity.block,
+                    *activity.grid, *activity.block, activity.graph_id, activity.graph_node_id,
                 )  # fmt: skip
 
     def add_memory(self, operation: str, address: int, nbytes: int, correlation_id: int) -> None:

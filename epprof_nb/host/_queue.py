@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.core.errors import EpprofError
+from epprof_nb.host._capture import refuse_in_capture
 from epprof_nb.host._log import LOG, Activity
 
 if TYPE_CHECKING:
@@ -117,6 +118,10 @@ class Queue:
 
     def submit(self, command: Command | Fence) -> None:
         """Append a command, blocking while the queue is full. RuntimeError if closed."""
+        refuse_in_capture(
+            f"launches work on stream {self.stream_id}",
+            "Do the work in the kernel itself: a graph holds the launches of its own stream",
+        )
         # A kernel that launches work must not wait for itself.
         if self._submitted - self._served >= DEPTH and not in_worker():
             while self._submitted - self._served >= DEPTH:
@@ -244,8 +249,12 @@ def in_worker() -> bool:
     return isinstance(threading.current_thread(), _Worker)
 
 
-def refuse_in_worker(call: str) -> None:
-    """Raise RuntimeError on the worker thread of a stream, which would wait for itself."""
+def refuse_wait(call: str) -> None:
+    """Raise RuntimeError where nothing may wait: on the worker thread of a stream, in a capture."""
+    refuse_in_capture(
+        f"waits for the device with {call}",
+        "Leave it out: the kernels of a graph run one after the other",
+    )
     if in_worker():
         raise RuntimeError(
             f"{call} was called inside a kernel, which would wait for itself; call it from the "

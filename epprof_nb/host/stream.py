@@ -9,7 +9,7 @@ import itertools
 from epprof_nb import _native
 from epprof_nb.host import _log
 from epprof_nb.host._log import LOG, Activity
-from epprof_nb.host._queue import Command, Fence, Queue, live_queues, refuse_in_worker, wait_for_all
+from epprof_nb.host._queue import Command, Fence, Queue, live_queues, refuse_wait, wait_for_all
 
 _ids = itertools.count()
 
@@ -71,7 +71,7 @@ class Stream:
         RuntimeError
             If called inside a kernel.
         """
-        refuse_in_worker("Stream.synchronize()")
+        refuse_wait("Stream.synchronize()")
         with LOG.call(_log.STREAM_SYNCHRONIZE) as correlation:
             _wait(self._queue.insert_fence(), "stream_synchronize", correlation, self.stream_id)
         self._queue.raise_error()
@@ -123,7 +123,7 @@ class Event:
         RuntimeError
             If called inside a kernel, or for an event recorded before a fork.
         """
-        refuse_in_worker("Event.synchronize()")
+        refuse_wait("Event.synchronize()")
         if self._fence is None or self._queue is None:
             return
         with LOG.call(_log.EVENT_SYNCHRONIZE) as correlation:
@@ -169,7 +169,7 @@ def synchronize() -> None:
     RuntimeError
         If called inside a kernel.
     """
-    refuse_in_worker("epprof_nb.host.synchronize()")
+    refuse_wait("epprof_nb.host.synchronize()")
     with LOG.call(_log.DEVICE_SYNCHRONIZE) as correlation:
         start_ns = _native.now_ns()
         wait_for_all()

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
+from epprof_nb.util.after_import import after_import
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Iterable, Mapping
 
     Marker = Callable[[int], object]
 
@@ -42,16 +42,12 @@ def register_markers(calls: Iterable[Marker], bodies: Iterable[Marker]) -> None:
             return
         _registered = True
     replacements = {**dict.fromkeys(calls, _nothing), **dict.fromkeys(bodies, _no_body)}
-    dynamo = sys.modules.get(_DYNAMO)
-    if dynamo is None:
-        sys.meta_path.insert(0, _AfterImport(replacements))
-    else:
-        _substitute(dynamo, replacements)
+    after_import(_DYNAMO, partial(_substitute, replacements))
 
 
-def _substitute(dynamo: ModuleType, replacements: Mapping[Marker, Marker]) -> None:
+def _substitute(replacements: Mapping[Marker, Marker]) -> None:
     # Available since torch 2.6.
-    substitute = getattr(dynamo, "substitute_in_graph", None)
+    substitute = getattr(sys.modules[_DYNAMO], "substitute_in_graph", None)
     if substitute is not None:
         for marker, replacement in replacements.items():
             substitute(marker, skip_signature_check=True)(replacement)
@@ -64,33 +60,3 @@ def _nothing(key: int) -> None:
 def _no_body(key: int) -> contextlib.nullcontext[None]:  # noqa: ARG001 - as the marker
     """Replace a marker that returns a context manager."""
     return contextlib.nullcontext()
-
-
-class _AfterImport:
-    """Import hook that registers the markers once ``torch._dynamo`` is imported."""
-
-    def __init__(self, replacements: Mapping[Marker, Marker]) -> None:
-        self.replacements = replacements
-        self.loader: Any = None
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != _DYNAMO:
-            return None
-        sys.meta_path.remove(self)
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            self.loader, spec.loader = spec.loader, self  # type: ignore[assignment]
-        return spec
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self.loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self.loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self.loader
-        self.loader.exec_module(module)
-        _substitute(module, self.replacements)

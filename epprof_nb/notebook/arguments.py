@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from epprof_nb.analysis.compare.refusals import MIN_REPEATS
 from epprof_nb.core.options import Options
 from epprof_nb.util.format import elide
 
@@ -37,6 +38,7 @@ class Request:
     live: bool = False
     save: Path | None = None
     baseline: str | None = None
+    interleave: bool = False
 
 
 def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,6 +70,10 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
         argument("-b", "--baseline", metavar="OLD",
                  help="Compare with an earlier profile: a variable with a profile or a list of "
                  "profiles, or the path of an .epprof file. Use --repeat 20 for both."),
+        argument("--interleave", action="store_true",
+                 help="Run the code of the baseline again, alternating with this code, so that "
+                 "both are measured under the same conditions. Its side effects happen again. "
+                 "Needs --baseline and --repeat."),
         argument("-s", "--save", metavar="PATH", help="Save the profile to an .epprof file."),
     )  # fmt: skip
     for decorate in reversed(arguments):
@@ -110,6 +116,12 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             "--warmup must be at least 0 and --repeat at least 1, "
             f"not {args.warmup} and {args.repeat}."
         )
+    if args.interleave and (args.baseline is None or args.repeat < MIN_REPEATS):
+        raise UsageError(
+            "--interleave needs a baseline, whose code alternates with that of the cell, and at "
+            f"least {MIN_REPEATS} repeats, as in: %%gpuprofile {name or 'new'} --repeat 20 "
+            f"--baseline {args.baseline or 'old'} --interleave"
+        )
     limit = settings.time_limit if args.time_limit is None else args.time_limit
     records = settings.max_records if args.max_records is None else args.max_records
     try:
@@ -118,6 +130,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
             max_records=records,
             time_limit_s=limit,
             ort_nodes=args.ort_nodes or settings.ort_nodes,
+            frameworks=tuple(settings.frameworks),
         )
     except ValueError as error:
         raise UsageError(
@@ -134,6 +147,7 @@ def parse(magic: Callable[..., Any], line: str, settings: GpuProfile) -> Request
         live=args.live or settings.live,
         save=Path(args.save.strip("\"'")).expanduser() if args.save else None,
         baseline=args.baseline.strip("\"'") if args.baseline else None,
+        interleave=args.interleave,
     )
 
 

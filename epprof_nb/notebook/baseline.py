@@ -26,10 +26,14 @@ class Baseline:
     profiles: tuple[Profile, ...]
 
     def compare(self, new: Profile, name: str | None) -> Comparison:
-        """Compare a new profile, of variable `name`, with the baseline."""
+        """Compare a new profile, of variable `name`, with the baseline.
+
+        A baseline whose repeats alternated with those of the new code is preferred.
+        """
         from epprof_nb.views.comparison import compare
 
-        return compare(self.profiles, new, names=(self.text, name or "new"))
+        old = self.profiles if new.baseline is None else new.baseline
+        return compare(old, new, names=(self.text, name or "new"))
 
 
 def find_baseline(text: str, variables: Mapping[str, Any]) -> Baseline:

@@ -7,6 +7,7 @@ code runs as it would without the magic.
 from __future__ import annotations
 
 import sys
+import uuid
 from typing import TYPE_CHECKING
 
 from IPython.display import display
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from epprof_nb.capture.session import Session
+    from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.instrument.statements import Cell
     from epprof_nb.notebook.arguments import Request
     from epprof_nb.notebook.baseline import Baseline
+    from epprof_nb.notebook.interleave import Alternation, CellCode
     from epprof_nb.notebook.live_progress import LiveProgress
     from epprof_nb.profiles import Profile
 
@@ -32,6 +35,10 @@ def warn(text: str) -> None:
 def format_error(error: BaseException) -> str:
     """Return the type and message of an exception."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+OLD, NEW = 0, 1
+"""The sides of a comparison whose repeats alternate."""
 
 
 class OnError:
@@ -59,8 +66,12 @@ class CellRun:
         The code; its name is set when it starts.
     assign
         Called with a name and the profile to assign the variable.
+    code
+        The code as parsed, to run it again; None if it cannot be.
     baseline
         Profiles to compare with, if there are any.
+    alternation
+        The baseline's code to run between the repeats, if any.
     info
         IPython's ``ExecutionInfo`` of the cell, to tell its end from that of a nested cell; None
         if IPython provided none.
@@ -74,7 +85,9 @@ class CellRun:
         cell: Cell,
         assign: Callable[[str, Profile], None],
         *,
+        code: CellCode | None = None,
         baseline: Baseline | None = None,
+        alternation: Alternation | None = None,
         info: object | None = None,
         runs_code_itself: bool = False,
     ) -> None:
@@ -83,8 +96,10 @@ class CellRun:
         self.info = info
         self.runs_code_itself = runs_code_itself
         self.profile: Profile | None = None
+        self.code = code
         self._assign = assign
         self._baseline = baseline
+        self._alternation = alternation
         self._session: Session | None = None
         self._live: LiveProgress | None = None
         self._op = 0
@@ -93,8 +108,13 @@ class CellRun:
 
     def warm_up(self) -> bool:
         """Whether to run the code again before the session."""
+        __tracebackhide__ = True
         self._warmed += 1
-        return self._warmed <= self.request.warmup
+        if self._warmed > self.request.warmup:
+            return False
+        if self._alternation is not None:
+            self._run_baseline(self._alternation, marked=False)
+        return True
 
     def start(self) -> None:
         """Start the session."""
@@ -115,7 +135,8 @@ class CellRun:
         self._session = session.start(
             self.request.options, cell=self.cell.name, source=self.cell.source
         )
-        self._op = _native.push(_native.intern(self.cell.name), CELL)
+        if self._alternation is None:  # otherwise each repeat has an op of its own
+            self._op = _native.push(_native.intern(self.cell.name), CELL)
 
     def _show_progress(self, session: Session) -> None:
         from IPython.core.interactiveshell import InteractiveShell
@@ -131,13 +152,46 @@ class CellRun:
 
     def repeat(self) -> bool:
         """Mark the start of the next repeat; False if it is the last one, run outside the loop."""
-        if self._session is not None:
-            try:
-                self._session.mark_repeat()
-            except Exception as error:  # noqa: BLE001
-                warn(f"the repeats of this profile cannot be separated ({format_error(error)}).")
+        __tracebackhide__ = True
+        if self._session is not None and self._alternation is not None:
+            for _ in range(self._alternation.runs_before(self._repeats)):
+                self._begin_repeat(self._session, self._alternation, OLD)
+                self._run_baseline(self._alternation)
+            self._begin_repeat(self._session, self._alternation, NEW)
+        elif self._session is not None:
+            self._guarded_mark(self._session.mark_repeat)
         self._repeats += 1
         return self._repeats < self.request.repeat
+
+    def _begin_repeat(self, session: Session, alternation: Alternation, side: int) -> None:
+        """End the repeat of the other side, or the one before, and begin one of this side."""
+        from epprof_nb.capture.op_log import CELL
+
+        _native.pop(self._op)  # also closes the statement that is still open
+        if alternation.sides:
+            self._guarded_mark(session.end_repeat)
+        alternation.sides.append(side)
+        self._guarded_mark(session.mark_repeat)
+        cell = alternation.code.cell if side == OLD else self.cell
+        self._op = _native.push(_native.intern(cell.name), CELL)
+
+    def _guarded_mark(self, mark: Callable[[], None]) -> None:
+        try:
+            mark()
+        except Exception as error:  # noqa: BLE001 - the code must run in any case
+            warn(f"the repeats of this profile cannot be separated ({format_error(error)}).")
+
+    def _run_baseline(self, alternation: Alternation, *, marked: bool = True) -> None:
+        __tracebackhide__ = True
+        try:
+            alternation.run(marked=marked)
+        except BaseException as error:
+            warn(
+                f"{type(error).__name__} in the code of the baseline {alternation.text} "
+                f"({alternation.code.cell.name}), which --interleave runs again, not in the code "
+                "of this cell."
+            )
+            raise
 
     def stop(self, error: BaseException | None = None) -> None:
         """End the session, if it is active, and create its profile."""
@@ -152,13 +206,34 @@ class CellRun:
             from epprof_nb.profiles import Profile
 
             name = None if error is None else type(error).__name__
-            self.profile = Profile.from_data(session.stop(error=name, ended_ns=ended))
+            data = session.stop(error=name, ended_ns=ended)
+            if self._alternation is None:
+                self.profile = Profile.from_data(data)
+            else:
+                self.profile = self._split(data, self._alternation)
         except (Exception, KeyboardInterrupt) as failure:  # noqa: BLE001
             warn(
                 f"the profile could not be completed ({format_error(failure)}) and is lost. The "
                 "results of the code are not affected. Run `epprof doctor` in a terminal to check "
                 "the profiler."
             )
+
+    def _split(self, data: ProfileData, alternation: Alternation) -> Profile:
+        """Return the profile of the cell, with that of the baseline's code as its `baseline`."""
+        from epprof_nb.capture.alternation import split
+        from epprof_nb.profiles import Profile
+
+        cells = (alternation.code.cell, self.cell)
+        old, new = split(
+            data,
+            alternation.sides,
+            [cell.name for cell in cells],
+            [cell.source for cell in cells],
+            recording=uuid.uuid4().hex,
+        )
+        profile = Profile.from_data(new)
+        profile.baseline = Profile.from_data(old)
+        return profile
 
     def _end_session(self) -> None:
         if self._session is not None:
@@ -190,6 +265,7 @@ class CellRun:
             return
         if note is not None:
             self.profile.info["notes"].append(note)
+        self._remember_code(self.profile)
         if self.request.name is not None:
             self._assign(self.request.name, self.profile)
         if self.request.save is not None:
@@ -211,3 +287,16 @@ class CellRun:
                 display(self._baseline.compare(self.profile, self.request.name))
             except Exception as failure:  # noqa: BLE001
                 warn(f"the comparison with the baseline failed ({format_error(failure)}).")
+
+    def _remember_code(self, profile: Profile) -> None:
+        """Keep the code for a later ``--interleave``."""
+        from IPython.core.interactiveshell import InteractiveShell
+
+        variables = InteractiveShell.instance().user_ns
+        try:
+            if self.code is not None:
+                self.code.remember(profile, variables)
+            if self._alternation is not None and profile.baseline is not None:
+                self._alternation.code.remember(profile.baseline, variables)
+        except Exception as error:  # noqa: BLE001 - objects of the user may do anything
+            warn(f"--interleave will not run this cell again ({format_error(error)}).")

@@ -130,10 +130,10 @@ def assemble(
             "Move the import to the top of the cell to avoid this message.",
         )
     try:
-        marked = _without_global(body[head:])
+        marked = without_global(body[head:])
         if request.lines:
             marked = instrument(marked, cell, first_line=first_line)
-        code = _profiled(marked, _without_global(plain[head:]), request, shows_last=shows_last)
+        code = _profiled(marked, without_global(plain[head:]), request, shows_last=shows_last)
         nodes = [*body[:head], *code]
         failure: Exception | None = _compile_error(nodes, flags)
     except Exception as error:  # noqa: BLE001 - the code must run in any case
@@ -184,7 +184,7 @@ def _compile_error(nodes: Sequence[ast.stmt], flags: int) -> Exception | None:
     return None
 
 
-def _without_global(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+def without_global(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Replace ``global`` outside of functions and classes.
 
     It has no effect there, as IPython compiles each statement by itself. In a single node it would

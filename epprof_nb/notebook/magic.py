@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from epprof_nb.notebook import cell_transform
 from epprof_nb.notebook.arguments import Request, parse, parse_line, with_arguments
 from epprof_nb.notebook.cell_run import CellRun, OnError, warn
 from epprof_nb.notebook.completion import matcher
+from epprof_nb.notebook.interleave import Alternation, CellCode
 from epprof_nb.notebook.settings import GpuProfile
 from epprof_nb.notebook.shell import (
     cell_name,
@@ -98,6 +100,11 @@ class ProfileMagics(Magics):
         Compare with an earlier profile old, which was recorded with --repeat 20, too:
 
             %%gpuprofile prof --repeat 20 --baseline old
+            y = model(x)
+
+        Run the code of old again, alternating with this one, to find smaller differences:
+
+            %%gpuprofile prof --repeat 20 --baseline old --interleave
             y = model(x)
 
         Profile one statement and keep the profile as prof:
@@ -182,16 +189,20 @@ class ProfileMagics(Magics):
                     "%%gpuprofile has nothing to profile. Put the code below it in the same cell."
                 )
             baseline = self._baseline(request)
+            info = self.infos[-1] if self.infos else None
+            source: str = info.raw_cell if info is not None else ast.unparse(module)  # type: ignore[assignment]
+            first_line = cell_transform.magic_line(source, options)
+            cell = Cell("", source)  # its name is set when it starts
+            code = CellCode(copy.deepcopy(module.body[1:]), cell, request.lines, first_line)
+            alternation = self._alternation(request, baseline, code)
         except UsageError as error:
             self.planned = error
             return module
-        info = self.infos[-1] if self.infos else None
-        source: str = info.raw_cell if info is not None else ast.unparse(module)  # type: ignore[assignment]
-        cell = Cell("", source)  # its name is set when it starts
-        self.planned = CellRun(request, cell, self._assign, baseline=baseline, info=info)
-        body = self._assembled(
-            module.body[1:], request, cell, first_line=cell_transform.magic_line(source, options)
-        )
+        self.planned = CellRun(
+            request, cell, self._assign, code=code, baseline=baseline, alternation=alternation,
+            info=info,
+        )  # fmt: skip
+        body = self._assembled(module.body[1:], request, cell, first_line=first_line)
         module.body = [module.body[0], *body]
         return module
 
@@ -224,6 +235,16 @@ class ProfileMagics(Magics):
 
         return find_baseline(request.baseline, self.shell.user_ns)
 
+    def _alternation(
+        self, request: Request, baseline: Baseline | None, code: CellCode
+    ) -> Alternation | None:
+        if baseline is None or not request.interleave:
+            return None
+        alternation = Alternation(baseline, code, request.repeat, self.shell)
+        for text in alternation.warnings():
+            warn(text)
+        return alternation
+
     def _assign(self, name: str, profile: Profile) -> None:
         self.shell.push({name: profile})
 
@@ -239,6 +260,8 @@ class ProfileMagics(Magics):
         self.runs.append(planned)
         # Tracebacks show context lines: show the line of the magic as the user wrote it.
         filename = sys._getframe(1).f_code.co_filename  # noqa: SLF001
+        if planned.code is not None:
+            planned.code.filename = filename
         patch_linecache_first_line(filename, f"# %%gpuprofile {options}")
 
     def _start(self) -> None:
@@ -247,9 +270,11 @@ class ProfileMagics(Magics):
         run.start()
 
     def _warm_up(self) -> bool:
+        __tracebackhide__ = True
         return self.runs[-1].warm_up()
 
     def _repeat(self) -> bool:
+        __tracebackhide__ = True
         return bool(self.runs) and self.runs[-1].repeat()
 
     def _end(self, value: object = None) -> None:
@@ -310,11 +335,16 @@ class ProfileMagics(Magics):
         module = shell.transform_ast(shell.compile.ast_parse(transformed, filename=filename))
         if not module.body:
             raise UsageError("%%gpuprofile has nothing to profile. Put code below it.")
+        cell = Cell("", whole)
+        code = CellCode(copy.deepcopy(module.body), cell, request.lines, filename=filename)
+        baseline = self._baseline(request)
         run = CellRun(
             request,
-            Cell("", whole),
+            cell,
             self._assign,
-            baseline=self._baseline(request),
+            code=code,
+            baseline=baseline,
+            alternation=self._alternation(request, baseline, code),
             runs_code_itself=True,
         )
         nodes = self._assembled(module.body, request, run.cell)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from traitlets import Bool, Float, Int, Unicode
+from traitlets import Bool, Float, Int, List, Unicode, observe
 from traitlets.config import Configurable
 
 from epprof_nb.core.options import Options
+from epprof_nb.frameworks import nvtx_injection
 
 _DEFAULTS = Options()
 
@@ -30,6 +31,20 @@ class GpuProfile(Configurable):
         help="Which runs of ONNX Runtime sessions are recorded node by node: every, auto or off. "
         "None: as passed to epprof_nb.onnxruntime.install.",
     ).tag(config=True)
+    frameworks = List(
+        Unicode(),
+        list(_DEFAULTS.frameworks),
+        help="Frameworks whose operations are recorded as ops, if the code uses them: torch, "
+        "nvtx. [] records none.",
+    ).tag(config=True)
     lines = Bool(True, help="Record each statement of the cell as an op.").tag(config=True)  # noqa: FBT003
     quiet = Bool(False, help="Do not display the profile.").tag(config=True)  # noqa: FBT003
     live = Bool(False, help="Show progress while a cell runs.").tag(config=True)  # noqa: FBT003
+
+    @observe("frameworks")
+    def _offer_nvtx(self, _: object) -> None:
+        # The Python package nvtx is slower once it is attached, also outside of sessions.
+        if "nvtx" in self.frameworks:
+            nvtx_injection.offer()
+        else:
+            nvtx_injection.withdraw()

@@ -1,8 +1,8 @@
 """Attach the observer to ONNX Runtime sessions when they are created.
 
 The observer is an execution provider that claims no node. As the last entry of a session's
-provider list, it changes neither the graph nor the provider of any node. A session where it
-would is not observed.
+provider list, or the last device in its options, it changes neither the graph nor the provider of
+any node. A session where it would is not observed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from epprof_nb import _native
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.onnxruntime.cuda_graphs import captures, profiled_from_the_start
+from epprof_nb.onnxruntime.session_options import add_observer, added_to
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 from epprof_nb.recorders.onnxruntime.session_names import session_title
 from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
@@ -82,41 +83,52 @@ def create_observed_session(
     """
     name = session_title(getattr(session, "_model_path", None))
     session_options = session._sess_options  # noqa: SLF001 - read by the original
-    requested = _requested_providers.setdefault(session, list(providers or ()))
+    by_options = not providers and session_options is not None and session_options.has_providers()
+    given = added_to(session_options).providers if by_options else list(providers or ())
+    requested = _requested_providers.setdefault(session, given)
+    _native.ort_begin_session()
     try:
-        if has_own_profiler(providers):
-            arguments, number = _with_token(providers or (), provider_options)
+        if has_own_profiler(given):
+            arguments = providers, provider_options
         else:
             register()
-            arguments, number = _with_observer(session_options, providers, provider_options)
+            if by_options:
+                _add_observer(session_options)
+                arguments = providers, provider_options
+            else:
+                arguments = _with_observer(providers, provider_options)
         user_profile = session_options is not None and session_options.enable_profiling
-        graphs = not user_profile and captures(providers, provider_options)
+        graphs = not user_profile and captures(given, provider_options)
         with profiled_from_the_start(session) if graphs else nullcontext():
             original(session, *arguments, *more)
+        number = _native.ort_end_session() or None
     except Exception as error:  # noqa: BLE001 - the call is repeated without the observer
         reason = (
             str(error)
             if isinstance(error, _NotObserved | CaptureError)
             else (f"ONNX Runtime did not create it with the observer ({error})")
         )
+        _native.ort_end_session()
         session._sess_options = session_options  # noqa: SLF001
         original(session, providers, provider_options, *more)
         _requested_providers.pop(session, None)
+        _hide_observer(session)  # which options may hold from an earlier session
         sessions.register(session, ObservedSession(name, reason=reason))
         return
     _requested_providers.pop(session, None)
-    session._providers = [p for p in session._providers if p != NAME]  # noqa: SLF001
-    session._provider_options.pop(NAME, None)  # noqa: SLF001
-    names = [p[0] if isinstance(p, tuple) else p for p in requested if not is_observer(p)]
+    _hide_observer(session)
+    names = [str(_name(p)) for p in requested if not is_observer(p)]
     observed_session = ObservedSession(
         _title(session),
         number=number,
+        reason=None if number else "ONNX Runtime created it without the observer",
         providers=tuple(session._providers),  # noqa: SLF001
         missing_providers=tuple(p for p in names if p not in session._providers),  # noqa: SLF001
         session_profile=user_profile or graphs,
         uses_pool_threads=_uses_pool_threads(session),
         captures_graphs=graphs,
-        has_own_profiler=has_own_profiler(providers),
+        has_own_profiler=has_own_profiler(given),
+        optimization_level=_low_optimization(session),
     )
     sessions.register(session, observed_session)
     if not observed_session.session_profile:
@@ -125,6 +137,11 @@ def create_observed_session(
         from epprof_nb.onnxruntime import json_profile
 
         json_profile.begin(session)
+
+
+def _hide_observer(session: Any) -> None:  # noqa: ANN401
+    session._providers = [p for p in session._providers if p != NAME]  # noqa: SLF001
+    session._provider_options.pop(NAME, None)  # noqa: SLF001
 
 
 def _title(session: Any) -> str:  # noqa: ANN401
@@ -141,6 +158,12 @@ def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
     return bool(options.execution_mode == ExecutionMode.ORT_PARALLEL)
 
 
+def _low_optimization(session: Any) -> str:  # noqa: ANN401
+    """Name of the session's optimization level if that leaves out fusions, else empty."""
+    level = session.get_session_options().graph_optimization_level.name
+    return level if level in ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC") else ""
+
+
 def has_own_profiler(providers: Sequence[Any] | None) -> bool:
     """Whether one of the providers reports the session's events itself: `epprof_nb.ep`'s."""
     return any(_name(provider) == PROVIDER for provider in providers or ())
@@ -150,51 +173,41 @@ def _name(provider: object) -> object:
     return provider[0] if isinstance(provider, tuple) and provider else provider
 
 
-def _with_token(
-    providers: Sequence[Any], provider_options: Sequence[Any] | None
-) -> tuple[tuple[list[Any], list[Any] | None], int]:
-    """Return the arguments with the number of the session among its own provider's options."""
-    number = _native.ort_new_session()
-    token = {"token": str(number)}
-    names = list(providers)
-    at = next(i for i, provider in enumerate(names) if _name(provider) == PROVIDER)
-    if provider_options is not None:
-        options = list(provider_options)
-        options[at] = {**(options[at] or {}), **token}
-        return (names, options), number
-    given = names[at][1] if isinstance(names[at], tuple) and len(names[at]) > 1 else {}
-    names[at] = (PROVIDER, {**given, **token})
-    return (names, None), number
-
-
 class _NotObserved(Exception):  # noqa: N818 - a reason, not an error
     """The session is not observed, because the observer would change its behaviour."""
 
 
-def _with_observer(
-    session_options: Any,  # noqa: ANN401
-    providers: Sequence[Any] | None,
-    provider_options: Sequence[Any] | None,
-) -> tuple[tuple[Any, Any], int]:
-    if not providers and session_options is not None and session_options.has_providers():
+def _add_observer(session_options: Any) -> None:  # noqa: ANN401
+    """Add the observer's device to options that hold providers."""
+    added = added_to(session_options)
+    if added.has_policy:
         raise _NotObserved(
-            "its SessionOptions select the execution providers (by device or by policy), and "
-            "adding the observer would discard that selection. Pass providers=[...] to "
-            "InferenceSession instead"
+            "its SessionOptions hold a policy that selects the execution providers, and adding the "
+            "observer would override it. Pass providers=[...] to InferenceSession instead, or "
+            "choose the devices with add_provider_for_devices"
         )
-    number = _native.ort_new_session()
-    names: list[Any]
+    if not added.is_complete:
+        raise _NotObserved(
+            "execution providers were added to its SessionOptions before "
+            "epprof_nb.onnxruntime.install(). Create the options and the session again"
+        )
+    from onnxruntime.capi import _pybind_state as binding
+
+    devices = [device for device in binding.get_ep_devices() if device.ep_name == NAME]
+    add_observer(session_options, devices)
+
+
+def _with_observer(
+    providers: Sequence[Any] | None, provider_options: Sequence[Any] | None
+) -> tuple[list[Any], list[Any] | None]:
+    """Return the arguments with the observer as the last provider."""
     if not providers:
-        names = [*default_providers()]
-        options = None
-    else:
-        names = [p for p in providers if not is_observer(p)]
-        options = None if provider_options is None else list(provider_options)
-    token = {"token": str(number)}
-    if options is None:
-        return ([*names, (NAME, token)], None), number
-    kept = [o for p, o in zip(providers or (), options, strict=True) if not is_observer(p)]
-    return ([*names, NAME], [*kept, token]), number
+        return [*default_providers(), NAME], None
+    names = [p for p in providers if not is_observer(p)]
+    if provider_options is None:
+        return [*names, NAME], None
+    kept = [o for p, o in zip(providers, provider_options, strict=True) if not is_observer(p)]
+    return [*names, NAME], [*kept, {}]
 
 
 def default_providers() -> list[str]:

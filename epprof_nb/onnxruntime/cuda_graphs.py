@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.core.ort_binding import PROVIDER
 from epprof_nb.recorders.onnxruntime.sessions import NO_FILE
 
 if TYPE_CHECKING:
@@ -21,10 +22,19 @@ _OFF = ("", "0", "false", "none")
 
 
 def captures(providers: Sequence[Any] | None, provider_options: Sequence[Any] | None) -> bool:
-    """Whether the options of a provider enable CUDA graphs."""
-    options = list(provider_options or ())
-    options += [p[1] for p in providers or () if isinstance(p, tuple) and len(p) == 2]
-    return any(str(o.get(_OPTION, "")).lower() not in _OFF for o in options if isinstance(o, dict))
+    """Whether the options of a provider enable CUDA graphs, and only the profile shows a capture.
+
+    The provider of Python kernels reports the nodes that it captures itself.
+    """
+    listed = list(providers or ())
+    names = [p[0] if isinstance(p, tuple) else p for p in listed]
+    options = list(zip(names, provider_options or (), strict=False))
+    options += [p for p in listed if isinstance(p, tuple) and len(p) == 2]
+    return any(
+        str(o.get(_OPTION, "")).lower() not in _OFF
+        for name, o in options
+        if isinstance(o, dict) and name != PROVIDER
+    )
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.ort_binding import check_release
-from epprof_nb.onnxruntime import attach
+from epprof_nb.onnxruntime import attach, session_options
 from epprof_nb.onnxruntime.run_wrappers import wrap_end_profiling, wrap_run
 from epprof_nb.recorders.onnxruntime import sessions
 
@@ -159,6 +159,8 @@ def _patch(module: ModuleType) -> None:
     maker = sys.modules[kind.__module__]
     if hasattr(maker, _CHECK_FUNCTION):
         _replace(maker, _CHECK_FUNCTION, _wrap_check(getattr(maker, _CHECK_FUNCTION)))
+    for name, method in session_options.wrappers(module.SessionOptions).items():
+        _replace(module.SessionOptions, name, method)
     for name in ("get_available_providers", "get_ep_devices"):
         if hasattr(module, name):
             _replace(module, name, _hide_observer(getattr(module, name)))
@@ -214,12 +216,10 @@ def _wrap_check(original: Callable[..., Any]) -> Callable[..., Any]:
         known = [p for p in available if p != attach.NAME]
         if not providers or not attach.is_observer(providers[-1]):
             return original(providers, provider_options, known)  # type: ignore[no-any-return]
-        if provider_options is None:
-            token = providers[-1][1]
-        else:
-            *provider_options, token = provider_options
+        if provider_options is not None:
+            provider_options = provider_options[:-1]
         names, options = original(list(providers[:-1]), provider_options, known)
-        return [*names, attach.NAME], [*options, token]
+        return [*names, attach.NAME], [*options, {}]
 
     return check
 

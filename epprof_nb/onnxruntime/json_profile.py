@@ -51,7 +51,7 @@ def _subscribe(session: object) -> None:
 
 def subscribe() -> Subscription | None:
     """Start recording device work; return None if there is no supported device."""
-    return service.open(Options(ort_nodes="off")) if driver_present() else None
+    return service.open(Options(ort_nodes="off", frameworks=())) if driver_present() else None
 
 
 def end(session: object, number: int) -> None:

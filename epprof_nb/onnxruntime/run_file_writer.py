@@ -23,6 +23,7 @@ from epprof_nb.capture.correlate import correlate
 from epprof_nb.capture.service import service
 from epprof_nb.core.errors import CaptureError
 from epprof_nb.core.options import Options
+from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.onnxruntime.json_profile import device_events
 from epprof_nb.recorders.onnxruntime import run_file_notes
 
@@ -47,7 +48,7 @@ def written_run(number: int, prefix: str) -> Iterator[None]:
     prefix
         Prefix of the name of the file. A file that cannot be written leaves a note.
     """
-    subscription = service.open(Options(ort_nodes="off"))
+    subscription = service.open(Options(ort_nodes="off", frameworks=()))
     begin = _native.now_ns()
     try:
         yield
@@ -108,6 +109,7 @@ def run_events(
         name: part.names(name).to_list()
         for name in ("name", "category", "op_type", "provider", "input_shapes", "output_shapes")
     }
+    has_value = {column: part.has_value(column) for column in NODE_SIZES | NODE_MEMORY}
     events = []
     for i in range(len(part)):
         is_node = texts["category"][i] == "node"
@@ -119,6 +121,11 @@ def run_events(
                 "node_index": str(part["node_index"][i]),
                 "input_type_shape": _shapes(texts["input_shapes"][i]),
                 "output_type_shape": _shapes(texts["output_shapes"][i]),
+                **{
+                    key: str(part[column][i])
+                    for column, key in (NODE_SIZES | NODE_MEMORY).items()
+                    if has_value[column][i]
+                },
             }
         events.append(
             _event(

@@ -52,6 +52,8 @@ class _Slices:
 
     def add(self, event: dict[str, Any]) -> None:
         """Add a slice; count other events as skipped, except for metadata."""
+        if not event:
+            return  # XLA ends its list with an empty object
         phase, start = event.get("ph"), nanoseconds(event.get("ts"))
         if phase not in ("X", "B", "E"):
             if phase != "M":

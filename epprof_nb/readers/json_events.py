@@ -1,7 +1,8 @@
 """The events of a Chrome trace in lists of bounded size, however large the file is.
 
-A piece of the file is cut after its last complete event, which NumPy finds by counting brackets
-outside of strings, and parsed by orjson.
+A piece of the file is cut after its last complete event and parsed by orjson. That event ends
+at the last "},", if orjson can parse everything up to there. Otherwise NumPy finds it by counting
+brackets outside of strings.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class _State(NamedTuple):
     depth: int = 0
 
 
-def _scan(data: bytes | memoryview, state: _State) -> tuple[IntArray, IntArray, _State]:
+def _scan(data: bytes | bytearray | memoryview, state: _State) -> tuple[IntArray, IntArray, _State]:
     """Find the brackets outside of strings.
 
     Returns
@@ -127,9 +128,24 @@ class JsonEvents:
         )
 
     def __iter__(self) -> Iterator[list[dict[str, Any]]]:
-        state, pending, skipping = _State(), bytearray(), False
+        state: _State | None = _State()
+        pending, skipping, is_last = bytearray(), False, False
         piece: bytes | None = self._rest
         while piece is not None:
+            if not skipping and not is_last and len(pending) < len(piece):
+                text = bytes(pending) + piece
+                # What can be parsed up to here consists of complete events.
+                end = text.rfind(b"},") + 1
+                events = _events(text[:end]) if end else None
+                if events is not None:
+                    yield self._valid(events)
+                    pending, state = bytearray(text[end:]), None
+                    piece = next(self._pieces, None)
+                    if piece is None:
+                        piece, pending, state, is_last = text[end:], bytearray(), _State(), True
+                    continue
+            if state is None:  # what is pending was not scanned
+                piece, pending, state = bytes(pending) + piece, bytearray(), _State()
             positions, depths, state = _scan(piece, state)
             closing = np.flatnonzero(depths < 0)
             end = int(positions[closing[0]]) if len(closing) else -1
@@ -161,13 +177,13 @@ class JsonEvents:
         text = text.strip(_SPACE + b",")
         if not text:
             return
-        try:
-            events = orjson.loads(b"[" + text + b"]")
-        except orjson.JSONDecodeError:
-            events = list(self._one_by_one(text))
+        events = _events(text)
+        yield self._valid(list(self._one_by_one(text)) if events is None else events)
+
+    def _valid(self, events: list[Any]) -> list[dict[str, Any]]:
         valid = [event for event in events if type(event) is dict]
         self.invalid += len(events) - len(valid)
-        yield valid
+        return valid
 
     def _one_by_one(self, text: bytes) -> Iterator[Any]:
         positions, depths, _ = _scan(text, _State())
@@ -189,6 +205,15 @@ class JsonEvents:
             if isinstance(found, dict):
                 self.metadata = {k: v for k, v in found.items() if k != "traceEvents"}
                 return
+
+
+def _events(text: bytes) -> list[Any] | None:
+    """Parse values that are separated by commas; None if one of them is invalid or incomplete."""
+    try:
+        events: list[Any] = orjson.loads(b"[" + text.strip(_SPACE + b",") + b"]")
+    except orjson.JSONDecodeError:
+        return None
+    return events
 
 
 def _loads(text: bytes) -> Any:  # noqa: ANN401

@@ -39,6 +39,7 @@ _KINDS = {
     "cuda_sync": "synchronization",
 }
 _DOMAINS = {"cuda_runtime": "runtime", "cuda_driver": "driver"}
+_CATEGORIES = frozenset({*_OPS, *_KINDS, *_DOMAINS, "overhead"})
 _COPY = re.compile(r"Memcpy (\w+)(?: \((\w+) -> (\w+)\))?")
 _MAX_SHAPES = 2_000
 _MARKS = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"')
@@ -77,28 +78,32 @@ class _Tables:
 
     def add(self, event: dict[str, Any]) -> None:
         """Add an event to the table of its category, or count it as skipped."""
-        phase, category = event.get("ph"), event.get("cat")
-        if phase == "M":
-            return
+        get = event.get
+        phase, category = get("ph"), get("cat")
         if phase != "X":
-            self._add_instant(event, phase)
+            if phase != "M":
+                self._add_instant(event, phase)
             return
-        category = category.lower() if type(category) is str else ""
-        known = category in _OPS or category in _KINDS or category in _DOMAINS
-        if not known and category != "overhead":
-            self.skipped.add(f"of category {category[:50]!r}")
-            return
-        start, length = nanoseconds(event.get("ts")), nanoseconds(event.get("dur"))
+        if type(category) is not str or category not in _CATEGORIES:
+            category = category.lower() if type(category) is str else ""
+            if category not in _CATEGORIES:
+                self.skipped.add(f"of category {category[:50]!r}")
+                return
+        start, length = nanoseconds(get("ts")), nanoseconds(get("dur"))
         if start is None or length is None or length < 0:
             self.skipped.add("without a valid time and duration")
             return
-        name, end = text(event.get("name")), start + length
-        args = _args(event)
-        if category in _OPS:
-            thread = self.threads(event.get("pid"), event.get("tid"))
-            self.ops.append(name, *_OPS[category], thread, _shapes(args), start, end)
+        name, end = text(get("name")), start + length
+        args = get("args")
+        if type(args) is not dict:
+            args = {}
+        of_op = _OPS.get(category)
+        if of_op is not None:
+            op_type, of_category = of_op
+            thread = self.threads(get("pid"), get("tid"))
+            self.ops.append(name, op_type, of_category, thread, _shapes(args), start, end)
         elif category in _DOMAINS:
-            thread = self.threads(event.get("pid"), event.get("tid"))
+            thread = self.threads(get("pid"), get("tid"))
             correlation = integer(args.get("correlation"))
             self.calls.append(_DOMAINS[category], name, thread, start, end, correlation)
         elif category == "overhead":

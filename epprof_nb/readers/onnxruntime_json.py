@@ -15,11 +15,12 @@ import numpy as np
 import orjson
 
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import ACTIVITIES, MISSING, OPS
 from epprof_nb.readers.finishing import from_zero, with_stacks
 from epprof_nb.readers.json_events import MAX_EVENT_BYTES
-from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, text
+from epprof_nb.readers.rows import Rows, Threads, integer, nanoseconds, signed, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,6 +35,10 @@ _EVENT = re.compile(
     r'"name" :"(.*?)","args" : (\{.*\})\}', re.DOTALL,
 )  # fmt: skip
 _ARGUMENT = re.compile(r'"(op_name|provider|node_index)" : "([^"\\]*)"')
+_NUMBERS = {
+    column: (key, signed if OPS.column(column).kind == "delta" else integer)
+    for column, key in (NODE_SIZES | NODE_MEMORY).items()
+}
 _SUFFIX = "_kernel_time"
 _SHAPE = tuple(f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz")
 _MAX_SHAPES = 2_000
@@ -109,7 +114,7 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
     threads = Threads()
     ops = Rows(OPS, (
         "name", "op_type", "category", "provider", "thread_id", "node_index", "input_shapes",
-        "output_shapes", "start_ns", "end_ns",
+        "output_shapes", "start_ns", "end_ns", *_NUMBERS, "pool_start_ns", "pool_wait_ns",
     ), budget)  # fmt: skip
     device = Rows(
         ACTIVITIES, ("kind", "name", "stream_id", "start_ns", "end_ns", "bytes", *_SHAPE), budget
@@ -123,7 +128,10 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
         elif category == "Session":
             thread = threads(event.get("pid"), event.get("tid"))
             kind = "run" if name == "model_run" else "session"
-            ops.append(name, kind, "session", None, thread, None, None, None, start, start + length)
+            ops.append(
+                name, kind, "session", None, thread, None, None, None, start, start + length,
+                *[None] * (len(_NUMBERS) + 2),
+            )  # fmt: skip
         elif category == "Node" and (name or "").endswith(_SUFFIX):
             thread = threads(event.get("pid"), event.get("tid"))
             ops.append(
@@ -131,6 +139,8 @@ def read(events: OnnxRuntimeEvents, budget: Budget, skipped: Skipped) -> Profile
                 text(args.get("provider")), thread, integer(args.get("node_index")),
                 _shapes(args.get("input_type_shape")), _shapes(args.get("output_type_shape")),
                 start, start + length,
+                *(number(args.get(key)) for key, number in _NUMBERS.values()),
+                *_pool_times(args.get("thread_scheduling_stats")),
             )  # fmt: skip
         elif category == "Kernel":
             copy = (name or "").lower().startswith("memcpy")
@@ -172,6 +182,16 @@ def _numbered(ops: Table) -> Table:
         run[open_rows] = run[above[open_rows]]
         above[open_rows] = stacks.parent[above[open_rows]]
     return ops.replace(run_id=run, session=np.full(len(ops), _SESSION, np.int64))
+
+
+def _pool_times(value: object) -> tuple[int | None, int | None]:
+    """Return the times (ns) to start the threads of the session's pool and to wait for them."""
+    thread = value.get("main_thread") if type(value) is dict else None
+    if type(thread) is not dict:
+        return None, None
+    times = [nanoseconds(thread.get(key)) for key in ("Distribution", "Wait", "WaitRevoke")]
+    start, wait, revoke = (None if ns is None or ns < 0 else ns for ns in times)
+    return start, None if wait is None else wait + (revoke or 0)
 
 
 def _shapes(value: object) -> str | None:

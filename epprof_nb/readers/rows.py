@@ -10,7 +10,7 @@ import numpy as np
 from epprof_nb.core.errors import ProfileFileError
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
-from epprof_nb.data.table import STORAGE, Table, row_bytes
+from epprof_nb.data.table import FILL, STORAGE, Table, row_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,6 +46,9 @@ class Rows:
     def __init__(self, schema: TableSchema, columns: tuple[str, ...], budget: Budget) -> None:
         self._schema, self._budget = schema, budget
         self._kinds = {name: schema.column(name).kind for name in columns}
+        self._row_bytes = row_bytes(
+            c for c in schema.columns if not c.optional or c.name in columns
+        )
         self._pending: list[tuple[Any, ...]] = []
         self._parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in columns}
         self._names: dict[str, dict[str, int]] = {
@@ -60,7 +63,7 @@ class Rows:
 
     def _flush(self) -> None:
         rows, self._pending = self._pending, []
-        self._budget.take(len(rows) * row_bytes(self._schema))
+        self._budget.take(len(rows) * self._row_bytes)
         for (name, kind), values in zip(self._kinds.items(), zip(*rows, strict=True), strict=False):
             if kind in ("name", "args"):
                 index = self._names[name]
@@ -70,7 +73,7 @@ class Rows:
                 self._budget.take(sum(len(text) + 64 for text in added))
                 self._parts[name].append(np.array(codes, np.int32))
             else:
-                numbers = [MISSING if v is None else v for v in values]
+                numbers = [FILL[kind] if v is None else v for v in values]
                 self._parts[name].append(np.array(numbers, STORAGE[kind]))
 
     def table(self) -> Table:
@@ -81,6 +84,8 @@ class Rows:
         for name, kind in self._kinds.items():
             parts = [np.empty(0, STORAGE[kind]), *self._parts[name]]
             values = np.concatenate(parts)
+            if self._schema.column(name).optional and (values == FILL[kind]).all():
+                continue
             if name in self._names:
                 columns[name] = CategoryColumn(values, tuple(self._names[name]))
             else:
@@ -113,10 +118,11 @@ class Skipped:
 
 def nanoseconds(microseconds: object) -> int | None:
     """Convert a time of an event; None if it is no finite number, or out of range."""
-    if type(microseconds) not in (int, float):
-        return None
-    scaled = microseconds * 1000  # type: ignore[operator]
-    return round(scaled) if -_MAX_NS < scaled < _MAX_NS else None
+    if type(microseconds) is float or type(microseconds) is int:
+        scaled = microseconds * 1000
+        if -_MAX_NS < scaled < _MAX_NS:
+            return round(scaled)
+    return None
 
 
 def integer(value: object) -> int | None:
@@ -124,6 +130,13 @@ def integer(value: object) -> int | None:
     if type(value) is str and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     return value if type(value) is int and 0 <= value < 2**63 else None
+
+
+def signed(value: object) -> int | None:
+    """Return a change as an integer; None if it is none or is out of range."""
+    is_negative = type(value) is str and value.startswith("-")
+    found = integer(value[1:] if is_negative else value)  # type: ignore[index]
+    return -found if is_negative and found is not None else found
 
 
 def text(value: object) -> str | None:

@@ -47,6 +47,10 @@ class RecorderOutput:
     """Number of dropped activities of any kind."""
     graph_nodes: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     """CUDA graph nodes: ``node``, ``original`` (0: created by capture), ``op_id`` (0: none)."""
+    capture_ops: Table | None = None
+    """Rows of the ops that captured these nodes, also if no op was recorded then."""
+    graphs: Table | None = None
+    """What the recorder knows about graphs, by ``graph_id``; other columns are missing."""
     api_calls: Table | None = None
     """API calls recorded with external correlation, where the launch log is not available."""
     external_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
@@ -59,6 +63,8 @@ class RecorderOutput:
     """CUDA error after which the device is lost to this process, by name and in words."""
     profiler_sync_intervals: tuple[tuple[int, int], ...] = ()
     """Intervals in which the profiler itself waited for the device, in nanoseconds."""
+    node_usage: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    """Memory and threads of ONNX Runtime nodes: ``op_id``, and columns of the table of ops."""
 
 
 def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
@@ -70,15 +76,16 @@ def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
     calls = [output.api_calls for output in outputs if output.api_calls is not None]
     pairs = [o.external_correlation for o in outputs if o.external_correlation is not None]
     logs = [output.cell_log for output in outputs if output.cell_log is not None]
-    nodes = [output.graph_nodes for output in outputs if output.graph_nodes]
+    capture_ops = [output.capture_ops for output in outputs if output.capture_ops is not None]
+    graphs = [output.graphs for output in outputs if output.graphs is not None]
     return RecorderOutput(
         activities=concat([output.activities for output in outputs]),
         memory=concat([output.memory for output in outputs]),
         overhead=concat([output.overhead for output in outputs]),
         dropped=sum(output.dropped for output in outputs),
-        graph_nodes={n: np.concatenate([part[n] for part in nodes]) for n in nodes[0]}
-        if nodes
-        else {},
+        graph_nodes=_merge_columns([o.graph_nodes for o in outputs if o.graph_nodes]),
+        capture_ops=concat(capture_ops) if capture_ops else None,
+        graphs=concat(graphs) if graphs else None,
         api_calls=concat(calls) if calls else None,
         external_correlation=(
             np.concatenate([pair[0] for pair in pairs]),
@@ -90,7 +97,14 @@ def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
         decode_ns=sum(output.decode_ns for output in outputs),
         failure=next((output.failure for output in outputs if output.failure), None),
         profiler_sync_intervals=tuple(i for o in outputs for i in o.profiler_sync_intervals),
+        node_usage=_merge_columns([o.node_usage for o in outputs if o.node_usage]),
     )
+
+
+def _merge_columns(
+    parts: Sequence[dict[str, npt.NDArray[np.int64]]],
+) -> dict[str, npt.NDArray[np.int64]]:
+    return {n: np.concatenate([part[n] for part in parts]) for n in parts[0]} if parts else {}
 
 
 def _merge_cell_logs(logs: Sequence[CellLog]) -> CellLog:

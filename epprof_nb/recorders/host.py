@@ -14,6 +14,7 @@ from epprof_nb.data.table import Table
 from epprof_nb.host._log import LOG, Activity
 from epprof_nb.host._queue import in_worker, wait_for_all
 from epprof_nb.host.device import CONTEXT_ID, HOST_DEVICE_ID, device_name
+from epprof_nb.recorders import host_graphs
 from epprof_nb.recorders.base import RecorderOutput
 
 if TYPE_CHECKING:
@@ -53,10 +54,14 @@ class HostRecorder:
         for run in kernels:
             LOG.add(_activity(run), run.start_ns, run.end_ns)
         rows = LOG.drain()
+        graphs = KERNELS.graphs()
         return RecorderOutput(
             activities=_table(ACTIVITIES, rows.activities, rows.names),
             memory=_table(MEMORY, rows.memory, rows.names),
             dropped=rows.dropped + dropped,
+            graph_nodes=host_graphs.nodes(graphs),
+            capture_ops=host_graphs.capture_ops(graphs),
+            graphs=host_graphs.table(graphs),
         )
 
     def notes(self) -> list[str]:
@@ -74,11 +79,15 @@ class HostRecorder:
 
 
 def _activity(run: KernelRun) -> Activity:
+    activity = Activity(
+        run.kind, run.name, run.correlation_id, run.stream_id, graph_id=run.graph_id,
+        graph_node_id=run.graph_node_id,
+    )  # fmt: skip
     if run.copy_kind is None:
-        return Activity("kernel", run.name, run.correlation_id, run.stream_id)
-    kinds = ("pageable", "device") if run.copy_kind == "HtoD" else ("device", "pageable")
-    return Activity(
-        "memcpy", run.name, run.correlation_id, run.stream_id, run.bytes, run.copy_kind, *kinds
+        return activity
+    source, target = ("pageable", "device") if run.copy_kind == "HtoD" else ("device", "pageable")
+    return activity._replace(
+        bytes=run.bytes, copy_kind=run.copy_kind, src_kind=source, dst_kind=target
     )
 
 

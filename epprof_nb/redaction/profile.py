@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.ort_arguments import NODE_MEMORY, NODE_SIZES
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import MISSING
+from epprof_nb.data.table import FILL
 from epprof_nb.redaction.text import PATH, SHAPE, Filter
 
 if TYPE_CHECKING:
@@ -33,7 +35,9 @@ _HOST_KEYS = {
 """Keys of ``info`` that identify the machine or its user."""
 _PATH_KEYS = {"path", "file", "script", "filename", "folder", "directory", "cwd", "library"}
 _SHAPE_KEYS = {"shape", "shapes", "size", "dims"}
-_LAUNCH_SHAPES = tuple(f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz")
+_NUMBERS_OF_SHAPES = (
+    *(f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz"), *NODE_SIZES, *NODE_MEMORY,
+)  # fmt: skip
 
 
 def parts_of(redact: bool | str | Iterable[str]) -> tuple[Part, ...]:  # noqa: FBT001
@@ -146,8 +150,9 @@ def _table(table: Table, parts: tuple[Part, ...], filters: Filter) -> Table:
             of_kernel = table.schema.name == "activities"
             changed[column.name] = names.map(filters.kernel if of_kernel else filters)
     if "shapes" in parts:
-        for name in set(_LAUNCH_SHAPES) & set(table.schema.names):
-            changed[name] = np.full(len(table), MISSING, np.int64)
+        for name in set(_NUMBERS_OF_SHAPES) & set(table.schema.names):
+            if not table.is_absent(name):
+                changed[name] = np.full(len(table), FILL[table.schema.column(name).kind], np.int64)
     if table.schema.name == "ops":
         changed["name"] = _op_names(table, filters, numbered="source" in parts)
     return table.replace(**changed)

@@ -112,6 +112,22 @@ def shorten(text: str, limit: int) -> str:
     return elide(line, limit, tail=limit - 1 - limit // 2)
 
 
+def in_backticks(text: str, limit: int) -> str:
+    """Shorten a name and put it between backticks, of which it then has none itself.
+
+    Examples
+    --------
+    >>> in_backticks("y = `x`", 60)
+    "`y = 'x'`"
+    """
+    return f"`{without_backticks(text, limit)}`"
+
+
+def without_backticks(text: str, limit: int) -> str:
+    """Shorten a text for a sentence in which backticks enclose names."""
+    return shorten(text.replace("`", "'"), limit)
+
+
 def elide(text: str, limit: int, *, tail: int) -> str:
     """Cut a text of more than `limit` characters; its last `tail` characters are kept."""
     if len(text) <= limit:

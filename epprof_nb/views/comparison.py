@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from epprof_nb.analysis.compare import verdict as analysis
 from epprof_nb.analysis.compare.refusals import ALLOWED
+from epprof_nb.analysis.compare.spread import Spread
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.formats.spread_file import load_spread
 from epprof_nb.views.renderers import comparison as renderers
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import pandas as pd
 
     from epprof_nb.analysis.compare.refusals import Allowed
@@ -84,6 +89,11 @@ class Comparison:
         """Return the verdict, the reason and the ops that changed as Markdown."""
         return renderers.as_markdown(self._result)
 
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write a self-contained HTML page with the timelines and the tables."""
+        with replacing(path) as file:
+            file.write(renderers.as_page(self._result).encode())
+
     def __repr__(self) -> str:
         return renderers.as_text(self._result)
 
@@ -133,11 +143,15 @@ def compare(
     -----
     The sampling unit is the repeat. Intervals are those of ratios of medians. Their variance is
     that of the medians, from resampling the repeats (`scipy.stats.bootstrap`), and that between
-    recordings of the same code, estimated from several recordings of a side and from the drift
-    within each recording, plus a least value: 0.5 % for device times of GPUs, 1 % for times
-    measured on the host and on the host device. If the code is the same and recordings vary by no
-    more than that, the total is found to differ with a probability of 5 %, and so is any row of
-    `ops`, and any row of `kernels`.
+    recordings of the same code. With three or more recordings per side, these tell it. With fewer
+    it is what ``epprof calibrate`` measured on this machine and device, or else an assumed value:
+    0.5 % for device times of GPUs, 1 % for times measured on the host and on the host device. More
+    is taken if a recording drifts. Repeats that alternated (``--interleave``) are compared in
+    pairs, in which the drift cancels; half of the assumed values remain. If the code is the same
+    and recordings vary by no more than that, the total is found to differ with a probability of
+    5 %, and so is any row of `ops`, and any row of `kernels`.
+
+    Ten or more recordings per side without repeats count as repeats of one recording.
 
     Examples
     --------
@@ -152,9 +166,18 @@ def compare(
         raise ValueError(f"allow must list names of {', '.join(ALLOWED)}, not {allow!r}")
     return Comparison(
         analysis.compare(
-            _profiles(old, "old"), _profiles(new, "new"), allow=tuple(allow), names=names
+            _profiles(old, "old"),
+            _profiles(new, "new"),
+            allow=tuple(allow),
+            names=names,
+            spreads=_measured_spread,
         )
     )
+
+
+def _measured_spread(machine: str, devices: str) -> Spread | None:
+    values = load_spread(machine, devices)
+    return None if values is None else Spread(**values)
 
 
 def _profiles(given: object, name: str) -> list[ProfileData]:

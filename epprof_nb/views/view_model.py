@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis import breakdowns, counters, findings, summary
+from epprof_nb.analysis import breakdowns, counters, insights, summary
 from epprof_nb.analysis.by_path import path_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
+from epprof_nb.analysis.operators import Operators, rank_operators
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.util.cached import cached_property
 from epprof_nb.util.thread_pool import ThreadPool
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.findings import Finding
     from epprof_nb.data.profile_data import ProfileData
 
 
@@ -92,9 +94,19 @@ class ViewModel:
         return self.index.cached(summary.summarise)
 
     @property
-    def findings(self) -> list[findings.Finding]:
+    def operators(self) -> Operators:
+        """The operators of ONNX Runtime's nodes by time."""
+        return self.index.cached(rank_operators)
+
+    @property
+    def colours_operators(self) -> bool:
+        """Whether pictures colour nodes by their operators: there is no device work to show."""
+        return bool(self.operators.names) and not self.index.is_device_work.any()
+
+    @property
+    def findings(self) -> list[Finding]:
         """The findings, ranked by possible saving."""
-        return self.index.cached(findings.findings)
+        return self.index.cached(insights.findings)
 
     def breakdown(self, by: str) -> ResultTable:
         """Return one of `epprof_nb.analysis.breakdowns.BREAKDOWNS`."""
@@ -116,6 +128,19 @@ class ViewModel:
         top = by_op.take(rows[own[rows] > 0])
         names = [name or UNNAMED for name in top.names("name").to_list()]
         return list(zip(names, top.values("self_device_ns"), top.values("count"), strict=True))
+
+    def top_operators(self, count: int) -> list[tuple[str, int, int]]:
+        """Return name, host time (ns) and recorded executions of the operators with the most."""
+        by_type = self.breakdown("op_type")
+        time = dict.fromkeys(self.operators.names, 0)
+        executions = dict.fromkeys(self.operators.names, 0)
+        columns = (by_type.values(name) for name in ("op_type", "host_ns", "recorded"))
+        for name, host_ns, recorded in zip(*columns, strict=True):
+            if name in time:
+                time[name] += host_ns
+                executions[name] += recorded
+        top = sorted(time, key=lambda name: -time[name])[:count]
+        return [(name, time[name], executions[name]) for name in top if time[name]]
 
     @cached_property
     def path_tree(self) -> ResultTable:

@@ -13,24 +13,29 @@ from __future__ import annotations
 
 import argparse
 import os
+import uuid
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import epprof_nb
 from epprof_nb import host
+from epprof_nb.analysis.compare.spread import ASSUMED
 from epprof_nb.analysis.compare.statistics import ratios
-from epprof_nb.analysis.compare.verdict import FLOORS
+from epprof_nb.capture import session
+from epprof_nb.capture.alternation import split
 from epprof_nb.profiles import Profile
 from tests.benchmarks.harness import header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OPS, REPEATS, STEPS = 10, 20, 40
 
 
-def record(planted: float = 0.0) -> Profile:
-    """Profile 20 repeats of ten ops, of which the sixth takes `planted` (0.05: 5 %) longer."""
-    from epprof_nb.capture import session
-
+def workload() -> Callable[[float], None]:
+    """Return ten ops, of which the sixth takes a share (0.05: 5 %) longer."""
     array = host.empty((4096,))
     host.launch(lambda values: values.fill(1), array)
 
@@ -38,26 +43,56 @@ def record(planted: float = 0.0) -> Profile:
         for _ in range(steps):
             np.sqrt(values, out=values)
 
-    def step():
+    def step(planted):
         for number in range(OPS):
             steps = round(STEPS * (1 + planted)) if number == 5 else STEPS
             with epprof_nb.op(f"op {number}"):
                 host.launch(lambda values, n=steps: work(values, n), array, name=f"k{number}")
         host.synchronize()
 
-    step()
+    return step
+
+
+def record(planted: float = 0.0) -> Profile:
+    """Profile 20 repeats."""
+    step = workload()
+    step(planted)
     running = session.start()
     for _ in range(REPEATS):
         running.mark_repeat()
-        step()
+        step(planted)
     return Profile.from_data(running.stop())
 
 
-def false_alarms(pairs: int) -> None:
+def alternate(planted: float = 0.0) -> list[Profile]:
+    """Profile 20 repeats of each side, alternately: old new new old."""
+    step = workload()
+    step(planted)
+    running = session.start()
+    sides = [0, 1, 1, 0] * (REPEATS // 2)
+    for number, side in enumerate(sides):
+        if number:
+            running.end_repeat()
+        running.mark_repeat()
+        step(planted * side)
+    running.end_repeat()
+    names = ["old", "new"]
+    return [
+        Profile.from_data(side)
+        for side in split(running.stop(), sides, names, names, recording=uuid.uuid4().hex)
+    ]
+
+
+def one_each(planted: float = 0.0) -> list[Profile]:
+    """Profile one recording per side, one after the other."""
+    return [record(), record(planted)]
+
+
+def false_alarms(pairs: int, recorded: Callable[[], list[Profile]]) -> None:
     """Compare recordings of the same code."""
     total, ops, kernels, gates, spreads = 0, 0, 0, 0, []
     for _ in range(pairs):
-        result = epprof_nb.compare(record(), record())
+        result = epprof_nb.compare(*recorded())
         is_changed = result.verdict in ("faster", "slower")
         total += is_changed
         ops += bool(set(result.ops["verdict"]) & {"faster", "slower"})
@@ -66,9 +101,23 @@ def false_alarms(pairs: int) -> None:
         spreads.append(abs(result.change))
     median, high = np.quantile(spreads, [0.5, 0.95])
     print(
-        f"same code, {pairs} pairs: total differs in {total}, an op in {ops}, a kernel in "
-        f"{kernels}; --fail-above 3% fails {gates}\n"
+        f"same code, {pairs} pairs, {recorded.__name__}: total differs in {total}, an op in {ops}, "
+        f"a kernel in {kernels}; --fail-above 3% fails {gates}\n"
         f"  change of the total: median {median:.1%}, 95th percentile {high:.1%}"
+    )
+
+
+def power_alternated(pairs: int, planted: float) -> None:
+    """Compare with alternating repeats, in which one op is slower."""
+    verdicts: Counter[str] = Counter()
+    others = 0
+    for _ in range(pairs):
+        ops = epprof_nb.compare(*alternate(planted)).ops.set_index("name")["verdict"]
+        verdicts[str(ops["op 5"])] += 1
+        others += bool(set(ops.drop("op 5")) & {"faster", "slower"})
+    print(
+        f"one op {planted:.0%} slower, {pairs} pairs, alternating repeats: {dict(verdicts)}; "
+        f"another op called in {others}"
     )
 
 
@@ -93,7 +142,7 @@ def power(pairs: int, planted: float, recordings: int) -> None:
 def simulated(pairs: int) -> None:
     """Draw times of ten ops, without drift or with recordings that vary."""
     rng = np.random.default_rng(0)
-    floor = np.full(OPS, FLOORS["device"])
+    floor = np.full(OPS, ASSUMED["cuda"].device)
 
     def side(spread: float, slower: float = 0.0) -> np.ndarray:
         base = np.exp(spread * rng.standard_normal((OPS, 1)))
@@ -136,10 +185,12 @@ def main() -> None:
     print(f"  load average: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     simulated(options.simulated)
     if options.pairs:
-        false_alarms(options.pairs)
+        false_alarms(options.pairs, one_each)
+        false_alarms(options.pairs, alternate)
     if options.planted:
         power(options.planted, 0.05, 1)
         power(options.planted // 3, 0.05, 3)
+        power_alternated(options.planted, 0.05)
 
 
 if __name__ == "__main__":

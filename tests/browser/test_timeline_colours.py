@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.pixels import KERNEL, KERNEL_2, lane_y, pixel, ready, x_at
 from tests.browser.settling import settled
+from tests.unit.tiny import op, profile
 
 pytestmark = pytest.mark.browser
 
@@ -82,3 +83,19 @@ def test_a_page_of_its_own_breaks_the_whole_profile_down(page):
     panel = page.locator(".ep-range")
     expect(panel.locator("strong")).to_have_text("Whole profile")
     expect(panel.locator("table >> nth=1")).to_contain_text("gemm")
+
+
+def test_nodes_have_the_hue_of_their_operator_if_there_is_no_device_work(shown):
+    def node(op_id, op_type, start, end):
+        return op(op_id, op_type.lower(), start * 10**6, end * 10**6, 1, category="node",
+                  op_type=op_type, session=1, node_index=op_id)  # fmt: skip
+
+    run = op(1, "model_run", 0, 100 * 10**6, category="session", op_type="run", session=1)
+    info = {"wall_ns": 100 * 10**6, "onnxruntime_sessions": {"1": "m"}}
+    page = shown(profile([run, node(2, "Conv", 0, 60), node(3, "Relu", 60, 100)], info=info))
+    assert legend(page) == ["Conv", "Relu"]
+    expect(page.locator(".ep-legend select")).to_be_hidden()  # there is no other choice
+    y = lane_y(page, "thread") + 17
+    conv, relu = (pixel(page, x_at(page, ms), y) for ms in (50, 90))
+    assert conv[0] < conv[1] < conv[2]  # tones of blue and of vermilion
+    assert relu[0] > relu[1] > relu[2]

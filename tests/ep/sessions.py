@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 from onnx.helper import np_dtype_to_tensor_dtype
@@ -27,6 +28,29 @@ def model(nodes, feeds, outputs, *, opset=18, domains=()):
     made = helper.make_model(graph, opset_imports=opsets)
     made.ir_version = 9
     return made.SerializeToString()
+
+
+def one_node(op_type, inputs, attributes=None, *, outputs=1, opset=18, domain="", fixed=False):
+    """Serialized model of one node called ``node``, and its feeds; None leaves an input out.
+
+    `outputs` is their number, or the numbers of those that the node has. Their types are those that
+    ONNX Runtime infers. `fixed` declares the shapes of the inputs.
+    """
+    feeds = {f"i{n}": np.asarray(v) for n, v in enumerate(inputs) if v is not None}
+    names = ["" if v is None else f"i{n}" for n, v in enumerate(inputs)]
+    present = range(outputs) if isinstance(outputs, int) else outputs
+    wanted = [f"o{n}" if n in present else "" for n in range(max(present) + 1)]
+    node = helper.make_node(
+        op_type, names, wanted, name="node", domain=domain, **(attributes or {})
+    )
+    domains = (domain,) if domain else ()
+    made = onnx.load_from_string(model([node], feeds, {}, opset=opset, domains=domains))
+    made.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name)
+    for value, feed in zip(made.graph.input, feeds.values(), strict=True):
+        for dim, size in zip(value.type.tensor_type.shape.dim, feed.shape, strict=True):
+            if fixed:
+                dim.dim_value = size
+    return made.SerializeToString(), feeds
 
 
 def options(**entries):
@@ -56,5 +80,32 @@ def on_cpu(serialized):
     return onnxruntime.InferenceSession(serialized, providers=[CPU])
 
 
-__all__ = ["CPU", "OURS", "TensorProto", "helper", "model", "on_cpu", "options", "placement",
-           "session"]  # fmt: skip
+class CallCounter:
+    """Counts calls of kernels by domain and type of their operators."""
+
+    def __init__(self, kernels):
+        self._kernels = kernels
+        self.calls = {}
+
+    def _counted(self, function):
+        def kernel(ctx, *inputs):
+            key = (ctx.domain, ctx.op_type)
+            self.calls[key] = self.calls.get(key, 0) + 1
+            function(ctx, *inputs)
+
+        kernel.__name__ = getattr(function, "__name__", "kernel")
+        return kernel
+
+    def __enter__(self):
+        self._functions = [(k, k.function) for k in self._kernels]
+        for kernel, function in self._functions:
+            kernel.cell[0] = self._counted(function)
+        return self
+
+    def __exit__(self, *_):
+        for kernel, function in self._functions:
+            kernel.cell[0] = function
+
+
+__all__ = ["CPU", "OURS", "CallCounter", "TensorProto", "helper", "model", "on_cpu", "one_node",
+           "options", "placement", "session"]  # fmt: skip

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import pytest
-from onnx import helper
 
-from tests.ep.sessions import OURS, model, on_cpu, placement, session
+from tests.ep.onnx_backend import PAGE
+from tests.ep.sessions import OURS, on_cpu, one_node, placement, session
+
+CONTRIB = "com.microsoft"
 
 rng = np.random.default_rng(0)
 
@@ -22,6 +27,11 @@ def ints(*values):
 A, B = floats(3, 4), floats(3, 4)
 IMAGE = floats(2, 4, 9, 8)
 FLAGS = A > 0
+GRAMS = {
+    "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1, "ngram_counts": [0, 2],
+    "pool_int64s": [3, 9, 2, 3], "weights": [0.5, 2.0, 3.0],
+}  # fmt: skip
+BYTES = np.array([1, 200, 3, 4, 5, 0], np.uint8)
 CASES = {
     "Abs": [(A,)], "Ceil": [(A,)], "Cos": [(A,)], "Exp": [(A,)], "Floor": [(A,)],
     "Log": [(np.abs(A),)], "Neg": [(A,), (ints(1, -2),)], "Not": [(FLAGS,)], "Sin": [(A,)],
@@ -75,7 +85,36 @@ CASES = {
         (IMAGE, {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 0, 1, 1], "ceil_mode": 1}),
         (IMAGE, {"kernel_shape": [2, 2], "dilations": [2, 1]}),
     ],
-    "GlobalAveragePool": [(IMAGE,)], "GlobalMaxPool": [(IMAGE,)],
+    "GlobalAveragePool": [(IMAGE,)], "GlobalMaxPool": [(IMAGE,)], "GlobalLpPool": [(IMAGE,)],
+    "BitShift": [(BYTES, BYTES[::-1].copy(), {"direction": "LEFT"}),
+                 (BYTES, np.uint8(9), {"direction": "RIGHT"})],
+    "Celu": [(A, {"alpha": 0.5})], "Mod": [(ints(7, -7), ints(3, 3)), (A, B, {"fmod": 1})],
+    "Compress": [(A, FLAGS[:, 0].copy(), {"axis": 0}), (A, FLAGS.reshape(-1).copy())],
+    "DepthToSpace": [(floats(1, 8, 2, 3), {"blocksize": 2}),
+                     (floats(1, 8, 2, 3), {"blocksize": 2, "mode": "CRD"})],
+    "SpaceToDepth": [(floats(1, 2, 4, 6), {"blocksize": 2})],
+    "QuantizeLinear": [(A, np.float32(0.02), np.uint8(100)),
+                       (A, floats(4) ** 2 + 1, np.zeros(4, np.int8), {"axis": 1})],
+    "DequantizeLinear": [(BYTES, np.float32(0.02), np.uint8(3)), (
+        BYTES.reshape(2, 3), floats(2), np.array([1, 2], np.uint8), {"axis": 0})],
+    "Einsum": [(A, B, {"equation": "ij, kj -> ik"}), (IMAGE, {"equation": "...ij->...ji"}),
+               (floats(3, 3), {"equation": "ii"})],
+    "OneHot": [(ints(0, -1, 9), np.int64(4), floats(2)),
+               (ints(1, 0), np.int64(3), ints(5, 7), {"axis": 0})],
+    "Range": [(np.float32(1), np.float32(2), np.float32(0.3)), (np.int64(9), np.int64(-1),
+              np.int64(-3)), (np.int64(3), np.int64(1), np.int64(1))],
+    "ReduceLogSum": [(np.abs(A), ints(1))], "ReduceLogSumExp": [(A * 100, ints(0))],
+    "TfIdfVectorizer": [
+        (np.array([[1, 2, 3, 2, 3], [3, 3, 1, 2, 9]], np.int64),
+         {**GRAMS, "mode": mode, "ngram_indexes": indexes})
+        # Older releases take the weights by the index of the output.
+        for mode, indexes in (("TF", [2, 0, 1]), ("IDF", [0, 1, 2]), ("TFIDF", [0, 1, 2]))
+    ],
+    "ReverseSequence": [(floats(4, 3, 2), ints(1, 4, 2)),
+                        (A, ints(4, 2, 1), {"batch_axis": 0, "time_axis": 1})],
+    "SimplifiedLayerNormalization": [(A, floats(4), {"epsilon": 1e-3})],
+    "Unique": [(ints(3, 1, 3, 2), 4), (ints(3, 1, 3, 2), {"sorted": 0}, 4),
+               (np.array([[1, 2], [0, 1], [1, 2]], np.float32), {"axis": 0}, 4)],
 }  # fmt: skip
 EXACT = {"Cast", "Shape", "Transpose", "Reshape", "Slice", "Gather", "Concat", "Split"}
 
@@ -92,19 +131,11 @@ def test_a_kernel_gives_what_the_cpu_provider_gives(ep, op_type, case):
     values = list(case)
     outputs = values.pop() if isinstance(values[-1], int) else 1
     attributes = values.pop() if isinstance(values[-1], dict) else {}
-    feeds = {f"i{n}": np.asarray(v) for n, v in enumerate(values) if v is not None}
-    names = ["" if v is None else f"i{n}" for n, v in enumerate(values)]
-    node = helper.make_node(
-        op_type, names, [f"o{n}" for n in range(outputs)], name="node", **attributes
-    )
-    kinds = {
-        "Cast": {7: np.int64, 9: np.bool_, 1: np.float32, 11: np.float64}.get(attributes.get("to")),
-        "Shape": np.int64, "Equal": np.bool_, "Greater": np.bool_, "Less": np.bool_,
-    }  # fmt: skip
-    kind = kinds.get(op_type) or next(iter(feeds.values())).dtype
-    if op_type == "Where":
-        kind = np.float32
-    serialized = model([node], feeds, {f"o{n}": kind for n in range(outputs)})
+    compare(ep, op_type, values, attributes, outputs=outputs, opset=18)
+
+
+def compare(ep, op_type, values, attributes, *, outputs=1, opset):
+    serialized, feeds = one_node(op_type, values, attributes, outputs=outputs, opset=opset)
     ours = session(serialized, ep.provider("host"))
     assert placement(ours)["node"] == OURS
     for got, expected in zip(
@@ -116,24 +147,99 @@ def test_a_kernel_gives_what_the_cpu_provider_gives(ep, op_type, case):
 
 
 def test_every_kernel_of_the_package_is_tested():
-    from epprof_nb.ep import provider as _  # noqa: F401 - defines them
-    from epprof_nb.ep.kernel import REGISTRY
+    import epprof_nb.ep.provider  # noqa: F401 - defines them
+    from epprof_nb.ep.kernel import NEWEST_OPSET, REGISTRY
 
-    assert {k.declaration.op_type for k in REGISTRY._builtin} == set(CASES)
+    # ONNX's backend tests have the newest version of most operators.
+    rows = re.findall(r"^\| (\w+) \| ([1-9]\d*) \| \d+ \|$", PAGE.read_text(), re.MULTILINE)
+    newest = {row[0] for row in rows} | set(CASES) | RANDOM
+    kernels = [k.declaration for k in REGISTRY._builtin if k.declaration.domain != CONTRIB]
+    assert {d.op_type for d in kernels} - newest == set()
+    older = {(d.op_type, d.last_version) for d in kernels if d.last_version < NEWEST_OPSET[""]}
+    tested = {(op_type, opset) for op_type, opset, *_ in OLDER}
+    untested = {
+        (op_type, last)
+        for op_type, last in older
+        if not any(name == op_type and opset <= last for name, opset in tested)
+    }
+    assert untested == set()
 
 
-def test_older_opsets_have_the_kernels_that_fit_them(ep):
-    node = helper.make_node("ReduceMean", ["i0"], ["o0"], name="node", axes=[1])
-    serialized = model([node], {"i0": A}, {"o0": np.float32}, opset=13)
-    ours = session(serialized, ep.provider("host"))
-    assert placement(ours)["node"] == OURS
-    np.testing.assert_allclose(
-        ours.run(None, {"i0": A})[0], on_cpu(serialized).run(None, {"i0": A})[0], rtol=1e-6
-    )
+OLDER = [
+    ("Clip", 10, (A,), {"min": -0.5, "max": 0.5}),
+    ("BatchNormalization", 9, (IMAGE, *(np.abs(floats(4)) for _ in range(4))), {}),
+    *((name, opset, (floats(2, 3, 4),), {"axis": 1})
+      for name in ("Softmax", "LogSoftmax", "Hardmax") for opset in (7, 11)),
+    ("Pad", 10, (A,), {"pads": [1, 0, -1, 2], "value": 3.0}),
+    ("Pad", 10, (A,), {"pads": [1, 2, 1, 2], "mode": "reflect"}),
+    ("Dropout", 10, (A,), {}),
+    *((name, 13, (np.abs(IMAGE),), {"axes": [1, -1], "keepdims": keep})
+      for name in ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
+                   "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSumSquare")
+      for keep in (0, 1)),
+    ("ReduceSum", 11, (IMAGE,), {"axes": [2]}), ("ReduceSum", 11, (IMAGE,), {}),
+    ("Resize", 10, (IMAGE, np.array([1, 1, 2, 0.5], np.float32)), {"mode": "nearest"}),
+    ("Resize", 10, (IMAGE, np.array([1, 1, 2, 1.5], np.float32)), {"mode": "linear"}),
+    ("Upsample", 9, (IMAGE, np.array([1, 1, 2, 3], np.float32)), {"mode": "nearest"}),
+    ("Upsample", 7, (IMAGE,), {"mode": "linear", "scales": [1.0, 1.0, 2.0, 2.0]}),
+    ("RoiAlign", 10, (IMAGE, np.array([[0, 0, 6, 6], [1, 2, 8, 4]], np.float32), ints(0, 1)),
+     {"output_height": 3, "output_width": 2, "sampling_ratio": 2}),
+    ("TopK", 9, (A,), {"k": 2}, 2),
+    ("Squeeze", 11, (floats(1, 3, 1),), {"axes": [0]}), ("Squeeze", 11, (floats(1, 3, 1),), {}),
+    ("Unsqueeze", 11, (A,), {"axes": [0, 2]}),
+    ("Slice", 9, (IMAGE,), {"starts": [1, -3], "ends": [9, 100], "axes": [2, 3]}),
+    ("Slice", 9, (A,), {"starts": [1], "ends": [2]}),
+    ("DFT", 17, (floats(2, 8, 1),), {"axis": 1, "onesided": 1}),
+    ("Split", 11, (IMAGE,), {"axis": 1, "split": [1, 3]}, 2),
+    ("Split", 11, (IMAGE,), {"axis": 1}, 4),
+    # The CPU provider expands it into other operators.
+    ("GroupNormalization", 18, (IMAGE, floats(2), floats(2)), {"num_groups": 2}),
+    ("Clip", 12, (A, np.float32(0), np.float32(1)), {}),
+    ("Gemm", 7, (A, B, floats(3)), {"transB": 1}),
+    ("Pow", 7, (np.abs(A), B), {}), ("Resize", 11, (IMAGE, np.zeros(0, np.float32), np.array(
+        [1, 1, 2, 2], np.float32)), {"mode": "cubic"}),
+]  # fmt: skip
 
 
-def test_a_version_with_another_meaning_is_left_to_the_cpu(ep):
-    # Before version 13, Softmax flattens the axes from `axis` on.
-    node = helper.make_node("Softmax", ["i0"], ["o0"], name="node")
-    serialized = model([node], {"i0": A}, {"o0": np.float32}, opset=11)
-    assert placement(session(serialized, ep.provider("host")))["node"] != OURS
+@pytest.mark.parametrize("case", OLDER, ids=lambda case: f"{case[0]}-{case[1]}")
+def test_an_older_version_gives_what_the_cpu_provider_gives(ep, case):
+    op_type, opset, values, attributes, *outputs = case
+    compare(ep, op_type, values, attributes, outputs=outputs[0] if outputs else 1, opset=opset)
+
+
+RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+
+
+@pytest.mark.parametrize("op_type", sorted(RANDOM))
+def test_random_numbers_have_their_distribution_and_seed(ep, op_type):
+    like = op_type.endswith("Like") or op_type == "Bernoulli"
+    inputs = (np.full(20_000, 0.25, np.float32),) if like else ()
+    shape = {} if like else {"shape": [20_000]}
+    mean, scale, given = {
+        "Bernoulli": (0.25, math.sqrt(0.1875), {}),
+        "RandomNormal": (3, 2, {"mean": 3.0, "scale": 2.0}),
+        "RandomUniform": (5, math.sqrt(4 / 12), {"low": 4.0, "high": 6.0}),
+    }[op_type.removesuffix("Like")]
+    drawn = []
+    for _ in range(2):
+        serialized, feeds = one_node(op_type, inputs, {**given, **shape, "seed": 7.0})
+        ours = session(serialized, ep.provider("host"))
+        assert placement(ours)["node"] == OURS
+        drawn.append(ours.run(None, feeds)[0])
+    np.testing.assert_array_equal(*drawn)
+    # Six standard errors.
+    assert abs(drawn[0].mean() - mean) < 6 * scale / math.sqrt(20_000)
+    assert drawn[0].std() == pytest.approx(scale, rel=0.05)
+
+
+def test_versions_that_the_package_does_not_know_are_left_to_others():
+    from epprof_nb.ep import schema
+    from epprof_nb.ep.kernel import NEWEST_OPSET, REGISTRY
+
+    assert REGISTRY._builtin
+    for kernel in REGISTRY._builtin:
+        declared = kernel.declaration
+        newest = NEWEST_OPSET.get(declared.domain)
+        versions = schema._versions()[declared.domain, declared.op_type]
+        later = [v.since_version for v in versions if newest and v.since_version > newest]
+        assert all(declared.last_version < version for version in later)

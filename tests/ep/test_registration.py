@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -108,7 +111,7 @@ def test_unknown_options_are_refused_with_the_known_ones(ep, capfd):
     fallen_back = session(models.chain(), (name, {**options, "speed": "high"}))
     assert fallen_back.get_providers() == [CPU]  # ONNX Runtime's own reaction
     assert (
-        "no option 'speed'. Its options are device, device_id, stream, only, nodes"
+        "no option 'speed'. Its options are device, device_id, stream, only, nodes,"
         in capfd.readouterr().out
     )
 
@@ -121,6 +124,43 @@ def test_a_type_without_kernel_is_refused(ep):
 def test_an_empty_selection_is_refused(ep):
     with pytest.raises(KernelError, match="Leave it out"):
         ep.provider("host", nodes=[])
+
+
+def test_a_forked_child_can_define_kernels_while_another_thread_does(ep):
+    from epprof_nb.ep import sessions
+    from epprof_nb.ep.kernel import REGISTRY
+
+    for lock in (REGISTRY._lock, sessions._lock):
+        held, done = threading.Event(), threading.Event()
+
+        def hold(lock=lock, held=held, done=done):
+            with lock:
+                held.set()
+                done.wait(0.2)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if not child:
+            os._exit(0 if lock.acquire(timeout=5) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        thread.join()
+
+
+def test_a_release_without_graphs_says_so_and_runs_eagerly(ep, x):
+    import onnxruntime
+
+    release = tuple(int(n) for n in onnxruntime.__version__.split(".")[:2])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        made = ep.session(models.chain(), enable_cuda_graph=True)
+    assert [str(w.message)[:12] for w in told] == ["This release"] * (release < (1, 26))
+    for times in range(3):
+        want = on_cpu(models.chain()).run(None, {"x": x * times})[0]
+        np.testing.assert_allclose(made.run(None, {"x": x * times})[0], want, rtol=1e-6)
 
 
 def test_the_observer_is_not_added_and_a_fallback_is_reported(ep, installed, x, capfd):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 
 import IPython
@@ -15,7 +16,9 @@ from epprof_nb.notebook.magic import load_ipython_extension, unload_ipython_exte
 
 
 @pytest.fixture
-def shell():
+def shell(monkeypatch):
+    # IPython sets no `_` where it is a builtin; Python's own display hook makes it one.
+    monkeypatch.delattr(builtins, "_", raising=False)
     InteractiveShell.clear_instance()
     config = Config()
     config.HistoryManager.hist_file = ":memory:"

@@ -8,7 +8,8 @@ Each release is unpacked into a folder of its own, which comes first on the path
 other packages, epprof_nb included, are those of this environment. Without a version: the oldest
 release that can be observed, one in the middle, and one that is too old. The release that is
 installed here is tested by pytest itself. A release that cannot be installed, or whose tests were
-skipped, counts as failed.
+skipped, counts as failed. The installed release is also tested with the newest plugin provider of
+OpenVINO, if there is one for this platform.
 """
 
 from __future__ import annotations
@@ -17,24 +18,29 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 VERSIONS = ("1.25.0", "1.28.0")
 TOO_OLD = "1.24.4"
+OPENVINO = "onnxruntime-ep-openvino"
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("EPPROF_MATRIX", Path.home() / ".cache" / "epprof_nb" / "ort_matrix"))
 
 
-def install(package: str, version: str, *needed: str) -> Path:
+def install(package: str, version: str | None, *needed: str) -> Path:
     """Install this release alone into a folder, unless it is there, and return the folder.
 
-    `needed` names packages that only this release needs.
+    Without a version it is the newest one. `needed` names packages that only this release needs.
     """
-    folder = CACHE / f"{package}-{version}"
+    folder = CACHE / f"{package}-{version or 'newest'}"
     complete = folder / "complete"
     if not complete.exists():
         pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade"]
-        subprocess.run([*pip, "--target", folder, f"{package}=={version}", *needed], check=True)
+        subprocess.run(
+            [*pip, "--target", folder, f"{package}=={version}" if version else package, *needed],
+            check=True,
+        )
         complete.touch()
     return folder
 
@@ -75,19 +81,32 @@ def check_too_old(version: str) -> str:
     return done.stdout + done.stderr if done.returncode else ""
 
 
+def check_openvino() -> str:
+    """Run what must hold beside the plugin provider of OpenVINO."""
+    try:
+        folder = install(OPENVINO, None)
+    except subprocess.CalledProcessError:
+        print(f"{OPENVINO}: there is none for this platform, or no network", flush=True)
+        return ""
+    done = run(folder, "tests.ort.openvino_session")
+    print(f"{OPENVINO}: {'failed' if done.returncode else 'its sessions are observed'}", flush=True)
+    return done.stdout + done.stderr if done.returncode else ""
+
+
 def main() -> int:
     """Check every release; return 1 if one failed."""
-    checks = dict.fromkeys(sys.argv[1:] or VERSIONS, check)
+    checks = {f"onnxruntime {v}": partial(check, v) for v in sys.argv[1:] or VERSIONS}
     if not sys.argv[1:]:
-        checks[TOO_OLD] = check_too_old
+        checks[f"onnxruntime {TOO_OLD}"] = partial(check_too_old, TOO_OLD)
+        checks[OPENVINO] = check_openvino
     failed = 0
-    for version, one in checks.items():
+    for name, one in checks.items():
         try:
-            why = one(version)
+            why = one()
         except subprocess.CalledProcessError as error:
             why = f"it could not be installed: {error}"
         if why:
-            print(f"\n== onnxruntime {version} ==\n{why}")
+            print(f"\n== {name} ==\n{why}")
             failed = 1
     return failed
 

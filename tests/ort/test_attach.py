@@ -173,15 +173,6 @@ def test_a_policy_delegate_is_still_asked(installed, x):
     assert asked
 
 
-def test_devices_in_the_options_are_kept(installed, x):
-    cpu = [d for d in installed.get_ep_devices() if d.ep_name == "CPUExecutionProvider"]
-    options = installed.SessionOptions()
-    options.add_provider_for_devices(cpu, {})
-    session = installed.InferenceSession(models.chain(), options)
-    assert session.get_providers() == ["CPUExecutionProvider"]
-    assert any("not observed" in note for note in profiled(session, x).info["notes"])
-
-
 def test_the_same_options_serve_many_sessions(installed, x):
     options = installed.SessionOptions()
     for _ in range(3):
@@ -225,6 +216,16 @@ def test_a_provider_that_was_asked_for_and_not_given_is_named(installed, x):
     assert any("was created for NoSuchProvider" in note for note in prof.info["notes"])
     plain = installed.InferenceSession(models.chain())
     assert not any("was created for" in note for note in profiled(plain, x).info["notes"])
+
+
+@pytest.mark.parametrize("level", ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_ALL"])
+def test_a_session_without_fusions_is_named(installed, x, level):
+    options = installed.SessionOptions()
+    options.graph_optimization_level = getattr(installed.GraphOptimizationLevel, level)
+    notes = profiled(installed.InferenceSession(models.chain(), options), x).info["notes"]
+    named = [note for note in notes if "graph_optimization_level" in note]
+    assert len(named) == (level != "ORT_ENABLE_ALL")
+    assert all(level in note and "did not fuse" in note for note in named)
 
 
 def test_a_refused_attachment_is_tried_again_without(x, monkeypatch):

@@ -3,6 +3,7 @@
     python tests/tools/make_traces.py kineto        # needs torch
     python tests/tools/make_traces.py onnxruntime   # needs onnx, onnxruntime
     python tests/tools/make_traces.py viztracer     # needs viztracer
+    python tests/tools/make_traces.py jax           # needs jax; records on its CPU backend
 
 Folders of the machine and its host name are replaced in the files; nothing else is changed.
 """
@@ -77,6 +78,29 @@ def viztracer(folder: Path) -> None:
     keep(path, f"viztracer_{library.__version__}.json.gz")
 
 
+def jax(folder: Path) -> None:
+    """Three calls of a compiled function, in steps with names."""
+    import jax as library
+    import jax.numpy as jnp
+
+    @library.jit
+    def layer(x: library.Array, w: library.Array) -> library.Array:
+        return jnp.tanh(x @ w).sum()
+
+    x, w = jnp.ones((64, 32)), jnp.ones((32, 16))
+    layer(x, w).block_until_ready()
+    options = library.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # names of files and thousands of calls otherwise
+    with library.profiler.trace(str(folder), profiler_options=options):
+        for step in range(3):
+            with library.profiler.StepTraceAnnotation("step", step_num=step):
+                layer(x, w).block_until_ready()
+    [path] = folder.rglob("*.trace.json.gz")
+    plain = folder / "trace.json"
+    plain.write_bytes(gzip.decompress(path.read_bytes()))
+    keep(plain, f"jax_cpu_{library.__version__}.json.gz")
+
+
 def keep(path: Path, name: str) -> None:
     """Write the trace without the machine's folders and name."""
     text = path.read_text(encoding="utf-8")
@@ -89,6 +113,5 @@ def keep(path: Path, name: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as work:
-        {"kineto": kineto, "onnxruntime": onnxruntime, "viztracer": viztracer}[sys.argv[1]](
-            Path(work)
-        )
+        tools = {"kineto": kineto, "onnxruntime": onnxruntime, "viztracer": viztracer, "jax": jax}
+        tools[sys.argv[1]](Path(work))

@@ -4,10 +4,12 @@ import numpy as np
 from tiny import kernel, line, op, profile
 
 
-def repeated(times, *, repeats=20, noise=0.01, seed=0, cell="In[1]", device=True, **more):
+def repeated(
+    times, *, repeats=20, noise=0.01, seed=0, cell="In[1]", device=True, speed=None, **more
+):
     """A recording of the ops `times` (name to ns), each a line with one kernel, in every repeat.
 
-    `more` are entries of the info.
+    `speed` holds a factor of the times of each repeat. `more` are entries of the info.
     """
     rng = np.random.default_rng(seed)
     ops, activities, bounds = [op(1, cell, 0, 10**12, op_type="cell", category="cell")], [], []
@@ -15,7 +17,8 @@ def repeated(times, *, repeats=20, noise=0.01, seed=0, cell="In[1]", device=True
     for repeat in range(repeats):
         begin = now
         for at, (name, time) in enumerate(times.items(), 1):
-            took = round(time * np.exp(noise * rng.standard_normal()))
+            factor = 1 if speed is None else speed[repeat]
+            took = round(time * factor * np.exp(noise * rng.standard_normal()))
             ops.append(line(number, at, now, now + took, 1, cell, repeat=repeat) | {"name": name})
             if device:
                 activities.append(

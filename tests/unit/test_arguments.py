@@ -4,6 +4,7 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import TransformerManager
 
+from epprof_nb.core.options import Options
 from epprof_nb.notebook.arguments import parse, parse_line
 from epprof_nb.notebook.magic import ProfileMagics
 from epprof_nb.notebook.settings import GpuProfile
@@ -62,3 +63,16 @@ def test_names_of_python_and_ipython_are_refused(name):
 @pytest.mark.parametrize("name", ["prof", "_prof", "p1", "_x1", "in_", "Input"])
 def test_other_names_are_accepted(name):
     assert parse(ProfileMagics.gpuprofile, name, GpuProfile()).name == name
+
+
+def test_frameworks_are_those_of_the_settings():
+    settings = GpuProfile()
+    assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == ("torch", "nvtx")
+    settings.frameworks = ["torch", "jax"]
+    with pytest.raises(UsageError, match="unknown framework 'jax'; choose from torch, nvtx"):
+        parse(ProfileMagics.gpuprofile, "prof", settings)
+    settings.frameworks = []
+    assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == ()
+    settings.frameworks = ["torch", "nvtx"]  # offers the injection again
+    one, other = Options(frameworks=("torch",)), Options(frameworks=("nvtx",))
+    assert one.union(other).frameworks == ("torch", "nvtx")

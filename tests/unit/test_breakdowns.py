@@ -1,5 +1,6 @@
 """Breakdowns: known results of small profiles, and sums that always add up."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from tiny import activity, call, kernel, line, nested, op, profile, rows
 from epprof_nb.analysis.by_kernel import by_kernel
 from epprof_nb.analysis.by_op import NO_OP, by_line, by_op
 from epprof_nb.analysis.device_work import device_work
+from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 
 
@@ -266,3 +268,16 @@ def test_a_large_profile_adds_up():
     assert by_line(large, inclusive=False)["self_device_ns"].sum() == everything
     kernels = activities.names("kind").equals("kernel")
     assert by_kernel(large)["device_ns"].sum() == activities["duration_ns"][kernels].sum()
+
+
+def test_columns_that_repeat_one_value_in_memory():
+    made = nested()
+    activities = made.tables["activities"]
+    same = {name: np.full(len(activities), 7) for name in ("bytes", "correlation_id")}
+    expected = Profile({**made.tables, "activities": activities.replace(**same)}, made.info)
+    repeated = Profile({**made.tables, "activities": activities.replace(**same)}, made.info)
+    for name, values in same.items():
+        repeated.tables["activities"]._columns[name] = np.broadcast_to(values[0], len(activities))
+    for method in ("by_op", "by_stream", "by_kernel", "critical_path"):
+        found, plain = getattr(repeated, method)(), getattr(expected, method)()
+        pd.testing.assert_frame_equal(found, plain)

@@ -7,16 +7,17 @@ import pandas as pd
 import pytest
 
 from epprof_nb.analysis import (
+    activity_sums,
     attribution,
     by_kernel,
-    by_stream,
     device_work,
     idle,
+    idle_causes,
     index,
+    launches,
     line_totals,
-    op_measures,
 )
-from epprof_nb.arrays import groups, ids
+from epprof_nb.arrays import groups, ids, nearest
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
@@ -30,6 +31,8 @@ def tables(profile):
     return [
         *(model.breakdown(name).to_frame() for name in names),
         idle.gaps(profile, 1_000),
+        profile.launches(),
+        profile.waits(),
         of_lines,
     ]
 
@@ -47,14 +50,15 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch, size):
     for module in (
         attribution,
         device_work,
-        op_measures,
-        idle,
+        activity_sums,
+        nearest,
+        idle_causes,
+        launches,
         by_kernel,
         line_totals,
         groups,
         ids,
         index,
-        by_stream,
     ):
         monkeypatch.setattr(module, "chunks", partial(chunks, size=size))
     for found, expected in zip(tables(profile), whole, strict=True):

@@ -9,13 +9,23 @@ from tiny import call, kernel, line, op, profile
 from epprof_nb import compare
 from epprof_nb.analysis import (
     by_kernel,
+    by_module,
     by_node,
     by_op,
     by_path,
     by_repeat,
+    by_step,
     by_stream,
+    critical_path,
     idle,
+    insights,
     joined,
+    launches,
+    overlap,
+    roofline,
+    steadiness,
+    transfers,
+    waits,
 )
 from epprof_nb.data.columns import TABLES
 from epprof_nb.data.schema import TABLES as SCHEMAS
@@ -23,21 +33,28 @@ from epprof_nb.profiles import Profile
 
 ROOT = Path(__file__).parents[2]
 METHODS = [name for name in dir(Profile) if name.startswith("by_")]
+ANALYSES = ("insights", "overlap", "launches", "transfers", "waits", "steadiness")
 FRAMES = {
     **{schema.name: lambda p, name=schema.name: getattr(p, name) for schema in SCHEMAS},
     **{name: lambda p, name=name: getattr(p, name)() for name in METHODS},
+    **{name: lambda p, name=name: getattr(p, name)() for name in ANALYSES},
     "gaps": lambda p: p.gaps(0),
     "joined": lambda p: p.joined(),
     "by_op": lambda p: p.by_op(args=["layer"]),
     "by_kernel_short_name": lambda p: p.by_kernel(by="short_name"),
     "by_line_self": lambda p: p.by_line(inclusive=False),
+    "critical_path": lambda p: p.critical_path(),
+    "critical_path_op": lambda p: p.critical_path(by="op"),
+    "roofline": lambda p: p.roofline(measure=False),
     "compare_ops": lambda p: compare(p, p).ops,
     "compare_kernels": lambda p: compare(p, p).kernels,
 }
 FUNCTIONS = (
-    by_kernel.by_kernel, by_node.by_node, by_node.by_op_type, by_node.by_run, by_op.by_op,
-    by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_stream.by_stream, idle.gaps,
-    joined.joined,
+    by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_node.by_run,
+    by_op.by_op, by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_step.by_step,
+    by_stream.by_stream, critical_path.critical_path, idle.gaps, insights.insights, joined.joined,
+    launches.launches, overlap.overlap, roofline.roofline, steadiness.steadiness,
+    transfers.transfers, waits.waits,
 )  # fmt: skip
 
 

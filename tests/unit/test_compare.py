@@ -1,6 +1,11 @@
 """`epprof_nb.compare`: what differs, what is noise, and what cannot be compared."""
 
 import json
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -72,6 +77,33 @@ def test_several_steady_recordings_show_a_smaller_change():
     )
     assert three.verdict == "slower"
     assert three.change_high - three.change_low < one.change_high - one.change_low
+
+
+def alternated(times, side, *, speed, seed):
+    """A recording whose repeats alternated with those of another side, on a drifting machine."""
+    info = {"recording": "r", "side": side}
+    return repeated(times, seed=seed, speed=speed, noise=0.002, alternated=info)
+
+
+def test_repeats_that_alternate_show_a_change_smaller_than_the_drift():
+    speed = np.exp(np.cumsum(0.03 * np.random.default_rng(5).standard_normal(20)))
+    slower = TIMES | {"y = model(x)": round(1.04 * TIMES["y = model(x)"])}
+    old, new = (
+        alternated(times, side, speed=speed, seed=side)
+        for side, times in enumerate((TIMES, slower))
+    )
+    result = compare(old, new)
+    assert result.verdict == "slower"
+    assert result.change == pytest.approx(0.03, abs=0.01)
+    assert rows(result.ops)["y = model(x)"]["verdict"] == "slower"
+    assert rows(result.ops)["load(x)"]["verdict"] == "no difference found"
+    back = compare(new, old)
+    assert 1 + back.change_high == pytest.approx(1 / (1 + result.change_low))
+    same = alternated(TIMES, 1, speed=speed, seed=1)
+    assert compare(old, same).verdict == "no difference found"
+    # Recordings of different sessions do not share their drift.
+    new.info["alternated"] = {"recording": "another", "side": 1}
+    assert compare(old, new).verdict == "no difference found"
 
 
 def test_added_removed_and_renamed_ops_are_told_apart():
@@ -243,6 +275,30 @@ def test_hostile_names_are_escaped():
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["a`![x](http://example.com/y.png)`b", "*b* _i_ | [l](javascript:0)", "# h\n\n<img src=x>"],
+)
+def test_hostile_names_are_no_markup_in_the_sentences(name):
+    slower = compare(repeated({name: MS}), repeated({name: 2 * MS}, seed=1))
+    assert "Changed: " in slower.reason
+    devices = [{"device_id": 0, "name": name, "kind": "cuda"}]
+    others = compare(repeated({"a": MS}, devices=devices), repeated({"a": MS}, error=name))
+    for text in (slower.to_markdown(), others.to_markdown()):
+        outside = "".join(text.split("`")[::2])
+        assert not re.search(r"(?<!\\)[\[\]_]|<img|(?<!\\)\*b", outside)
+        assert text.count("`") % 2 == 0
+
+
+def test_the_page_of_a_comparison_needs_no_network(tmp_path):
+    path = tmp_path / "page.html"
+    compare(repeated(TIMES), repeated(TIMES, seed=1)).to_html(path)
+    page = path.read_text()
+    assert "default-src 'none'" in page
+    assert "<svg" in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+@pytest.mark.parametrize(
     ("new", "options", "code"),
     [
         ("same", [], 0),
@@ -272,10 +328,39 @@ def test_exit_codes(tmp_path, new, options, code):
     assert not result.exception or isinstance(result.exception, SystemExit)
 
 
-def test_scipy_is_imported_only_to_compare():
-    import subprocess
-    import sys
+def test_a_baseline_of_a_newer_format_says_so(tmp_path):
+    old, new = tmp_path / "old.epprof", tmp_path / "new.epprof"
+    repeated(TIMES).save(new)
+    with zipfile.ZipFile(new) as source, zipfile.ZipFile(old, "w") as target:
+        for entry in source.infolist():
+            content = source.read(entry)
+            if entry.filename == "manifest.json":
+                content = json.dumps(json.loads(content) | {"version": [99, 0]}).encode()
+            target.writestr(entry, content)
+    result = CliRunner().invoke(main, ["compare", str(old), str(new)])
+    assert result.exit_code == 4
+    assert "pip install --upgrade epprof-nb" in result.output
 
+
+def test_compare_in_a_pipe_and_with_a_page(tmp_path):
+    files = [str(tmp_path / f"{name}.epprof") for name in ("old", "new")]
+    for seed, path in enumerate(files):
+        repeated(TIMES, seed=seed).save(path)
+    command = [sys.executable, "-m", "epprof_nb.cli", "compare", *files, "--html", "page.html"]
+    # The reader of the pipe ends after the first line.
+    done = subprocess.run(
+        f"{shlex.join(command)} | head -1; echo ${{PIPESTATUS[0]}}", shell=True,
+        executable="/bin/bash", cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[0] == "no difference found"
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "page.html").exists()
+    refused = CliRunner().invoke(main, ["compare", *files, "--html", files[0]])
+    assert refused.exit_code == 2
+    assert "is the file of OLD" in refused.output
+
+
+def test_scipy_is_imported_only_to_compare():
     code = (
         "import sys, epprof_nb, epprof_nb.profiles;epprof_nb.compare; print('scipy' in sys.modules)"
     )

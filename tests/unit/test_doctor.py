@@ -46,7 +46,7 @@ def test_the_diagnosis_of_this_machine_is_whole():
     checks = doctor.diagnose()
     assert [check.name for check in checks] == [
         "platform", "Python", "dependencies", "native core", "NVIDIA driver", "CUDA", "libcupti",
-        "profiling permission", "other profilers", "ONNX Runtime", "front end",
+        "profiling permission", "other profilers", "NVTX", "ONNX Runtime", "front end",
     ]  # fmt: skip
     for check in checks:
         assert check.found

@@ -7,10 +7,12 @@ import zipfile
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from saved_profiles import assert_same, some
+from tiny import op, profile
 
 from epprof_nb.core.errors import EpprofError, ProfileFileError
 from epprof_nb.data.names import CategoryColumn
@@ -65,6 +67,20 @@ def test_any_table_survives_the_round_trip(path, texts, data):
     assert back["parent_op_id"].tolist() == back["start_ns"].tolist() == ids.tolist()
     assert back.names("name").to_list() == texts
     assert back.to_frame()["args"].tolist() == args
+
+
+def test_optional_columns_without_values_are_left_out(path):
+    for deltas in (None, [5, -1, None]):
+        ops = [op(i, "x", 0, 1) for i in range(3)]
+        for row, delta in zip(ops, deltas or (), strict=False):
+            row["in_use_delta_bytes"] = delta
+        save(profile(ops), path)
+        with zipfile.ZipFile(path) as archive:
+            columns = pq.read_schema(io.BytesIO(archive.read("ops.parquet"))).names
+        assert ("in_use_delta_bytes" in columns) == (deltas is not None)
+        assert "in_use_bytes" not in columns
+        assert_same(load(path), profile(ops))
+    assert load(path).ops["in_use_delta_bytes"].tolist() == [5, -1, pd.NA]
 
 
 def test_names_that_are_no_unicode_are_saved_escaped(path):

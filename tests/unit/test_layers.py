@@ -12,7 +12,7 @@ FLOORS = (
     ("views", "exporters", "recorders", "frameworks"),
     ("capture",),
     ("profiles", "onnxruntime"),
-    ("notebook", "testing"),
+    ("notebook", "testing", "mcp"),
     ("__init__",),
     ("commands",),
     ("cli",),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from epprof_nb.analysis.by_node import by_node
-from epprof_nb.analysis.findings import findings
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.insights import findings
 from tests.unit.tiny import activity, kernel, op, profile
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"

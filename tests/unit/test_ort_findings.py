@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from epprof_nb.analysis.findings import findings
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.insights import findings
 from tests.unit.tiny import op, profile
 
 INFO = {"wall_ns": 10_000_000, "onnxruntime_sessions": {"7": "m"}, "onnxruntime_stretch": []}
@@ -49,6 +49,77 @@ def test_no_operator_stands_out():
     kinds = ("Add", "Mul", "Sub", "Div")
     assert found([node(i + 1, k, k, i * 1000, 1000) for i, k in enumerate(kinds)]) == []
     assert found([node(1, "up", "MatMul", 0, 300_000)]) == []
+
+
+def test_a_node_is_named_if_no_operator_stands_out():
+    kinds = ("Add", "Mul", "Sub", "Div")
+    ops = [node(i + 1, k, k, i * 1000, 400) for i, k in enumerate(kinds)]
+    same = [node(i + 1, f"mm{i}", "MatMul", i * 10_000, 1000 + 3000 * (i == 2)) for i in range(4)]
+    assert found(ops) == []
+    (finding,) = found(same, wall_ns=100_000)
+    assert finding.text == (
+        "Node `mm2` (MatMul) accounts for 57 % of the time of all nodes (4.00 \u00b5s in 1 "
+        "execution)."
+    )
+    assert (finding.start_ns, finding.end_ns) == (20_000, 24_000)
+
+
+def test_conversions_that_were_not_fused_are_named():
+    kinds = ("QuantizeLinear", "Conv", "DequantizeLinear", "Relu", "Clip", "Add", "Mul", "Sub")
+    ops = [
+        node(i + 1, f"n{i}", k, i * 1000, 300 if "Lin" in k else 100) for i, k in enumerate(kinds)
+    ]
+    (finding,) = found(ops, wall_ns=10_000)
+    assert finding.text == (
+        "2 nodes that quantize or dequantize account for 50 % of the time of all nodes (600 ns): "
+        "ONNX Runtime did not fuse them into quantized operators."
+    )
+    casts = [
+        node(i + 1, f"InsertedPrecisionFreeCast_{i}" if k == "Cast" else f"n{i}", k, i * 1000, 100)
+        for i, k in enumerate(("Cast", "Conv", "Relu", "Clip", "Add"))
+    ]
+    (finding,) = found(casts, wall_ns=5_000)
+    assert finding.text == (
+        "1 Cast node inserted by ONNX Runtime accounts for 20 % of the time of all nodes (100 ns): "
+        "the execution provider has no kernels for the types of the model."
+    )
+    for row in casts:  # a Cast of the model itself is what its author wanted
+        row["name"] = "n" + str(row["op_id"])
+    assert found(casts, wall_ns=5_000) == []
+
+
+def test_time_lost_to_the_thread_pool_is_named():
+    ops = [
+        node(1, "up", "MatMul", 0, 400, pool_start_ns=50, pool_wait_ns=150),
+        node(2, "down", "Add", 400, 600, pool_start_ns=50, pool_wait_ns=0),
+    ]
+    *_, finding = found(ops, wall_ns=1_000)
+    assert finding.text == (
+        "Nodes spent 10 % of their time starting the threads of the session's pool and 15 % "
+        "waiting for them."
+    )
+    assert "intra_op_num_threads" in finding.remedy
+    assert (finding.start_ns, finding.end_ns, finding.gain_ns) == (0, 400, 250)
+    ops[0]["pool_wait_ns"] = 90
+    assert not any("pool" in finding.text for finding in found(ops, wall_ns=1_000))
+
+
+def test_the_node_with_the_most_memory_is_named():
+    ops = [
+        node(1, "up", "MatMul", 0, 300_000, in_use_bytes=3_000_000_000),
+        node(2, "act", "Gelu", 400_000, 300_000, in_use_bytes=2_000_000_000),
+        node(3, "down", "Add", 700_000, 300_000),
+    ]
+    for each in ops[:2]:
+        each["arena_held_bytes"] = 4_000_000_000
+    finding = found(ops)[-1]
+    assert finding.text == (
+        "ONNX Runtime used the most memory in node `up` (MatMul): 3.00 GB of 4.00 GB that its "
+        "allocator held."
+    )
+    assert (finding.start_ns, finding.end_ns, finding.gain_ns) == (0, 300_000, 0)
+    ops[0]["in_use_bytes"] = ops[1]["in_use_bytes"] = 30_000_000
+    assert not any("memory" in finding.text for finding in found(ops))
 
 
 def test_learned_nodes_do_not_count():

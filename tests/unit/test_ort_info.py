@@ -9,9 +9,11 @@ from epprof_nb.recorders.onnxruntime.info import session_info, session_notes
 from epprof_nb.recorders.onnxruntime.sessions import ObservedSession
 from tests.unit.tiny import kernel, op, table
 
+SESSION = 1 << 40  # no session of other tests has this number
+
 
 def event(op_id, category, op_type, **more):
-    return op(op_id, "n", 0, 10, category=category, op_type=op_type, session=71) | more
+    return op(op_id, "n", 0, 10, category=category, op_type=op_type, session=SESSION) | more
 
 
 def capture_notes(*work):
@@ -36,7 +38,7 @@ def test_kernels_replayed_from_an_unrecorded_capture_are_counted():
         replayed(2, 1), replayed(2), replayed(3, 2), replayed(4), kernel(1, 2, 2)
     )
     assert note.startswith(
-        "An ONNX Runtime session (session 71): 2 of 3 kernels, copies and memsets"
+        f"An ONNX Runtime session (session {SESSION}): 2 of 3 kernels, copies and memsets"
     )
     assert "capture all its graphs (each gpu_graph_id) inside one profile" in note
 

@@ -12,6 +12,7 @@ PUBLIC = [
     "host",
     "load",
     "load_ipython_extension",
+    "mcp",
     "onnxruntime",
     "op",
     "profile",
@@ -36,7 +37,10 @@ def test_dir_lists_the_public_names_fresh_and_after_a_profile():
 def test_every_public_name_resolves():
     for name in PUBLIC:
         assert getattr(epprof_nb, name) is not None
-    for module in (epprof_nb.ep, epprof_nb.host, epprof_nb.onnxruntime, epprof_nb.testing):
+    modules = (
+        epprof_nb.ep, epprof_nb.host, epprof_nb.mcp, epprof_nb.onnxruntime, epprof_nb.testing,
+    )  # fmt: skip
+    for module in modules:
         assert all(getattr(module, name) is not None for name in module.__all__)
 
 

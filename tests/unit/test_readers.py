@@ -1,8 +1,10 @@
 """Traces of other tools: right tables, honest notes, and bounded reading of damaged files."""
 
+import gc
 import gzip
 import json
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +158,10 @@ def test_profiles_of_onnxruntime_valid_or_not(path):
     else:
         assert len(prof.ops) == len(json.loads(content))
         assert prof.info["notes"] == []
+        assert nodes["output_bytes"].tolist() == [32] * 4
+        assert nodes["pool_wait_ns"].tolist() == [0] * 4
+        assert nodes["in_use_delta_bytes"].tolist() == [256, 256, 0, 256]
+        assert prof.by_node().set_index("name").loc["Relu\n1", "output_bytes"] == 64
 
 
 # Chrome traces
@@ -167,6 +173,28 @@ def test_a_trace_of_viztracer_has_its_calls():
     assert len(calls) == 15
     parents = calls["parent_op_id"].map(prof.ops["name"].astype(str)).astype(str)
     assert parents.str.contains("fibonacci").sum() == 14
+
+
+def test_a_trace_of_jax_has_its_steps_and_the_work_of_xla():
+    path = TRACES / "jax_cpu_0.10.2.json.gz"
+    prof = epprof_nb.read_trace(path)
+    assert prof.info["notes"] == []
+    ops = prof.ops
+    steps = ops[ops["name"] == "step"]
+    assert [args["step_num"] for args in steps["args"]] == ["0", "1", "2"]
+    calls = ops[ops["name"].astype(str).str.startswith("PjitFunction")]
+    assert set(calls["parent_op_id"]) <= {*steps.index, *calls.index}
+    # Three fused operations run per call, on threads of XLA.
+    fused = ops[ops["name"].isin(["ynn_fusion", "wrapped_tanh", "wrapped_reduce"])]
+    assert len(fused) == 3 * len(steps)
+    assert not set(fused["thread_id"]) & set(steps["thread_id"])
+    # An independent sum over the JSON, whose times are decimal microseconds.
+    events = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)["traceEvents"]
+    slices = [event for event in events if event.get("ph") == "X"]
+    assert len(ops) == len(slices)
+    assert ops["duration_ns"].sum() == pytest.approx(
+        float(sum(event["dur"] for event in slices) * 1000), abs=len(slices)
+    )
 
 
 def test_begin_and_end_events_become_ops(read):
@@ -382,3 +410,17 @@ def test_bad_conversions_are_refused(tmp_path):
     assert "could not be read" in run.output
     summary = CliRunner().invoke(main, ["summary", str(NEW_ORT)])
     assert "MatMul" in summary.output
+
+
+def test_reading_leaves_the_garbage_collector_as_it_was(read):
+    read(GOOD)
+    assert gc.isenabled()
+    with pytest.raises(ProfileFileError):
+        read(b"no trace")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        read(GOOD)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -26,7 +26,7 @@ MS = 1_000_000
 SOURCE_SECRETS = ("hidden_model", "hidden_argument", "hidden_comment", "hidden_quote")
 PATH_SECRETS = ("pathone", "pathtwo", "paththree", "pathfour", "pathfive", "pathsix", "path seven")
 HOST_SECRETS = ("hostone", "hosttwo", "10.20.30.40", "userone", "usertwo", "beefbeef")
-SHAPE_SECRETS = ("4099", "4111", "4127", "4129", "4133", "4139", "4153")
+SHAPE_SECRETS = ("4099", "4111", "4127", "4129", "4133", "4139", "4153", "4157", "4159")
 SECRETS = {
     "source": SOURCE_SECRETS,
     "paths": PATH_SECRETS,
@@ -52,7 +52,8 @@ def secretive():
                 category="user", args={"file": "/srv/pathfour", "shape": [4111, 3],
                                        "what": "hidden_argument", "on": "10.20.30.40"}),
         tiny.op(5, "/encoder/MatMul", 61 * MS, 80 * MS, 3, category="node", op_type="MatMul",
-                input_shapes="float[4127,8]", output_shapes="float[4127,16]"),
+                input_shapes="float[4127,8]", output_shapes="float[4127,16]",
+                output_bytes=4157, in_use_delta_bytes=4159),
     ]  # fmt: skip
     activities = [
         tiny.kernel(10 * MS, 30 * MS, 2, name="gemm float[4129,4] /build/pathfive/k.cu",

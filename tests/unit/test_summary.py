@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tiny
 
-from epprof_nb.analysis.findings import findings
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.insights import findings
 from epprof_nb.analysis.summary import summarise, summary_line
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, OPS
@@ -222,12 +222,6 @@ def test_idle_time_with_an_op_open_in_part_is_not_said_to_have_none(open_ms):
     (finding,) = findings(ProfileIndex(made))
     none = "" if open_ms else " while no op was open on the host"
     assert finding.text == f"GPU idle 10.0 ms before its first work{none}."
-
-
-def test_many_short_kernels_are_launch_bound():
-    kernels = [kernel(1 + i % 3, i * 0.1, i * 0.1 + 0.005) for i in range(990)]
-    texts = [f.text for f in findings(ProfileIndex(profile(kernels)), limit=9)]
-    assert any("launching takes longer than the kernels run" in text for text in texts)
 
 
 def test_source_with_backticks_keeps_code_apart():

@@ -1,5 +1,7 @@
 """Tables: what is stored, what is shown, and the same on every pandas."""
 
+import gc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS, TABLES
+from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, MISSING_DELTA, OPS, TABLES
 from epprof_nb.data.table import Table, concat
 
 NAMES = st.lists(st.none() | st.text(max_size=3), max_size=12)
@@ -32,6 +34,7 @@ def test_frame_has_the_schemas_columns_and_dtypes_empty_or_not(schema, rows):
         "time": "int64",
         "int": "int64",
         "id": "Int64",
+        "delta": "Int64",
         "name": "category of object",
         "bool": "bool",
         "args": "object",
@@ -76,6 +79,46 @@ def test_frame_is_a_copy_of_the_table():
     frame.loc[0, "op_id"] = 99
     assert table["start_ns"].tolist() == [1, 2]
     assert table["op_id"].tolist() == [3, 4]
+
+
+CHANGES = {
+    "time": lambda frame: frame.__setitem__("start_ns", 0),
+    "cell": lambda frame: frame.at.__setitem__((0, "op_id"), 99),
+    "rows": lambda frame: frame.loc.__setitem__((frame["op_id"] == 3, "bytes"), 99),
+    "name": lambda frame: frame.loc.__setitem__((0, "kind"), "memcpy"),
+    "column": lambda frame: frame.pop("bytes"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_frames_of_a_table_are_independent(change):
+    columns = {
+        "start_ns": np.array([1, 2]), "op_id": np.array([3, 4]), "bytes": np.array([5, MISSING]),
+        "kind": CategoryColumn.of(["kernel", "memcpy"]),
+    }  # fmt: skip
+    table = Table(ACTIVITIES, columns)
+    before, changed, after = table.to_frame(), table.to_frame(), table.to_frame()
+    expected = before.copy(deep=True)
+    change(changed)
+    assert not changed.equals(expected)
+    for frame in (before, after, table.to_frame()):
+        pd.testing.assert_frame_equal(frame, expected)
+
+
+def test_a_frame_can_be_changed_when_its_table_is_gone():
+    read_only = np.array([3, 4])
+    read_only.flags.writeable = False
+    frame = Table(ACTIVITIES, {"op_id": read_only, "start_ns": read_only}).to_frame()
+    frame = frame[["op_id", "start_ns"]]
+    gc.collect()
+    frame.loc[0, "op_id"] = frame.loc[0, "start_ns"] = 9
+    assert frame.to_numpy().tolist() == [[9, 9], [4, 4]]
+
+
+def test_lists_in_the_arguments_of_two_frames_are_independent():
+    table = Table(OPS, {"args": CategoryColumn.of(['{"sizes": [1]}'])})
+    table.to_frame()["args"].iloc[0]["sizes"].append(2)
+    assert table.to_frame()["args"].iloc[0] == {"sizes": [1]}
 
 
 @pytest.mark.parametrize(
@@ -147,4 +190,29 @@ def test_take_and_replace_leave_the_original_alone():
 
 def test_nbytes_counts_every_column():
     table = Table(API_CALLS, {"start_ns": np.zeros(10, np.int64)})
-    assert table.nbytes == 10 * (7 * 8 + 2 * 4 + 1)
+    assert table.nbytes == 10 * 8
+    assert table.replace(name=CategoryColumn.of(["a"] * 10)).nbytes == 10 * (8 + 4)
+
+
+def test_columns_left_out_need_no_memory_per_row():
+    import tracemalloc
+
+    times = np.arange(1_000_000)
+    tracemalloc.start()
+    try:
+        table = Table(OPS, {"op_id": times})
+        parts = [table.take(slice(0, 10)), table.replace(start_ns=times), concat([table, table])]
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 8 * len(times) * 2.1  # only the concatenation has a column of its own
+    assert most < 8 * len(times) * 2.1
+    assert all(part.is_absent("in_use_bytes") for part in parts)
+    assert not table.is_absent("op_id")
+    assert not table.has_value("in_use_bytes").any()
+
+
+def test_a_change_of_minus_one_is_no_missing_value():
+    table = Table(OPS, {"op_id": np.arange(2), "in_use_delta_bytes": np.array([-1, MISSING_DELTA])})
+    assert table.has_value("in_use_delta_bytes").tolist() == [True, False]
+    assert table.to_frame()["in_use_delta_bytes"].tolist() == [-1, pd.NA]

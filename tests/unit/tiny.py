@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, MISSING, OPS
-from epprof_nb.data.table import Table
+from epprof_nb.data.table import FILL, Table
 from epprof_nb.profiles import Profile
 
 
@@ -50,7 +50,7 @@ def table(schema, rows):
                 [None if v is None else json.dumps(v) for v in values]
             )
         else:
-            missing = MISSING if column.kind == "id" else 0
+            missing = FILL[column.kind]
             columns[column.name] = np.array([missing if v is None else v for v in values], np.int64)
     return Table(schema, columns)
 

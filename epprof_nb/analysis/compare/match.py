@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from epprof_nb.analysis.op_paths import SESSION, OpPaths
+from epprof_nb.arrays.groups import group_codes
+from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,12 +37,17 @@ class Side:
         Of each path, the paths below it by key, in order of first appearance.
     names, types
         Name and type of each path.
+    captured
+        Paths of ops that captured the nodes of a replayed graph, below the path of the op that
+        replayed it, to the paths under which these ops ran.
     """
 
     def __init__(self) -> None:
         self.children: list[dict[Key, int]] = [{}]
         self.names: list[str | None] = [None]
         self.types: list[str | None] = [None]
+        self.captured: dict[int, int] = {}
+        self._chains: list[tuple[int, ...]] = [()]
 
     def add(self, index: ProfileIndex) -> IntArray:
         """Add the paths of a recording and return the path of each of its ops.
@@ -68,12 +75,48 @@ class Side:
             of_node[node] = self._path(parent, key, name, op_type)
         return np.append(of_node[tree.of_op], SESSION)
 
+    def owners(self, index: ProfileIndex, paths: IntArray) -> IntArray:
+        """Return the path that each activity belongs to, as int64 array.
+
+        It is that of the op that launched it. In the replay of a graph it is below that, the path
+        of the op that captured the node: the replays of one op contain the work of many.
+
+        Parameters
+        ----------
+        index
+            A recording that was added.
+        paths
+            Result of `add`.
+        """
+        owners = paths[index.activity_op]
+        captured = index.tree.rows(index.profile.tables["activities"]["capture_op_id"])
+        rows = np.flatnonzero((captured != MISSING) & (captured != index.activity_op))
+        groups, first = group_codes(owners[rows], paths[captured[rows]])
+        below = [self._captured(int(owners[row]), int(paths[captured[row]])) for row in rows[first]]
+        owners[rows] = np.array(below, np.int64)[groups]
+        return owners
+
+    def _captured(self, replay: int, capture: int) -> int:
+        """Return the path of a capturing op below that of the op that replayed the graph."""
+        path = replay
+        for step in (*self._chains[capture], capture):
+            if self.types[step] != "cell":
+                key = (self.names[step], self.types[step], 0)
+                path = self._path(path, key, *key[:2])
+                self.captured.setdefault(path, step)
+        return path
+
+    def above(self, path: int) -> tuple[int, ...]:
+        """Return the paths above one, from the outermost down, without the session."""
+        return self._chains[path]
+
     def _path(self, parent: int, key: Key, name: str | None, op_type: str | None) -> int:
         path = self.children[parent].setdefault(key, len(self.children))
         if path == len(self.children):
             self.children.append({})
             self.names.append(name)
             self.types.append(op_type)
+            self._chains.append((*self._chains[parent], parent) if parent else ())
         return path
 
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.repeats import repeat_bounds
+from epprof_nb.data.repeats import repeat_bounds, repeat_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from epprof_nb.analysis.compare.match import Side
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
 
@@ -47,15 +48,26 @@ class KernelMeasures:
 
 
 def repeats_of(index: ProfileIndex) -> int:
-    """Return the number of repeats of a profile; 1 if the code was not repeated."""
-    return max(len(repeat_bounds(index.profile.info)[0]), 1)
+    """Return the number of repeats to compare of a profile; 1 if the code was not repeated."""
+    recorded = len(repeat_bounds(index.profile.info)[0])
+    return max(recorded - _preparation(index), 1)
+
+
+def _preparation(index: ProfileIndex) -> int:
+    """Return the number of repeats before those to compare.
+
+    Step 0 of a script is what comes before its first step: imports and other preparation.
+    """
+    starts, _ = repeat_bounds(index.profile.info)
+    return int(len(starts) > 1 and repeat_names(index.profile.info) == ("step", 0))
 
 
 def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
     """Return the time of each repeat, until its code and the device work it launched were done.
 
-    A repeat counts from the completion of the one before it. So the times add up to the whole, and
-    code that leaves its work to the device takes the time that the device needs.
+    A repeat counts from the completion of the one before it, or from its start if that is later.
+    So the times add up to the whole, and code that leaves its work to the device takes the time
+    that the device needs.
     """
     profile = index.profile
     starts, ends = repeat_bounds(profile.info)
@@ -67,7 +79,9 @@ def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
     launched &= activities["repeat"] < len(done)
     np.maximum.at(done, activities["repeat"][launched], activities["end_ns"][launched])
     done = np.maximum.accumulate(done)
-    return np.maximum(np.diff(done, prepend=starts[0]), 1).astype(np.float64)
+    begun = np.maximum(starts, np.append(starts[0], done[:-1]))
+    times: npt.NDArray[np.float64] = np.maximum(done - begun, 1).astype(np.float64)
+    return times[_preparation(index) :]
 
 
 def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
@@ -100,13 +114,52 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
     )
 
 
-def measure_kernels(index: ProfileIndex, paths: IntArray) -> KernelMeasures:
-    """Sum the device time and launches of the kernels by path, name and repeat."""
+def add_captured_ops(
+    index: ProfileIndex, owners: IntArray, side: Side, measures: OpMeasures
+) -> None:
+    """Add the work of graph replays to the measures of the ops that captured it.
+
+    Parameters
+    ----------
+    index
+        The recording.
+    owners, side
+        See `epprof_nb.analysis.compare.match.Side.owners`.
+    measures
+        Measures of the recording, which are changed. An op that captured has run as often as its
+        graph was launched.
+    """
+    if not side.captured:
+        return
+    activities = index.profile.tables["activities"]
+    repeats = measures.count.shape[1]
+    repeat = _repeat(index, activities["repeat"])
+    inside = index.is_device_work & (repeat >= 0) & np.isin(owners, list(side.captured))
+    rows = np.flatnonzero(inside)
+    count = len(measures.count)
+    cells = _cells(owners[rows], repeat[rows], repeats)
+    device_ns = _matrix(cells, activities["duration_ns"][rows], count, repeats)
+    sizes = _matrix(cells, np.maximum(activities["bytes"][rows], 0), count, repeats)
+    _, first = group_codes(cells, activities["correlation_id"][rows])
+    replays = _matrix(cells[first], np.ones(len(first), np.int64), count, repeats)
+    for path in np.unique(owners[rows]).tolist():
+        for step in (path, *side.above(path)):
+            if step in side.captured:
+                measures.device_ns[step] += device_ns[path]
+                measures.bytes[step] += sizes[path]
+                np.maximum(measures.count[step], replays[path], out=measures.count[step])
+
+
+def measure_kernels(index: ProfileIndex, owners: IntArray) -> KernelMeasures:
+    """Sum the device time and launches of the kernels by path, name and repeat.
+
+    `owners` holds the path of each activity.
+    """
     activities = index.profile.tables["activities"]
     repeats = repeats_of(index)
     repeat = _repeat(index, activities["repeat"])
     rows = np.flatnonzero(activities.names("kind").equals("kernel") & (repeat >= 0))
-    owner = paths[index.activity_op[rows]]
+    owner = owners[rows]
     names = activities.names("name").take(rows)
     groups, first = group_codes(owner, names.codes)
     cells = _cells(groups, repeat[rows], repeats)
@@ -123,8 +176,10 @@ def _repeat(index: ProfileIndex, repeat: IntArray) -> IntArray:
     """Return the repeat of each row; 0 for all rows of a profile without repeats."""
     if not len(repeat_bounds(index.profile.info)[0]):
         return np.zeros(len(repeat), np.int64)
+    first = _preparation(index)
     # A damaged file may have repeats in its tables that its info lacks.
-    return np.where(repeat < repeats_of(index), repeat, MISSING)
+    is_known = (repeat >= first) & (repeat < repeats_of(index) + first)
+    return np.where(is_known, repeat - first, MISSING)
 
 
 def _cells(rows: IntArray, repeat: IntArray, repeats: int) -> IntArray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from epprof_nb.analysis.compare.measure import repeats_of
-from epprof_nb.util.format import plural, shorten
+from epprof_nb.util.format import in_backticks, plural, without_backticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,8 @@ def refusals(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterat
     for side, index in both:
         info = index.profile.info
         if info.get("error"):
-            yield Refusal("error", f"The {side} recording ended early, by {info['error']}.")
+            error = without_backticks(str(info["error"]), 60)
+            yield Refusal("error", f"The {side} recording ended early, by {error}.")
         recorded = info.get("recorded") or {}
         dropped = int(recorded.get("dropped") or 0) + sum((recorded.get("lost") or {}).values())
         logs = int(recorded.get("ops_lost") or 0) + int(recorded.get("calls_lost") or 0)
@@ -61,7 +62,7 @@ def _devices(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterat
         sorted({name for index in side for name in _used_devices(index)}) for side in (old, new)
     ]
     if names[0] != names[1]:
-        texts = [", ".join(side) or "no device" for side in names]
+        texts = [without_backticks(", ".join(side), 100) or "no device" for side in names]
         yield Refusal(
             "devices", f"The device differs: the old code ran on {texts[0]}, the new on {texts[1]}."
         )
@@ -122,6 +123,7 @@ def _range(values: Sequence[float]) -> str:
 def _repeats(both: Sequence[tuple[str, ProfileIndex]]) -> Iterator[Refusal]:
     counts = [(side, repeats_of(index)) for side, index in both]
     few = [(side, count) for side, count in counts if count < MIN_REPEATS]
+    # Of code without repeats, each recording counts as one.
     if few and any(count > 1 for _, count in counts):
         side, count = min(few, key=lambda entry: entry[1])
         yield Refusal(
@@ -160,19 +162,20 @@ def refusals_of_ops(
         if shape[0] != shape[1] and None not in shape:
             other_shapes.append((number, *shape))
     if other_shapes:
-        number, one, other = other_shapes[0]
+        number, *unlike = other_shapes[0]
+        one, other = (without_backticks(str(shape), 60) for shape in unlike)
         yield Refusal(
             "shapes",
             f"{plural(len(other_shapes), 'op')} had other input shapes, as "
-            f"`{shorten(names[number], 60)}`: {shorten(str(one), 60)} in the old recording, "
-            f"{shorten(str(other), 60)} in the new.",
+            f"{in_backticks(names[number], 60)}: {one} in the old recording, "
+            f"{other} in the new.",
         )
     if other_counts:
         number, executions, others = other_counts[0]
         yield Refusal(
             "counts",
             f"{plural(len(other_counts), 'op')} ran another number of times in each repeat, as "
-            f"`{shorten(names[number], 60)}`: {executions:,.0f} in the old recording, "
+            f"{in_backticks(names[number], 60)}: {executions:,.0f} in the old recording, "
             f"{others:,.0f} in the new.",
         )
 

@@ -1,22 +1,24 @@
 """Statistics of a comparison: intervals of ratios of medians, and which of them differ from 1.
 
-The sampling unit is the repeat. The logarithm of the ratio has two sources of variance:
+The sampling unit is the repeat. The logarithm of the ratio has two sources of variance, one within
+each recording and one between recordings of the same code; see
+`epprof_nb.analysis.compare.variance`.
 
-* within a recording, the variance of the median over its repeats, from `scipy.stats.bootstrap`;
-* between recordings of the same code, whose speed drifts. It is measured where a side has several
-  recordings. In any case it is at least that of the drift within the recordings: a drift that moves
-  the medians of consecutive quarters of a recording moves those of two recordings made one after
-  the other by more, twice the variance for a random walk. It never counts as less than a floor.
+Repeats that alternate meet the same drift. Their ratios are then those of pairs, one repeat of each
+side, and only what varies in these counts.
 
 All is computed per side and symmetric, so exchanging the sides inverts the ratio and its interval.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from epprof_nb.analysis.compare.variance import Recording, tells_spread, variance_of_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +31,6 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 """Probability of finding no difference among the quantities tested together, if there is none."""
-_RESAMPLES = 1000
-_BLOCKS = 4
-_PRETEST = 0.02
-"""Probability with which noise alone is taken for a drift."""
-_ROWS = 256
-"""Rows that are resampled at a time, to bound the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +52,8 @@ class Ratios:
         float64 array: standard deviation of the logarithm between recordings of the same code.
     detectable
         float64 array: smallest relative difference that would have been found.
+    is_measured
+        Whether the recordings themselves told their spread.
     """
 
     before: FloatArray
@@ -67,9 +65,17 @@ class Ratios:
     differs: BoolArray
     spread: FloatArray
     detectable: FloatArray
+    is_measured: bool
 
 
-def ratios(old: Sequence[FloatArray], new: Sequence[FloatArray], floor: FloatArray) -> Ratios:
+def ratios(
+    old: Sequence[FloatArray],
+    new: Sequence[FloatArray],
+    floor: FloatArray,
+    *,
+    freedom: float = math.inf,
+    paired: bool = False,
+) -> Ratios:
     """Compare the medians of two sides.
 
     Parameters
@@ -79,31 +85,35 @@ def ratios(old: Sequence[FloatArray], new: Sequence[FloatArray], floor: FloatArr
     floor
         Array, one value per quantity: least standard deviation of the logarithm of a median between
         recordings of the same code. Quantities of one floor are taken to drift alike.
+    freedom
+        Degrees of freedom of `floor`; infinite if it was not estimated.
+    paired
+        Whether the repeats of each recording alternated with those of the recording at the same
+        place on the other side. The ratio is then the median of those of the pairs of repeats.
     """
     from scipy.stats import t as student
 
-    sides = [[_Recording.of(values) for values in side] for side in (old, new)]
-    medians = [np.mean([r.log_median for r in side], axis=0) for side in sides]
-    difference = medians[1] - medians[0]
-    within = sum(
-        (sum(r.variance for r in side) / len(side) ** 2 for side in sides), np.zeros(len(floor))
+    logs = [[np.log(values) for values in side] for side in (old, new)]
+    medians = [np.mean([np.median(of, axis=1) for of in side], axis=0) for side in logs]
+    if paired:
+        differences = [_paired(*pair) for pair in zip(*logs, strict=True)]
+        sides = [[Recording.of(values) for values in differences]]
+        difference = np.mean([r.log_median for r in sides[0]], axis=0)
+    else:
+        sides = [[Recording.of(values) for values in side] for side in logs]
+        difference = medians[1] - medians[0]
+    variance, degrees, between = variance_of_difference(
+        sides, floor, freedom, recordings=(len(old), len(new))
     )
-    found, freedom_found = _between(sides, floor)
-    between = np.square(floor) + found
-    share = 1 / len(sides[0]) + 1 / len(sides[1])
-    variance = within + between * share
-    # Welch and Satterthwaite: the degrees of freedom of a sum of estimated variances.
-    parts = sum(
-        (r.variance / len(side) ** 2) ** 2 / (r.repeats - 1) for side in sides for r in side
-    )
-    parts += (found * share) ** 2 / freedom_found
-    # Without noise the floor is all of the variance, and the distribution is normal.
-    freedom = np.divide(variance**2, parts, out=np.full(len(parts), np.inf), where=parts > 0)
     error = np.sqrt(variance)
-    raw = 2 * student.sf(np.abs(difference) / error, freedom)
+    # Without any variance, equal medians are equal, and others differ.
+    certain = np.where(difference == 0, 0.0, np.inf)
+    raw = 2 * student.sf(
+        np.divide(np.abs(difference), error, out=certain, where=error > 0), degrees
+    )
     p_value, steps = holm(raw)
     alpha = 1 - CONFIDENCE
-    width = student.isf(alpha / steps / 2, freedom) * error
+    width = student.isf(alpha / steps / 2, degrees) * error
     return Ratios(
         before=np.exp(medians[0]),
         after=np.exp(medians[1]),
@@ -114,87 +124,15 @@ def ratios(old: Sequence[FloatArray], new: Sequence[FloatArray], floor: FloatArr
         differs=p_value < alpha,
         spread=np.sqrt(between),
         detectable=np.expm1(width),
+        is_measured=tells_spread(sides),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Recording:
-    """The logarithms of the medians of one recording, their variance, and that of their drift."""
-
-    log_median: FloatArray
-    variance: FloatArray
-    drift: tuple[FloatArray, FloatArray]
-    repeats: int
-
-    @classmethod
-    def of(cls, values: FloatArray) -> _Recording:
-        logs = np.log(values)
-        return cls(np.median(logs, axis=1), _variance(logs), _drift(logs), values.shape[1])
-
-
-def _variance(logs: FloatArray) -> FloatArray:
-    """Return the variance of the median of each row, by resampling the repeats."""
-    from scipy.stats import bootstrap
-
-    parts = [np.empty(0)]
-    for begin in range(0, len(logs), _ROWS):
-        result = bootstrap(
-            (logs[begin : begin + _ROWS],), np.median, axis=1, vectorized=True,
-            n_resamples=_RESAMPLES, method="percentile", rng=np.random.default_rng(0),
-        )  # fmt: skip
-        parts.append(np.square(result.standard_error))
-    return np.concatenate(parts)
-
-
-def _drift(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the variance between medians of consecutive blocks, and that which noise causes."""
-    blocks = np.array_split(logs, _BLOCKS, axis=1)
-    medians = np.stack([np.median(block, axis=1) for block in blocks])
-    # Steps from one repeat to the next contain the noise, but hardly any drift. For normal noise,
-    # their median magnitude is 0.954 standard deviations.
-    noise = (np.median(np.abs(np.diff(logs, axis=1)), axis=1) / 0.954) ** 2
-    return medians.var(axis=0, ddof=1), np.pi / 2 * noise * _BLOCKS / logs.shape[1]
-
-
-def _between(sides: Sequence[Sequence[_Recording]], floor: FloatArray) -> tuple[FloatArray, int]:
-    """Return the estimated variance between recordings of the same code.
-
-    The second result is its degrees of freedom. The floor is not part of it.
-    """
-    recordings = [recording for side in sides for recording in side]
-    noise = np.mean([r.variance for r in recordings], axis=0)
-    freedom = len(recordings) * (_BLOCKS - 1)
-    # A median of steps tells as much as a third of them would by their mean square.
-    steps = sum(r.repeats - 1 for r in recordings) // 3
-    moved, unmoved = (
-        np.mean(values, axis=0) for values in zip(*(r.drift for r in recordings), strict=True)
-    )
-    found = 2 * _beyond_noise(moved, unmoved, freedom, steps, floor)
-    measured = sum(len(side) - 1 for side in sides)
-    if measured:
-        squares = sum(np.var([r.log_median for r in side], axis=0) * len(side) for side in sides)
-        found = np.maximum(found, _beyond_noise(squares / measured, noise, measured, steps, floor))
-        freedom += measured
-    return found, freedom
-
-
-def _beyond_noise(
-    variance: FloatArray, noise: FloatArray, freedom: int, freedom_of_noise: int, floor: FloatArray
-) -> FloatArray:
-    """Return the part of a variance that is more than noise.
-
-    That of one quantity is badly known from a few values, so it counts only if it is significant.
-    That of most quantities always counts, for all of them.
-    """
-    from scipy.stats import f as fisher
-
-    excess = np.maximum(variance - noise, 0)
-    is_certain = variance > fisher.isf(_PRETEST, freedom, freedom_of_noise) * noise
-    found = np.where(is_certain, excess, 0)
-    for value in np.unique(floor):
-        alike = floor == value
-        found[alike] = np.maximum(found[alike], max(np.median((variance - noise)[alike]), 0))
-    return found
+def _paired(old: FloatArray, new: FloatArray) -> FloatArray:
+    """Return the differences of repeats that were run one after the other."""
+    repeats = min(old.shape[1], new.shape[1])
+    difference: FloatArray = new[:, :repeats] - old[:, :repeats]
+    return difference
 
 
 def holm(p_values: FloatArray) -> tuple[FloatArray, FloatArray]:

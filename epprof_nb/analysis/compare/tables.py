@@ -14,10 +14,39 @@ from epprof_nb.arrays.types import MISSING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from epprof_nb.analysis.compare.spread import Spread
     from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import BoolArray, IntArray
 
 _OP_LABELS = ("name", "old_name", "op_type", "category", "provider", "measure")
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """How the quantities are tested.
+
+    Attributes
+    ----------
+    is_possible
+        Whether the recordings can be compared.
+    is_paired
+        Whether their repeats alternated.
+    is_pooled
+        Whether the recordings are single runs, each of which counts as a repeat.
+    spread
+        The spread between recordings of the same code.
+    """
+
+    is_possible: bool
+    is_paired: bool
+    is_pooled: bool
+    spread: Spread
+
+    def pooled(self, recordings: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the values of the recordings, or of all of them as one."""
+        if not self.is_pooled or not recordings:
+            return list(recordings)
+        return [np.concatenate(recordings, axis=-1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +75,10 @@ class Quantity:
 
 
 def comparison_table(
-    quantities: Sequence[Quantity], *, tested: bool, columns: Sequence[str] = _OP_LABELS
+    quantities: Sequence[Quantity],
+    test: Test,
+    *,
+    columns: Sequence[str] = _OP_LABELS,
 ) -> ResultTable:
     """Return a table of the quantities by descending difference in time.
 
@@ -54,8 +86,8 @@ def comparison_table(
     ----------
     quantities
         The quantities.
-    tested
-        Whether the recordings can be compared; if not, no verdict is given on any quantity.
+    test
+        How they are tested; if the recordings cannot be compared, no verdict is given on any.
     columns
         Names of the labels.
     """
@@ -69,12 +101,18 @@ def comparison_table(
     known = both & (before > 0)
     change[known] = after[known] / before[known] - 1
     verdicts = [_without_test(q.status) for q in quantities]
-    is_tested = np.array([tested and q.is_testable for q in quantities], np.bool_)
+    is_tested = np.array([test.is_possible and q.is_testable for q in quantities], np.bool_)
     rows: list[int] = np.flatnonzero(is_tested).tolist()
     if rows:
         tests = [quantities[i] for i in rows]
         old, new = _stack([q.before for q in tests]), _stack([q.after for q in tests])
-        found = ratios(old, new, np.array([q.floor for q in tests]))
+        found = ratios(
+            old,
+            new,
+            np.array([q.floor for q in tests]),
+            freedom=test.spread.freedom,
+            paired=test.is_paired,
+        )
         before[rows], after[rows] = np.rint(found.before), np.rint(found.after)
         change[rows], low[rows], high[rows] = found.ratio - 1, found.low - 1, found.high - 1
         p_value[rows] = found.p_value

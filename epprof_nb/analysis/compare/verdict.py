@@ -7,34 +7,27 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from epprof_nb.analysis.compare.match import Pair, Side, match, path_names
-from epprof_nb.analysis.compare.measure import (
-    elapsed,
-    measure_kernels,
-    measure_ops,
-    repeats_of,
-)
-from epprof_nb.analysis.compare.refusals import Refusal, refusals, refusals_of_ops
+from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
+from epprof_nb.analysis.compare.match import match, path_names
+from epprof_nb.analysis.compare.quantities import kernel_table, op_table
+from epprof_nb.analysis.compare.recordings import Recordings
+from epprof_nb.analysis.compare.refusals import MIN_REPEATS, Refusal, refusals, refusals_of_ops
+from epprof_nb.analysis.compare.spread import ASSUMED, ASSUMED_ALTERNATED, place_of
 from epprof_nb.analysis.compare.statistics import ratios
-from epprof_nb.analysis.compare.tables import Quantity, comparison_table
-from epprof_nb.analysis.index import ProfileIndex
-from epprof_nb.analysis.op_paths import SESSION
-from epprof_nb.arrays.types import MISSING
-from epprof_nb.util.format import duration, plural, shorten, signed_percent
+from epprof_nb.analysis.compare.tables import Test
+from epprof_nb.util.format import duration, in_backticks, plural, signed_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from epprof_nb.analysis.compare.measure import OpMeasures
+    from epprof_nb.analysis.compare.spread import Spread
     from epprof_nb.analysis.compare.statistics import FloatArray, Ratios
     from epprof_nb.analysis.dataframe import ResultTable
+    from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.data.profile_data import ProfileData
 
 Verdict: TypeAlias = Literal["faster", "slower", "no difference found", "cannot be compared"]
 
-FLOORS = {"device": 0.005, "host": 0.01}
-"""Least spread between recordings, by the place where a time is measured. Kernels of a GPU vary by
-less than what a busy host, which also runs the commands of the host device, adds to its times."""
 CHANGED = ("faster", "slower")
 """Verdicts on a difference that was found."""
 SINGLE_RUN_SPREAD = 0.15
@@ -52,6 +45,8 @@ class Total:
     @property
     def change(self) -> float:
         """The relative change, as 0.05 for 5 % slower."""
+        if self.ratios is not None:
+            return float(self.ratios.ratio[0]) - 1
         return self.after_ns / self.before_ns - 1
 
 
@@ -71,6 +66,10 @@ class ComparisonResult:
         Further sentences: differences that were allowed.
     repeats
         Repeats of each recording of the old and of the new side.
+    timelines
+        A typical repeat of each side.
+    paths
+        Path of each pair of ops, by its number.
     """
 
     verdict: Verdict
@@ -81,47 +80,8 @@ class ComparisonResult:
     nodes: ResultTable
     notes: tuple[str, ...]
     repeats: tuple[tuple[int, ...], tuple[int, ...]]
-
-
-class _Recordings:
-    """The recordings of one side, with what was measured."""
-
-    def __init__(self, profiles: Sequence[ProfileData]) -> None:
-        self.indexes = [ProfileIndex(profile) for profile in profiles]
-        self.side = Side()
-        self.paths = [self.side.add(index) for index in self.indexes]
-        count = len(self.side.children)
-        self.ops = [
-            measure_ops(index, paths, count)
-            for index, paths in zip(self.indexes, self.paths, strict=True)
-        ]
-        self.kernels = [
-            measure_kernels(index, paths)
-            for index, paths in zip(self.indexes, self.paths, strict=True)
-        ]
-        self.elapsed = [elapsed(index)[None, :] for index in self.indexes]
-
-    def shapes(self) -> list[str | None]:
-        """Return the input shapes of each path, from the last op that has any."""
-        found: list[str | None] = [None] * len(self.side.children)
-        for index, paths in zip(self.indexes, self.paths, strict=True):
-            shapes = index.profile.tables["ops"].names("input_shapes")
-            last = np.full(len(found), MISSING)
-            known = np.flatnonzero(shapes.codes >= 0)
-            last[paths[known]] = shapes.codes[known]
-            for path in np.flatnonzero(last >= 0).tolist():
-                found[path] = shapes.categories[last[path]]
-        return found
-
-    def first_ops(self, column: str) -> list[str | None]:
-        """Return a name of the first op of each path."""
-        found: list[str | None] = [None] * len(self.side.children)
-        for index, paths in zip(self.indexes, self.paths, strict=True):
-            values = index.profile.tables["ops"].names(column)
-            present, first = np.unique(paths[:-1], return_index=True)
-            for path, value in zip(present.tolist(), values.take(first).to_list(), strict=True):
-                found[path] = found[path] or value
-        return found
+    timelines: AlignedTimelines
+    paths: tuple[str, ...]
 
 
 def compare(
@@ -130,6 +90,7 @@ def compare(
     *,
     allow: Collection[str] = (),
     names: tuple[str, str] = ("old", "new"),
+    spreads: Callable[[str, str], Spread | None] = lambda *_: None,
 ) -> ComparisonResult:
     """Compare two sides.
 
@@ -142,6 +103,9 @@ def compare(
         `epprof_nb.analysis.compare.refusals.ALLOWED`.
     names
         Names of the sides for the commands that the reason suggests.
+    spreads
+        Returns the spread between recordings that was measured on a machine and its devices; None
+        if it was not.
 
     Examples
     --------
@@ -150,7 +114,10 @@ def compare(
     >>> compare([profile], [profile]).verdict  # was not repeated
     'cannot be compared'
     """
-    before, after = (_Recordings(side) for side in (old, new))
+    alternated = _alternated(old, new)
+    if alternated:
+        old, new = (sorted(side, key=_recording_id) for side in (old, new))
+    before, after = (Recordings(side) for side in (old, new))
     pairs = match(before.side, after.side)
     texts = path_names(pairs, before.side, after.side)
     found = [
@@ -158,16 +125,23 @@ def compare(
         *refusals_of_ops(pairs, texts, (before.ops, after.ops), (before.shapes(), after.shapes())),
     ]
     refused = [refusal for refusal in found if refusal.kind not in allow]
-    single = all(repeats_of(index) == 1 for index in (*before.indexes, *after.indexes))
-    tested = not refused and not single
-    ops = _op_table(pairs, texts, before, after, tested=tested)
-    kernels = _kernel_table(pairs, texts, before, after, tested=tested)
+    single = all(count == 1 for side in (before, after) for count in side.repeats)
+    pooled = single and min(len(old), len(new)) >= MIN_REPEATS
+    spread = _spread((*before.indexes, *after.indexes), spreads, alternated=alternated)
+    test = Test(not refused and (pooled or not single), alternated, pooled, spread)
+    ops = op_table(pairs, texts, before, after, test)
+    kernels = kernel_table(pairs, texts, before, after, test)
     total = Total(_overall(before.elapsed), _overall(after.elapsed))
-    if tested:
-        floor = np.array([FLOORS["host"]])
-        total = Total(total.before_ns, total.after_ns, ratios(before.elapsed, after.elapsed, floor))
-    verdict, reason = _verdict(total, ops, refused, names)
-    repeats = tuple(tuple(repeats_of(i) for i in side.indexes) for side in (before, after))
+    if test.is_possible:
+        tested = ratios(
+            test.pooled(before.elapsed),
+            test.pooled(after.elapsed),
+            np.array([spread.total]),
+            freedom=spread.freedom,
+            paired=alternated,
+        )
+        total = Total(total.before_ns, total.after_ns, tested)
+    verdict, reason = _verdict(total, ops, refused, names, test)
     is_node = np.array([kind == "node" for kind in ops.values("category")], np.bool_)
     return ComparisonResult(
         verdict=verdict,
@@ -177,123 +151,54 @@ def compare(
         kernels=kernels,
         nodes=ops.take(is_node),
         notes=tuple(refusal.text for refusal in found if refusal.kind in allow),
-        repeats=(repeats[0], repeats[1]),
+        repeats=(before.repeats, after.repeats),
+        timelines=align(pairs, before, after),
+        paths=tuple(texts),
     )
 
 
-def _overall(recordings: Sequence[FloatArray]) -> float:
-    return float(np.exp(np.mean([np.log(np.median(values)) for values in recordings])))
+def _alternated(old: Sequence[ProfileData], new: Sequence[ProfileData]) -> bool:
+    """Return whether each recording alternated with one of the other side."""
+    sides = [[profile.info.get("alternated") for profile in side] for side in (old, new)]
+    if not all(entry for side in sides for entry in side):
+        return False
+    ids, places = (
+        [{entry.get(key) for entry in side if entry} for side in sides]
+        for key in ("recording", "side")
+    )
+    return ids[0] == ids[1] and len(ids[0]) == len(old) == len(new) and places[0] != places[1]
 
 
-def _op_table(
-    pairs: Sequence[Pair],
-    texts: Sequence[str],
-    before: _Recordings,
-    after: _Recordings,
+def _recording_id(profile: ProfileData) -> str:
+    return str(profile.info["alternated"].get("recording"))
+
+
+def _spread(
+    indexes: Sequence[ProfileIndex],
+    spreads: Callable[[str, str], Spread | None],
     *,
-    tested: bool,
-) -> ResultTable:
-    """Return one row per op path that ran in a repeat."""
-    categories = before.first_ops("category"), after.first_ops("category")
-    providers = before.first_ops("provider"), after.first_ops("provider")
-    quantities = []
-    for number, pair in enumerate(pairs[1:], 1):
-        # A pair has a path on at least one side.
-        side, path = (before, pair.old or SESSION) if pair.new is None else (after, pair.new)
-        kind = side.side.types[path]
-        one, other = _of_path(before.ops, pair.old), _of_path(after.ops, pair.new)
-        if kind == "cell" or not any(m["count"].any() for m in (*one, *other)):
-            continue  # a cell contains the repeats
-        measure = "device" if all(m["device_ns"].all() for m in (*one, *other)) else "host"
-        values = [[m[f"{measure}_ns"] for m in side] for side in (one, other)]
-        quantities.append(
-            Quantity(
-                path=texts[number],
-                labels={
-                    "name": side.side.names[path],
-                    "old_name": before.side.names[pair.old or SESSION] if pair.is_renamed else None,
-                    "op_type": kind,
-                    "category": _either(categories, pair),
-                    "provider": _either(providers, pair),
-                    "measure": measure,
-                },
-                status=pair.status,
-                before=values[0],
-                after=values[1],
-                counts=([m["count"] for m in one], [m["count"] for m in other]),
-                bytes=([m["bytes"] for m in one], [m["bytes"] for m in other]),
-                floor=FLOORS[measure if _has_gpu(before, after) else "host"],
-            )
-        )
-    return comparison_table(quantities, tested=tested)
+    alternated: bool,
+) -> Spread:
+    """Return the spread that was measured where the recordings were made, or the assumed one."""
+    kind = "cuda" if _has_only_gpus(indexes) else "host"
+    if alternated:
+        return ASSUMED_ALTERNATED[kind]
+    place = place_of(indexes)
+    measured = None if place is None else spreads(*place)
+    return measured or ASSUMED[kind]
 
 
-def _of_path(side: Sequence[OpMeasures], path: int | None) -> list[dict[str, np.ndarray]]:
-    """Return the measures of a path, one dict per recording; nothing on a side that lacks it."""
-    names = ("host_ns", "device_ns", "bytes", "count")
-    return [] if path is None else [{n: getattr(m, n)[path] for n in names} for m in side]
-
-
-def _either(values: tuple[Sequence[str | None], Sequence[str | None]], pair: Pair) -> str | None:
-    new = None if pair.new is None else values[1][pair.new]
-    return new or (None if pair.old is None else values[0][pair.old])
-
-
-def _has_gpu(before: _Recordings, after: _Recordings) -> bool:
+def _has_only_gpus(indexes: Sequence[ProfileIndex]) -> bool:
     """Return whether the device work was that of GPUs alone."""
-    for index in (*before.indexes, *after.indexes):
+    for index in indexes:
         kinds = {d.get("device_id"): d.get("kind") for d in index.profile.info.get("devices") or ()}
         if any(kinds.get(device) != "cuda" for device in index.device_ids if device >= 0):
             return False
     return True
 
 
-def _kernel_table(
-    pairs: Sequence[Pair],
-    texts: Sequence[str],
-    before: _Recordings,
-    after: _Recordings,
-    *,
-    tested: bool,
-) -> ResultTable:
-    """Return one row per kernel name and op path."""
-    new_of = {pair.new: number for number, pair in enumerate(pairs) if pair.new is not None}
-    old_of = {pair.old: number for number, pair in enumerate(pairs) if pair.old is not None}
-    rows: dict[tuple[int, str], tuple[list[list[np.ndarray]], list[list[np.ndarray]]]] = {}
-    for which, (side, number_of) in enumerate(((before, old_of), (after, new_of))):
-        for recording, kernels in enumerate(side.kernels):
-            owners = kernels.paths.tolist()
-            for i, (path, name) in enumerate(zip(owners, kernels.names, strict=True)):
-                times, counts = rows.setdefault((number_of[path], name), ([[], []], [[], []]))
-                for lists, matrix in ((times, kernels.device_ns), (counts, kernels.count)):
-                    # A recording that lacks the kernel has no time for it.
-                    missing = recording - len(lists[which])
-                    lists[which] += [np.zeros(matrix.shape[1], np.int64)] * missing
-                    lists[which].append(matrix[i])
-    for times, counts in rows.values():
-        for which, side in enumerate((before, after)):
-            for lists in (times, counts):
-                if lists[which]:
-                    lacking = side.indexes[len(lists[which]) :]
-                    lists[which] += [np.zeros(repeats_of(i), np.int64) for i in lacking]
-    floor = FLOORS["device" if _has_gpu(before, after) else "host"]
-    return comparison_table(
-        [
-            Quantity(
-                path=texts[number] or "(no op)",
-                labels={"name": name},
-                status="removed" if not times[1] else "added" if not times[0] else "matched",
-                before=times[0],
-                after=times[1],
-                counts=(counts[0], counts[1]),
-                bytes=None,
-                floor=floor,
-            )
-            for (number, name), (times, counts) in rows.items()
-        ],
-        tested=tested,
-        columns=("name",),
-    )
+def _overall(recordings: Sequence[FloatArray]) -> float:
+    return float(np.exp(np.mean([np.log(np.median(values)) for values in recordings])))
 
 
 def _verdict(
@@ -301,6 +206,7 @@ def _verdict(
     ops: ResultTable,
     refused: Sequence[Refusal],
     names: tuple[str, str],
+    test: Test,
 ) -> tuple[Verdict, str]:
     """Return the verdict on the elapsed time, and the sentences that explain it."""
     old, new = names
@@ -325,12 +231,40 @@ def _verdict(
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
     text = (
         f"{times} per repeat: {signed_percent(total.change)} ({interval}). {_largest_changes(ops)}"
-        f"Recordings of the same code are taken to vary by {found.spread[0] * 100:.1f} %, so a "
-        f"change of {found.detectable[0] * 100:.1f} % or more would be found."
+        f"{_on_spread(found, test)} A change of {found.detectable[0] * 100:.1f} % or more would be "
+        "found."
     )
     if not found.differs[0]:
         return "no difference found", text
     return ("slower" if found.ratio[0] > 1 else "faster"), text
+
+
+def _on_spread(found: Ratios, test: Test) -> str:
+    """Return a sentence on the spread between recordings, and where it is known from."""
+    percent = f"{found.spread[0] * 100:.1f} %"
+    if found.is_measured:
+        text = f"Recordings of the same code vary by {percent}, as those of each side show."
+        return f"Both were recorded alternately. {text}" if test.is_paired else text
+    if test.is_paired:
+        what = "runs" if test.is_pooled else "repeats"
+        return (
+            f"The {what} of both alternated; medians are taken to vary by {percent} all the same."
+        )
+    known = test.spread
+    if found.spread[0] > 1.2 * known.total:
+        return (
+            "The times drift within the recordings, so others of the same code are taken to vary "
+            f"by {percent}."
+        )
+    if known.recordings:
+        return (
+            f"Recordings of the same code vary by {percent} on this machine: `epprof calibrate` "
+            f"measured {known.recordings} on {known.date}."
+        )
+    return (
+        f"Recordings of the same code are assumed to vary by {percent}; `epprof calibrate` "
+        "measures it."
+    )
 
 
 def _largest_changes(ops: ResultTable, limit: int = 3) -> str:
@@ -342,7 +276,7 @@ def _largest_changes(ops: ResultTable, limit: int = 3) -> str:
     rows = [i for i in rows if paths[i] not in above]
     if not rows:
         return ""
-    shown = [f"`{shorten(paths[i], 60)}` {signed_percent(changes[i])}" for i in rows[:limit]]
+    shown = [f"{in_backticks(paths[i], 60)} {signed_percent(changes[i])}" for i in rows[:limit]]
     more = f" and {plural(len(rows) - limit, 'more op')}" if len(rows) > limit else ""
     return f"Changed: {', '.join(shown)}{more}. "
 

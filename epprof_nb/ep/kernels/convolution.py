@@ -4,25 +4,164 @@ from __future__ import annotations
 
 import math
 
-from epprof_nb.ep.kernel import Array, Context, builtin
+import numpy as np
+
+from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
+from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.quantization import quantize, shifted
 from epprof_nb.ep.kernels.windows import windows
 
 
-@builtin("Conv", types="float32 float64", since=1)
-def conv(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> None:
-    """Convolution with groups, as a matrix product over the windows."""
+def convolve(ctx: Context, x: Array, weight: Array, padding_value: float = 0) -> Array:
+    """Return a convolution with groups, as a matrix product over the windows."""
     groups = ctx.attrs["group"]
     kernel = weight.shape[2:]
-    view = windows(ctx, x, kernel, 0)
+    view = windows(ctx, x, kernel, padding_value)
     rank = len(kernel)
     batch, channels, *positions = view.shape[:-rank]
-    out = ctx.out((batch, weight.shape[0], *positions))
     # Channels and windows are the rows, positions the columns: the innermost axis stays contiguous.
     order = (0, 1, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank))
     depth = channels // groups * math.prod(kernel)
     columns = view.transpose(order).reshape(batch, groups, depth, math.prod(positions))
     rows = weight.reshape(groups, weight.shape[0] // groups, depth)
-    result = out.reshape(batch, groups, weight.shape[0] // groups, math.prod(positions))
-    ctx.xp.matmul(rows, columns, out=result)
+    return ctx.xp.matmul(rows, columns).reshape(batch, weight.shape[0], *positions)
+
+
+def _per_channel(bias: Array, rank: int) -> Array:
+    return bias.reshape((-1,) + (1,) * rank)
+
+
+@builtin("Conv", since=1)
+def conv(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> None:
+    """Convolution with groups."""
+    result = convolve(ctx, at_least_float32(x), at_least_float32(weight))
     if bias is not None:
-        out += bias.reshape((-1,) + (1,) * rank)
+        result += _per_channel(bias, x.ndim - 2)
+    ctx.out(result.shape)[...] = result
+
+
+@builtin("ConvInteger", since=10)
+def conv_integer(
+    ctx: Context,
+    x: Array,
+    weight: Array,
+    x_zero_point: Array | None = None,
+    w_zero_point: Array | None = None,
+) -> None:
+    """Convolution of integers less their zero points, as int32."""
+    left = shifted(x, x_zero_point).astype(np.float64)
+    right = shifted(weight, w_zero_point, axis=0).astype(np.float64)
+    result = convolve(ctx, left, right)
+    ctx.out(result.shape)[...] = result
+
+
+@builtin("QLinearConv", since=10)
+def qlinear_conv(  # noqa: PLR0917 - the inputs of the operator
+    ctx: Context,
+    x: Array, x_scale: Array, x_zero_point: Array,
+    w: Array, w_scale: Array, w_zero_point: Array,
+    y_scale: Array, y_zero_point: Array, bias: Array | None = None,
+) -> None:  # fmt: skip
+    """Convolution of quantized tensors, quantized."""
+    rank = x.ndim - 2
+    left = shifted(x, x_zero_point).astype(np.float64)
+    right = shifted(w, w_zero_point, axis=0).astype(np.float64)
+    total = convolve(ctx, left, right)
+    if bias is not None:
+        total += _per_channel(bias, rank)
+    factor = x_scale.astype(np.float64).reshape(()) * w_scale / y_scale.reshape(())
+    if factor.size > 1:
+        factor = _per_channel(factor, rank)
+    y = ctx.out(total.shape)
+    y[...] = quantize(ctx.xp, total * factor, y_zero_point.astype(np.float64), y.dtype)
+
+
+@builtin("ConvTranspose", since=1)
+def conv_transpose(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> None:
+    """Transposed convolution: each element adds a multiple of the weights to a window."""
+    xp, attrs = ctx.xp, ctx.attrs
+    wide, w = at_least_float32(x), at_least_float32(weight)
+    groups, kernel = attrs["group"], weight.shape[2:]
+    rank = len(kernel)
+    strides = attrs.get("strides") or (1,) * rank
+    dilations = attrs.get("dilations") or (1,) * rank
+    extra = attrs.get("output_padding") or (0,) * rank
+    full = [
+        (n - 1) * s + (k - 1) * d + 1
+        for n, s, k, d in zip(x.shape[2:], strides, kernel, dilations, strict=True)
+    ]
+    shape, pads = _transposed_shape(attrs, x.shape[2:], strides, full, extra)
+    batch, channels = x.shape[:2]
+    outputs = weight.shape[1]
+    # A product per group: outputs and places of the kernel by channels, channels by positions.
+    left = w.reshape(groups, channels // groups, -1).transpose(0, 2, 1)
+    right = wide.reshape(batch, groups, channels // groups, -1)
+    parts = xp.matmul(left, right).reshape(batch, groups * outputs, math.prod(kernel), *x.shape[2:])
+    reach = [max(f, p + n) for f, (p, _), n in zip(full, pads, shape, strict=True)]
+    total = xp.zeros((batch, groups * outputs, *reach), wide.dtype)
+    for number, place in enumerate(np.ndindex(*kernel)):
+        region = tuple(
+            slice(p * d, p * d + (n - 1) * s + 1, s)
+            for p, d, n, s in zip(place, dilations, x.shape[2:], strides, strict=True)
+        )
+        total[(slice(None), slice(None), *region)] += parts[:, :, number]
+    kept = tuple(slice(p, p + n) for (p, _), n in zip(pads, shape, strict=True))
+    result = total[(slice(None), slice(None), *kept)]
+    out = ctx.out(result.shape)
+    out[...] = result if bias is None else result + _per_channel(bias, rank)
+
+
+def _transposed_shape(
+    attrs: Attributes,
+    spatial: tuple[int, ...],
+    strides: tuple[int, ...],
+    full: list[int],
+    extra: tuple[int, ...],
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the spatial shape of the output, and the elements cut off before and after."""
+    rank = len(spatial)
+    mode = attrs.get("auto_pad", "NOTSET")
+    wanted = attrs.get("output_shape")
+    if wanted or mode.startswith("SAME"):
+        shape = (
+            list(wanted[-rank:])
+            if wanted
+            else [n * s for n, s in zip(spatial, strides, strict=True)]
+        )
+        pads = []
+        for f, e, n in zip(full, extra, shape, strict=True):
+            total = max(f + e - n, 0)
+            half = total // 2
+            pads.append((half, total - half) if mode == "SAME_UPPER" else (total - half, half))
+        return shape, pads
+    given = attrs.get("pads") if mode == "NOTSET" else None
+    given = given or (0,) * (2 * rank)
+    pads = list(zip(given[:rank], given[rank:], strict=True))
+    return [f + e - b - a for f, e, (b, a) in zip(full, extra, pads, strict=True)], pads
+
+
+@builtin("Col2Im", since=18, host_inputs=[1, 2])
+def col2im(ctx: Context, x: Array, image: Array, block: Array) -> None:
+    """Sum of the columns at the windows that they were taken from."""
+    xp, attrs = ctx.xp, ctx.attrs
+    spatial, kernel = image.tolist(), block.tolist()
+    rank = len(spatial)
+    strides = attrs.get("strides") or (1,) * rank
+    dilations = attrs.get("dilations") or (1,) * rank
+    pads = attrs.get("pads") or (0,) * (2 * rank)
+    padded = [n + pads[i] + pads[i + rank] for i, n in enumerate(spatial)]
+    positions = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, s, d in zip(padded, kernel, strides, dilations, strict=True)
+    ]
+    batch, channels = x.shape[0], x.shape[1] // math.prod(kernel)
+    parts = x.reshape(batch, channels, math.prod(kernel), *positions)
+    total = xp.zeros((batch, channels, *padded), x.dtype)
+    for number, place in enumerate(np.ndindex(*kernel)):
+        region = tuple(
+            slice(p * d, p * d + (n - 1) * s + 1, s)
+            for p, d, n, s in zip(place, dilations, positions, strides, strict=True)
+        )
+        total[(slice(None), slice(None), *region)] += parts[:, :, number]
+    kept = tuple(slice(pads[i], pads[i] + n) for i, n in enumerate(spatial))
+    ctx.out((batch, channels, *spatial))[...] = total[(slice(None), slice(None), *kept)]

@@ -4,30 +4,67 @@ from __future__ import annotations
 
 import numpy as np
 
-from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.precision import at_least_float32
 
 
-@builtin("MatMul", types="float16 float32 float64", since=1)
-def matmul(ctx: Context, a: Array, b: Array) -> None:
-    """Product of matrices, or of stacks of them."""
+def product_into(xp: ArrayModule, a: Array, b: Array, out: Array) -> None:
+    """Write the product of matrices, or of stacks of them, into an array.
+
+    float16 is multiplied and summed in float32.
+    """
+    if out.dtype == np.float16:
+        out[...] = xp.matmul(a.astype(np.float32), b.astype(np.float32))
+    elif out.ndim and a.shape[-1]:
+        xp.matmul(a, b, out=out)
+    else:
+        out[...] = xp.matmul(a, b)
+
+
+def product_shape(a: Array, b: Array) -> tuple[int, ...]:
+    """Return the shape of a product of matrices, or of stacks of them."""
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     rows = a.shape[-2:-1] if a.ndim > 1 else ()
     columns = b.shape[-1:] if b.ndim > 1 else ()
-    out = ctx.out((*lead, *rows, *columns))
-    if out.ndim and a.shape[-1]:
-        ctx.xp.matmul(a, b, out=out)
-    else:
-        out[...] = ctx.xp.matmul(a, b)
+    return (*lead, *rows, *columns)
 
 
-@builtin("Gemm", types="float16 float32 float64", since=11)
+@builtin("MatMul", since=1)
+def matmul(ctx: Context, a: Array, b: Array) -> None:
+    """Product of matrices, or of stacks of them."""
+    product_into(ctx.xp, a, b, ctx.out(product_shape(a, b)))
+
+
+@builtin("Gemm", since=7)
 def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     """``alpha * a @ b + beta * c``, each matrix transposed if the node says so."""
     a = a.T if ctx.attrs["transA"] else a
     b = b.T if ctx.attrs["transB"] else b
+    alpha, beta = ctx.attrs["alpha"], ctx.attrs["beta"]
     y = ctx.out((a.shape[0], b.shape[1]))
-    ctx.xp.matmul(a, b, out=y)
-    if ctx.attrs["alpha"] != 1:
-        y *= y.dtype.type(ctx.attrs["alpha"])
+    if y.dtype.kind == "f" and y.dtype != np.float16:
+        product_into(ctx.xp, a, b, y)
+        if alpha != 1:
+            y *= y.dtype.type(alpha)
+        if c is not None:
+            y += c if beta == 1 else c * y.dtype.type(beta)
+        return
+    value = ctx.xp.matmul(at_least_float32(a), at_least_float32(b))
+    if alpha != 1:
+        value = value * alpha
     if c is not None:
-        y += c if ctx.attrs["beta"] == 1 else c * y.dtype.type(ctx.attrs["beta"])
+        value = value + (c if beta == 1 else c * beta)
+    y[...] = value
+
+
+@builtin("Einsum", since=12)
+def einsum(ctx: Context, *inputs: Array) -> None:
+    """Products summed over the indices that the equation drops."""
+    result = ctx.xp.einsum(ctx.attrs["equation"].replace(" ", ""), *map(at_least_float32, inputs))
+    ctx.out(result.shape)[...] = result
+
+
+@builtin("Det", since=11)
+def determinant(ctx: Context, x: Array) -> None:
+    """Determinant of each matrix."""
+    ctx.out(x.shape[:-2])[...] = ctx.xp.linalg.det(at_least_float32(x))

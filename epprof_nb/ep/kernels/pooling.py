@@ -3,36 +3,130 @@
 from __future__ import annotations
 
 import itertools
+import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb.ep.kernel import Array, Context, builtin
-from epprof_nb.ep.kernels.windows import windows
+from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
+from epprof_nb.ep.kernels.averages import mean
+from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.windows import Geometry, geometry, view, windows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-@builtin("MaxPool", types="float32 float64", since=8)
+@builtin("MaxPool", since=1)
 def max_pool(ctx: Context, x: Array) -> None:
-    """Maximum of each window."""
-    kernel = ctx.attrs["kernel_shape"]
-    if ctx.num_outputs > 1:
-        raise NotImplementedError("the output Indices has no kernel; run this node on the CPU")
-    view = windows(ctx, x, kernel, -np.inf)
-    out = ctx.out(view.shape[: -len(kernel)])
-    out[...] = view[(..., *(0,) * len(kernel))]
+    """Maximum of each window, and its index."""
+    xp, kernel = ctx.xp, ctx.attrs["kernel_shape"]
+    lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    found = windows(ctx, x, kernel, lowest)
+    shape = found.shape[: -len(kernel)]
+    out = ctx.out(shape, index=0)
+    indices = ctx.out(shape, index=1) if ctx.num_outputs > 1 else None
+    if indices is not None:
+        _write_indices(ctx, x, found, indices)
+    out[...] = found[(..., *(0,) * len(kernel))]
     # Place by place within the windows: NumPy reduces short, strided axes slowly.
     for place in itertools.product(*map(range, kernel)):
-        ctx.xp.maximum(out, view[(..., *place)], out=out)
+        xp.maximum(out, found[(..., *place)], out=out)
 
 
-@builtin("GlobalAveragePool", types="float32 float64", since=1)
-def global_average_pool(ctx: Context, x: Array) -> None:
-    """Mean of each channel."""
-    out = ctx.out((*x.shape[:2], *(1 for _ in x.shape[2:])))
-    ctx.xp.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True, out=out)
+def _write_indices(ctx: Context, x: Array, found: Array, indices: Array) -> None:
+    """Write the index of each maximum into the flattened input."""
+    xp, attrs = ctx.xp, ctx.attrs
+    spatial = x.shape[2:]
+    rank = len(spatial)
+    shape = geometry(attrs, spatial, attrs["kernel_shape"])
+    place = found.reshape(*found.shape[:-rank], -1).argmax(axis=-1)
+    within = xp.unravel_index(place, shape.kernel)
+    total = xp.zeros(place.shape, np.int64)
+    column_major = attrs.get("storage_order", 0)
+    step = 1
+    for axis in range(rank) if column_major else reversed(range(rank)):
+        start = xp.arange(place.shape[2 + axis]) * shape.strides[axis] - shape.pads[axis][0]
+        line = start.reshape([-1 if i == axis + 2 else 1 for i in range(rank + 2)])
+        total += (line + within[axis] * shape.dilations[axis]) * step
+        step *= spatial[axis]
+    plane = xp.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * rank)
+    indices[...] = total + plane * math.prod(spatial)
 
 
-@builtin("GlobalMaxPool", types="float32 float64", since=1)
-def global_max_pool(ctx: Context, x: Array) -> None:
-    """Maximum of each channel."""
-    out = ctx.out((*x.shape[:2], *(1 for _ in x.shape[2:])))
-    ctx.xp.max(x, axis=tuple(range(2, x.ndim)), keepdims=True, out=out)
+@builtin("AveragePool", since=1)
+def average_pool(ctx: Context, x: Array) -> None:
+    """Mean of each window; padding counts if ``count_include_pad`` is set."""
+    xp, attrs = ctx.xp, ctx.attrs
+    wide = at_least_float32(x)
+    shape = geometry(attrs, x.shape[2:], attrs["kernel_shape"])
+    total = _sum(view(xp, wide, shape, 0), len(shape.kernel))
+    ctx.out(total.shape)[...] = total / _counts(xp, wide, shape, attrs)
+
+
+def _sum(found: Array, rank: int) -> Array:
+    total = found[(..., *(0,) * rank)].copy()
+    for place in itertools.islice(itertools.product(*map(range, found.shape[-rank:])), 1, None):
+        total += found[(..., *place)]
+    return total
+
+
+def _counts(xp: ArrayModule, x: Array, shape: Geometry, attrs: Attributes) -> Array:
+    """Return the number of elements of each window that count."""
+    ones = xp.ones((1, 1, *x.shape[2:]), x.dtype)
+    if attrs.get("count_include_pad"):
+        ones = xp.pad(ones, [(0, 0), (0, 0), *shape.pads], constant_values=1)
+        shape = shape._replace(pads=[(0, 0)] * len(shape.pads))
+    return _sum(view(xp, ones, shape, 0), len(shape.kernel))
+
+
+@builtin("LpPool", since=2)
+def lp_pool(ctx: Context, x: Array) -> None:
+    """p-norm of each window."""
+    p = ctx.attrs["p"]
+    found = windows(ctx, ctx.xp.abs(at_least_float32(x)) ** p, ctx.attrs["kernel_shape"], 0)
+    total = _sum(found, len(ctx.attrs["kernel_shape"]))
+    ctx.out(total.shape)[...] = total ** (1 / p)
+
+
+def _global(op_type: str, function: Callable[[Array, tuple[int, ...]], Array]) -> None:
+    def kernel(ctx: Context, x: Array) -> None:
+        out = ctx.out((*x.shape[:2], *(1 for _ in x.shape[2:])))
+        axes = tuple(range(2, x.ndim))
+        out[...] = function(at_least_float32(x), axes)
+
+    kernel.__name__ = op_type.lower()
+    builtin(op_type, since=1)(kernel)
+
+
+_global("GlobalAveragePool", mean)
+_global("GlobalMaxPool", lambda x, axes: x.max(axis=axes, keepdims=True))
+
+
+@builtin("GlobalLpPool", since=2)
+def global_lp_pool(ctx: Context, x: Array) -> None:
+    """p-norm of each channel."""
+    p = ctx.attrs["p"]
+    powers = ctx.xp.abs(at_least_float32(x)) ** p
+    total = powers.sum(axis=tuple(range(2, x.ndim)), keepdims=True)
+    ctx.out(total.shape)[...] = total ** (1 / p)
+
+
+@builtin("MaxUnpool", since=9, host_inputs=[2])
+def max_unpool(ctx: Context, x: Array, indices: Array, shape: Array | None = None) -> None:
+    """The values at the places of the maxima, zeros elsewhere."""
+    attrs = ctx.attrs
+    kernel = attrs["kernel_shape"]
+    rank = len(kernel)
+    strides = attrs.get("strides") or (1,) * rank
+    pads = attrs.get("pads") or (0,) * (2 * rank)
+    natural = [
+        (n - 1) * s - pads[i] - pads[i + rank] + k
+        for i, (n, s, k) in enumerate(zip(x.shape[2:], strides, kernel, strict=True))
+    ]
+    # Indices count in the shape that the windows make; a larger output keeps each one's place.
+    wanted = shape.tolist() if shape is not None else [*x.shape[:2], *natural]
+    out = ctx.out(wanted)
+    out[...] = 0
+    places = ctx.xp.unravel_index(indices.reshape(-1), (*x.shape[:2], *natural))
+    out[places] = x.reshape(-1)

@@ -2,41 +2,108 @@
 
 from __future__ import annotations
 
-from epprof_nb.ep.kernel import Array, Context, builtin
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.averages import mean
+from epprof_nb.ep.kernels.axes import distinct, nonnegative
+from epprof_nb.ep.kernels.precision import at_least_float32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Axes: TypeAlias = "tuple[int, ...] | None"
 
 
-def _reduction(op_type: str, function: str, since: int) -> None:
+def _lowest(dtype: Any) -> Any:  # noqa: ANN401
+    return {"f": -np.inf, "b": False}.get(dtype.kind) if dtype.kind in "fb" else np.iinfo(dtype).min
+
+
+def _highest(dtype: Any) -> Any:  # noqa: ANN401
+    return {"f": np.inf, "b": True}.get(dtype.kind) if dtype.kind in "fb" else np.iinfo(dtype).max
+
+
+def _max(xp: ArrayModule, x: Array, **how: Any) -> Array:
+    return xp.max(x, **how) if x.size else xp.max(x, initial=_lowest(x.dtype), **how)
+
+
+def _min(xp: ArrayModule, x: Array, **how: Any) -> Array:
+    return xp.min(x, **how) if x.size else xp.min(x, initial=_highest(x.dtype), **how)
+
+
+def _log_sum_exp(xp: ArrayModule, x: Array, axis: Axes, keepdims: bool) -> Array:  # noqa: FBT001
+    # NumPy reduces an empty axis to the initial value only.
+    largest = _max(xp, x, axis=axis, keepdims=True)
+    largest = xp.where(xp.isfinite(largest), largest, x.dtype.type(0))
+    total = xp.log(xp.exp(x - largest).sum(axis=axis, keepdims=True)) + largest
+    if keepdims:
+        return total
+    return total.sum(axis=axis)
+
+
+_FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "ReduceL1": lambda xp, x, **how: xp.abs(x).sum(**how),
+    "ReduceL2": lambda xp, x, **how: xp.sqrt(xp.square(x).sum(**how)),
+    "ReduceLogSum": lambda xp, x, **how: xp.log(x.sum(**how)),
+    "ReduceLogSumExp": _log_sum_exp,
+    "ReduceMax": _max,
+    "ReduceMean": lambda _, x, **how: mean(x, **how),
+    "ReduceMin": _min,
+    "ReduceProd": lambda _, x, **how: x.prod(**how),
+    "ReduceSum": lambda _, x, **how: x.sum(**how),
+    "ReduceSumSquare": lambda xp, x, **how: xp.square(x).sum(**how),
+}
+
+
+def _reduce(ctx: Context, op_type: str, x: Array, axes: Axes) -> None:
+    keep = bool(ctx.attrs["keepdims"])
+    ndim = x.ndim
+    if not ndim:
+        axes = ()  # as ONNX Runtime, which ignores the axes of a scalar
+    removed = range(ndim) if axes is None else set(distinct(axes, ndim))
+    shape = [1 if i in removed else n for i, n in enumerate(x.shape) if keep or i not in removed]
+    how = {"axis": None if axes is None else tuple(removed), "keepdims": keep}
+    ctx.out(shape)[...] = _FUNCTIONS[op_type](ctx.xp, at_least_float32(x), **how)
+
+
+def _reduction(op_type: str, since: int) -> None:
+    @np.errstate(all="ignore")
     def kernel(ctx: Context, x: Array, axes: Array | None = None) -> None:
         chosen = tuple(axes.tolist()) if axes is not None and axes.size else None
         if chosen is None and ctx.attrs["noop_with_empty_axes"]:
-            ctx.out(x.shape)[...] = x
-            return
-        keep = bool(ctx.attrs["keepdims"])
-        removed = range(x.ndim) if chosen is None else [a % x.ndim for a in chosen]
-        shape = [
-            1 if i in removed else n for i, n in enumerate(x.shape) if keep or i not in removed
-        ]
-        out = ctx.out(shape)
-        getattr(ctx.xp, function)(x, axis=chosen, keepdims=keep, out=out)
+            chosen = ()
+        _reduce(ctx, op_type, x, chosen)
 
-    kernel.__name__ = op_type.lower()
-    options = {"types": "float16 float32 float64"} if function == "mean" else {}
-    builtin(op_type, since=since, host_inputs=[1], **options)(kernel)
+    @np.errstate(all="ignore")
+    def kernel_with_attribute(ctx: Context, x: Array) -> None:
+        _reduce(ctx, op_type, x, ctx.attrs.get("axes") or None)
+
+    kernel.__name__ = kernel_with_attribute.__name__ = op_type.lower()
+    builtin(op_type, since=since, host_inputs=[1])(kernel)
+    builtin(op_type, since=1, until=since - 1)(kernel_with_attribute)
 
 
-for _op_type, _function, _since in (
-    ("ReduceMax", "max", 18), ("ReduceMean", "mean", 18), ("ReduceMin", "min", 18),
-    ("ReduceSum", "sum", 13),
-):  # fmt: skip
-    _reduction(_op_type, _function, _since)
+for _op_type in _FUNCTIONS:
+    _reduction(_op_type, 13 if _op_type == "ReduceSum" else 18)
 
 
-def _mean_before_18(ctx: Context, x: Array) -> None:
-    axes, keep = ctx.attrs.get("axes"), bool(ctx.attrs["keepdims"])
-    removed = range(x.ndim) if axes is None else [a % x.ndim for a in axes]
-    shape = [1 if i in removed else n for i, n in enumerate(x.shape) if keep or i not in removed]
-    ctx.xp.mean(x, axis=axes, keepdims=keep, out=ctx.out(shape))
+def _arg(op_type: str, function: str) -> None:
+    def kernel(ctx: Context, x: Array) -> None:
+        axis = nonnegative(ctx.attrs["axis"], x.ndim)
+        if ctx.attrs.get("select_last_index"):
+            turned = ctx.xp.flip(x, axis=axis)
+            index = x.shape[axis] - 1 - getattr(turned, function)(axis=axis)
+        else:
+            index = getattr(x, function)(axis=axis)
+        shape = list(x.shape)
+        shape[axis : axis + 1] = [1] if ctx.attrs["keepdims"] else []
+        ctx.out(shape)[...] = index.reshape(shape)
+
+    kernel.__name__ = function
+    builtin(op_type, since=1)(kernel)
 
 
-_mean_before_18.__name__ = "reducemean"
-builtin("ReduceMean", since=1, until=17, types="float16 float32 float64")(_mean_before_18)
+_arg("ArgMax", "argmax")
+_arg("ArgMin", "argmin")

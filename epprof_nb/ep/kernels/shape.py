@@ -1,13 +1,18 @@
-"""Shapes: views, permutations, joins and selections of elements."""
+"""Shapes: views, permutations, joins and parts."""
 
 from __future__ import annotations
 
 import math
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.axes import distinct, nonnegative
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def _copy(ctx: Context, x: Array, shape: tuple[int, ...]) -> None:
@@ -26,6 +31,8 @@ def reshape(ctx: Context, x: Array, shape: Array) -> None:
     wanted = shape.tolist()
     if not ctx.attrs.get("allowzero", 0):
         wanted = [x.shape[i] if n == 0 else n for i, n in enumerate(wanted)]
+    if wanted.count(-1) > 1 or min(wanted, default=0) < -1:
+        raise ValueError(f"the shape {shape.tolist()} has more than one unknown dimension")
     if -1 in wanted:
         rest = math.prod(n for n in wanted if n != -1)
         wanted[wanted.index(-1)] = x.size // rest if rest else 0
@@ -36,33 +43,54 @@ def reshape(ctx: Context, x: Array, shape: Array) -> None:
 def flatten(ctx: Context, x: Array) -> None:
     """A matrix, its rows from the axes before `axis`."""
     axis = ctx.attrs["axis"]
-    axis = axis + x.ndim if axis < 0 else axis
+    axis = x.ndim if axis == x.ndim else nonnegative(axis, x.ndim)
     _copy(ctx, x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+
+
+def _squeeze(ctx: Context, x: Array, axes: list[int] | None) -> None:
+    if axes is None:
+        _copy(ctx, x, tuple(n for n in x.shape if n != 1))
+        return
+    removed = set(distinct(axes, x.ndim))
+    wide = [i for i in removed if x.shape[i] != 1]
+    if wide:
+        raise ValueError(f"axis {wide[0]} has {x.shape[wide[0]]} elements, not 1")
+    _copy(ctx, x, tuple(n for i, n in enumerate(x.shape) if i not in removed))
 
 
 @builtin("Squeeze", since=13, host_inputs=[1])
 def squeeze(ctx: Context, x: Array, axes: Array | None = None) -> None:
     """Without dimensions of size 1."""
-    if axes is None:
-        _copy(ctx, x, tuple(n for n in x.shape if n != 1))
-    else:
-        removed = {a % x.ndim for a in axes.tolist()}
-        _copy(ctx, x, tuple(n for i, n in enumerate(x.shape) if i not in removed))
+    _squeeze(ctx, x, None if axes is None else axes.tolist())
+
+
+@builtin("Squeeze", since=1, until=12)
+def _squeeze_before_13(ctx: Context, x: Array) -> None:
+    _squeeze(ctx, x, ctx.attrs.get("axes"))
+
+
+def _unsqueeze(ctx: Context, x: Array, axes: list[int]) -> None:
+    rank = x.ndim + len(axes)
+    added = set(distinct(axes, rank))
+    rest = iter(x.shape)
+    _copy(ctx, x, tuple(1 if i in added else next(rest) for i in range(rank)))
 
 
 @builtin("Unsqueeze", since=13, host_inputs=[1])
 def unsqueeze(ctx: Context, x: Array, axes: Array) -> None:
     """With new dimensions of size 1."""
-    rank = x.ndim + axes.size
-    added = {a % rank for a in axes.tolist()}
-    rest = iter(x.shape)
-    _copy(ctx, x, tuple(1 if i in added else next(rest) for i in range(rank)))
+    _unsqueeze(ctx, x, axes.reshape(-1).tolist())
+
+
+@builtin("Unsqueeze", since=1, until=12)
+def _unsqueeze_before_13(ctx: Context, x: Array) -> None:
+    _unsqueeze(ctx, x, ctx.attrs["axes"])
 
 
 @builtin("Transpose", since=1)
 def transpose(ctx: Context, x: Array) -> None:
     """Permuted axes."""
-    moved = x.transpose(ctx.attrs.get("perm"))
+    moved = x.transpose(ctx.attrs.get("perm") or None)
     ctx.out(moved.shape)[...] = moved
 
 
@@ -72,6 +100,16 @@ def expand(ctx: Context, x: Array, shape: Array) -> None:
     ctx.out(np.broadcast_shapes(x.shape, tuple(shape.tolist())))[...] = x
 
 
+@builtin("Tile", since=6, host_inputs=[1])
+def tile(ctx: Context, x: Array, repeats: Array) -> None:
+    """Copies along each axis."""
+    counts = repeats.tolist()
+    if len(counts) != x.ndim or min(counts, default=0) < 0:
+        raise ValueError(f"the repeats {counts} do not fit a tensor of {x.ndim} dimensions")
+    result = ctx.xp.tile(x, counts)
+    ctx.out(result.shape)[...] = result
+
+
 @builtin("Shape", since=1, host_outputs=[0])
 def shape_(ctx: Context, x: Array) -> None:
     """The shape of a tensor, or a part of it."""
@@ -79,29 +117,47 @@ def shape_(ctx: Context, x: Array) -> None:
     ctx.out(len(part))[...] = part
 
 
+@builtin("Size", since=1, host_outputs=[0])
+def size(ctx: Context, x: Array) -> None:
+    """Number of elements."""
+    ctx.out(())[...] = x.size
+
+
 @builtin("Concat", since=4)
 def concat(ctx: Context, *inputs: Array) -> None:
     """Tensors joined along an axis."""
-    axis = ctx.attrs["axis"] % inputs[0].ndim
+    axis = nonnegative(ctx.attrs["axis"], inputs[0].ndim)
     total = sum(x.shape[axis] for x in inputs)
     shape = (*inputs[0].shape[:axis], total, *inputs[0].shape[axis + 1 :])
     ctx.xp.concatenate(inputs, axis=axis, out=ctx.out(shape))
 
 
-@builtin("Split", since=18, host_inputs=[1])
-def split(ctx: Context, x: Array, sizes: Array | None = None) -> None:
-    """Parts of a tensor along an axis."""
-    axis = ctx.attrs["axis"] % x.ndim
+def _split(ctx: Context, x: Array, sizes: list[int] | None) -> None:
+    axis = nonnegative(ctx.attrs["axis"], x.ndim)
+    length = x.shape[axis]
     if sizes is None:
-        size = -(-x.shape[axis] // ctx.num_outputs)
-        ends = [min(size * (i + 1), x.shape[axis]) for i in range(ctx.num_outputs)]
+        step = -(-length // ctx.num_outputs)
+        ends = [min(step * (i + 1), length) for i in range(ctx.num_outputs)]
     else:
-        ends = list(accumulate(sizes.tolist()))
+        ends = list(accumulate(sizes))
+        if ends[-1] != length or min(sizes) < 0:
+            raise ValueError(f"the parts {sizes} do not make up axis {axis}, which has {length}")
     for index, (start, end) in enumerate(pairwise([0, *ends])):
         part = x[(slice(None),) * axis + (slice(start, end),)]
         out = ctx.out(part.shape, index=index)
         if out is not None:
             out[...] = part
+
+
+@builtin("Split", since=13, host_inputs=[1])
+def split(ctx: Context, x: Array, sizes: Array | None = None) -> None:
+    """Parts of a tensor along an axis."""
+    _split(ctx, x, None if sizes is None else sizes.tolist())
+
+
+@builtin("Split", since=2, until=12)
+def _split_before_13(ctx: Context, x: Array) -> None:
+    _split(ctx, x, ctx.attrs.get("split") or None)
 
 
 @builtin("Slice", since=10, host_inputs=[1, 2, 3, 4])
@@ -114,28 +170,70 @@ def slice_(  # noqa: PLR0917 - the inputs of the operator
     steps: Array | None = None,
 ) -> None:
     """Every n-th element of a range, along some axes."""
-    chosen = [slice(None)] * x.ndim
     axis_list = range(len(starts)) if axes is None else axes.tolist()
     step_list = [1] * len(starts) if steps is None else steps.tolist()
-    for axis, start, end, step in zip(
-        axis_list, starts.tolist(), ends.tolist(), step_list, strict=True
-    ):
-        size = x.shape[axis]
-        first, last = (0, size) if step > 0 else (0, size - 1)
-        start = min(max(start + size if start < 0 else start, first), last)  # noqa: PLW2901
+    _slice(ctx, x, starts.tolist(), ends.tolist(), axis_list, step_list)
+
+
+@builtin("Slice", since=1, until=9)
+def _slice_before_10(ctx: Context, x: Array) -> None:
+    starts = ctx.attrs["starts"]
+    axes = ctx.attrs.get("axes") or range(len(starts))
+    _slice(ctx, x, starts, ctx.attrs["ends"], axes, [1] * len(starts))
+
+
+def _slice(  # noqa: PLR0917 - the inputs of the operator
+    ctx: Context,
+    x: Array,
+    starts: list[int],
+    ends: list[int],
+    axes: Sequence[int],
+    steps: list[int],
+) -> None:
+    chosen = [slice(None)] * x.ndim
+    named = distinct(axes, x.ndim)
+    for axis, start, end, step in zip(named, starts, ends, steps, strict=True):
+        length = x.shape[axis]
+        first, last = (0, length) if step > 0 else (0, length - 1)
+        start = min(max(start + length if start < 0 else start, first), last)  # noqa: PLW2901
         low = 0 if step > 0 else -1
-        end = min(max(end + size if end < 0 else end, low), size)  # noqa: PLW2901
+        end = min(max(end + length if end < 0 else end, low), length)  # noqa: PLW2901
         chosen[axis] = slice(start, None if end < 0 else end, step)
     part = x[tuple(chosen)]
     ctx.out(part.shape)[...] = part
 
 
-@builtin("Gather", since=1)
-def gather(ctx: Context, x: Array, indices: Array) -> None:
-    """Elements of an axis, by index."""
-    axis = ctx.attrs["axis"] % x.ndim
-    size = x.shape[axis]
-    if indices.size and (indices.min() < -size or indices.max() >= size):
-        raise IndexError(f"an index is outside of axis {axis}, which has {size} elements")
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    ctx.xp.take(x, indices, axis=axis, out=ctx.out(shape), mode="wrap")
+@builtin("DepthToSpace", since=1)
+def depth_to_space(ctx: Context, x: Array) -> None:
+    """Blocks of pixels from groups of channels."""
+    n, c, h, w = x.shape
+    b = ctx.attrs["blocksize"]
+    if ctx.attrs.get("mode", "DCR") == "DCR":
+        moved = x.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
+    else:
+        moved = x.reshape(n, c // (b * b), b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
+    shape = (n, c // (b * b), h * b, w * b)
+    ctx.out(shape)[...] = moved.reshape(shape)
+
+
+@builtin("SpaceToDepth", since=1)
+def space_to_depth(ctx: Context, x: Array) -> None:
+    """Groups of channels from blocks of pixels."""
+    n, c, h, w = x.shape
+    b = ctx.attrs["blocksize"]
+    moved = x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
+    shape = (n, c * b * b, h // b, w // b)
+    ctx.out(shape)[...] = moved.reshape(shape)
+
+
+@builtin("ReverseSequence", since=10)
+def reverse_sequence(ctx: Context, x: Array, lengths: Array) -> None:
+    """The first elements of each sequence, as many as its length, in reverse order."""
+    xp = ctx.xp
+    time, batch = ctx.attrs["time_axis"], ctx.attrs["batch_axis"]
+    moved = xp.moveaxis(x, (batch, time), (0, 1))
+    steps = xp.arange(x.shape[time])
+    limits = lengths.reshape(-1, 1)
+    order = xp.where(steps < limits, limits - 1 - steps, steps)
+    result = moved[xp.arange(x.shape[batch]).reshape(-1, 1), order]
+    ctx.out(x.shape)[...] = xp.moveaxis(result, (0, 1), (batch, time))

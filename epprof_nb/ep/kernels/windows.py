@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from epprof_nb.ep.kernel import Array, Context
+    from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context
+
+
+class Geometry(NamedTuple):
+    """The windows of a convolution or pooling, one entry per spatial axis."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: list[tuple[int, int]]
+    """Elements added before and after, of what the node says."""
+    extra: list[int]
+    """Elements added after those for ``ceil_mode``."""
+
+    @property
+    def padding(self) -> list[tuple[int, int]]:
+        """All elements added before and after."""
+        return [(b, e + x) for (b, e), x in zip(self.pads, self.extra, strict=True)]
+
+
+def geometry(attrs: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Geometry:
+    """Return the windows that a node's attributes describe.
+
+    Parameters
+    ----------
+    attrs
+        Attributes of the node: ``strides``, ``dilations``, ``pads``, ``auto_pad`` and
+        ``ceil_mode``, as far as its operator has them.
+    shape
+        Sizes of the spatial axes.
+    kernel
+        Shape of a window.
+    """
+    rank = len(kernel)
+    strides = attrs.get("strides") or (1,) * rank
+    dilations = attrs.get("dilations") or (1,) * rank
+    sizes = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    pads = _pads(attrs, shape, sizes, strides)
+    extra = [0] * rank
+    if attrs.get("ceil_mode"):
+        extra = [
+            _extra(n + begin + end, size, stride, n + begin)
+            for n, (begin, end), size, stride in zip(shape, pads, sizes, strides, strict=True)
+        ]
+    return Geometry(tuple(kernel), tuple(strides), tuple(dilations), pads, extra)
 
 
 def windows(ctx: Context, x: Array, kernel: tuple[int, ...], padding_value: float) -> Array:
@@ -16,8 +58,7 @@ def windows(ctx: Context, x: Array, kernel: tuple[int, ...], padding_value: floa
     Parameters
     ----------
     ctx
-        Context of a node with the attributes ``strides``, ``dilations``, ``pads``, ``auto_pad``
-        and ``ceil_mode``, as far as its operator has them.
+        Context of a node with the attributes that `geometry` reads.
     x
         Array of shape (batch, channels, *spatial).
     kernel
@@ -30,31 +71,23 @@ def windows(ctx: Context, x: Array, kernel: tuple[int, ...], padding_value: floa
     windows
         Array of shape (batch, channels, *positions, *kernel).
     """
-    rank = len(kernel)
-    attrs = ctx.attrs
-    strides = attrs.get("strides") or (1,) * rank
-    dilations = attrs.get("dilations") or (1,) * rank
-    sizes = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    pads = _pads(attrs, x.shape[2:], sizes, strides)
-    if attrs.get("ceil_mode"):
-        pads = [
-            (begin, end + _extra(n + begin + end, size, stride, n + begin))
-            for n, (begin, end), size, stride in zip(x.shape[2:], pads, sizes, strides, strict=True)
-        ]
-    if any(begin or end for begin, end in pads):
-        x = ctx.xp.pad(x, [(0, 0), (0, 0), *pads], constant_values=padding_value)
-    spatial = tuple(range(2, 2 + rank))
-    view = np.lib.stride_tricks.sliding_window_view(x, sizes, axis=spatial)
-    every = tuple(slice(None, None, s) for s in strides)
-    within = tuple(slice(None, None, d) for d in dilations)
-    return view[(slice(None), slice(None), *every, *within)]
+    return view(ctx.xp, x, geometry(ctx.attrs, x.shape[2:], kernel), padding_value)
+
+
+def view(xp: ArrayModule, x: Array, geometry: Geometry, padding_value: float) -> Array:
+    """Return a view with the windows of each position; see `windows`."""
+    if any(begin or end for begin, end in geometry.padding):
+        x = xp.pad(x, [(0, 0), (0, 0), *geometry.padding], constant_values=padding_value)
+    rank = len(geometry.kernel)
+    sizes = [(k - 1) * d + 1 for k, d in zip(geometry.kernel, geometry.dilations, strict=True)]
+    found = xp.lib.stride_tricks.sliding_window_view(x, sizes, axis=tuple(range(2, 2 + rank)))
+    every = tuple(slice(None, None, s) for s in geometry.strides)
+    within = tuple(slice(None, None, d) for d in geometry.dilations)
+    return found[(slice(None), slice(None), *every, *within)]
 
 
 def _pads(
-    attrs: Any,  # noqa: ANN401
-    shape: tuple[int, ...],
-    sizes: list[int],
-    strides: tuple[int, ...],
+    attrs: Attributes, shape: tuple[int, ...], sizes: list[int], strides: tuple[int, ...]
 ) -> list[tuple[int, int]]:
     rank = len(shape)
     mode = attrs.get("auto_pad", "NOTSET")

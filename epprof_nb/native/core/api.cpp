@@ -70,7 +70,12 @@ uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const vo
   return push_op(name, category, payload_id, owner, frame);
 }
 
+uint64_t ep_push_worker(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent) {
+  return push_worker_op(name, category, payload_id, parent);
+}
+
 int ep_pop(uint64_t op_id) { return pop_op(op_id); }
+int ep_pop_of_any_thread(uint64_t op_id) { return pop_op_of_any_thread(op_id); }
 int ep_pop_owner(const void* owner) { return pop_owner(owner); }
 uint64_t ep_top(void) { return top_op(); }
 

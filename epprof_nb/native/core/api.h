@@ -26,7 +26,9 @@ char* ep_demangle(const char* name);
 
 uint64_t ep_push(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame);
+uint64_t ep_push_worker(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent);
 int ep_pop(uint64_t op_id);
+int ep_pop_of_any_thread(uint64_t op_id);
 int ep_pop_owner(const void* owner);
 uint64_t ep_top(void);
 uint64_t ep_reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
@@ -52,6 +54,7 @@ uint64_t ep_next_correlation(void);
 // because the chunk pool was exhausted.
 ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost);
 ep_columns* ep_drain_launches(uint64_t* lost);
+ep_columns* ep_drain_node_usage(void);
 ep_columns* ep_ended_threads(void);  // ids and names of the ended threads that are not yet freed
 // The log of the cell's thread, for recorders without launch callbacks.
 void ep_start_cell_log(void);

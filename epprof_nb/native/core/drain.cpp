@@ -143,6 +143,43 @@ extern "C" ep_columns* ep_drain_ops(int64_t end_ns, int open_too, uint64_t* lost
   return columns;
 }
 
+extern "C" ep_columns* ep_drain_node_usage() {
+  struct NodeUsage {
+    std::vector<uint64_t> op_id;
+    std::vector<int64_t> arena_held, in_use, requested, peak;
+    std::vector<int64_t> arena_held_delta, in_use_delta, requested_delta, pool_start, pool_wait;
+  } all;
+  for_each_thread(
+      [](ThreadState* t, void* data) {
+        auto& all = *static_cast<NodeUsage*>(data);
+        t->node_usage.consume(op_pool, [&](const NodeUsageRecord& r) {
+          all.op_id.push_back(r.op_id);
+          all.arena_held.push_back(r.arena_held);
+          all.in_use.push_back(r.in_use);
+          all.requested.push_back(r.requested);
+          all.peak.push_back(r.peak);
+          all.arena_held_delta.push_back(r.arena_held_delta);
+          all.in_use_delta.push_back(r.in_use_delta);
+          all.requested_delta.push_back(r.requested_delta);
+          all.pool_start.push_back(r.pool_start);
+          all.pool_wait.push_back(r.pool_wait);
+        });
+      },
+      &all);
+  auto* columns = new Columns;
+  columns->add("op_id", std::move(all.op_id));
+  columns->add("arena_held_bytes", std::move(all.arena_held));
+  columns->add("in_use_bytes", std::move(all.in_use));
+  columns->add("requested_bytes", std::move(all.requested));
+  columns->add("peak_bytes", std::move(all.peak));
+  columns->add("arena_held_delta_bytes", std::move(all.arena_held_delta));
+  columns->add("in_use_delta_bytes", std::move(all.in_use_delta));
+  columns->add("requested_delta_bytes", std::move(all.requested_delta));
+  columns->add("pool_start_ns", std::move(all.pool_start));
+  columns->add("pool_wait_ns", std::move(all.pool_wait));
+  return columns;
+}
+
 extern "C" ep_columns* ep_ended_threads() {
   struct Threads {
     std::vector<uint64_t> id;

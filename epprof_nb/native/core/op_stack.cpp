@@ -83,8 +83,14 @@ bool is_inside(uint32_t key, uint32_t ancestor) {
   return false;
 }
 
-// Ends the statements inside the op at `index` that an exception left open. Statements that follow
-// the op's own statement stay open.
+// Whether the entry cannot outlive the statement or function that contains it. An exception may leave
+// such an entry open.
+bool ends_with_caller(const Entry& entry) {
+  return entry.kind == EntryKind::statement || entry.category == kFrameworkCall;
+}
+
+// Ends the statements and calls inside the op at `index` that an exception left open. Statements that
+// follow the op's own statement stay open.
 void close_statements_inside(ThreadState* t, uint32_t index, int64_t now) {
   int64_t opener = -1;
   for (uint32_t i = index; i-- > 0;) {
@@ -96,8 +102,9 @@ void close_statements_inside(ThreadState* t, uint32_t index, int64_t now) {
   }
   while (t->depth > index + 1) {
     const Entry& top = t->stack[t->depth - 1];
-    if (top.kind != EntryKind::statement) return;
-    if (opener >= 0 && !is_inside(top.payload_id, uint32_t(opener))) return;
+    if (!ends_with_caller(top)) return;
+    bool is_statement = top.kind == EntryKind::statement;
+    if (is_statement && opener >= 0 && !is_inside(top.payload_id, uint32_t(opener))) return;
     pop_top(t, now);
   }
 }
@@ -285,8 +292,43 @@ uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const vo
   return open_op(t, entry);
 }
 
+uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent) {
+  ThreadState* t = stack_thread();
+  if (!t || (!t->top_op && on_push)) return 0;
+  StackLockGuard stack_lock(t);
+  Entry entry{};
+  entry.category = category;
+  entry.payload_id = payload_id;
+  entry.name = name;
+  entry.parent = t->top_op ? t->top_op.load() : parent;
+  return open_op(t, entry);
+}
+
 bool pop_op(uint64_t op_id) {
   return pop_where([op_id](const Entry& entry) { return entry.op_id == op_id; });
+}
+
+bool pop_op_of_any_thread(uint64_t op_id) {
+  if (pop_op(op_id)) return true;
+  // Hooks act on the calling thread: where they are in use, the op stays open.
+  if (!recording_ops.load(std::memory_order_relaxed) || on_pop) return false;
+  struct Search {
+    uint64_t op_id;
+    bool found;
+  } search{op_id, false};
+  for_each_thread(
+      [](ThreadState* t, void* data) {
+        auto* wanted = static_cast<Search*>(data);
+        StackLockGuard stack_lock(t);
+        if (t->epoch != epoch.load(std::memory_order_relaxed)) return;
+        for (uint32_t i = t->depth; i-- > 0 && !wanted->found;) {
+          if (t->stack[i].op_id == wanted->op_id && t->stack[i].kind == EntryKind::op) {
+            wanted->found = pop_at(t, i);
+          }
+        }
+      },
+      &search);
+  return search.found;
 }
 
 bool pop_owner(const void* owner) {
@@ -318,12 +360,12 @@ bool is_event_open(const void* owner, uint32_t tag) {
   return t && find_open_event(t, owner, &tag) != UINT32_MAX;
 }
 
-void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
+uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   ThreadState* t = stack_thread();
-  if (!t) return;
+  if (!t) return 0;
   StackLockGuard stack_lock(t);
   uint32_t index = find_open_event(t, owner, &tag);
-  if (index == UINT32_MAX) return;
+  if (index == UINT32_MAX) return 0;
   // The owner's events nest, so an error has left those above without an end.
   for (uint32_t i = t->depth; i-- > index + 1;) {
     if (t->stack[i].owner == owner) remove_entry(t, i, end.at_ns);
@@ -337,7 +379,18 @@ void end_event(const void* owner, uint32_t tag, const EventEnd& end) {
   // Durations of the owner are rounded: an event ends no sooner than the events inside it.
   at = std::max(at, std::min(t->last_event_end, end.at_ns));
   t->last_event_end = at;
+  uint64_t op = entry.op_id;
   remove_entry(t, index, at);
+  return op;
+}
+
+void log_node_usage(const NodeUsageRecord& record) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  if (NodeUsageRecord* place = t->node_usage.begin(op_pool)) {
+    *place = record;
+    t->node_usage.commit();
+  }
 }
 
 void begin_statement(uint32_t key) {
@@ -348,7 +401,8 @@ void begin_statement(uint32_t key) {
   int64_t now = ep_now_ns();
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
-    if (top.kind != EntryKind::statement || int64_t(top.payload_id) == s->parent) break;
+    if (!ends_with_caller(top)) break;
+    if (top.kind == EntryKind::statement && int64_t(top.payload_id) == s->parent) break;
     pop_top(t, now);
   }
   push_statement(t, key, s->name, now);
@@ -361,7 +415,8 @@ void return_to_statement(uint32_t key) {
   int64_t now = ep_now_ns();
   while (t->depth) {
     const Entry& top = t->stack[t->depth - 1];
-    if (top.kind != EntryKind::statement || top.payload_id == key) break;
+    if (!ends_with_caller(top)) break;
+    if (top.kind == EntryKind::statement && top.payload_id == key) break;
     pop_top(t, now);
   }
 }
@@ -391,10 +446,13 @@ void leave_scope(uint32_t key, uint64_t frame) {
   }
   if (scope == t->depth) return;  // entered before recording started
   int64_t now = ep_now_ns();
-  while (t->depth > scope + 1 && t->stack[t->depth - 1].kind != EntryKind::op) pop_top(t, now);
-  // Ops above the scope were not closed by the function: they outlive it.
+  auto ends_here = [](const Entry& entry) {
+    return entry.kind != EntryKind::op || ends_with_caller(entry);
+  };
+  while (t->depth > scope + 1 && ends_here(t->stack[t->depth - 1])) pop_top(t, now);
+  // Other ops above the scope were not closed by the function: they outlive it.
   for (uint32_t i = t->depth; i-- > scope;) {
-    if (t->stack[i].kind != EntryKind::op) remove_entry(t, i, now);
+    if (ends_here(t->stack[i])) remove_entry(t, i, now);
   }
 }
 

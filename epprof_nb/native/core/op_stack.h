@@ -14,7 +14,11 @@ void clear_stack(ThreadState* t, uint64_t new_epoch);  // and frees its memory
 // `frame`: the generator or coroutine frame that the op belongs to; 0: none.
 uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame);
+// For work that another thread waits for: without an open op on this thread, the parent is `parent`.
+// Returns 0 and opens nothing where another thread could not end the op: see `on_pop`.
+uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent);
 bool pop_op(uint64_t op_id);
+bool pop_op_of_any_thread(uint64_t op_id);
 bool pop_owner(const void* owner);  // the topmost op that `owner` opened
 uint64_t top_op();
 uint64_t reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
@@ -32,7 +36,9 @@ struct EventEnd {
 uint64_t push_event(const void* owner, uint32_t tag, uint64_t parent, uint32_t name,
                     uint16_t category);
 bool is_event_open(const void* owner, uint32_t tag);
-void end_event(const void* owner, uint32_t tag, const EventEnd& end);
+// Returns the op of the event; 0: none was open.
+uint64_t end_event(const void* owner, uint32_t tag, const EventEnd& end);
+void log_node_usage(const NodeUsageRecord& record);
 
 // The markers in instrumented cells; see `line`, `back`, `enter` and `leave` in _native.pyi.
 void begin_statement(uint32_t key);

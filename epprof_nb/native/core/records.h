@@ -13,6 +13,9 @@ enum Category : uint16_t {
   kOrtEvent = 3,  // an ONNX Runtime event other than a run or a node
   kOrtRun = 4,
   kOrtNode = 5,
+  kFrameworkCall = 6,   // a call inside a framework (a module, say), which ends before its caller
+  kFrameworkRange = 7,  // a range that code opens and closes through a framework
+  kNvtxRange = 8,       // a range or mark of NVTX
 };
 
 enum OpFlags : uint16_t {
@@ -29,12 +32,22 @@ struct OpRecord {
   int64_t duration;  // time open and not suspended
   int64_t suspended;
   uint32_t name;
-  uint32_t payload_id;  // by category: statement key, args id or event details id
+  uint32_t payload_id;  // by category: statement key, args id, event details id, framework op
+                        // id or NVTX details id
   uint32_t count;       // executions; more than 1 only if coalesced
   uint16_t category;
   uint16_t flags;
 };
 static_assert(sizeof(OpRecord) == 64, "one cache line per op");
+
+// What ONNX Runtime reports about the memory and the threads of a node, at its end.
+struct NodeUsageRecord {
+  static constexpr int64_t kUnknown = INT64_MIN;
+  uint64_t op_id;
+  int64_t arena_held, in_use, requested, peak;              // now; the peak since the allocator's start
+  int64_t arena_held_delta, in_use_delta, requested_delta;  // since the start of the node
+  int64_t pool_start, pool_wait;  // ns that its thread took to start others, and waited for them
+};
 
 // Set in LaunchRecord::op if no op was open on the launching thread. The other bits are then the
 // op open on the cell's thread.

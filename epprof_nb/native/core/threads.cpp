@@ -103,9 +103,11 @@ void free_ended_threads() {
   ForkLockGuard lock(mutex);
   auto keep = registry.threads.begin();
   for (ThreadState* t : registry.threads) {
-    if (t->logs_flushed && t != cell_thread.load() && t->ops.empty() && t->launches.empty()) {
+    if (t->logs_flushed && t != cell_thread.load() && t->ops.empty() && t->launches.empty() &&
+        t->node_usage.empty()) {
       t->ops.release_all(op_pool);
       t->launches.release_all(launch_pool);
+      t->node_usage.release_all(op_pool);
       registry.ended_launch_calls += int64_t(t->launch_calls.load());
       free(t->stack);
       delete t;

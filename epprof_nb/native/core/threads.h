@@ -66,6 +66,7 @@ struct ThreadState {
 
   SpscLog<OpRecord> ops;
   SpscLog<LaunchRecord> launches;
+  SpscLog<NodeUsageRecord> node_usage;  // in `op_pool`
 
   // The API call in progress, for a drain that runs while the thread is inside it.
   std::atomic<uint64_t> call_correlation{0};

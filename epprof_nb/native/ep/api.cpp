@@ -32,6 +32,7 @@ void ep_plan_add_kernel(ep_plan* plan, const ep_definition* given, void* handle)
   definition.host_outputs.assign(given->host_outputs,
                                  given->host_outputs + given->host_output_count);
   kernel->handle = handle;
+  kernel->plan = plan;
   plan->kernels.push_back(std::move(kernel));
 }
 
@@ -41,6 +42,7 @@ void ep_plan_add_types(ep_plan* plan, const char* constraint, const int32_t* typ
 }
 
 void ep_plan_set_session(ep_plan* plan, uint32_t number) { plan->session = number; }
+void ep_plan_capture_graphs(ep_plan* plan) { plan->graphs = true; }
 void ep_plan_select_type(ep_plan* plan, const char* op_type) { plan->types.insert(op_type); }
 void ep_plan_select_node(ep_plan* plan, const char* name) { plan->nodes.insert(name); }
 void ep_plan_claim_control_flow(ep_plan* plan) { plan->control_flow = true; }

@@ -52,7 +52,8 @@ typedef struct {
 } ep_node;
 
 typedef struct ep_plan ep_plan;  // a session in the making
-typedef struct ep_call ep_call;  // a Compute in progress
+typedef struct ep_call ep_call;    // a Compute in progress, or a replayed one
+typedef struct ep_graph ep_graph;
 
 typedef struct {
   const char *op_type, *domain;
@@ -66,9 +67,16 @@ void ep_plan_add_kernel(ep_plan* plan, const ep_definition* definition, void* ha
 // Restricts a type constraint of the kernel that was added last.
 void ep_plan_add_types(ep_plan* plan, const char* constraint, const int32_t* types, size_t count);
 void ep_plan_set_session(ep_plan* plan, uint32_t number);
+void ep_plan_capture_graphs(ep_plan* plan);
 void ep_plan_select_type(ep_plan* plan, const char* op_type);  // only nodes of selected types ...
 void ep_plan_select_node(ep_plan* plan, const char* name);     // ... or with selected names
 void ep_plan_claim_control_flow(ep_plan* plan);
+
+// A replay that is recorded: what its activities have in common, and the node of the next one.
+typedef struct {
+  uint64_t correlation;
+  int64_t stream, graph_id, graph_node_id;
+} ep_replay_record;
 
 // Makes an output. Returns null or an error message for the caller to free.
 char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t rank,
@@ -76,6 +84,7 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
 // The CUDA device on which a Compute runs and its stream; -1 on the host device.
 int ep_call_device(const ep_call* call, void** stream);
 
+int ep_call_is_replayed(const ep_call* call);
 void ep_retain(const void* data);  // keeps the memory that holds `data`: an array refers to it
 
 // Provided by the Python module. ONNX Runtime calls them on any thread, without the GIL. Errors are
@@ -86,10 +95,64 @@ typedef struct {
   void (*close_session)(void* definition);
   char* (*create_kernel)(void* definition, const ep_node* node, void** kernel);
   void (*release_kernel)(void* kernel);
-  char* (*compute)(void* kernel, ep_call* call, const ep_tensor* inputs, size_t count);
+  // `function`: the one to call; null: the kernel's current one. `replay`: null outside of one.
+  char* (*compute)(void* kernel, ep_call* call, const ep_tensor* inputs, size_t count,
+                   void* function, const ep_replay_record* replay);
   void (*record_copy)(int64_t start, int64_t end, size_t bytes, int to_device);
+  void* (*hold_function)(void* kernel);  // the kernel's current function, not yet released
+  void (*release_function)(void* function);  // by a caller that holds the GIL
+  int (*is_current)(void* kernel, void* function);
+  void (*release_graphs)(uint32_t session, int gpu_graph_id);  // ONNX Runtime asks for it
+  int64_t (*begin_replay)(const ep_graph* graph);  // a recorded replay; returns its stream
+  void (*end_replay)(const ep_replay_record* replay, int64_t start, int64_t end);  // with the GIL
+  void* (*enter)(void);  // takes the GIL; null once Python has ended
+  void (*leave)(void* entered);
 } ep_interpreter;
 void ep_set_interpreter(const ep_interpreter* interpreter);
+
+// Graphs. A session may capture them if its thread allows it while it is created.
+void ep_allow_capture(int allowed);
+int ep_is_capturing(void);  // whether the launches of this thread are being captured
+void ep_report_violation(const char* what);
+
+// Marks the runs of a session on this thread: `graph` is replayed; null: a graph is captured after
+// as many eager runs as `warm_ups`.
+typedef struct ep_graph_run ep_graph_run;
+ep_graph_run* ep_begin_graph_run(uint32_t session, int64_t gpu_graph_id, ep_graph* graph,
+                                 int warm_ups);
+typedef struct {
+  ep_graph* captured;     // for the caller to release; null: none
+  int replayed;
+  const char* node;       // that ended the capture or the replay; null: none did
+  const char* violation;  // what it did
+} ep_graph_result;
+// Unmarks them. The texts hold until `ep_release_graph_run`.
+ep_graph_result ep_end_graph_run(ep_graph_run* run);
+void ep_release_graph_run(ep_graph_run* run);
+void ep_release_graph(ep_graph* graph);
+// Calls `each` with the names of the nodes whose kernel has another function since the capture.
+void ep_changed_nodes(const ep_graph* graph, void (*each)(const char* node, void*), void* data);
+
+typedef struct {
+  int64_t id, gpu_graph_id, start, end;
+  uint32_t session;
+  uint64_t op, parent;
+  const char* captured_in;
+} ep_graph_info;
+typedef struct {
+  const char *name, *op_type;
+  int64_t id, start, end;
+  int32_t node_index;
+  uint64_t op;
+} ep_graph_node;
+void ep_set_captured_in(ep_graph* graph, const char* line);
+ep_graph_info ep_describe_graph(const ep_graph* graph);
+size_t ep_graph_node_count(const ep_graph* graph);
+ep_graph_node ep_graph_node_at(const ep_graph* graph, size_t index);
+
+// Nodes of the session created last on this thread that no kernel was found for.
+size_t ep_unclaimed_count(void);
+void ep_unclaimed_node(size_t index, const char** name, const char** op_type);
 
 // A domain of operators without a schema, which is never released. Errors are messages for the
 // caller to free.

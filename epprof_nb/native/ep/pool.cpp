@@ -20,14 +20,16 @@ struct Header {
   size_t bytes;
   Header *previous, *next;  // the list of blocks in use
   bool retained;
+  CapturePool* graph;  // that the block belongs to; null: none
 };
 static_assert(sizeof(Header) <= kAlignment, "the header fits in front of an aligned block");
 
 ForkSafeMutex mutex;
 std::unordered_map<size_t, std::vector<Header*>>& free_blocks =
     *new std::unordered_map<size_t, std::vector<Header*>>;
-Header in_use{0, &in_use, &in_use, false};
+Header in_use{0, &in_use, &in_use, false, nullptr};
 size_t cached_bytes, used_bytes, most_used_bytes;
+thread_local CapturePool* capturing_graph = nullptr;
 
 // Sizes are rounded up by at most an eighth, so that blocks of similar sizes are shared.
 size_t rounded(size_t bytes) {
@@ -58,15 +60,43 @@ void release_cached() {
   cached_bytes = 0;
 }
 
+// A block that nobody uses: kept for reuse within a bound.
+void cache(Header* header) {
+  // What is cached is bounded by what was in use at the same time.
+  if (cached_bytes + header->bytes > std::max(kMinCachedBytes, most_used_bytes)) {
+    free(header);
+    return;
+  }
+  cached_bytes += header->bytes;
+  free_blocks[header->bytes].push_back(header);
+}
+
 }  // namespace
+
+CapturePool::~CapturePool() {
+  ForkLockGuard lock(mutex);
+  for (auto& [bytes, blocks] : free_) {
+    for (void* block : blocks) cache(static_cast<Header*>(block));
+  }
+  for (Header* header = in_use.next; header != &in_use; header = header->next) {
+    if (header->graph == this) header->graph = nullptr;
+  }
+}
+
+void pool_capture(CapturePool* graph) { capturing_graph = graph; }
 
 void* pool_allocate(size_t bytes) {
   if (bytes > SIZE_MAX / 2) return nullptr;
   size_t size = rounded(bytes);
+  CapturePool* graph = capturing_graph;
   ForkLockGuard lock(mutex);
   Header* header = nullptr;
   auto blocks = free_blocks.find(size);
-  if (blocks != free_blocks.end() && !blocks->second.empty()) {
+  std::vector<void*>* own = graph ? &graph->free_[size] : nullptr;
+  if (own && !own->empty()) {
+    header = static_cast<Header*>(own->back());
+    own->pop_back();
+  } else if (blocks != free_blocks.end() && !blocks->second.empty()) {
     header = blocks->second.back();
     blocks->second.pop_back();
     cached_bytes -= size;
@@ -76,8 +106,9 @@ void* pool_allocate(size_t bytes) {
       release_cached();
       if (posix_memalign(&memory, kAlignment, size + kAlignment)) return nullptr;
     }
-    header = new (memory) Header{size, nullptr, nullptr, false};
+    header = new (memory) Header{size, nullptr, nullptr, false, nullptr};
   }
+  header->graph = graph;
   header->next = in_use.next;
   header->previous = &in_use;
   in_use.next->previous = header;
@@ -95,13 +126,11 @@ void pool_free(void* block) {
   header->next->previous = header->previous;
   used_bytes -= header->bytes;
   if (header->retained) return;
-  // What is cached is bounded by what was in use at the same time.
-  if (cached_bytes + header->bytes > std::max(kMinCachedBytes, most_used_bytes)) {
-    free(header);
-    return;
+  if (header->graph) {
+    header->graph->free_[header->bytes].push_back(header);
+  } else {
+    cache(header);
   }
-  cached_bytes += header->bytes;
-  free_blocks[header->bytes].push_back(header);
 }
 
 void pool_retain(const void* address) {

@@ -1,17 +1,32 @@
 #include "ep/provider.h"
 
+#include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "ep/cuda_memory.h"
 #include "ep/cuda_streams.h"
+#include "ep/graphs.h"
 #include "ep/interpreter.h"
 #include "ep/native_kernels.h"
+#include "ep/shape_nodes.h"
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
 #include "ort/status.h"
 
 namespace epprof::ep {
+
+struct UnclaimedNode {
+  std::string name, op_type;
+};
+// Of the graph that this thread partitioned last.
+thread_local std::vector<UnclaimedNode> unclaimed_nodes;
+
 namespace {
+
+// OrtEpDataLayout, and the domain of operators whose channels ONNX Runtime has moved to the end.
+constexpr int32_t kChannelsFirst = 0, kChannelsLast = 1;
+constexpr const char* kChannelsLastDomain = "com.ms.internal.nhwc";
 
 struct Provider : Ep {
   std::unique_ptr<ep_plan> plan;
@@ -59,6 +74,22 @@ void note_attributes(const ep_plan& plan, const Node* node) {
   }
 }
 
+void note_index(ep_plan* plan, const Node* node) {
+  const char* text = nullptr;
+  size_t id = 0;
+  check(rt.graph_node_name(node, &text));
+  check(rt.graph_node_id(node, &id));
+  auto [known, added] = plan->node_indexes.emplace(text, int32_t(id));
+  if (!added && known->second != int32_t(id)) known->second = -1;
+}
+
+UnclaimedNode describe(const Node* node) {
+  const char *node_name = nullptr, *op_type = nullptr;
+  check(rt.graph_node_name(node, &node_name));
+  check(rt.graph_node_type(node, &op_type));
+  return {node_name, op_type};
+}
+
 Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) {
   return as_status([&] {
     ep_plan& plan = *static_cast<Provider*>(self)->plan;
@@ -66,14 +97,52 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
     check(rt.graph_node_count(graph, &count));
     std::vector<const Node*> nodes(count);
     if (count) check(rt.graph_nodes(graph, nodes.data(), count));
+    std::vector<UnclaimedNode> unclaimed;
+    std::set<const Node*> claimed;
     for (const Node* node : nodes) {
       const KernelDef* def = nullptr;
       note_attributes(plan, node);  // also of what stays on the CPU
+      note_index(&plan, node);
       check(rt.look_up_kernel(support, node, &def));
-      if (!def || !is_selected(plan, node)) continue;
-      check(rt.add_single_node(support, node));
+      if (def && is_selected(plan, node)) {
+        claimed.insert(node);
+      } else {
+        unclaimed.push_back(describe(node));
+      }
     }
+    if (plan.graphs) {
+      for (const Node* node : shape_nodes(plan, nodes, claimed)) claimed.erase(node);
+    }
+    for (const Node* node : nodes) {
+      if (claimed.count(node)) check(rt.add_single_node(support, node));
+    }
+    // The main graph comes last, after those inside its nodes.
+    unclaimed_nodes = std::move(unclaimed);
   });
+}
+
+// A session gets kernels for the last axis as channels if it prefers that layout.
+bool has_channels_last_kernel(const ep_plan& plan, const char* op_type) {
+  for (auto& kernel : plan.kernels) {
+    const Definition& definition = kernel->definition;
+    if (definition.domain != kChannelsLastDomain) continue;
+    if (!op_type || definition.op_type == op_type) return true;
+  }
+  return false;
+}
+
+Status* get_preferred_data_layout(Ep* self, int32_t* layout) {
+  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  *layout = has_channels_last_kernel(plan, nullptr) ? kChannelsLast : kChannelsFirst;
+  return nullptr;
+}
+
+Status* should_convert_data_layout_for_op(Ep* self, const char* domain, const char* op_type,
+                                          int32_t layout, int* should_convert) {
+  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  *should_convert =
+      layout == kChannelsLast && !*domain && has_channels_last_kernel(plan, op_type);
+  return nullptr;
 }
 
 Status* get_kernel_registry(Ep* self, const KernelRegistry** registry) {
@@ -91,12 +160,16 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
 }
 
 Status* on_run_start(Ep* self, const RunOptions*) {
-  run_started(static_cast<Provider*>(self)->plan->session);
+  uint32_t session = static_cast<Provider*>(self)->plan->session;
+  run_started(session);
+  if (GraphRun* run = graph_run(session)) graph_run_started(run);
   return nullptr;
 }
 
 Status* on_run_end(Ep* self, const RunOptions*, bool) {
-  run_ended(static_cast<Provider*>(self)->plan->session);
+  uint32_t session = static_cast<Provider*>(self)->plan->session;
+  if (GraphRun* run = graph_run(session)) graph_run_ended(run);
+  run_ended(session);
   return nullptr;
 }
 
@@ -116,6 +189,40 @@ Status* synchronize(Ep* self) {
   });
 }
 
+GraphRun* run_of(const Ep* self) {
+  return graph_run(static_cast<const Provider*>(self)->plan->session);
+}
+
+// Asked when the session is created and at every run.
+bool is_graph_capture_enabled(const Ep* self) {
+  GraphRun* run = run_of(self);
+  if (!run) return capture_allowed();
+  return run->state != GraphRunState::abandoned && run->state != GraphRunState::failed;
+}
+
+bool is_graph_captured(const Ep* self, int) {
+  GraphRun* run = run_of(self);
+  return run && run->graph &&
+         (run->state == GraphRunState::captured || run->state == GraphRunState::warm_up);
+}
+
+Status* replay_graph(Ep* self, int) {
+  return as_status([&] {
+    GraphRun* run = run_of(self);
+    if (!run || !run->graph) throw std::runtime_error("there is no graph to replay");
+    std::string failed = replay(run);
+    if (!failed.empty()) throw std::runtime_error(failed);
+  });
+}
+
+int32_t graph_capture_policy(const Ep*) { return kAllowCpuForShapes; }
+
+Status* release_captured_graph(Ep* self, int gpu_graph_id) {
+  return as_status([&] {
+    interpreter.release_graphs(static_cast<Provider*>(self)->plan->session, gpu_graph_id);
+  });
+}
+
 }  // namespace
 
 Ep* make_provider(std::unique_ptr<ep_plan> plan) {
@@ -123,10 +230,20 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
   provider->version = kApiVersion;
   provider->get_name = name;
   provider->get_capability = get_capability;
+  provider->get_preferred_data_layout = get_preferred_data_layout;
+  provider->should_convert_data_layout_for_op = should_convert_data_layout_for_op;
   provider->on_run_start = on_run_start;
   provider->on_run_end = on_run_end;
   provider->get_kernel_registry = get_kernel_registry;
   provider->create_profiler = create_profiler;
+  if (plan->graphs && runtime_api() >= kGraphApiVersion) {
+    provider->version = std::min(runtime_api(), kReleaseGraphApiVersion);
+    provider->is_graph_capture_enabled = is_graph_capture_enabled;
+    provider->is_graph_captured = is_graph_captured;
+    provider->replay_graph = replay_graph;
+    provider->get_graph_capture_node_assignment_policy = graph_capture_policy;
+    provider->release_captured_graph = release_captured_graph;
+  }
   check(rt.create_registry(&provider->registry));
   if (plan->device < 0) {
     add_copy_kernels(provider->registry);
@@ -143,9 +260,26 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
   return provider.release();
 }
 
+int32_t node_index(const ep_plan& plan, const std::string& name) {
+  auto found = plan.node_indexes.find(name);
+  return found == plan.node_indexes.end() ? -1 : found->second;
+}
+
 void release_provider(Ep* ep) { delete static_cast<Provider*>(ep); }
 
 }  // namespace epprof::ep
+
+extern "C" {
+
+size_t ep_unclaimed_count(void) { return epprof::ep::unclaimed_nodes.size(); }
+
+void ep_unclaimed_node(size_t index, const char** name, const char** op_type) {
+  const auto& node = epprof::ep::unclaimed_nodes[index];
+  *name = node.name.c_str();
+  *op_type = node.op_type.c_str();
+}
+
+}  // extern "C"
 
 ep_plan::~ep_plan() {
   for (auto& kernel : kernels) epprof::ep::interpreter.close_session(kernel->handle);

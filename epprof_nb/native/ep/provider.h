@@ -1,8 +1,9 @@
 // The execution provider of one session: its kernels, and which nodes it claims.
 #pragma once
 
-#include <set>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,16 @@ struct ep_plan {
   void* stream = nullptr;   // the user's, on a CUDA device; null: one of ours
   std::set<std::string> types, nodes;  // empty: all
   bool control_flow = false;
+  bool graphs = false;  // captures graphs
+  std::map<std::string, int32_t> node_indexes;  // of the main graph, by name; -1: not unique
 
   ~ep_plan();
 };
 
 namespace epprof::ep {
+
+// ONNX Runtime's index of a node, by name; -1: unknown.
+int32_t node_index(const ep_plan&, const std::string& name);
 
 Ep* make_provider(std::unique_ptr<ep_plan>);  // throws
 void release_provider(Ep*);

@@ -10,19 +10,18 @@
 #include <set>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/fork.h"
 #include "ep/cuda_arena.h"
 #include "ep/cuda_memory.h"
+#include "core/op_stack.h"
+#include "ep/call.h"
+#include "ep/graphs.h"
 #include "ep/interpreter.h"
 #include "ep/memory.h"
 #include "ep/pool.h"
+#include "ep/provider.h"
 #include "ort/status.h"
-
-struct ep_call {
-  epprof::ep::KernelContext* context;
-  const epprof::ep::PythonKernel* kernel;
-  void* stream;
-};
 
 namespace epprof::ep {
 namespace {
@@ -41,8 +40,11 @@ Attributes attributes_of(const Definition& definition) {
 }
 
 struct Instance : KernelImpl {
-  const PythonKernel* definition;
   void* kernel;
+  const PythonKernel* definition;
+  uint32_t session;  // 0: on another provider, as an operator of a domain of its own
+  std::string node;
+  int32_t node_index;
 };
 
 void read_tensor(const Value* value, ep_tensor* tensor) {
@@ -55,19 +57,106 @@ void read_tensor(const Value* value, ep_tensor* tensor) {
   tensor->present = 1;
 }
 
+bool contains(const std::vector<size_t>& numbers, size_t number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
 // Kernels get what they declare to be in host memory as host memory, and the rest as memory that the
 // device reads, which pinned memory is as well.
 bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vector<size_t>& on_host,
                   size_t index) {
   if (kernel.device < 0) return false;
-  if (std::find(on_host.begin(), on_host.end(), index) != on_host.end()) return false;
+  if (contains(on_host, index)) return false;
   const MemoryDevice* place = rt.value_memory_device(value);
   return place && rt.memory_device_type(place) == kGpuMemory;
 }
 
+// An output in host memory that depends on device memory: a replay would have to wait for it.
+bool writes_host_data(const Definition& definition, const ep_tensor* inputs, size_t count) {
+  if (definition.host_outputs.empty() || definition.op_type == "Shape") return false;
+  for (size_t i = 0; i < count; i++) {
+    if (inputs[i].present && !contains(definition.host_inputs, i)) return true;
+  }
+  return false;
+}
+
+// Calls the function of a node and adds the call to the graph. Returns false if that is impossible:
+// the capture has ended, and the node is to be run eagerly.
+bool capture_launch(const Instance& instance, KernelContext* context, const ep_tensor* inputs,
+                    size_t count) {
+  const Definition& definition = instance.definition->definition;
+  GraphRun* run = graph_run(instance.session);
+  if (writes_host_data(definition, inputs, count)) {
+    abandon_capture(run, instance.node,
+                    "writes an output in host memory that depends on device memory. Leave it on "
+                    "the device: define the kernel without host_outputs");
+    return false;
+  }
+  auto launch = std::make_unique<Launch>();
+  launch->kernel = instance.kernel;
+  launch->function = hold_function(run, instance.kernel);
+  launch->node = instance.node;
+  launch->op_type = definition.op_type;
+  launch->node_index = instance.node_index;
+  for (size_t i = 0; i < count; i++) {
+    size_t bytes = 0;
+    const Value* value = nullptr;
+    check(rt.context_input(context, i, &value));
+    if (value) check(rt.tensor_bytes(value, &bytes));
+    launch->inputs.emplace_back(inputs[i], bytes);
+    if (contains(definition.host_inputs, i)) launch->inputs.back().keep_copy();
+  }
+  ep_call call;
+  call.context = context;
+  call.kernel = instance.definition;
+  call.capture = launch.get();
+  launch->start = ep_now_ns();
+  launch->op = capturing_op();
+  char* error = interpreter.compute(instance.kernel, &call, inputs, count, launch->function,
+                                    nullptr);
+  launch->end = ep_now_ns();
+  if (run->violated) {
+    free(error);
+    abandon_capture(run, instance.node, std::string(run->violation));
+    return false;
+  }
+  if (error) {
+    fail_capture(run);
+    raise(error);
+  }
+  bool on_device = false;
+  for (size_t i = 0; i < launch->outputs.size(); i++) {
+    LaunchTensor& output = launch->outputs[i];
+    if (contains(definition.host_outputs, i)) {
+      output.copy.resize(std::max<size_t>(output.bytes, 1));  // written at each replay
+    } else {
+      on_device |= output.tensor.present != 0;
+    }
+  }
+  // What is in host memory alone is a constant of the graph: its readers have a copy.
+  if (on_device) add_launch(run, std::move(launch));
+  return true;
+}
+
+// The op of a node of which ONNX Runtime reports no event.
+class NodeOp {
+ public:
+  explicit NodeOp(const Instance& instance)
+      : op_(open_node_op(instance.session, instance.node,
+                         instance.definition->definition.op_type, instance.node_index)) {}
+  ~NodeOp() {
+    if (op_) pop_op(op_);
+  }
+  NodeOp(const NodeOp&) = delete;
+
+ private:
+  uint64_t op_;
+};
+
 Status* compute(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
-    const PythonKernel& kernel = *static_cast<Instance*>(self)->definition;
+    const Instance& instance = *static_cast<Instance*>(self);
+    const PythonKernel& kernel = *instance.definition;
     int device = kernel.device;
     std::optional<CurrentDevice> current;
     void* stream = nullptr;
@@ -89,8 +178,16 @@ Status* compute(KernelImpl* self, KernelContext* context) {
       inputs[i].on_device = 1;
       check(rt.tensor_bytes(value, &inputs[i].bytes));
     }
-    ep_call call{context, &kernel, stream};
-    raise(interpreter.compute(static_cast<Instance*>(self)->kernel, &call, inputs, count));
+    NodeOp op(instance);
+    if (is_capturing(instance.session) &&
+        capture_launch(instance, context, inputs, count)) {
+      return;
+    }
+    ep_call call;
+    call.context = context;
+    call.kernel = &kernel;
+    call.stream = stream;
+    raise(interpreter.compute(instance.kernel, &call, inputs, count, nullptr, nullptr));
   });
 }
 
@@ -262,6 +359,10 @@ Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** k
     static_cast<KernelImpl&>(*instance) = {kApiVersion, 0, compute, release, nullptr, nullptr};
     instance->kernel = made;
     instance->definition = definition;
+    instance->node = node.name;
+    const ep_plan* plan = definition->plan;
+    instance->session = plan ? plan->session : 0;
+    instance->node_index = plan ? node_index(*plan, node.name) : -1;
     *kernel = instance;
   });
 }
@@ -275,6 +376,16 @@ extern "C" {
 char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t rank,
                      ep_tensor* output) {
   *output = {};
+  if (call->recorded) {
+    if (index < call->recorded->size()) *output = (*call->recorded)[index];
+    if (output->present && output->rank == rank && std::equal(dims, dims + rank, output->dims)) {
+      return nullptr;
+    }
+    call->violation = "makes an output of another shape than in the capture, so the shape depends "
+                      "on the data. A graph has fixed shapes: run this model without "
+                      "enable_cuda_graph";
+    return strdup("its shape differs from that of the captured run");
+  }
   Value* value = nullptr;
   std::string failed = consume_status(rt.context_output(call->context, index, dims, rank, &value));
   if (failed.empty() && value) {
@@ -292,13 +403,20 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
     output->present = 1;
     output->on_device = on_device;
     output->bytes = on_device ? bytes : 0;
+    if (call->capture && failed.empty()) {
+      std::vector<epprof::ep::LaunchTensor>& outputs = call->capture->outputs;
+      while (outputs.size() <= index) outputs.emplace_back(ep_tensor{}, 0);
+      outputs[index] = epprof::ep::LaunchTensor(*output, bytes);
+    }
   }
   return failed.empty() ? nullptr : strdup(failed.c_str());
 }
 
+int ep_call_is_replayed(const ep_call* call) { return call->recorded != nullptr; }
+
 int ep_call_device(const ep_call* call, void** stream) {
   *stream = call->stream;
-  return call->kernel->device;
+  return call->kernel ? call->kernel->device : -1;
 }
 
 void ep_retain(const void* data) {

@@ -5,12 +5,15 @@
 
 #include "ep/kernel_def.h"
 
+struct ep_plan;
+
 namespace epprof::ep {
 
 struct PythonKernel {
   Definition definition;
-  void* handle;     // the interpreter's
-  int device = -1;  // -1: the host device
+  void* handle;                   // the interpreter's
+  int device = -1;                // -1: the host device
+  const ep_plan* plan = nullptr;  // of the session; null: an operator on another provider
 };
 
 // Remembers an attribute of an operator: a kernel can read it only by name and type.

@@ -60,9 +60,17 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.create_memory_info, t, kCreateMemoryInfo_V2);
   resolve(rt.graph_node_count, t, kGraph_GetNumNodes);
   resolve(rt.graph_nodes, t, kGraph_GetNodes);
+  resolve(rt.graph_node_id, t, kNode_GetId);
   resolve(rt.graph_node_name, t, kNode_GetName);
   resolve(rt.graph_node_type, t, kNode_GetOperatorType);
   resolve(rt.graph_node_domain, t, kNode_GetDomain);
+  resolve(rt.graph_node_version, t, kNode_GetSinceVersion);
+  resolve(rt.graph_node_input_count, t, kNode_GetNumInputs);
+  resolve(rt.graph_node_inputs, t, kNode_GetInputs);
+  resolve(rt.graph_node_output_count, t, kNode_GetNumOutputs);
+  resolve(rt.graph_node_outputs, t, kNode_GetOutputs);
+  resolve(rt.value_name, t, kGetValueInfoName);
+  resolve(rt.value_is_constant, t, kValueInfo_IsConstantInitializer);
   resolve(rt.graph_node_attribute_count, t, kNode_GetNumAttributes);
   resolve(rt.graph_node_attributes, t, kNode_GetAttributes);
   resolve(rt.attribute_type, t, kOpAttr_GetType);

@@ -53,9 +53,17 @@ struct Runtime {
                                 int32_t allocator_type, MemoryInfo**);
   Status* (*graph_node_count)(const Graph*, size_t*);
   Status* (*graph_nodes)(const Graph*, const Node**, size_t);
+  Status* (*graph_node_id)(const Node*, size_t*);
   Status* (*graph_node_name)(const Node*, const char**);
   Status* (*graph_node_type)(const Node*, const char**);
   Status* (*graph_node_domain)(const Node*, const char**);
+  Status* (*graph_node_version)(const Node*, int*);
+  Status* (*graph_node_input_count)(const Node*, size_t*);
+  Status* (*graph_node_inputs)(const Node*, const ValueInfo**, size_t);
+  Status* (*graph_node_output_count)(const Node*, size_t*);
+  Status* (*graph_node_outputs)(const Node*, const ValueInfo**, size_t);
+  Status* (*value_name)(const ValueInfo*, const char**);
+  Status* (*value_is_constant)(const ValueInfo*, bool*);
   Status* (*graph_node_attribute_count)(const Node*, size_t*);
   Status* (*graph_node_attributes)(const Node*, const OpAttr**, size_t);
   Status* (*attribute_type)(const OpAttr*, int32_t*);

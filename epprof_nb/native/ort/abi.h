@@ -15,6 +15,9 @@ namespace epprof::ort {
 
 // The first release with profilers of execution providers (OrtEp::CreateProfiler).
 constexpr uint32_t kApiVersion = 25;
+// The first releases that capture graphs of plugin providers, and that release them.
+constexpr uint32_t kGraphApiVersion = 26;
+constexpr uint32_t kReleaseGraphApiVersion = 27;
 
 struct Status;
 struct Logger;
@@ -87,8 +90,8 @@ enum ApiSlot : size_t {
   kKernelInfo_GetOutputName = 233,
   kKernelInfo_GetOutputTypeInfo = 235,
   kKernelInfoGetAttribute_tensor = 236,
-  kGetSessionConfigEntry = 238,
   kKernelInfo_GetNodeName = 244,
+  kGetValueInfoName = 289,
   kCreateKeyValuePairs = 295,
   kAddKeyValuePair = 296,
   kGetKeyValue = 297,
@@ -98,11 +101,18 @@ enum ApiSlot : size_t {
   kGetEpApi = 317,
   kGetTensorSizeInBytes = 318,
   kCreateMemoryInfo_V2 = 320,
+  kValueInfo_IsConstantInitializer = 331,
   kGraph_GetNumNodes = 344,
   kGraph_GetNodes = 345,
+  kNode_GetId = 348,
   kNode_GetName = 349,
   kNode_GetOperatorType = 350,
   kNode_GetDomain = 351,
+  kNode_GetSinceVersion = 352,
+  kNode_GetNumInputs = 353,
+  kNode_GetInputs = 354,
+  kNode_GetNumOutputs = 355,
+  kNode_GetOutputs = 356,
   kNode_GetNumAttributes = 359,
   kNode_GetAttributes = 360,
   kOpAttr_GetType = 363,
@@ -162,6 +172,8 @@ enum DeviceType : int32_t { kCpu = 0 };                 // OrtHardwareDeviceType
 enum MemoryDeviceType : int32_t { kCpuMemory = 0, kGpuMemory = 1 };  // OrtMemoryInfoDeviceType
 enum DeviceMemoryType : int32_t { kDefaultMemory = 0, kHostAccessible = 5 };
 enum AllocatorType : int32_t { kDeviceAllocator = 0 };  // OrtAllocatorType
+// OrtGraphCaptureNodeAssignmentPolicy
+enum CapturePolicy : int32_t { kAllNodesOnEp = 0, kAllowCpuForShapes = 1 };
 enum MemType : int32_t { kCpuInput = -2, kCpuOutput = -1 };  // OrtMemType
 // OrtOpAttrType
 enum AttrType : int32_t { kInt = 1, kInts, kFloat, kFloats, kString, kStrings, kGraph, kTensor };
@@ -172,7 +184,11 @@ struct Ep {
   const char* (*get_name)(const Ep*);
   Status* (*get_capability)(Ep*, const Graph*, GraphSupportInfo*);
   // The unused functions are optional; an EP that claims no node does not need the others either.
-  void* unused[5];       // Compile ... SetDynamicOptions
+  void* unused[2];       // Compile, ReleaseNodeComputeInfos
+  Status* (*get_preferred_data_layout)(Ep*, int32_t* layout);
+  Status* (*should_convert_data_layout_for_op)(Ep*, const char* domain, const char* op_type,
+                                               int32_t layout, int* should_convert);
+  void* set_dynamic_options;
   Status* (*on_run_start)(Ep*, const RunOptions*);
   Status* (*on_run_end)(Ep*, const RunOptions*, bool sync_stream);
   void* create_allocator;
@@ -182,9 +198,19 @@ struct Ep {
   void* is_concurrent_run_supported;
   Status* (*sync)(Ep*);
   Status* (*create_profiler)(Ep*, struct EpProfiler**);
+  // From release 1.26.
+  bool (*is_graph_capture_enabled)(const Ep*);
+  bool (*is_graph_captured)(const Ep*, int graph_annotation_id);
+  Status* (*replay_graph)(Ep*, int graph_annotation_id);
+  int32_t (*get_graph_capture_node_assignment_policy)(const Ep*);
+  // From release 1.27.
+  void* unused_later[3];  // GetAvailableResource ... GetDefaultMemoryDevice
+  Status* (*release_captured_graph)(Ep*, int graph_annotation_id);
 };
+static_assert(offsetof(Ep, get_preferred_data_layout) == 5 * 8, "slot 5 of OrtEp");
 static_assert(offsetof(Ep, on_run_start) == 8 * 8, "slot 8 of OrtEp");
 static_assert(offsetof(Ep, create_profiler) == 16 * 8, "slot 16 of OrtEp");
+static_assert(offsetof(Ep, release_captured_graph) == 24 * 8, "slot 24 of OrtEp");
 
 struct EpFactory {
   uint32_t version;

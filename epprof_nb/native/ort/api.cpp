@@ -31,7 +31,11 @@ extern "C" {
 
 const char* ep_ort_runtime(void) { return runtime_version.c_str(); }
 
-uint32_t ep_ort_new_session(void) { return new_session_id(); }
+uint32_t ep_ort_new_session(void) { return new_session(); }
+
+void ep_ort_begin_session(void) { begin_session(); }
+
+uint32_t ep_ort_end_session(void) { return end_session(); }
 
 char* ep_ort_profile_run(void* run_options, const char* file_prefix) {
   if (runtime_version.empty()) return strdup(
@@ -81,6 +85,7 @@ const void* ep_ort_run_options_type(const char** name) {
 ep_columns* ep_ort_event_details(uint32_t first) {
   std::vector<uint32_t> session, op_type, provider, inputs, outputs;
   std::vector<int32_t> node_index;
+  std::vector<int64_t> output_bytes, parameter_bytes, activation_bytes;
   for (const EventDetails& d : event_details_from(first)) {
     session.push_back(d.session);
     node_index.push_back(d.node_index);
@@ -88,6 +93,9 @@ ep_columns* ep_ort_event_details(uint32_t first) {
     provider.push_back(d.provider);
     inputs.push_back(d.input_shapes);
     outputs.push_back(d.output_shapes);
+    output_bytes.push_back(d.output_bytes);
+    parameter_bytes.push_back(d.parameter_bytes);
+    activation_bytes.push_back(d.activation_bytes);
   }
   auto* columns = new epprof::Columns;
   columns->add("session", std::move(session));
@@ -96,6 +104,9 @@ ep_columns* ep_ort_event_details(uint32_t first) {
   columns->add("provider", std::move(provider));
   columns->add("input_shapes", std::move(inputs));
   columns->add("output_shapes", std::move(outputs));
+  columns->add("output_bytes", std::move(output_bytes));
+  columns->add("parameter_bytes", std::move(parameter_bytes));
+  columns->add("activation_bytes", std::move(activation_bytes));
   return columns;
 }
 

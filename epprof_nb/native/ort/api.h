@@ -11,7 +11,10 @@ extern "C" {
 #endif
 
 const char* ep_ort_runtime(void);   // version of the ONNX Runtime that loaded the observer, or ""
-uint32_t ep_ort_new_session(void);  // an id for the next session
+// See ort/observer_ep.h.
+uint32_t ep_ort_new_session(void);
+void ep_ort_begin_session(void);
+uint32_t ep_ort_end_session(void);
 // Profiles the runs made with an OrtRunOptions; stops if the prefix is null. Returns null or an
 // error message for the caller to free.
 char* ep_ort_profile_run(void* run_options, const char* file_prefix);

@@ -1,6 +1,5 @@
 #include "ort/device_events.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include <unordered_map>
@@ -24,11 +23,7 @@ ForkSafeMutex mutex;
 PendingEvents& pending_events = *new PendingEvents;
 
 // Before 1.31, ONNX Runtime does not escape names and args in its JSON.
-bool runtime_escapes() {
-  unsigned major = 0, minor = 0;
-  sscanf(runtime_version.c_str(), "%u.%u", &major, &minor);
-  return major > 1 || minor >= 31;
-}
+bool runtime_escapes() { return runtime_api() >= 31; }
 
 std::string escaped(const std::string& text) {
   std::string out;

@@ -8,13 +8,14 @@
 
 namespace epprof::ort {
 
-// Strings are ids of the string table.
+// Strings are ids of the string table. Numbers are -1 if there are none.
 struct EventDetails {
-  uint32_t session;
-  int32_t node_index;  // -1: none
-  uint32_t op_type, provider, input_shapes, output_shapes;
+  uint32_t session = 0;
+  int32_t node_index = -1;
+  uint32_t op_type = 0, provider = 0, input_shapes = 0, output_shapes = 0;
+  int64_t output_bytes = -1, parameter_bytes = -1, activation_bytes = -1;
 };
-static_assert(sizeof(EventDetails) == 24, "hashed as bytes");
+static_assert(sizeof(EventDetails) == 48, "hashed as bytes");
 
 // The string table's id of a text. Once a thread has seen a text, this takes no lock and allocates
 // nothing.

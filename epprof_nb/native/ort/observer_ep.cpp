@@ -2,8 +2,6 @@
 // session to its profiler.
 #include "ort/observer_ep.h"
 
-#include <stdlib.h>
-
 #include <atomic>
 #include <exception>
 
@@ -15,10 +13,10 @@ namespace epprof::ort {
 namespace {
 
 constexpr const char* kName = "EpprofObserver";
-// ONNX Runtime passes the options of an execution provider as ep.<lower-case name>.<key>.
-constexpr const char* kTokenKey = "ep.epprofobserver.token";
 
 std::atomic<uint32_t> sessions{0};
+thread_local bool is_creating = false;  // between begin_session and end_session
+thread_local uint32_t created_session = 0;
 
 struct Observer : Ep {
   uint32_t session;
@@ -50,16 +48,6 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
   return nullptr;
 }
 
-uint32_t session_of(const SessionOptions* options) {
-  char text[16];
-  size_t size = sizeof text;
-  if (Status* status = api.session_config(options, kTokenKey, text, &size)) {
-    api.release_status(status);  // no token: a selection policy chose the EP, not our options
-    return new_session_id();
-  }
-  return uint32_t(strtoul(text, nullptr, 10));
-}
-
 const char* factory_name(const EpFactory*) { return kName; }
 // The selection policies take the first CPU device that is not of ONNX Runtime itself, which they
 // recognise by this vendor. With it they never choose the observer over the user's provider.
@@ -84,7 +72,7 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
 }
 
 Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const*, size_t,
-                  const SessionOptions* options, const Logger*, Ep** ep) {
+                  const SessionOptions*, const Logger*, Ep** ep) {
   *ep = nullptr;
   try {
     auto* observer = new Observer{};
@@ -94,7 +82,7 @@ Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs*
     observer->on_run_start = on_run_start;
     observer->on_run_end = on_run_end;
     observer->create_profiler = create_profiler;
-    observer->session = session_of(options);
+    observer->session = new_session();
     *ep = observer;
     return nullptr;
   } catch (const std::exception& error) {
@@ -122,7 +110,20 @@ EpFactory factory = {kApiVersion,       factory_name,         vendor,
 
 }  // namespace
 
-uint32_t new_session_id() { return ++sessions; }
+uint32_t new_session() {
+  if (is_creating && created_session) return 0;
+  return created_session = ++sessions;
+}
+
+void begin_session() {
+  is_creating = true;
+  created_session = 0;
+}
+
+uint32_t end_session() {
+  is_creating = false;
+  return created_session;
+}
 
 EpFactory* observer_factory() { return &factory; }
 

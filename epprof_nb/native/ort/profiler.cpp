@@ -4,8 +4,10 @@
 
 #include <exception>
 #include <new>
+#include <set>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/op_stack.h"
 #include "ort/device_events.h"
 #include "ort/event_details.h"
@@ -32,6 +34,10 @@ struct Profiler : EpProfiler {
 };
 
 thread_local int32_t nodes_of_last_run = -1;
+thread_local int events_open = 0;
+ForkSafeMutex whole_mutex;
+std::set<uint32_t>& profiled_as_whole = *new std::set<uint32_t>;  // sessions
+thread_local uint64_t events_epoch = 0;  // the recording that `events_open` belongs to
 thread_local uint64_t opened_run = 0;  // the op that begin_run opened on this thread
 thread_local bool run_file_expected = false;
 std::atomic<void (*)()> file_opened{nullptr};
@@ -51,6 +57,52 @@ std::string_view text(const ProfilingEvent* event, const char* key) {
   return value ? std::string_view(value) : std::string_view();
 }
 
+int64_t number(const ProfilingEvent* event, const char* key, int64_t otherwise) {
+  std::string_view value = text(event, key);
+  return value.empty() ? otherwise : strtoll(value.data(), nullptr, 10);
+}
+
+constexpr int64_t kUnknown = NodeUsageRecord::kUnknown;
+
+// Reads what ONNX Runtime 1.28 and later report. Returns false if there is nothing.
+bool read_memory(const ProfilingEvent* event, NodeUsageRecord* usage) {
+  usage->arena_held = number(event, "mem_arena_held", kUnknown);
+  if (usage->arena_held == kUnknown) {
+    usage->in_use = usage->requested = usage->peak = kUnknown;
+    usage->arena_held_delta = usage->in_use_delta = usage->requested_delta = kUnknown;
+    return false;
+  }
+  usage->in_use = number(event, "mem_bytes_in_use", kUnknown);
+  usage->requested = number(event, "mem_bytes_requested_in_use", kUnknown);
+  usage->peak = number(event, "mem_in_use_peak", kUnknown);
+  usage->arena_held_delta = number(event, "mem_arena_held_delta", kUnknown);
+  usage->in_use_delta = number(event, "mem_in_use_delta", kUnknown);
+  usage->requested_delta = number(event, "mem_requested_in_use_delta", kUnknown);
+  return true;
+}
+
+// The number after `key`, in microseconds; 0 if it is not there.
+int64_t microseconds(std::string_view text, std::string_view key) {
+  size_t at = text.find(key);
+  return at == text.npos ? 0 : strtoll(text.data() + at + key.size(), nullptr, 10);
+}
+
+// Reads what the thread of a node did besides running its part of the node. Returns false if the
+// session has no pool of threads.
+bool read_threads(const ProfilingEvent* event, NodeUsageRecord* usage) {
+  std::string_view text_of_event = text(event, "thread_scheduling_stats");
+  usage->pool_start = usage->pool_wait = kUnknown;
+  size_t at = text_of_event.find("\"main_thread\"");
+  if (at == text_of_event.npos) return false;
+  std::string_view thread = text_of_event.substr(at);
+  thread = thread.substr(0, thread.find('}'));
+  // "Distribution" contains "DistributionEnqueue".
+  usage->pool_start = 1000 * microseconds(thread, "\"Distribution\": ");
+  usage->pool_wait = 1000 * (microseconds(thread, "\"Wait\": ") +
+                             microseconds(thread, "\"WaitRevoke\": "));
+  return true;
+}
+
 void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd* end) {
   int32_t category = -1;
   const char* name = nullptr;
@@ -58,7 +110,8 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
   if (failed.empty()) failed = consume_status(api.event_name(event, &name));
   if (!failed.empty() || !name) return;
   std::string_view shown(name);
-  EventDetails details{profiler.session, -1, 0, 0, 0, 0};
+  EventDetails details;
+  details.session = profiler.session;
   end->category = kOrtEvent;
   if (category == kNodeEvent) {
     end->category = kOrtNode;
@@ -71,8 +124,10 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
     if (shown.size() > kNodeSuffix.size() && shown.substr(stem) == kNodeSuffix) {
       shown = shown.substr(0, stem);
     }
-    std::string_view index = text(event, "node_index");
-    if (!index.empty()) details.node_index = atoi(index.data());
+    details.node_index = int32_t(number(event, "node_index", -1));
+    details.output_bytes = number(event, "output_size", -1);
+    details.parameter_bytes = number(event, "parameter_size", -1);
+    details.activation_bytes = number(event, "activation_size", -1);
     std::string_view op_type = text(event, "op_name");
     // One that executes no node of its subgraphs has them all the same.
     if (op_type == "If" || op_type == "Loop" || op_type == "Scan") {
@@ -89,10 +144,20 @@ void read_event(const Profiler& profiler, const ProfilingEvent* event, EventEnd*
   end->payload_id = intern_event_details(details);
 }
 
+void set_profiled_as_whole(uint32_t session, bool profiled) {
+  ForkLockGuard lock(whole_mutex);
+  if (profiled) {
+    profiled_as_whole.insert(session);
+  } else {
+    profiled_as_whole.erase(session);
+  }
+}
+
 // ONNX Runtime releases a run's profiler on the run's thread before the run returns, even if it
 // skips EndProfiling, as it does for a CUDA graph replay (1.31.1).
 void release(EpProfiler* self) {
   auto* profiler = static_cast<Profiler*>(self);
+  if (profiler->whole_session) set_profiled_as_whole(profiler->session, false);
   if (!profiler->whole_session) {
     bool seen = recording_ops.load(std::memory_order_relaxed) &&
                 profiler->run_epoch.load(std::memory_order_acquire) ==
@@ -106,6 +171,7 @@ Status* start_profiling(EpProfiler* self, int64_t offset_ns) {
   auto& profiler = *static_cast<Profiler*>(self);
   profiler.start_clock_ns = ep_now_ns();
   profiler.offset_ns = offset_ns;
+  if (profiler.whole_session) set_profiled_as_whole(profiler.session, true);
   if (profiler.has_file) file_opened.load()();
   return nullptr;
 }
@@ -119,6 +185,9 @@ Status* start_event(EpProfiler* self, uint64_t id) {
     auto& profiler = *static_cast<Profiler*>(self);
     profiler.depth.fetch_add(1, std::memory_order_relaxed);
     uint64_t now = epoch.load(std::memory_order_relaxed);
+    if (events_epoch != now) events_open = 0;
+    events_epoch = now;
+    events_open++;
     bool in_run = profiler.run_epoch.load(std::memory_order_acquire) == now;
     uint64_t run_op = in_run ? profiler.run_op.load(std::memory_order_relaxed) : 0;
     // The first event of a run's profiler is the run itself.
@@ -143,6 +212,7 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
   int64_t now = ep_now_ns();
   return as_status([&] {
     if (!is_event_open(self, uint32_t(id))) return;  // started before recording did
+    if (events_open) events_open--;
     EventEnd end{now, -1, 0, kOrtEvent, 0};
     auto& profiler = *static_cast<Profiler*>(self);
     int32_t depth = profiler.depth.fetch_sub(1, std::memory_order_relaxed);
@@ -151,13 +221,19 @@ Status* stop_event(EpProfiler* self, uint64_t id, const ProfilingEvent* event) {
       profiler.nodes.fetch_add(1, std::memory_order_relaxed);
       if (depth > kNodeDepth) set_has_subgraphs(profiler.session);
     }
-    end_event(self, uint32_t(id), end);
+    NodeUsageRecord usage;
+    bool is_node = end.category == kOrtNode;
+    bool has_usage = is_node && read_memory(event, &usage);
+    has_usage |= is_node && read_threads(event, &usage);
+    usage.op_id = end_event(self, uint32_t(id), end);
+    if (has_usage && usage.op_id) log_node_usage(usage);
   });
 }
 
 Status* end_profiling(EpProfiler* self, EventsContainer* container) {
   return as_status([&] {
     auto& profiler = *static_cast<Profiler*>(self);
+    if (profiler.whole_session) set_profiled_as_whole(profiler.session, false);
     uint64_t run_op = 0;
     if (!profiler.whole_session) {
       if (!profiler.has_file) return;
@@ -194,8 +270,19 @@ uint64_t begin_run(uint32_t session) {
 }
 
 uint64_t push_run_op(uint32_t session) {
+  EventDetails details;
+  details.session = session;
   return push_op(intern_event_text(kRunName), kOrtRun,
-                 intern_event_details({session, -1, 0, 0, 0, 0}), nullptr, 0);
+                 intern_event_details(details), nullptr, 0);
+}
+
+bool is_profiled_as_whole(uint32_t session) {
+  ForkLockGuard lock(whole_mutex);
+  return profiled_as_whole.count(session) != 0;
+}
+
+int open_events() {
+  return events_epoch == epoch.load(std::memory_order_relaxed) ? events_open : 0;
 }
 
 void end_run(uint64_t op_id) {
@@ -204,6 +291,7 @@ void end_run(uint64_t op_id) {
 }
 
 EpProfiler* make_profiler(uint32_t session, bool whole_session) {
+  if (!session) return nullptr;
   auto* profiler = new Profiler;
   profiler->version = kApiVersion;
   profiler->release = release;

@@ -5,7 +5,8 @@
 
 namespace epprof::ort {
 
-// whole_session: receives the events of all runs of the session, otherwise those of one run.
+// whole_session: receives the events of all runs of the session, otherwise those of one run. Null if
+// the session is 0: another execution provider reports its events.
 EpProfiler* make_profiler(uint32_t session, bool whole_session);
 
 // See ep_ort_on_run_file and ep_ort_expect_run_file in ort/api.h.
@@ -19,6 +20,9 @@ int32_t take_nodes_of_last_run();
 // Opens the op of a run on this thread; the run's profiler adds events under it. 0: not recording.
 uint64_t begin_run(uint32_t session);
 void end_run(uint64_t op_id);
+// Whether ONNX Runtime profiles this session as a whole now.
+bool is_profiled_as_whole(uint32_t session);
+int open_events();  // of ONNX Runtime on this thread, while recording
 uint64_t push_run_op(uint32_t session);  // just the op; end it with `pop_op`
 
 }  // namespace epprof::ort

@@ -44,6 +44,12 @@ std::string check_events() {
 
 }  // namespace
 
+uint32_t runtime_api() {
+  unsigned major = 0, minor = 0;
+  sscanf(runtime_version.c_str(), "%u.%u", &major, &minor);
+  return major > 1 ? UINT32_MAX : minor;
+}
+
 std::string consume_status(Status* status) {
   if (!status) return {};
   std::string message = api.error_message(status);
@@ -71,7 +77,6 @@ Status* load_api(const ApiBase* base, bool* refused) {
     return fail(message.c_str());
   }
   resolve(api.release_status, table, kReleaseStatus);
-  resolve(api.session_config, table, kGetSessionConfigEntry);
   resolve(api.device_type, table, kHardwareDeviceType);
   resolve(api.enable_run_profiling, table, kRunOptionsEnableProfiling);
   resolve(api.disable_run_profiling, table, kRunOptionsDisableProfiling);

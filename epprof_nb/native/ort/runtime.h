@@ -11,7 +11,6 @@ struct Api {
   Status* (*create_status)(int32_t code, const char* message);
   const char* (*error_message)(const Status*);
   void (*release_status)(Status*);
-  Status* (*session_config)(const SessionOptions*, const char* key, char* value, size_t* size);
   int32_t (*device_type)(const HardwareDevice*);
   Status* (*enable_run_profiling)(RunOptions*, const char* file_prefix);
   Status* (*disable_run_profiling)(RunOptions*);
@@ -32,6 +31,7 @@ struct Api {
 
 extern Api api;                      // valid once `load_api` has succeeded
 extern std::string runtime_version;  // empty before that
+uint32_t runtime_api();  // the newest C API of this runtime: 31 for release 1.31
 
 // Fills `api` from the tables of the runtime. Returns null on success, otherwise an error status.
 // `*refused` is set on failure; the status may then be null, if the runtime cannot create one.

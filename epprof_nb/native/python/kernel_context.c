@@ -246,7 +246,8 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
   ep_tensor* tensor = &self->tensors[at];
   char* failed = ep_call_output(self->call, at, dims, rank, tensor);
   if (failed) {
-    PyErr_Format(PyExc_MemoryError, "output %zu (%s): %s", at, output->name, failed);
+    PyErr_Format(ep_call_is_replayed(self->call) ? PyExc_ValueError : PyExc_MemoryError,
+                 "output %zu (%s): %s", at, output->name, failed);
     free(failed);
     return NULL;
   }

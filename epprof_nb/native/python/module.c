@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef cupti_functions[], device_functions[], ep_functions[], frame_functions[],
-    marker_functions[], ort_functions[];
+extern PyMethodDef analysis_functions[], cupti_functions[], device_functions[], ep_functions[];
+extern PyMethodDef frame_functions[], graph_functions[], marker_functions[], nvtx_functions[];
+extern PyMethodDef ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -93,16 +94,45 @@ static PyObject* demangle(PyObject* Py_UNUSED(m), PyObject* name) {
 
 // -- op stack -------------------------------------------------------------------------------
 
-static PyObject* push(PyObject* Py_UNUSED(m), PyObject* args) {
-  unsigned int name, category, payload_id = 0;
-  if (!PyArg_ParseTuple(args, "II|I", &name, &category, &payload_id)) return NULL;
-  return PyLong_FromUnsignedLongLong(ep_push(name, (uint16_t)category, payload_id, NULL, 0));
+// Reads up to three numbers: name, category and payload. PyArg_ParseTuple would take most of the time
+// of a call.
+static int op_numbers(PyObject* const* args, Py_ssize_t count, uint32_t numbers[3]) {
+  if (count < 2 || count > 3) {
+    PyErr_SetString(PyExc_TypeError, "push() takes a name id, a category and a payload id");
+    return -1;
+  }
+  numbers[2] = 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (to_u32(args[i], &numbers[i]) < 0) return -1;
+  }
+  return 0;
+}
+
+static PyObject* push(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
+  uint32_t numbers[3];
+  if (op_numbers(args, count, numbers) < 0) return NULL;
+  return PyLong_FromUnsignedLongLong(
+      ep_push(numbers[0], (uint16_t)numbers[1], numbers[2], NULL, 0));
+}
+
+static PyObject* push_worker(PyObject* Py_UNUSED(m), PyObject* args) {
+  unsigned int name, category, payload_id;
+  unsigned long long parent;
+  if (!PyArg_ParseTuple(args, "IIIK", &name, &category, &payload_id, &parent)) return NULL;
+  return PyLong_FromUnsignedLongLong(
+      ep_push_worker(name, (uint16_t)category, payload_id, parent));
 }
 
 static PyObject* pop(PyObject* Py_UNUSED(m), PyObject* value) {
   uint64_t op_id;
   if (to_u64(value, &op_id) < 0) return NULL;
   return PyBool_FromLong(ep_pop(op_id));
+}
+
+static PyObject* pop_of_any_thread(PyObject* Py_UNUSED(m), PyObject* value) {
+  uint64_t op_id;
+  if (to_u64(value, &op_id) < 0) return NULL;
+  return PyBool_FromLong(ep_pop_of_any_thread(op_id));
 }
 
 static PyObject* top(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
@@ -154,6 +184,10 @@ static PyObject* drain_launches(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) 
   uint64_t lost;
   PyObject* dict = columns_to_dict(ep_drain_launches(&lost));
   return add_count(dict, "lost", lost);
+}
+
+static PyObject* drain_node_usage(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return columns_to_dict(ep_drain_node_usage());
 }
 
 static PyObject* ended_threads(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
@@ -213,14 +247,17 @@ static PyMethodDef functions[] = {
     {"intern", intern_name, METH_O, NULL},
     {"names", names, METH_VARARGS, NULL},
     {"demangle", demangle, METH_O, NULL},
-    {"push", push, METH_VARARGS, NULL},
+    {"push", (PyCFunction)(void (*)(void))push, METH_FASTCALL, NULL},
+    {"push_worker", push_worker, METH_VARARGS, NULL},
     {"pop", pop, METH_O, NULL},
+    {"pop_of_any_thread", pop_of_any_thread, METH_O, NULL},
     {"top", top, METH_NOARGS, NULL},
     {"reserve_op_ids", reserve_op_ids, METH_O, NULL},
     {"depth", depth, METH_NOARGS, NULL},
     {"add_statements", add_statements, METH_VARARGS, NULL},
     {"drain_ops", KEYWORDS(drain_ops), NULL},
     {"drain_launches", drain_launches, METH_NOARGS, NULL},
+    {"drain_node_usage", drain_node_usage, METH_NOARGS, NULL},
     {"ended_threads", ended_threads, METH_NOARGS, NULL},
     {"start_cell_log", start_cell_log, METH_NOARGS, NULL},
     {"stop_cell_log", stop_cell_log, METH_NOARGS, NULL},
@@ -239,10 +276,13 @@ static int execute(PyObject* module) {
   if (!failed) failed = add_markers_type(module);
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = interrupts_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
   if (!failed) failed = PyModule_AddFunctions(module, device_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, analysis_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, graph_functions);
   if (!failed) failed = context_type_create(module);
   Py_DECREF(type);
   if (failed) return failed;

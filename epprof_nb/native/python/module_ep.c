@@ -6,11 +6,13 @@
 
 #include "ep/api.h"
 #include "python/device_arrays.h"
+#include "python/graphs.h"
 #include "python/kernel_context.h"
 #include "python/numpy_arrays.h"
 
 // Python functions; see `ep_set_functions` in _native.pyi.
-static PyObject *open_function, *node_function, *error_function, *record_function, *copy_function;
+static PyObject *open_function, *node_function, *error_function, *record_function, *copy_function,
+    *replay_function, *end_replay_function, *release_function;
 
 static char* message_of(PyObject* text) {
   const char* utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
@@ -111,12 +113,14 @@ static int build_plan(const char* const* keys, const char* const* values, size_t
   Py_XDECREF(options);
   if (!result) return -1;
   unsigned int session;
-  int control_flow;
+  int control_flow, graphs;
   PyObject *types, *nodes, *kernels;
-  int failed = !PyArg_ParseTuple(result, "IpO!O!O!", &session, &control_flow, &PyTuple_Type, &types,
-                                 &PyTuple_Type, &nodes, &PyTuple_Type, &kernels);
+  int failed = !PyArg_ParseTuple(result, "IppO!O!O!", &session, &control_flow, &graphs,
+                                 &PyTuple_Type, &types, &PyTuple_Type, &nodes, &PyTuple_Type,
+                                 &kernels);
   if (!failed) {
     ep_plan_set_session(plan, session);
+    if (graphs) ep_plan_capture_graphs(plan);
     if (control_flow) ep_plan_claim_control_flow(plan);
     failed = select_names(plan, types, ep_plan_select_type) < 0 ||
              select_names(plan, nodes, ep_plan_select_node) < 0;
@@ -327,18 +331,29 @@ static PyObject* arguments(python_kernel* kernel, int device, PyObject* context,
   return args;
 }
 
-static void record(python_kernel* kernel, int64_t start, int64_t end) {
+// What an activity of a replay has in common with the others; None outside of a replay.
+static PyObject* describe_replay(const ep_replay_record* replay) {
+  if (!replay) Py_RETURN_NONE;
+  return Py_BuildValue("(KLLL)", (unsigned long long)replay->correlation,
+                       (long long)replay->stream, (long long)replay->graph_id,
+                       (long long)replay->graph_node_id);
+}
+
+static void record(python_kernel* kernel, int64_t start, int64_t end,
+                   const ep_replay_record* replay) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* done = PyObject_CallFunction(record_function, "OLL", kernel->node, (long long)start,
-                                         (long long)end);
+  PyObject* done = PyObject_CallFunction(record_function, "OLLN", kernel->node, (long long)start,
+                                         (long long)end, describe_replay(replay));
   if (!done) PyErr_WriteUnraisable(record_function);
   Py_XDECREF(done);
   PyErr_Restore(type, value, traceback);
 }
 
-static int call_function(python_kernel* kernel, PyObject* args, int device, void* stream) {
-  PyObject* function = PyList_GetItem(kernel->cell, 0);
+// `function`: null: the kernel's current one. `device`: -1: the host device.
+static int call_function(python_kernel* kernel, PyObject* args, int device, void* stream,
+                         PyObject* function, const ep_replay_record* replay) {
+  if (!function) function = PyList_GetItem(kernel->cell, 0);
   if (!function) return -1;
   Py_INCREF(function);  // the kernel may be redefined during the call
   PyObject* guard = device >= 0 ? device_enter(kernel, device, stream) : NULL;
@@ -349,7 +364,7 @@ static int call_function(python_kernel* kernel, PyObject* args, int device, void
   int64_t start = device < 0 && ep_recording_ops() ? ep_now_ns() : 0;  // CUPTI records CUDA's
   PyObject* result = PyObject_Call(function, args, NULL);
   if (guard && device_leave(guard) < 0) Py_CLEAR(result);
-  if (start) record(kernel, start, ep_now_ns());
+  if (start) record(kernel, start, ep_now_ns(), replay);
   Py_DECREF(function);
   if (result && result != Py_None) {
     PyErr_Format(PyExc_TypeError,
@@ -363,7 +378,7 @@ static int call_function(python_kernel* kernel, PyObject* args, int device, void
 }
 
 static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* inputs,
-                       size_t count) {
+                       size_t count, PyObject* function, const ep_replay_record* replay) {
   enum { kFewInputs = 16 };
   PyObject* few[kFewInputs] = {NULL};
   PyObject** arrays = count > kFewInputs ? calloc(count, sizeof *arrays) : few;
@@ -371,7 +386,7 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
   void* stream;
   int device = ep_call_device(call, &stream);
   PyObject* args = context ? arguments(kernel, device, context, arrays, inputs, count) : NULL;
-  int failed = args ? call_function(kernel, args, device, stream) : -1;
+  int failed = args ? call_function(kernel, args, device, stream, function, replay) : -1;
   Py_XDECREF(args);
   if (context) {
     if (!failed) failed = context_check_outputs(context);
@@ -393,11 +408,13 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
   return failed;
 }
 
-static char* compute(void* handle, ep_call* call, const ep_tensor* inputs, size_t count) {
+static char* compute(void* handle, ep_call* call, const ep_tensor* inputs, size_t count,
+                     void* function, const ep_replay_record* replay) {
   PyGILState_STATE state;
   if (enter(&state) < 0) return not_running();
   python_kernel* kernel = handle;
-  char* error = call_kernel(kernel, call, inputs, count) < 0 ? take_error(kernel->node) : NULL;
+  int failed = call_kernel(kernel, call, inputs, count, function, replay) < 0;
+  char* error = failed ? take_error(kernel->node) : NULL;
   PyGILState_Release(state);
   return error;
 }
@@ -415,12 +432,74 @@ static void record_copy(int64_t start, int64_t end, size_t bytes, int to_device)
 
 // -- functions ------------------------------------------------------------------------------
 
-static const ep_interpreter interpreter = {open_session, close_session, create_kernel,
-                                           release_kernel, compute, record_copy};
+// -- graphs ---------------------------------------------------------------------------------
+
+static void* hold_function(void* handle) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return NULL;
+  PyObject* function = PyList_GetItem(((python_kernel*)handle)->cell, 0);
+  Py_XINCREF(function);
+  PyGILState_Release(state);
+  return function;
+}
+
+static void drop_function(void* function) { Py_DECREF((PyObject*)function); }
+
+static int is_current(void* handle, void* function) {
+  return PyList_GetItem(((python_kernel*)handle)->cell, 0) == function;
+}
+
+static void release_graphs(uint32_t session, int gpu_graph_id) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return;
+  PyObject* done = PyObject_CallFunction(release_function, "Ii", session, gpu_graph_id);
+  if (!done) PyErr_WriteUnraisable(release_function);
+  Py_XDECREF(done);
+  PyGILState_Release(state);
+}
+
+static void* enter_replay(void) {
+  PyGILState_STATE* state = malloc(sizeof *state);
+  if (state && enter(state) == 0) return state;
+  free(state);
+  return NULL;
+}
+
+static void leave_replay(void* entered) {
+  PyGILState_Release(*(PyGILState_STATE*)entered);
+  free(entered);
+}
+
+static int64_t begin_replay(const ep_graph* graph) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return -1;
+  PyObject* described = describe_graph(graph);
+  PyObject* stream =
+      described ? PyObject_CallFunctionObjArgs(replay_function, described, NULL) : NULL;
+  int64_t number = stream ? PyLong_AsLongLong(stream) : -1;
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(replay_function);
+  Py_XDECREF(described);
+  Py_XDECREF(stream);
+  PyGILState_Release(state);
+  return number;
+}
+
+static void end_replay(const ep_replay_record* replay, int64_t start, int64_t end) {
+  PyObject* done = PyObject_CallFunction(end_replay_function, "NLL", describe_replay(replay),
+                                         (long long)start, (long long)end);
+  if (!done) PyErr_WriteUnraisable(end_replay_function);
+  Py_XDECREF(done);
+}
+
+static const ep_interpreter interpreter = {
+    open_session,  close_session, create_kernel,  release_kernel, compute,      record_copy,
+    hold_function, drop_function, is_current,     release_graphs, begin_replay, end_replay,
+    enter_replay,  leave_replay};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
-  PyObject *open, *node, *error, *record, *copy;
-  if (!PyArg_ParseTuple(args, "OOOOO", &open, &node, &error, &record, &copy) ||
+  PyObject *open, *node, *error, *record, *copy, *replay, *end, *release;
+  if (!PyArg_ParseTuple(args, "OOOOOOOO", &open, &node, &error, &record, &copy, &replay, &end,
+                        &release) ||
       numpy_load() < 0) {
     return NULL;
   }
@@ -429,11 +508,17 @@ static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_INCREF(error);
   Py_INCREF(record);
   Py_INCREF(copy);
+  Py_INCREF(replay);
+  Py_INCREF(end);
+  Py_INCREF(release);
   open_function = open;  // never released: a session may be about to call the previous ones
   node_function = node;
   error_function = error;
   record_function = record;
   copy_function = copy;
+  replay_function = replay;
+  end_replay_function = end;
+  release_function = release;
   ep_set_interpreter(&interpreter);
   Py_RETURN_NONE;
 }

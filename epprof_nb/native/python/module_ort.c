@@ -14,6 +14,15 @@ static PyObject* ort_new_session(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a))
   return PyLong_FromUnsignedLong(ep_ort_new_session());
 }
 
+static PyObject* ort_begin_session(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  ep_ort_begin_session();
+  Py_RETURN_NONE;
+}
+
+static PyObject* ort_end_session(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyLong_FromUnsignedLong(ep_ort_end_session());
+}
+
 static PyObject* ort_profile_run(PyObject* Py_UNUSED(m), PyObject* args) {
   PyObject* capsule;
   const char* prefix;
@@ -135,6 +144,8 @@ static PyObject* ort_event_details(PyObject* Py_UNUSED(m), PyObject* value) {
 PyMethodDef ort_functions[] = {
     {"ort_runtime", ort_runtime, METH_NOARGS, NULL},
     {"ort_new_session", ort_new_session, METH_NOARGS, NULL},
+    {"ort_begin_session", ort_begin_session, METH_NOARGS, NULL},
+    {"ort_end_session", ort_end_session, METH_NOARGS, NULL},
     {"ort_profile_run", ort_profile_run, METH_VARARGS, NULL},
     {"ort_add_device_event", ort_add_device_event, METH_VARARGS, NULL},
     {"ort_on_run_file", ort_on_run_file, METH_VARARGS, NULL},

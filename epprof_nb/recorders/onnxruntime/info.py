@@ -64,6 +64,7 @@ def session_notes(ops: Table, activities: Table, info: dict[str, Any]) -> list[s
         *_nodes_without_run(ops),
         *_unrecorded_captures(ops, activities, info),
         *_missing_providers(info),
+        *_low_optimization(info),
         *_runs_without_node_events(info),
         *_always_recorded(ops, info),
         *_profiling_overhead(info),
@@ -114,6 +115,17 @@ def _missing_providers(info: dict[str, Any]) -> Iterator[str]:
                 "Runtime did not use it. The nodes run on "
                 f"{', '.join(info['onnxruntime_providers'][number])} instead. ONNX Runtime "
                 "logged the reason when the session was created."
+            )
+
+
+def _low_optimization(info: dict[str, Any]) -> Iterator[str]:
+    for number, name in info["onnxruntime_sessions"].items():
+        level = sessions.observed_by_number(int(number)).optimization_level
+        if level:
+            yield (
+                f"{name} (session {number}) was created with graph_optimization_level {level}: "
+                "ONNX Runtime did not fuse its nodes. Unless the model file is optimized already, "
+                "use ORT_ENABLE_ALL, the default."
             )
 
 

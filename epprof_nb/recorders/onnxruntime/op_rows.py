@@ -11,6 +11,7 @@ from epprof_nb import _native
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.core.native_columns import names_of, numbers
 from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.ort_arguments import NODE_SIZES
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recorders.onnxruntime import sessions, unprofiled_runs
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     I64 = npt.NDArray[np.int64]
 
-# Categories, as in native/core/records.h.
+# Categories of the events, as in native/core/records.h.
 _EVENT, _RUN, _NODE = 3, 4, 5
 ORT_CATEGORIES = ("session", "session", "node")
 """Category of the op rows, for the numbers 3 and up of the native core."""
@@ -29,6 +30,7 @@ ORT_CATEGORIES = ("session", "session", "node")
 _COLUMNS = (
     ("session", np.uint32), ("node_index", np.int32), ("op_type", np.uint32),
     ("provider", np.uint32), ("input_shapes", np.uint32), ("output_shapes", np.uint32),
+    *((name, np.int64) for name in NODE_SIZES),
 )  # fmt: skip
 
 
@@ -48,7 +50,8 @@ def add_ort_columns(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
         The ops with operator, provider, node index, shapes, session and run of the events.
     """
     ended = ~ops.names("status").equals("open")
-    rows = np.flatnonzero((category >= _EVENT) & ended)
+    is_event = (category >= _EVENT) & (category <= _NODE)
+    rows = np.flatnonzero(is_event & ended)
     if not len(rows):
         return ops
     raw = _native.ort_event_details(0)
@@ -60,17 +63,22 @@ def add_ort_columns(ops: Table, category: I64, meta: npt.NDArray[Any]) -> Table:
     node_index[rows] = details["node_index"][at]
     nodes = rows[category[rows] == _NODE]
     of_node = meta[nodes].astype(np.int64)
-    parent = _parents(ops, category, session)
+    sizes = {}
+    for name in NODE_SIZES if len(nodes) else ():
+        sizes[name] = np.full(len(ops), MISSING, np.int64)
+        sizes[name][nodes] = details[name][of_node]
+    parent = _parents(ops, category, is_event, session)
     return ops.replace(
         parent_op_id=parent,
         session=session,
         node_index=node_index,
-        op_type=_replace_names(ops.names("op_type"), nodes, details["op_type"][of_node]),
+        op_type=ops.names("op_type").replaced(nodes, _encoded(details["op_type"][of_node])),
         provider=_names(len(ops), nodes, details["provider"][of_node]),
         input_shapes=_names(len(ops), nodes, details["input_shapes"][of_node], shapes_text),
         output_shapes=_names(len(ops), nodes, details["output_shapes"][of_node], shapes_text),
         run_id=_runs(ops["op_id"], parent, category == _RUN),
         args=_with_call_durations(ops, np.flatnonzero(category == _RUN)),
+        **sizes,
     )
 
 
@@ -104,26 +112,16 @@ def _with_call_durations(ops: Table, runs: I64) -> CategoryColumn:
 
 
 def _names(length: int, rows: I64, name_ids: I64, convert: Any = str) -> CategoryColumn:  # noqa: ANN401
+    missing = CategoryColumn(np.full(length, MISSING, np.int32), ())
+    return missing.replaced(rows, _encoded(name_ids, convert))
+
+
+def _encoded(name_ids: I64, convert: Any = str) -> CategoryColumn:  # noqa: ANN401
     texts = {i: convert(text) for i, text in names_of(name_ids).items() if text}
-    part = CategoryColumn.from_ids(name_ids, texts)
-    codes = np.full(length, MISSING, np.int32)
-    codes[rows] = part.codes
-    return CategoryColumn(codes, part.categories)
+    return CategoryColumn.from_ids(name_ids, texts)
 
 
-def _replace_names(names: CategoryColumn, rows: I64, name_ids: I64) -> CategoryColumn:
-    """Return `names` with those at `rows` replaced."""
-    part = _names(len(names), rows, name_ids)
-    index = {name: i for i, name in enumerate(names.categories)}
-    new_code = np.array(
-        [index.setdefault(name, len(index)) for name in part.categories] + [MISSING], np.int32
-    )
-    return CategoryColumn(
-        np.where(part.codes >= 0, new_code[part.codes], names.codes).astype(np.int32), tuple(index)
-    )
-
-
-def _parents(ops: Table, category: I64, session: I64) -> I64:
+def _parents(ops: Table, category: I64, is_event: npt.NDArray[np.bool_], session: I64) -> I64:
     """Parents of the ops, including events on pool threads of a session profiled as a whole.
 
     Such an event has no parent on its own thread. It belongs to the only run of its session in
@@ -137,7 +135,7 @@ def _parents(ops: Table, category: I64, session: I64) -> I64:
     parent = parent.copy()
     start, end = ops["start_ns"], ops["end_ns"]
     # The session of an open event is unknown: it may be a run of any session.
-    open_event = ops.names("status").equals("open") & (category >= _EVENT)
+    open_event = ops.names("status").equals("open") & is_event
     for number in np.setdiff1d(session[lone], sessions.uncertain_sessions()):
         nodes = lone[session[lone] == number]
         runs = np.flatnonzero(((category == _RUN) & (session == number)) | open_event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.recorders.base import RecorderOutput
-from epprof_nb.recorders.onnxruntime import sessions
+from epprof_nb.recorders.onnxruntime import node_usage, sessions
 
 if TYPE_CHECKING:
     from epprof_nb.core.options import Options
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 class OnnxRuntimeRecorder:
     """Records the events of observed sessions. See `epprof_nb.recorders.base.Recorder`.
 
-    The events are ops: the observer pushes them on the op stack, and they are in the op log.
+    The events are ops: the observer pushes them on the op stack, and they are in the op log. What
+    nodes took of memory and threads has a log of its own.
     """
 
     name = "onnxruntime"
 
     def start(self, options: Options) -> list[str]:
         """Start profiling runs."""
+        node_usage.drain()  # of runs that outlived the last recording
         sessions.start(options.ort_nodes)
         return []
 
@@ -33,8 +35,8 @@ class OnnxRuntimeRecorder:
         """Do nothing: host events need no waiting."""
 
     def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
-        """Return no activities: ONNX Runtime's events are ops."""
-        return RecorderOutput()
+        """Return the memory and threads of nodes, and no activities: the events are ops."""
+        return RecorderOutput(node_usage=node_usage.drain())
 
     def notes(self) -> list[str]:
         """Return a note for each session that ran unobserved, with the reason and remedy."""

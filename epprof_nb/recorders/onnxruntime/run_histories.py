@@ -145,7 +145,7 @@ class RunHistory:
         self._misses = min(self._misses + 1, 16)
 
     def _add_time(self, duration_ns: int, *, recorded: bool) -> None:
-        # The shortest times: other processes can only lengthen a run, and a mean of few runs, one of
+        # The shortest times: other processes can only lengthen a run. A mean of few runs, one of
         # which was interrupted, would make recording look free.
         self._total_ns += duration_ns
         if recorded:

@@ -59,6 +59,8 @@ class ObservedSession:
     """At least one run was recorded."""
     has_own_profiler: bool = False
     """A provider of the session reports its nodes itself: that of kernels in Python."""
+    optimization_level: str = ""
+    """Its ``graph_optimization_level``, if that leaves out fusions."""
     active_runs: int = 0
     """Number of runs in progress, counted while ONNX Runtime profiles the whole session."""
 

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.util import palette
-from epprof_nb.util.format import elide
+from epprof_nb.util.format import elide, shorten
 from epprof_nb.views.plots.style import MANY, axes_or_new, explain_empty, printable, time_axis
 from epprof_nb.views.queries.window import WindowQuery, query_window
+from epprof_nb.views.timeline.op_colours import COLOURS, op_colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,9 +64,25 @@ def timeline(
 
 
 def _legend(axes: Axes, model: ViewModel) -> None:
-    """Add a legend of the kinds of activity, if there are several."""
+    """Add a legend of the kinds of activity, if there are several, or of the operators."""
     from matplotlib.patches import Patch
 
+    if model.colours_operators:
+        names = [printable(shorten(name, 24)) for name in model.operators.names]
+        hues = palette.OPERATORS
+        if len(names) > len(hues):
+            names[len(hues) :] = ["other"]
+        legend = axes.legend(
+            handles=[
+                Patch(color=colour, label=name)
+                for colour, name in zip((*hues, palette.OTHER), names, strict=False)
+            ],
+            loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize="small",
+            borderaxespad=0, handlelength=1,
+        )  # fmt: skip
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        return
     present = np.unique(model.index.kinds).tolist()
     kinds = [kind for kind in (1, 2, 3) if kind in present]
     if len(kinds) > 1:
@@ -93,7 +110,7 @@ def draw_lanes(
     axes.set_ylim(max(top - _LANE_GAP, 1.0), -0.1)
     header, columns = query_window(model, WindowQuery(low, high, _STEPS), max_rects=_MAX_RECTS)
     names, short_names = header["names"], header["short_names"]
-    for prefix, colours in (("op", palette.OPS), ("act", palette.KINDS)):
+    for prefix, colours in (("op", COLOURS), ("act", palette.KINDS)):
         lane, row = _places(header["slices"][prefix], len(columns[f"{prefix}.start"]))
         shown = np.zeros(len(layout.lanes) + 1, np.int64)
         for number, count, _ in lanes:
@@ -105,7 +122,11 @@ def draw_lanes(
         )
         tops_of = np.array([tops[number][0] for number in lane[rows].tolist()], np.float64)
         cover = columns.get(f"{prefix}.cover", columns[f"{prefix}.dur"])[rows]
-        kind = np.where(kind > 3, 0, kind)  # a graph launch has no colour of its own
+        if prefix == "op":
+            ranks = columns.get("op.operator", np.full(len(row), -1))[rows]
+            kind = op_colours(model, kind, ranks)
+        else:
+            kind = np.where(kind > 3, 0, kind)  # a graph launch has no colour of its own
         rects = _Rects(tops_of + row[rows], start, length, kind, cover)
         _draw(axes, rects, colours=colours)
         codes = columns.get(f"{prefix}.name", np.full(len(row), -1))[rows].tolist()
@@ -147,7 +168,7 @@ def _draw(axes: Axes, rects: _Rects, *, colours: dict[int, str]) -> None:
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgba
 
-    is_op = colours is palette.OPS
+    is_op = colours is COLOURS
     low, high = axes.get_xlim()
     for code, colour in colours.items():
         rows = np.flatnonzero(rects.kind == code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.data.schema import MISSING
+from epprof_nb.data.table import FILL
 from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
@@ -43,6 +43,6 @@ def event_fields(view_model: ViewModel, prefix: str, row: int) -> dict[str, Any]
             fields[column.name] = bool(table[column.name][row])
         else:
             value = int(table[column.name][row])
-            if column.kind != "id" or value != MISSING:
+            if column.kind not in ("id", "delta") or value != FILL[column.kind]:
                 fields[column.name] = value if abs(value) <= _MAX_SAFE_INTEGER else str(value)
     return fields

@@ -5,12 +5,14 @@ The HTML needs no script, and keeps its order and numbers where styles are remov
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.compare.verdict import CHANGED
-from epprof_nb.util.format import duration, plural, shorten, signed_percent
+from epprof_nb.util.format import duration, in_backticks, plural, shorten, signed_percent
+from epprof_nb.views.renderers.aligned_timelines import as_svg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +42,12 @@ _STYLE = (
     ".epprof-compare tr.epprof-same{opacity:.7}"
     ".epprof-compare .epprof-slower{color:#c24e00;font-weight:600}"
     ".epprof-compare .epprof-faster{color:#00855f;font-weight:600}"
+)
+
+_PAGE_STYLE = (
+    ":root{color-scheme:light dark}body{margin:16px;background:#fff;color:#1b2430}"
+    "@media (prefers-color-scheme:dark){body{background:#14181d;color:#e6eaf0}}"
+    "h1{font:600 16px system-ui,sans-serif}"
 )
 
 
@@ -93,6 +101,7 @@ def as_html(comparison: ComparisonResult) -> str:
         pieces = escape(line).split("`")
         text = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces))
         parts.append(f"<p>{text}</p>")
+    parts.append(_timelines(comparison))
     for title, table in _tables(comparison):
         rows, omitted = _rows(table)
         head = "".join(f'<th scope="col">{escape(text)}</th>' for text in (title, *_TITLES))
@@ -101,6 +110,35 @@ def as_html(comparison: ComparisonResult) -> str:
         if omitted:
             parts.append(f"<p>({plural(omitted, 'more row')})</p>")
     return f'<style>{_STYLE}</style><div class="epprof-compare">{"".join(parts)}</div>'
+
+
+def as_page(comparison: ComparisonResult) -> str:
+    """Return an HTML document that may not use the network."""
+    title = f"Comparison: {comparison.verdict}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_PAGE_STYLE}</style></head>"
+        f"<body><h1>{escape(title)}</h1>{as_html(comparison)}</body></html>\n"
+    )
+
+
+def _timelines(comparison: ComparisonResult) -> str:
+    paths, anchor = comparison.paths, comparison.timelines.anchor
+    ops, kernels = comparison.ops, comparison.kernels
+    numbers: dict[str, list[int]] = {}
+    for number, path in enumerate(paths):
+        numbers.setdefault(path, []).append(number)
+    verdicts: dict[tuple[int, str | None], str] = {}
+    for table, names in ((ops, [None] * len(ops)), (kernels, kernels.values("name"))):
+        for path, name, verdict in zip(
+            table.values("path"), names, table.values("verdict"), strict=True
+        ):
+            if verdict in CHANGED:
+                verdicts |= {(number, name): verdict for number in numbers.get(path, ())}
+    return as_svg(comparison.timelines, verdicts, "" if anchor is None else paths[anchor])
 
 
 def _html_row(row: _Row) -> str:
@@ -167,11 +205,10 @@ def _markdown_text(text: str) -> str:
     """Return text in which only `backticks` have a meaning in Markdown and HTML."""
     parts = text.split("`")
     for i in range(0, len(parts), 2):
-        parts[i] = escape(parts[i], quote=False)
+        parts[i] = re.sub(r"([\\\[\]*_~|#])", r"\\\1", escape(parts[i], quote=False))
     return "`".join(parts)
 
 
 def _markdown_code(text: str) -> str:
     """Return a name as code in a cell of a table."""
-    line = shorten(text, 80).replace("|", "\\|").replace("`", "'")
-    return f"`{line}`"
+    return in_backticks(text, 80).replace("|", "\\|")

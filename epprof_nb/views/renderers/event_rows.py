@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.util import palette
 from epprof_nb.views.queries.window import WindowQuery, query_window
 from epprof_nb.views.renderers.canvas import blend, fit
+from epprof_nb.views.timeline.op_colours import COLOURS, op_colours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,9 +51,12 @@ def draw_events(
     """
     low, high = view_model.time_range
     header, columns = query_window(view_model, WindowQuery(low, high, width), details=False)
-    for prefix, colours in (("op", palette.OPS), ("act", palette.KINDS)):
+    for prefix, colours in (("op", COLOURS), ("act", palette.KINDS)):
         start, length, kind = (columns[f"{prefix}.{name}"] for name in ("start", "dur", "kind"))
-        kind = np.where(kind > max(colours), 0, kind)  # a graph launch has no colour of its own
+        if prefix == "op":
+            kind = op_colours(view_model, kind, columns.get("op.operator", np.full(len(kind), -1)))
+        else:
+            kind = np.where(kind > max(colours), 0, kind)  # a graph launch has no colour of its own
         cover = columns.get(f"{prefix}.cover", length)
         codes = kind * _SHADES + _shades(length, cover)
         left, right = _pixels(start - low, length, width / (high - low), width)

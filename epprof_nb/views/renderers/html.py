@@ -107,21 +107,34 @@ def _packed_viewer() -> str:
 
 
 def _top_ops_table(view_model: ViewModel) -> str:
-    """Return the ops with the most device time as a table without styles or scripts."""
-    all_ns = max(int(view_model.by_op["self_device_ns"].sum()), 1)
+    """Return the ops with the most device time as a table without styles or scripts.
+
+    Without device work, the table has the operators of ONNX Runtime's nodes.
+    """
+    if view_model.colours_operators:
+        titles = ("operator", "host time", "share", "count")
+        top = view_model.top_operators(len(view_model.operators.names))
+        all_ns = max(sum(host_ns for _, host_ns, _ in top), 1)
+        top = top[:_FALLBACK_ROWS]
+    else:
+        titles = ("launched by", "device time", "share", "count")
+        top = view_model.top_ops(_FALLBACK_ROWS)
+        all_ns = max(int(view_model.by_op["self_device_ns"].sum()), 1)
     rows = "".join(
-        f"<tr><td>{escape(shorten(name, 80))}</td><td>{escape(duration(device_ns))}</td>"
-        f"<td>{escape(percent(device_ns / all_ns))}</td><td>{count:,}</td></tr>"
-        for name, device_ns, count in view_model.top_ops(_FALLBACK_ROWS)
+        f"<tr><td>{escape(shorten(name, 80))}</td><td>{escape(duration(total_ns))}</td>"
+        f"<td>{escape(percent(total_ns / all_ns))}</td><td>{count:,}</td></tr>"
+        for name, total_ns, count in top
     )
-    titles = ("launched by", "device time", "share", "count")
     head = "".join(f'<th scope="col">{title}</th>' for title in titles)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
 
 
 def _plain_html(view_model: ViewModel) -> str:
     """Return the summary, repeats, findings and top ops as HTML without styles or scripts."""
-    sentences = "".join(f"<p>{_with_code(finding.text)}</p>" for finding in view_model.findings)
+    sentences = "".join(
+        f"<p>{_with_code(f'{finding.text} {finding.advice}'.rstrip())}</p>"
+        for finding in view_model.findings
+    )
     line = escape(view_model.summary.line).replace("   ", "\N{EM SPACE}")
     return (
         f"<p><strong>{line}</strong></p>{_repeats(view_model)}{sentences}"

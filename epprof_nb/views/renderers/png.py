@@ -33,15 +33,16 @@ _BAR_SHARE = 0.74
 
 
 def as_png(view_model: ViewModel) -> bytes:
-    """Draw utilisation, host ops, streams and the top ops; return PNG data."""
-    top = view_model.top_ops(_MAX_BARS)
+    """Draw utilisation, host ops, streams and the top ops or operators; return PNG data."""
+    by_operator = view_model.colours_operators
+    top = (view_model.top_operators if by_operator else view_model.top_ops)(_MAX_BARS)
     notes = _notes(view_model)
     lanes = [
         (number, lane) for number, lane in enumerate(view_model.layout.lanes)
         if lane.kind != "api" and lane.rows
     ][:_MAX_LANES]  # fmt: skip
     y_busy = 10 + _LINE * len(notes) + 8
-    y_lanes = y_busy + _BUSY + 8
+    y_lanes = y_busy if by_operator else y_busy + _BUSY + 8
     tops, y = {}, y_lanes
     for number, lane in lanes:
         tops[number] = y
@@ -53,7 +54,8 @@ def as_png(view_model: ViewModel) -> bytes:
         sizes = range(largest, _SMALL_TEXT, -1)
         size = next((s for s in sizes if text_width(text, s) <= _NOTE), _SMALL_TEXT)
         canvas.text(_EDGE, 10 + _LINE * (i + 0.5), fit(text, size, _NOTE), size, colour)
-    _draw_busy(canvas, view_model, y_busy)
+    if not by_operator:
+        _draw_busy(canvas, view_model, y_busy)
     rows = {
         (number, row): tops[number] + row * ROW
         for number, lane in lanes
@@ -63,7 +65,7 @@ def as_png(view_model: ViewModel) -> bytes:
         _label(canvas, tops[number] + min(lane.rows, 2) * ROW / 2 - 1, lane.label)
     draw_events(canvas, view_model, rows, _LEFT, _PLOT)
     _draw_axis(canvas, view_model, y)
-    _draw_bars(canvas, top, y_bars)
+    _draw_bars(canvas, top, y_bars, _bar_colours(view_model, top))
     return canvas.png()
 
 
@@ -117,15 +119,25 @@ def _round_step(rough: float) -> int:
     return int(next(m * power for m in (1, 2, 5, 10) if m * power >= rough))
 
 
-def _draw_bars(canvas: Canvas, rows: Sequence[tuple[str, int, int]], y: int) -> None:
-    largest = max((device_ns for _, device_ns, _ in rows), default=1)
-    for i, (name, device_ns, count) in enumerate(rows):
+def _bar_colours(view_model: ViewModel, rows: Sequence[tuple[str, int, int]]) -> list[str]:
+    """Return the colour of each bar; those of operators are the legend of the nodes."""
+    if not view_model.colours_operators:
+        return [palette.KERNEL] * len(rows)
+    hues = dict(zip(view_model.operators.names, palette.OPERATORS, strict=False))
+    return [hues.get(name, palette.OTHER) for name, _, _ in rows]
+
+
+def _draw_bars(
+    canvas: Canvas, rows: Sequence[tuple[str, int, int]], y: int, colours: Sequence[str]
+) -> None:
+    largest = max((total_ns for _, total_ns, _ in rows), default=1)
+    for i, (name, total_ns, count) in enumerate(rows):
         top = y + i * _BAR
         middle = top + _BAR / 2 - 1
-        length = device_ns / largest * _PLOT * _BAR_SHARE
-        canvas.rectangle(_LEFT, top + 3, length, _BAR - 8, palette.KERNEL)
+        length = total_ns / largest * _PLOT * _BAR_SHARE
+        canvas.rectangle(_LEFT, top + 3, length, _BAR - 8, colours[i])
         _label(canvas, middle, name)
-        text = f"{duration(device_ns)}   {count:,} \N{MULTIPLICATION SIGN}"
+        text = f"{duration(total_ns)}   {count:,} \N{MULTIPLICATION SIGN}"
         canvas.text(_LEFT + length + 6, middle, text, _SMALL_TEXT, palette.FAINT)
     if not rows:
         text = "No device time was recorded."

@@ -1,10 +1,10 @@
-"""Plain text of a profile: the summary, the findings and the ops with the most device time."""
+"""Plain text of a profile: the summary, the findings and the ops or operators with most time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.util.format import duration, percent, shorten
+from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.view_model import UNNAMED
 
 if TYPE_CHECKING:
@@ -14,11 +14,20 @@ _NAME_WIDTH = 48
 
 
 def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
-    """Return the summary, repeats, findings and a table of the top `rows` ops by device time."""
+    """Return the summary, repeats, findings and a table of the top `rows` ops by device time.
+
+    Without device work, the table has the operators of ONNX Runtime's nodes by host time.
+    """
     summary = view_model.summary
-    lines = [summary.line, *(f"  {finding.text}" for finding in view_model.findings)]
+    lines = [summary.line]
     if summary.repeats is not None:
-        lines.insert(1, f"  {summary.repeats.line}")
+        lines.append(f"  {summary.repeats.line}")
+    for finding in view_model.findings:
+        lines.append(f"  {finding.text}")
+        if finding.advice:
+            lines.append(f"    {finding.advice}")
+    if view_model.colours_operators:
+        return "\n".join([*lines, *_operators(view_model, rows)])
     by_op = view_model.by_op
     with_work = by_op.take(by_op["device_ns"] > 0)
     shown = with_work.take(slice(0, rows))
@@ -35,3 +44,17 @@ def as_text(view_model: ViewModel, *, rows: int = 12) -> str:
     if omitted > 0:
         lines.append(f"({omitted:,} more ops)")
     return "\n".join(lines)
+
+
+def _operators(view_model: ViewModel, rows: int) -> list[str]:
+    top = view_model.top_operators(len(view_model.operators.names))
+    all_ns = max(sum(host_ns for _, host_ns, _ in top), 1)
+    lines = ["", f"{'operator':<{_NAME_WIDTH}} {'host':>9} {'share':>6} {'count':>7}"]
+    lines += [
+        f"{shorten(name, _NAME_WIDTH):<{_NAME_WIDTH}} {duration(host_ns):>9} "
+        f"{percent(host_ns / all_ns):>6} {count:>7,}"
+        for name, host_ns, count in top[:rows]
+    ]
+    if len(top) > rows:
+        lines.append(f"({plural(len(top) - rows, 'more operator')})")
+    return lines

@@ -14,6 +14,7 @@ from epprof_nb.analysis.summary import device_word, wall_of
 from epprof_nb.arrays.small_codes import count_codes
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
 from epprof_nb.data.schema import ACTIVITY_KINDS
+from epprof_nb.util import palette
 from epprof_nb.util.format import duration, percent, plural, shorten
 from epprof_nb.views.prefetch import prefetch
 from epprof_nb.views.queries.icicle import icicle
@@ -25,6 +26,7 @@ from epprof_nb.views.wire.columns import encode_message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from epprof_nb.analysis.by_repeat import RepeatStatistics
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.views.queries.selections import ActiveSelection
     from epprof_nb.views.queries.window import Ints
@@ -46,17 +48,19 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
     The summary only has the numbers that need no pass over the events.
     """
     profile = view_model.profile
-    error = profile.info.get("error")
+    error, repeats = profile.info.get("error"), _repeats(repeat_statistics(profile))
     return {
         "range": view_model.time_range,
         "summary": {
             "wall": duration(wall_of(profile)), "busy": [], "counts": [], "quality": "",
             "overhead": {"text": "", "note": ""},
-            "stray": None, "incomplete": False, "empty": None, "repeats": _repeats(profile),
+            "stray": None, "incomplete": False, "empty": None, "repeats": repeats,
             "error": None if error is None else shorten(str(error), _MAX_NOTE_LENGTH),
             "device_word": device_word(profile.info), "notes": _notes(view_model),
         },
         "kinds_present": _kinds_present(view_model),
+        # Those with hues, and one more if there are more.
+        "operators": view_model.operators.names[: len(palette.OPERATORS) + 1],
         "made_on": made_on(profile.info),
         "findings": [],
         "gaps": [],
@@ -96,13 +100,14 @@ def summary_header(view_model: ViewModel) -> dict[str, Any]:
             "stray": {"what": "stray", "text": stray} if stray else None,
             "incomplete": summary.dropped > 0,
             "empty": summary.empty,
-            "repeats": _repeats(view_model.profile),
+            "repeats": _repeats(summary.repeats),
             "error": summary.error,
             "device_word": summary.device_word,
             "notes": _notes(view_model),
         },
         "findings": [
-            {"text": f.text, "start": f.start_ns, "end": f.end_ns} for f in findings
+            {"text": f.text, "advice": f.advice, "start": f.start_ns, "end": f.end_ns}
+            for f in findings
         ],
         "gaps": [list(gap) for gap in summary.longest_gaps],
     }  # fmt: skip
@@ -113,9 +118,8 @@ def _kinds_present(view_model: ViewModel) -> list[str]:
     return [kind for kind, count in zip(ACTIVITY_KINDS, counts.tolist(), strict=True) if count]
 
 
-def _repeats(profile: ProfileData) -> dict[str, Any] | None:
+def _repeats(repeats: RepeatStatistics | None) -> dict[str, Any] | None:
     """Return the statistics of the repeats, and the points of their strip chart."""
-    repeats = repeat_statistics(profile)
     if repeats is None:
         return None
     return {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -35,6 +36,7 @@ class Module:
             ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p,
         ]  # fmt: skip
         self.cuda = _Cuda(self)
+        self.lib = SimpleNamespace(stride_tricks=_StrideTricks)
         self.launches = collections.deque(maxlen=500)  # device and address of the stream
         self.ndarray = lambda shape, dtype, memory: Array(self, shape, np.dtype(dtype), memory)
         for name in ("float32", "float64", "int64", "bool_", "inf", "newaxis"):
@@ -45,6 +47,9 @@ class Module:
         if not callable(function):
             return function
         return lambda *args, **kwargs: self.call(function, args, kwargs)
+
+    def moveaxis(self, array, source, destination):
+        return array._view(np.moveaxis(array.host, source, destination))
 
     def stream(self):
         return getattr(_state, "streams", [None])[-1]
@@ -173,7 +178,9 @@ class Array:
         return len(self.host)
 
     def reshape(self, *shape):
-        return self._view(self.host.reshape(*shape))  # of contiguous memory
+        if self.host.flags.c_contiguous:
+            return self._view(self.host.reshape(*shape))
+        return self.module.call(lambda a: a.reshape(*shape), (self,), {})
 
     def transpose(self, *axes):
         return self._view(self.host.transpose(*axes))
@@ -242,6 +249,12 @@ class _Stack:
 
     def __exit__(self, *_):
         getattr(_state, self.name).pop()
+
+
+class _StrideTricks:
+    @staticmethod
+    def sliding_window_view(x, window_shape, axis=None):
+        return x._view(np.lib.stride_tricks.sliding_window_view(x.host, window_shape, axis))
 
 
 class _Pointer:

@@ -55,7 +55,7 @@ export function header(
     for (const finding of overview.findings) {
       const link = h("button", { type: "button", class: "ep-finding" }, ...withCode(finding.text));
       link.addEventListener("click", () => onFinding(finding));
-      list.append(link);
+      list.append(link, ...withCode(finding.advice));
     }
     block.append(list);
   }

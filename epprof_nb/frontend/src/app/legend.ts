@@ -3,9 +3,14 @@
 import { h, on } from "../base/dom.ts";
 import { kindLabel } from "../data/kinds.ts";
 import { hue } from "../render/colours.ts";
-import { COLOUR_BY, type ColourBy, type Colouring } from "../timeline/colouring.ts";
+import type { ColourBy, Colouring } from "../timeline/colouring.ts";
 
-const LABELS: Record<ColourBy, string> = { kind: "kind", name: "kernel name", op: "op" };
+const LABELS: Record<ColourBy, string> = {
+  kind: "kind",
+  name: "kernel name",
+  op: "op",
+  operator: "operator",
+};
 
 /** Legend with a choice of what the colours stand for; `kinds` are those of the profile. */
 export function legend(kinds: readonly string[], colouring: Colouring): HTMLElement {
@@ -31,14 +36,17 @@ export function legend(kinds: readonly string[], colouring: Colouring): HTMLElem
   const choice = h(
     "select",
     {},
-    ...COLOUR_BY.map((by) => h("option", { value: by, selected: by === colouring.by }, LABELS[by])),
+    ...colouring.choices.map((by) =>
+      h("option", { value: by, selected: by === colouring.by }, LABELS[by]),
+    ),
   );
   on(choice, "change", () => {
     colouring.by = choice.value as ColourBy;
     show();
   });
   show();
-  return h("div", { class: "ep-legend" }, keys, h("label", {}, "colour by ", choice));
+  const label = h("label", { hidden: colouring.choices.length < 2 }, "colour by ", choice);
+  return h("div", { class: "ep-legend" }, keys, label);
 }
 
 function key(swatch: HTMLElement, name: string): HTMLElement {

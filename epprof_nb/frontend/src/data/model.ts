@@ -72,6 +72,8 @@ export interface Repeats {
 
 export interface Finding {
   text: string;
+  /** Remedy and gain. */
+  advice: string;
   start: number;
   end: number;
 }
@@ -167,6 +169,8 @@ export interface Overview extends EventsHeader {
   };
   /** Kinds of activity that the profile has. */
   kinds_present: string[];
+  /** Operators of nodes that have hues, and one more if there are more. */
+  operators: string[];
   /** Device, driver and versions the profile was made on, and its date. */
   made_on: string;
   findings: Finding[];
@@ -244,6 +248,8 @@ export class EventSet {
   readonly highlighted: Float64Array | undefined;
   /** 1 for each event among the rows that were passed to Python to select. */
   readonly pinned: Float64Array | undefined;
+  /** Rank of the operator of a node; -1 for other ops. Undefined if there are no nodes. */
+  readonly operator: Float64Array | undefined;
   readonly slices: LaneSlice[];
   variant: Uint8Array | undefined;
 
@@ -260,6 +266,7 @@ export class EventSet {
     this.row = this.#numbers("row");
     this.highlighted = this.#numbers("lit");
     this.pinned = this.#numbers("kept");
+    this.operator = this.#numbers("operator");
     this.slices = (bundle.header.slices[prefix] ?? []).map(([lane, row, first, end]) => ({
       set: this,
       lane,

@@ -21,12 +21,13 @@ type Value = Fields[string];
 /** Columns by group in display order. */
 const GROUPS = {
   what: "kind op_type category source provider domain attribution count status return_value captured input_shapes output_shapes args",
-  when: "dur together_ns start_ns end_ns delay duration_ns device_ns launches suspended_ns",
+  when: "dur together_ns start_ns end_ns delay duration_ns device_ns launches suspended_ns pool_start_ns pool_wait_ns",
   where:
     "device_id context_id stream_id thread_id session run_id repeat node_index op_id parent_op_id",
   launch:
     "grid block registers_per_thread static_shared_bytes dynamic_shared_bytes graph_id graph_node_id capture_op_id correlation_id",
-  memory: "bytes bandwidth copy_kind src_kind dst_kind src_device_id dst_device_id",
+  memory:
+    "bytes bandwidth copy_kind src_kind dst_kind src_device_id dst_device_id output_bytes parameter_bytes activation_bytes in_use_bytes in_use_delta_bytes requested_bytes requested_delta_bytes arena_held_bytes arena_held_delta_bytes peak_bytes",
 };
 /** Labels of columns; that of others is their name without its unit. */
 const LABELS: Record<string, string> = {
@@ -52,13 +53,20 @@ const LABELS: Record<string, string> = {
   copy_kind: "direction",
   src_kind: "from",
   dst_kind: "to",
+  pool_start_ns: "starting threads",
+  pool_wait_ns: "waiting for threads",
+  output_bytes: "outputs",
+  parameter_bytes: "parameters",
+  activation_bytes: "activations",
+  arena_held_bytes: "held by arena",
+  peak_bytes: "peak in use",
   src_device_id: "from device",
   dst_device_id: "to device",
 };
 const GROUPED = new Set(Object.values(GROUPS).join(" ").split(" "));
 /** Columns shown elsewhere, or used by the viewer only. */
 const HIDDEN = new Set(
-  "name op_name start dur op id row lit kept members cover cell line end_line".split(" "),
+  "name op_name operator start dur op id row lit kept members cover cell line end_line".split(" "),
 );
 
 /**
@@ -113,7 +121,8 @@ function show(column: string, value: Value): string {
   if (column === "kind") return kindLabel(String(value));
   if (typeof value === "string") return value;
   const number = Number(value);
-  if (number === -1) return "";
+  // Changes have a missing value of their own.
+  if (number === (column.endsWith("_delta_bytes") ? -(2 ** 53) : -1)) return "";
   if (column === "bandwidth") return `${size(number * 1e9)}/s`;
   if (column.endsWith("_ns")) return number === 0 ? "" : duration(number);
   if (column.endsWith("bytes")) return size(number);

@@ -5,7 +5,7 @@ import { isDeviceWork, KIND } from "../data/kinds.ts";
 import type { EventSet, Events } from "../data/model.ts";
 import { HUES, OTHER, SHADES } from "../render/colours.ts";
 
-export const COLOUR_BY = ["kind", "name", "op"] as const;
+export const COLOUR_BY = ["kind", "name", "op", "operator"] as const;
 export type ColourBy = (typeof COLOUR_BY)[number];
 
 const SETTING = "epprof-colour-by";
@@ -22,17 +22,28 @@ export class Colouring {
   readonly #names = new Map<ColourBy, string[]>();
   /** Shade of each name of ops and of kernels, in turn. */
   readonly #shades = { op: new Map<string, number>(), act: new Map<string, number>() };
-  #by = storedChoice();
+  /** Choices that tell the events of this profile apart. */
+  readonly choices: readonly ColourBy[];
+  #by: ColourBy | undefined;
 
+  /** `operators` are those of the nodes, those with the most time first. */
   constructor(
     private readonly first: Events,
+    hasDeviceWork: boolean,
+    private readonly operators: readonly string[],
     private readonly onChange: () => void,
   ) {
+    this.choices = COLOUR_BY.filter((by) =>
+      by === "operator" ? operators.length > 0 : hasDeviceWork,
+    );
+    const stored = storedChoice();
+    this.#by = this.choices.find((by) => by === stored) ?? this.choices[0];
     // The kernels with the most time are those that are seen side by side.
     for (const name of longest(first, "name")) this.#shade("act", name);
   }
 
-  get by(): ColourBy {
+  /** Choice of the user, or the first one; undefined if all events look alike. */
+  get by(): ColourBy | undefined {
     return this.#by;
   }
 
@@ -56,10 +67,17 @@ export class Colouring {
   /** Set the colours of events. */
   apply(events: Events): void {
     const { op, act } = events;
+    if (this.#by === "operator") {
+      const ranks = op.operator ?? new Float64Array(op.length).fill(-1);
+      // An op that is no node is neutral.
+      op.variant = Uint8Array.from(ranks, (rank) => (rank < 0 ? 0 : SHADES + rank));
+      act.variant = Uint8Array.from(act.op, (of) => (ranks[of] >= 0 ? SHADES + ranks[of] : OTHER));
+      return;
+    }
     const own = this.#ranked().slice(0, HUES.length);
     const hues = new Map(own.map((name, i) => [name, SHADES + i]));
     const hue = (name: string): number => hues.get(name) ?? OTHER;
-    if (this.#by === "kind") {
+    if (this.#by === "kind" || !this.#by) {
       op.variant = byName(op, (name) => this.#shade("op", name));
       act.variant = byName(act, (name) => this.#shade("act", name));
       // Copies have a hatching instead of shades, and ops without device work stay neutral.
@@ -85,8 +103,10 @@ export class Colouring {
   }
 
   #ranked(): string[] {
-    if (this.#by === "kind") return [];
-    return memoize(this.#names, this.#by, () => longest(this.first, this.#by));
+    const by = this.#by;
+    if (by === "operator") return [...this.operators];
+    if (by === "kind" || !by) return [];
+    return memoize(this.#names, by, () => longest(this.first, by));
   }
 }
 
@@ -111,11 +131,10 @@ function byName(set: EventSet, value: (name: string) => number): Uint8Array {
   });
 }
 
-function storedChoice(): ColourBy {
+function storedChoice(): string | null {
   try {
-    const stored = localStorage.getItem(SETTING);
-    return COLOUR_BY.find((by) => by === stored) ?? "kind";
+    return localStorage.getItem(SETTING);
   } catch {
-    return "kind";
+    return null;
   }
 }

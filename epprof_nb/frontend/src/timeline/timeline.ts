@@ -78,10 +78,15 @@ export class Timeline {
     options: TimelineOptions,
   ) {
     this.#events = first;
-    this.colouring = new Colouring(first, () => {
-      this.colouring.apply(this.#events);
-      this.draw();
-    });
+    this.colouring = new Colouring(
+      first,
+      overview.kinds_present.length > 0,
+      overview.operators,
+      () => {
+        this.colouring.apply(this.#events);
+        this.draw();
+      },
+    );
     this.colouring.apply(first);
     this.viewport = new Viewport({ start: overview.range[0], end: overview.range[1] });
     this.#unloaded = new UnloadedOverlay(this.viewport.whole);

@@ -56,7 +56,7 @@ beforeEach(() => {
 
 function applied(by?: "kind" | "name" | "op"): { colouring: Colouring; events: Events } {
   const events = profile();
-  const colouring = new Colouring(events, () => {});
+  const colouring = new Colouring(events, true, [], () => {});
   if (by) colouring.by = by;
   colouring.apply(events);
   return { colouring, events };
@@ -85,7 +85,7 @@ test("names beyond the hues share one, which the legend then has", () => {
   const names = Array.from({ length: count }, (_, i) => `kernel_${i}`);
   const acts = names.map((_, i) => [i, KIND.kernel, -1, 100 - i]);
   const events = profile(names, acts);
-  const colouring = new Colouring(events, () => {});
+  const colouring = new Colouring(events, true, [], () => {});
   colouring.by = "name";
   colouring.apply(events);
   expect(colouring.hues.at(-1)).toEqual({ name: "other", number: -1 });
@@ -102,10 +102,10 @@ test("by op, kernels have the colour of the op that launched them", () => {
 
 test("the choice is kept, and names keep their colours in another window", () => {
   const { colouring } = applied("op");
-  const later = new Colouring(profile(), () => {});
+  const later = new Colouring(profile(), true, [], () => {});
   expect(later.by).toBe("op");
   stored.set("epprof-colour-by", "nonsense");
-  expect(new Colouring(profile(), () => {}).by).toBe("kind");
+  expect(new Colouring(profile(), true, [], () => {}).by).toBe("kind");
   const window = profile();
   colouring.apply(window);
   expect(window.op.variant?.[0]).toBe(SHADES + 1);
@@ -122,8 +122,30 @@ test("without storage, as in a sandboxed page, the choice lasts as long as the p
     },
   });
   const changed = vi.fn();
-  const colouring = new Colouring(profile(), changed);
+  const colouring = new Colouring(profile(), true, [], changed);
   colouring.by = "name";
   expect(colouring.by).toBe("name");
   expect(changed).toHaveBeenCalledOnce();
+});
+
+test("by operator, nodes have the hue of their operator, and so has what they launched", () => {
+  const events = profile();
+  Object.assign(events.op, { operator: Float64Array.from([-1, 1]) });
+  const operators = ["MatMul", "Relu"];
+  const colouring = new Colouring(events, false, operators, () => {});
+  expect([colouring.by, colouring.choices]).toEqual(["operator", ["operator"]]);
+  colouring.apply(events);
+  expect(colouring.hues).toEqual([
+    { name: "MatMul", number: 0 },
+    { name: "Relu", number: 1 },
+  ]);
+  expect([...(events.op.variant ?? [])]).toEqual([0, SHADES + 1]);
+  expect([...(events.act.variant ?? [])]).toEqual([OTHER, OTHER, SHADES + 1, OTHER, SHADES + 1]);
+  expect(new Colouring(events, true, operators, () => {}).by).toBe("kind");
+});
+
+test("events that all look alike leave nothing to choose", () => {
+  stored.set("epprof-colour-by", "op");
+  const colouring = new Colouring(profile(), false, [], () => {});
+  expect([colouring.by, colouring.choices, colouring.hues]).toEqual([undefined, [], []]);
 });

@@ -309,6 +309,17 @@ describe("fields", () => {
     expect(when({})).toContain("in total 2.00 ms");
     expect(when({}).join()).not.toContain("duration");
   });
+  test("of memory are sizes; a change may be -1 byte", () => {
+    const memory = (given: Record<string, number>) =>
+      groups(at, given, null)
+        .filter((g) => g.title === "memory")
+        .flatMap((g) => g.fields.map((f) => `${f.label} ${f.value}`));
+    expect(memory({ in_use_bytes: 3_000_000, in_use_delta_bytes: -1 })).toEqual([
+      "in use 3.00 MB",
+      "in use delta -1 B",
+    ]);
+    expect(memory({ in_use_bytes: -1, in_use_delta_bytes: -(2 ** 53) })).toEqual([]);
+  });
   test("of no group come last; copied values keep every digit", () => {
     const told = groups(at, { new_column: 12345678901234567n }, null);
     expect(told.at(-1)).toMatchObject({

@@ -1,0 +1,178 @@
+"""by_module: device and host time of each module, forward and backward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.dataframe import ResultTable, categorical
+from epprof_nb.analysis.framework_phases import (
+    BACKWARD,
+    FORWARD,
+    MODULE_TYPES,
+    is_framework_op,
+    is_of_type,
+    modules,
+    op_phases,
+)
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.op_status import has_host_time, ran
+from epprof_nb.analysis.op_totals import share
+from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.op_args import arguments
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.analysis.attribution import Attribution
+    from epprof_nb.analysis.dataframe import Column
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.names import CategoryColumn
+    from epprof_nb.data.profile_data import ProfileData
+
+OUTSIDE = "(outside of modules)"
+
+
+@with_columns("by_module")
+def by_module(
+    profile: ProfileData, *, attribution: Attribution = "launch", index: ProfileIndex | None = None
+) -> pd.DataFrame:
+    """Return the device and host time of each module, forward and backward.
+
+    Parameters
+    ----------
+    profile, attribution, index
+        See `epprof_nb.analysis.by_op.by_op`.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+        The index is the path. Work outside of all modules has rows of its own: one for each method
+        of an optimizer, one for the rest of the backward pass, and a last one
+        ``(outside of modules)``; the column `type` tells them apart.
+
+    Raises
+    ------
+    ValueError
+        If `attribution` is unknown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> by_module(synthetic_profile(activities=100)).index.tolist()
+    ['(outside of modules)']
+    """
+    table = module_table(index or ProfileIndex(profile), attribution=attribution)
+    return table.to_frame().set_index("path")
+
+
+def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
+    """Return the columns of `by_module`."""
+    ops, tree = index.profile.tables["ops"], index.tree
+    is_module = is_of_type(index, *MODULE_TYPES)
+    named = np.flatnonzero(is_framework_op(index))
+    # The paths of modules are groups of their own: a module may have the name of an optimizer.
+    types = ops.names("op_type").codes
+    group_type = np.where(is_module, MISSING, types)[named]
+    of_named, first = group_codes(ops.names("name").codes[named], group_type)
+    groups = np.full(len(ops), MISSING, np.int64)
+    groups[named] = of_named
+    outside = n = len(first)
+    sums = index.op_sums(attribution)
+    owner = np.append(groups, MISSING)[tree.nearest_ancestor(groups >= 0)]
+
+    def total_of(values: IntArray) -> IntArray:
+        """Sum over each group itself; the last element is for what belongs to none."""
+        own = sum_by_group(owner, values[:-1], n)
+        own[outside] += values[-1]
+        return own
+
+    own_ns, own_kernels = total_of(sums["device_ns"]), total_of(sums["kernels"])
+    outermost = tree.is_outermost(groups) & is_module
+    module_groups = np.append(is_module[named[first]], False)
+
+    def inclusive(values: IntArray, own: IntArray) -> IntArray:
+        """Sum over the modules with all below them, and over the other groups themselves."""
+        in_subtree = np.where(outermost, tree.subtree_sum(values), 0)
+        return np.where(module_groups, sum_by_group(groups, in_subtree, n), own)
+
+    phases = index.cached(op_phases)
+    device = {}
+    for phase in (FORWARD, BACKWARD):
+        in_phase = np.append(np.where(phases == phase, sums["device_ns"][:-1], 0), 0)
+        device[phase] = inclusive(in_phase[:-1], total_of(in_phase))
+    device_ns = inclusive(sums["device_ns"][:-1], own_ns)
+    whole = int(sums["device_ns"].sum())
+    host = _host_ns(index, groups, outermost, is_module, n)
+    calls = sum_by_group(groups, np.where(_is_call(index, is_module), ops["count"], 0), n)
+    calls[outside] = 0
+    columns: dict[str, Column] = {
+        "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
+        "type": _types(index, named[first], is_module),
+        "class": _classes(index, named, of_named, n),
+        "calls": calls,
+        "forward_ns": device[FORWARD],
+        "backward_ns": device[BACKWARD],
+        "other_ns": device_ns - device[FORWARD] - device[BACKWARD],
+        "device_ns": device_ns,
+        "self_device_ns": own_ns,
+        "share": share(device_ns, whole),
+        "kernels": inclusive(sums["kernels"][:-1], own_kernels),
+        "forward_host_ns": host[FORWARD],
+        "backward_host_ns": host[BACKWARD],
+    }
+    host_ns = host[FORWARD] + host[BACKWARD]
+    order = np.lexsort((-host_ns[:-1], -device_ns[:-1]))
+    return ResultTable(columns).take(np.append(order, outside))
+
+
+def _is_call(index: ProfileIndex, is_module: BoolArray) -> BoolArray:
+    """Return a mask of the ops that count as calls of their row.
+
+    A wrapper, such as a compiled module, has the path of the module that it calls.
+    """
+    ops = index.profile.tables["ops"]
+    names, args = ops.names("name").codes, ops.names("args").codes
+    # The module call around each op, if there is one.
+    above = np.append(index.cached(modules), MISSING)[index.tree.parent]
+    is_wrapped = is_module & (above >= 0) & (names == names[above]) & (args != args[above])
+    repeats_forward = is_of_type(index, "recompute", "backward")
+    counted: BoolArray = is_framework_op(index) & ran(ops) & ~is_wrapped & ~repeats_forward
+    return counted
+
+
+def _host_ns(
+    index: ProfileIndex, groups: IntArray, outermost: BoolArray, is_module: BoolArray, n: int
+) -> dict[int, IntArray]:
+    """Return the host time of each group, in and outside of the backward pass."""
+    ops = index.profile.tables["ops"]
+    counted = np.where(is_module, outermost, groups >= 0) & has_host_time(ops)
+    backward = is_of_type(index, "recompute", "backward", "autograd")
+    return {
+        phase: sum_by_group(groups, np.where(counted & mask, ops["duration_ns"], 0), n)
+        for phase, mask in ((FORWARD, ~backward), (BACKWARD, backward))
+    }
+
+
+def _types(index: ProfileIndex, first: IntArray, is_module: BoolArray) -> CategoryColumn:
+    types = index.profile.tables["ops"].names("op_type").take(first).to_list()
+    shown = [
+        "module" if module else name
+        for name, module in zip(types, is_module[first].tolist(), strict=True)
+    ]
+    return categorical([*shown, None])
+
+
+def _classes(index: ProfileIndex, rows: IntArray, groups: IntArray, n: int) -> CategoryColumn:
+    """Return the class of each group: that of its last op, which is not that of a wrapper."""
+    texts = index.profile.tables["ops"].names("args")
+    argument = arguments(texts, rows, ["class"])[0]
+    last = np.full(n, MISSING, np.int64)
+    last[groups] = np.arange(len(rows))
+    values = [*map(str, argument.distinct), None]
+    return categorical([*(values[code] for code in argument.codes[last].tolist()), None])

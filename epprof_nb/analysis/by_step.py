@@ -1,0 +1,203 @@
+"""by_step: how each step of a training loop spends its time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from epprof_nb.analysis.by_repeat import wall_statistics
+from epprof_nb.analysis.dataframe import ResultTable
+from epprof_nb.analysis.device_work import KERNEL
+from epprof_nb.analysis.framework_phases import (
+    BACKWARD,
+    DATA,
+    FORWARD,
+    OPTIMIZER,
+    OTHER,
+    is_of_type,
+    op_phases,
+    phase_host_ns,
+)
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.op_status import ran
+from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.columns import with_columns
+from epprof_nb.data.repeats import RepeatNames, repeat_at, repeat_bounds, repeat_names
+from epprof_nb.util.format import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.analysis.by_repeat import RepeatStatistics
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+
+class Steps(NamedTuple):
+    """Steps of a training loop: start and end of each (ns), and the number of the first."""
+
+    starts: IntArray
+    ends: IntArray
+    first: int
+
+
+@with_columns("by_step")
+def by_step(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return how each step of a training loop spends its time.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; a new one if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+        There are no rows if the code calls neither the ``step`` of an optimizer nor
+        `epprof_nb.step`.
+
+    Notes
+    -----
+    A step ends when the optimizer's ``step`` returns. Optimizers whose steps follow each other
+    directly end one step together. Steps that the code marks with `epprof_nb.step` in
+    ``epprof run`` take precedence. Work after the last step belongs to none.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> len(by_step(synthetic_profile(activities=100)))  # has no optimizer
+    0
+    """
+    return step_table(index or ProfileIndex(profile)).to_frame()
+
+
+def steps(index: ProfileIndex) -> Steps:
+    """Return the steps of the profile, for `ProfileIndex.cached`."""
+    names, (starts, ends) = repeat_names(index.profile.info), repeat_bounds(index.profile.info)
+    # A script that marks no steps has step 0 only, which lasts from its start to its end.
+    if names.word == "step" and (names.first or len(starts) > 1):
+        return Steps(starts, ends, names.first)
+    ops = index.profile.tables["ops"]
+    optimizer = is_of_type(index, "optimizer") & ran(ops)
+    is_step = np.array([name.endswith(".step") for name in ops.names("name").categories] + [False])
+    rows = np.flatnonzero(
+        optimizer & is_step[ops.names("name").codes] & ops.names("status").equals("complete")
+    )
+    if not len(rows):
+        empty = np.empty(0, np.int64)
+        return Steps(empty, empty, 0)
+    rows = rows[np.argsort(ops["end_ns"][rows], kind="stable")]
+    # What a closure computes inside of the optimizer's step is part of that step.
+    above = index.tree.nearest_ancestor(optimizer)
+    work = np.sort(ops["start_ns"][is_of_type(index, "module", "autograd", "data") & (above < 0)])
+    ends = ops["end_ns"][rows]
+    next_start = np.append(ops["start_ns"][rows][1:], np.iinfo(np.int64).max)
+    after = np.append(work, np.iinfo(np.int64).max)[np.searchsorted(work, ends)]
+    ends = ends[(after < next_start) | (np.arange(len(rows)) == len(rows) - 1)]
+    begin = min(ops["start_ns"][is_of_type(index, "module", "autograd", "data", "optimizer")])
+    return Steps(np.append(begin, ends[:-1]), ends, 0)
+
+
+def activity_steps(index: ProfileIndex) -> IntArray:
+    """Return the number of the step that launched each activity; `MISSING` for none."""
+    found, at = index.cached(steps), index.cached(_activity_rows)
+    return np.where(at >= 0, at + found.first, MISSING)
+
+
+def _activity_rows(index: ProfileIndex) -> IntArray:
+    """Return the position in `steps` of the step that launched each activity."""
+    tables, found = index.profile.tables, index.cached(steps)
+    activities = tables["activities"]
+    call = index.calls.rows(activities["correlation_id"])
+    op = index.activity_op
+    # Without a recorded call, the launch was during the op; without an op, the start of the
+    # activity is the best-known time.
+    times = np.where(op >= 0, np.append(tables["ops"]["start_ns"], 0)[op], activities["start_ns"])
+    times = np.where(call >= 0, np.append(tables["api_calls"]["start_ns"], 0)[call], times)
+    return repeat_at(found.starts, found.ends, times)
+
+
+def step_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `by_step`."""
+    tables = index.profile.tables
+    activities, ops = tables["activities"], tables["ops"]
+    starts, ends, first = index.cached(steps)
+    n = len(starts)
+    step = np.where(index.is_device_work, index.cached(_activity_rows), MISSING)
+    phase = np.append(index.cached(op_phases), np.uint8(OTHER))[index.activity_op]
+    communication = _is_communication(index)
+
+    def device(mask: BoolArray) -> IntArray:
+        return sum_by_group(np.where(mask, step, MISSING), activities["duration_ns"], n)[:-1]
+
+    of_phase = {p: device((phase == p) & ~communication) for p in (FORWARD, BACKWARD, OPTIMIZER)}
+    communication_ns = device(communication)
+    device_ns = device(np.ones(len(activities), np.bool_))
+    step_of_op = repeat_at(starts, ends, ops["start_ns"])
+    host = {
+        p: sum_by_group(step_of_op, times, n)[:-1]
+        for p, times in index.cached(phase_host_ns).items()
+    }
+    before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
+    named_ns = sum(of_phase.values()) + communication_ns
+    return ResultTable(
+        {
+            "step": np.arange(first, first + n),
+            "start_ns": starts,
+            "wall_ns": ends - starts,
+            "data_ns": host[DATA],
+            "forward_ns": of_phase[FORWARD],
+            "backward_ns": of_phase[BACKWARD],
+            "optimizer_ns": of_phase[OPTIMIZER],
+            "communication_ns": communication_ns,
+            "other_ns": device_ns - named_ns,
+            "device_ns": device_ns,
+            "idle_ns": ends - starts - (until - before),
+            "kernels": sum_by_group(step, (index.kinds == KERNEL).astype(np.int64), n)[:-1],
+            "forward_host_ns": host[FORWARD],
+            "backward_host_ns": host[BACKWARD],
+            "optimizer_host_ns": host[OPTIMIZER],
+        }
+    )
+
+
+def _is_communication(index: ProfileIndex) -> BoolArray:
+    """Return a mask of the kernels of NCCL, which wait for other devices."""
+    names = index.profile.tables["activities"].names("name")
+    of_name = np.array([name.startswith("nccl") for name in names.categories] + [False])
+    return of_name[names.codes]
+
+
+def step_statistics(index: ProfileIndex) -> RepeatStatistics | None:
+    """Return the statistics of the optimizer's steps of code that was not repeated; else None.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> step_statistics(ProfileIndex(synthetic_profile(activities=100)))  # has no optimizer
+    """
+    if len(index.profile.info.get("repeats") or ()) > 1:
+        return None
+    table = index.cached(step_table)
+    if len(table) < 2:
+        return None
+    whole = max(int(table["wall_ns"].sum()), 1)
+    shares = [
+        (word, int(table[column].sum()) / whole)
+        for word, column in (
+            ("data", "data_ns"),
+            ("forward", "forward_host_ns"),
+            ("backward", "backward_host_ns"),
+            ("optimizer", "optimizer_host_ns"),
+        )
+    ]
+    phases = ", ".join(f"{word} {percent(share)}" for word, share in shares)
+    names = RepeatNames("step", int(table["step"][0]))
+    return wall_statistics(table["wall_ns"], names, f"; host time: {phases}")

@@ -1,0 +1,120 @@
+"""The quantities of a comparison: times of ops and of kernels, on both sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.compare.measure import repeats_of
+from epprof_nb.analysis.compare.tables import Quantity, comparison_table
+from epprof_nb.analysis.op_paths import SESSION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.analysis.compare.match import Pair
+    from epprof_nb.analysis.compare.measure import OpMeasures
+    from epprof_nb.analysis.compare.recordings import Recordings
+    from epprof_nb.analysis.compare.spread import Place
+    from epprof_nb.analysis.compare.tables import Test
+    from epprof_nb.analysis.dataframe import ResultTable
+
+
+def op_table(
+    pairs: Sequence[Pair],
+    texts: Sequence[str],
+    before: Recordings,
+    after: Recordings,
+    test: Test,
+) -> ResultTable:
+    """Return one row per op path that ran in a repeat."""
+    categories = before.first_ops("category"), after.first_ops("category")
+    providers = before.first_ops("provider"), after.first_ops("provider")
+    quantities = []
+    for number, pair in enumerate(pairs[1:], 1):
+        # A pair has a path on at least one side.
+        side, path = (before, pair.old or SESSION) if pair.new is None else (after, pair.new)
+        kind = side.side.types[path]
+        one, other = _of_path(before.ops, pair.old), _of_path(after.ops, pair.new)
+        if kind == "cell" or not any(m["count"].any() for m in (*one, *other)):
+            continue  # a cell contains the repeats
+        measure: Place = "device" if all(m["device_ns"].all() for m in (*one, *other)) else "host"
+        values = [[m[f"{measure}_ns"] for m in side] for side in (one, other)]
+        quantities.append(
+            Quantity(
+                path=texts[number],
+                labels={
+                    "name": side.side.names[path],
+                    "old_name": before.side.names[pair.old or SESSION] if pair.is_renamed else None,
+                    "op_type": kind,
+                    "category": _either(categories, pair),
+                    "provider": _either(providers, pair),
+                    "measure": measure,
+                },
+                status=pair.status,
+                before=test.pooled(values[0]),
+                after=test.pooled(values[1]),
+                counts=([m["count"] for m in one], [m["count"] for m in other]),
+                bytes=([m["bytes"] for m in one], [m["bytes"] for m in other]),
+                floor=test.spread.of(measure),
+            )
+        )
+    return comparison_table(quantities, test)
+
+
+def _of_path(side: Sequence[OpMeasures], path: int | None) -> list[dict[str, np.ndarray]]:
+    """Return the measures of a path, one dict per recording; nothing on a side that lacks it."""
+    names = ("host_ns", "device_ns", "bytes", "count")
+    return [] if path is None else [{n: getattr(m, n)[path] for n in names} for m in side]
+
+
+def _either(values: tuple[Sequence[str | None], Sequence[str | None]], pair: Pair) -> str | None:
+    new = None if pair.new is None else values[1][pair.new]
+    return new or (None if pair.old is None else values[0][pair.old])
+
+
+def kernel_table(
+    pairs: Sequence[Pair],
+    texts: Sequence[str],
+    before: Recordings,
+    after: Recordings,
+    test: Test,
+) -> ResultTable:
+    """Return one row per kernel name and op path."""
+    new_of = {pair.new: number for number, pair in enumerate(pairs) if pair.new is not None}
+    old_of = {pair.old: number for number, pair in enumerate(pairs) if pair.old is not None}
+    rows: dict[tuple[int, str], tuple[list[list[np.ndarray]], list[list[np.ndarray]]]] = {}
+    for which, (side, number_of) in enumerate(((before, old_of), (after, new_of))):
+        for recording, kernels in enumerate(side.kernels):
+            owners = kernels.paths.tolist()
+            for i, (path, name) in enumerate(zip(owners, kernels.names, strict=True)):
+                times, counts = rows.setdefault((number_of[path], name), ([[], []], [[], []]))
+                for lists, matrix in ((times, kernels.device_ns), (counts, kernels.count)):
+                    # A recording that lacks the kernel has no time for it.
+                    missing = recording - len(lists[which])
+                    lists[which] += [np.zeros(matrix.shape[1], np.int64)] * missing
+                    lists[which].append(matrix[i])
+    for times, counts in rows.values():
+        for which, side in enumerate((before, after)):
+            for lists in (times, counts):
+                if lists[which]:
+                    lacking = side.indexes[len(lists[which]) :]
+                    lists[which] += [np.zeros(repeats_of(i), np.int64) for i in lacking]
+    return comparison_table(
+        [
+            Quantity(
+                path=texts[number] or "(no op)",
+                labels={"name": name},
+                status="removed" if not times[1] else "added" if not times[0] else "matched",
+                before=test.pooled(times[0]),
+                after=test.pooled(times[1]),
+                counts=(counts[0], counts[1]),
+                bytes=None,
+                floor=test.spread.device,
+            )
+            for (number, name), (times, counts) in rows.items()
+        ],
+        test,
+        columns=("name",),
+    )

@@ -1,0 +1,91 @@
+"""Recordings: the recordings of one side of a comparison, with what was measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.compare.match import Side
+from epprof_nb.analysis.compare.measure import (
+    add_captured_ops,
+    elapsed,
+    measure_kernels,
+    measure_ops,
+    repeats_of,
+)
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.data.profile_data import ProfileData
+
+
+class Recordings:
+    """The recordings of one side.
+
+    Attributes
+    ----------
+    indexes
+        Index of each recording.
+    side, paths, owners
+        The paths of the ops, and the path of each op and of each activity of each recording.
+    ops, kernels, elapsed
+        The measures of each recording.
+    """
+
+    def __init__(self, profiles: Sequence[ProfileData]) -> None:
+        self.indexes = [ProfileIndex(profile) for profile in profiles]
+        self.side = Side()
+        self.paths = [self.side.add(index) for index in self.indexes]
+        self.owners = [
+            self.side.owners(index, paths)
+            for index, paths in zip(self.indexes, self.paths, strict=True)
+        ]
+        count = len(self.side.children)
+        self.ops = [
+            measure_ops(index, paths, count)
+            for index, paths in zip(self.indexes, self.paths, strict=True)
+        ]
+        for index, owners, ops in zip(self.indexes, self.owners, self.ops, strict=True):
+            add_captured_ops(index, owners, self.side, ops)
+        self.kernels = [
+            measure_kernels(index, owners)
+            for index, owners in zip(self.indexes, self.owners, strict=True)
+        ]
+        self.elapsed = [elapsed(index)[None, :] for index in self.indexes]
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """Number of repeats of each recording."""
+        return tuple(repeats_of(index) for index in self.indexes)
+
+    def shapes(self) -> list[str | None]:
+        """Return the input shapes of each path, from the last op that has any."""
+        found: list[str | None] = [None] * len(self.side.children)
+        for index, paths in zip(self.indexes, self.paths, strict=True):
+            shapes = index.profile.tables["ops"].names("input_shapes")
+            last = np.full(len(found), MISSING)
+            known = np.flatnonzero(shapes.codes >= 0)
+            last[paths[known]] = shapes.codes[known]
+            for path in np.flatnonzero(last >= 0).tolist():
+                found[path] = shapes.categories[last[path]]
+        return self._with_captured(found)
+
+    def first_ops(self, column: str) -> list[str | None]:
+        """Return a name of the first op of each path."""
+        found: list[str | None] = [None] * len(self.side.children)
+        for index, paths in zip(self.indexes, self.paths, strict=True):
+            values = index.profile.tables["ops"].names(column)
+            present, first = np.unique(paths[:-1], return_index=True)
+            for path, value in zip(present.tolist(), values.take(first).to_list(), strict=True):
+                found[path] = found[path] or value
+        return self._with_captured(found)
+
+    def _with_captured(self, found: list[str | None]) -> list[str | None]:
+        """Let the paths of captured ops have what is known of the ops that captured."""
+        for path, source in self.side.captured.items():
+            found[path] = found[path] or found[source]
+        return found

@@ -1,0 +1,118 @@
+"""The spread between recordings of the same code: assumed, or measured on a machine.
+
+Recordings of the same code differ by more than their repeats do, because clocks, memory layout and
+other processes change in between.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from epprof_nb.analysis.compare.variance import variance_between
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epprof_nb.analysis.compare.recordings import Recordings
+    from epprof_nb.analysis.index import ProfileIndex
+
+Place: TypeAlias = Literal["total", "device", "host"]
+PLACES: tuple[Place, ...] = ("total", "device", "host")
+"""What varies: the elapsed time of a repeat, times on devices, and times of ops on the host."""
+
+MIN_RECORDINGS = 5
+"""Fewer recordings tell too little about their spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Standard deviations of the logarithm of a median between recordings of the same code.
+
+    Attributes
+    ----------
+    total, device, host
+        Of the elapsed time per repeat, device times, and host times.
+    recordings
+        Number of recordings that were measured; 0 if the values are assumed.
+    date
+        Day of the measurement, as ``2026-11-22``.
+    """
+
+    total: float
+    device: float
+    host: float
+    recordings: int = 0
+    date: str = ""
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom; those of assumed values are infinite."""
+        return self.recordings - 1 if self.recordings else math.inf
+
+    def of(self, place: Place) -> float:
+        """Return the spread of one kind of time."""
+        value: float = getattr(self, place)
+        return value
+
+
+ASSUMED = {"cuda": Spread(0.01, 0.005, 0.01), "host": Spread(0.01, 0.01, 0.01)}
+"""Spreads by the kind of device, where none was measured. Kernels of a GPU vary by less than what a
+busy host, which also runs the commands of the host device, adds to its times."""
+ASSUMED_ALTERNATED = {"cuda": Spread(0.005, 0.0025, 0.005), "host": Spread(0.005, 0.005, 0.005)}
+"""The same for recordings whose repeats alternated, which share the drift of the machine."""
+
+
+def place_of(indexes: Sequence[ProfileIndex]) -> tuple[str, str] | None:
+    """Return the machine and the devices of recordings; None if they differ or are unknown."""
+    found = set()
+    for index in indexes:
+        machine = index.profile.info.get("machine")
+        used = set(index.device_ids)
+        names = sorted(
+            str(device.get("name") or "unknown")
+            for device in index.profile.info.get("devices") or ()
+            if device.get("device_id") in used
+        )
+        found.add((str(machine or ""), ", ".join(names)))
+    if len(found) != 1:
+        return None
+    machine, devices = found.pop()
+    return (machine, devices) if machine else None
+
+
+def measure_spread(side: Recordings, date: str) -> Spread:
+    """Return the spread between recordings of the same code, beyond that between their repeats.
+
+    Parameters
+    ----------
+    side
+        At least `MIN_RECORDINGS` recordings.
+    date
+        Day of the measurement.
+    """
+    total = float(variance_between(side.elapsed)[0])
+    names = {"device": "device_ns", "host": "host_ns"}
+    found = {}
+    for place, column in names.items():
+        values = [getattr(ops, column) for ops in side.ops]
+        common = np.all([of.all(axis=1) for of in values], axis=0)
+        common[0] = False  # the session
+        rows = np.flatnonzero(common)
+        # Without a time of this kind, that of the whole is the best guess.
+        found[place] = total
+        if len(rows):
+            times = [of[rows].astype(np.float64) for of in values]
+            # Long ops count more: short ones vary by what other processes take, too.
+            weights = np.sum([np.median(of, axis=1) for of in times], axis=0)
+            found[place] = float(np.average(variance_between(times), weights=weights))
+    return Spread(
+        math.sqrt(total),
+        math.sqrt(found["device"]),
+        math.sqrt(found["host"]),
+        len(side.indexes),
+        date,
+    )

@@ -1,0 +1,216 @@
+"""The variance of medians over repeats, and the parts that it is made of.
+
+* Within a recording: the variance of the median over its repeats, from `scipy.stats.bootstrap`.
+* Between recordings of the same code, whose speed drifts. Three recordings of each side, or five of
+  one, tell what it is. Fewer add a floor to what they show: the drift within a recording, which
+  moves the medians of consecutive quarters, moves those of two recordings made one after the other
+  by more, twice the variance for a random walk.
+
+All values are logarithms, in arrays with one row per quantity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+
+_RESAMPLES = 1000
+_BLOCKS = 4
+_PRETEST = 0.02
+"""Probability with which noise alone is taken for a drift."""
+_MEASURED = 4
+"""From this number of degrees of freedom on, recordings tell their spread, and none is assumed."""
+_MANY, _PRIOR_FREEDOM = 5, 4
+"""Least number of quantities that drift alike, and the degrees of freedom that they add."""
+_ROWS = 256
+"""Rows that are resampled at a time, to bound the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The logarithms of the medians of one recording, their variance, and that of their drift."""
+
+    log_median: FloatArray
+    variance: FloatArray
+    drift: tuple[FloatArray, FloatArray]
+    repeats: int
+
+    @classmethod
+    def of(cls, logs: FloatArray) -> Recording:
+        """Return those of the logarithms, one column per repeat."""
+        return cls(np.median(logs, axis=1), _variance(logs), _drift(logs), logs.shape[1])
+
+
+def variance_of_difference(
+    sides: Sequence[Sequence[Recording]],
+    floor: FloatArray,
+    freedom: float,
+    *,
+    recordings: tuple[int, int],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the variance of the difference between the medians of two sides.
+
+    Parameters
+    ----------
+    sides
+        The recordings of both sides, or the differences of paired ones as a single side.
+    floor, freedom
+        See `epprof_nb.analysis.compare.statistics.ratios`.
+    recordings
+        Number of recordings of each side.
+
+    Returns
+    -------
+    variance, freedom, between
+        float64 arrays, one value per quantity: the variance, its degrees of freedom, and the
+        variance between recordings of the same code that is part of it.
+    """
+    within = sum(
+        (sum(r.variance for r in side) / len(side) ** 2 for side in sides), np.zeros(len(floor))
+    )
+    # Welch and Satterthwaite: the degrees of freedom of a sum of estimated variances.
+    parts = sum(
+        (r.variance / len(side) ** 2) ** 2 / (r.repeats - 1) for side in sides for r in side
+    )
+    measured = _measured(sides)
+    if tells_spread(sides):
+        # The medians of the recordings contain all that varies.
+        squares = sum(np.var([r.log_median for r in side], axis=0) * len(side) for side in sides)
+        spread, degrees = _moderated(squares / measured, measured, floor)
+        variance = np.maximum(spread * sum(1 / len(side) for side in sides), within)
+        return variance, degrees, spread / (3 - len(sides))
+    is_paired = len(sides) == 1
+    # A drift of what pairs differ by has been averaged over the blocks; one that both sides share
+    # goes on from one recording to the next.
+    found, freedom_found = _between(sides, floor, drift=1 / _BLOCKS if is_paired else 2.0)
+    if is_paired:
+        found = found / 2  # a difference has the variance of both sides
+    between = np.square(floor) + found
+    share = 1 / recordings[0] + 1 / recordings[1]
+    variance = within + between * share
+    parts += (found * share) ** 2 / freedom_found + (np.square(floor) * share) ** 2 / freedom
+    # Without noise the floor is all of the variance. If it was not estimated, the distribution is
+    # normal.
+    degrees = np.divide(variance**2, parts, out=np.full(len(parts), np.inf), where=parts > 0)
+    return variance, degrees, between
+
+
+def _measured(sides: Sequence[Sequence[Recording]]) -> int:
+    """Return the degrees of freedom with which several recordings of a side tell their spread."""
+    return sum(len(side) - 1 for side in sides)
+
+
+def tells_spread(sides: Sequence[Sequence[Recording]]) -> bool:
+    """Return whether the recordings of a side are enough to tell their spread."""
+    return _measured(sides) >= _MEASURED
+
+
+def _moderated(
+    variance: FloatArray, freedom: int, floor: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return estimated variances, moved toward that of most quantities of the same floor.
+
+    A few recordings tell little about one quantity, so those that drift alike are taken together,
+    as in Smyth's moderated t-test. The second result is the degrees of freedom of each.
+    """
+    from scipy.stats import chi2
+
+    moderated, degrees = variance.copy(), np.full(len(variance), float(freedom))
+    for value in np.unique(floor):
+        alike = floor == value
+        if alike.sum() >= _MANY:
+            typical = np.median(variance[alike]) * freedom / chi2.median(freedom)
+            total = _PRIOR_FREEDOM * typical + freedom * variance[alike]
+            moderated[alike] = total / (_PRIOR_FREEDOM + freedom)
+            degrees[alike] += _PRIOR_FREEDOM
+    return moderated, degrees
+
+
+def variance_between(recordings: Sequence[FloatArray]) -> FloatArray:
+    """Return the variance of the logarithm of the median of each row between recordings.
+
+    Parameters
+    ----------
+    recordings
+        Arrays of shape ``(quantities, repeats)`` of positive numbers.
+    """
+    medians = [np.median(np.log(values), axis=1) for values in recordings]
+    variance: FloatArray = np.var(medians, axis=0, ddof=1)
+    return variance
+
+
+def _variance(logs: FloatArray) -> FloatArray:
+    """Return the variance of the median of each row, by resampling the repeats."""
+    from scipy.stats import bootstrap
+
+    parts = [np.empty(0)]
+    for begin in range(0, len(logs), _ROWS):
+        result = bootstrap(
+            (logs[begin : begin + _ROWS],), np.median, axis=1, vectorized=True,
+            n_resamples=_RESAMPLES, method="percentile", rng=np.random.default_rng(0),
+        )  # fmt: skip
+        parts.append(np.square(result.standard_error))
+    return np.concatenate(parts)
+
+
+def _drift(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the variance between medians of consecutive blocks, and that which noise causes."""
+    blocks = np.array_split(logs, _BLOCKS, axis=1)
+    medians = np.stack([np.median(block, axis=1) for block in blocks])
+    # Steps from one repeat to the next contain the noise, but hardly any drift. For normal noise,
+    # their median magnitude is 0.954 standard deviations.
+    noise = (np.median(np.abs(np.diff(logs, axis=1)), axis=1) / 0.954) ** 2
+    return medians.var(axis=0, ddof=1), np.pi / 2 * noise * _BLOCKS / logs.shape[1]
+
+
+def _between(
+    sides: Sequence[Sequence[Recording]], floor: FloatArray, *, drift: float
+) -> tuple[FloatArray, int]:
+    """Return the estimated variance between recordings of the same code.
+
+    The second result is its degrees of freedom. The floor is not part of it. `drift` is the factor
+    from the variance between blocks of a recording.
+    """
+    recordings = [recording for side in sides for recording in side]
+    noise = np.mean([r.variance for r in recordings], axis=0)
+    freedom = len(recordings) * (_BLOCKS - 1)
+    # A median of steps tells as much as a third of them would by their mean square.
+    steps = sum(r.repeats - 1 for r in recordings) // 3
+    moved, unmoved = (
+        np.mean(values, axis=0) for values in zip(*(r.drift for r in recordings), strict=True)
+    )
+    found = drift * _beyond_noise(moved, unmoved, freedom, steps, floor)
+    measured = _measured(sides)
+    if measured:
+        squares = sum(np.var([r.log_median for r in side], axis=0) * len(side) for side in sides)
+        found = np.maximum(found, _beyond_noise(squares / measured, noise, measured, steps, floor))
+        freedom += measured
+    return found, freedom
+
+
+def _beyond_noise(
+    variance: FloatArray, noise: FloatArray, freedom: int, freedom_of_noise: int, floor: FloatArray
+) -> FloatArray:
+    """Return the part of a variance that is more than noise.
+
+    That of one quantity is badly known from a few values, so it counts only if it is significant.
+    That of most quantities always counts, for all of them.
+    """
+    from scipy.stats import f as fisher
+
+    excess = np.maximum(variance - noise, 0)
+    is_certain = variance > fisher.isf(_PRETEST, freedom, freedom_of_noise) * noise
+    found = np.where(is_certain, excess, 0)
+    for value in np.unique(floor):
+        alike = floor == value
+        found[alike] = np.maximum(found[alike], max(np.median((variance - noise)[alike]), 0))
+    return found

@@ -1,0 +1,77 @@
+"""Phases of training: which ops are the forward pass, the backward pass, the optimizer, or data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.op_status import has_host_time
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.analysis.index import ProfileIndex
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+FORWARD, BACKWARD, OPTIMIZER, DATA, OTHER = range(5)
+PHASES = ("forward", "backward", "optimizer", "data", "other")
+"""Names of the phases, by their code."""
+
+_PHASE_OF_TYPE = {
+    "module": FORWARD, "recompute": BACKWARD, "backward": BACKWARD, "autograd": BACKWARD,
+    "optimizer": OPTIMIZER, "data": DATA, "compile": OTHER,
+}  # fmt: skip
+MODULE_TYPES = ("module", "recompute", "backward")
+"""Op types of the calls of a module: in the forward pass, to recompute it, and their backward."""
+
+
+def is_framework_op(index: ProfileIndex) -> BoolArray:
+    """Return a mask of the ops that a framework records by itself, without ranges of the user."""
+    ops = index.profile.tables["ops"]
+    return ops.names("category").equals("framework")
+
+
+def is_of_type(index: ProfileIndex, *types: str) -> BoolArray:
+    """Return a mask of the framework ops of some types."""
+    op_type = index.profile.tables["ops"].names("op_type")
+    of_category = np.append(np.isin(op_type.categories, types), np.False_)
+    return np.logical_and(is_framework_op(index), of_category[op_type.codes])
+
+
+def phase_ops(index: ProfileIndex) -> IntArray:
+    """Return the row of the framework op that decides the phase of each op; `MISSING` for none."""
+    return index.tree.nearest_ancestor(is_of_type(index, *_PHASE_OF_TYPE))
+
+
+def op_phases(index: ProfileIndex) -> npt.NDArray[np.uint8]:
+    """Return the code of the phase of each op, that of the nearest framework op above it."""
+    names = index.profile.tables["ops"].names("op_type")
+    codes = [_PHASE_OF_TYPE.get(name, OTHER) for name in names.categories]
+    own = np.array([*codes, OTHER], np.uint8)[names.codes]
+    # The last element is for ops without a framework op above them.
+    return np.append(own, np.uint8(OTHER))[index.cached(phase_ops)]
+
+
+def phase_host_ns(index: ProfileIndex) -> dict[int, IntArray]:
+    """Return the host time of each op that begins a phase, by phase; 0 for ops inside of it."""
+    ops, tree = index.profile.tables["ops"], index.tree
+    phases, deciding = index.cached(op_phases), index.cached(phase_ops)
+    begins = deciding == np.arange(len(ops))
+    above = np.append(phases, np.uint8(OTHER))[tree.parent]
+    begins &= (phases != above) & has_host_time(ops)
+    return {
+        phase: np.where(begins & (phases == phase), ops["duration_ns"], 0)
+        for phase in range(len(PHASES))
+    }
+
+
+def modules(index: ProfileIndex) -> IntArray:
+    """Return the row of the module call, forward or backward, of each op; `MISSING` for none."""
+    return index.tree.nearest_ancestor(is_of_type(index, *MODULE_TYPES))
+
+
+def has_modules(index: ProfileIndex) -> bool:
+    """Whether the profile has calls of modules."""
+    return bool((index.cached(modules) != MISSING).any())

@@ -1,0 +1,208 @@
+"""insights: the findings of all analyses, ranked by what they can save, with their evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.analysis.data_findings import waiting_for_data
+from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional, values_at
+from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
+from epprof_nb.analysis.graph_finding import graph_opportunity
+from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
+from epprof_nb.analysis.idle_findings import held_work, idle_gaps
+from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.launch_findings import launch_bound
+from epprof_nb.analysis.ort_findings import fallbacks, node_memory, slowest_operator
+from epprof_nb.analysis.ort_node_findings import (
+    inserted_casts,
+    quantization,
+    slowest_node,
+    thread_pool,
+)
+from epprof_nb.analysis.overlap_findings import exposed_communication
+from epprof_nb.analysis.path_findings import critical_work
+from epprof_nb.analysis.places import cells_at
+from epprof_nb.analysis.roofline_findings import far_from_roof
+from epprof_nb.analysis.steadiness_findings import drifting, outliers, warm_up
+from epprof_nb.analysis.summary import wall_of
+from epprof_nb.analysis.transfer_findings import copies_to_overlap, pageable_copies, small_copies
+from epprof_nb.analysis.wait_findings import waiting_lines
+from epprof_nb.data.columns import with_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import pandas as pd
+
+    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.profile_data import ProfileData
+
+
+def many_launches(index: ProfileIndex) -> Iterable[Finding]:
+    """Return what a graph would save if it holds ONNX Runtime's nodes, else on any launches."""
+    return graph_opportunity(index) or launch_bound(index)
+
+
+ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+    fallbacks, warm_up, outliers, drifting,
+)  # fmt: skip
+"""Functions that return findings of any profile."""
+OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+    hot_line, hot_op, waiting_for_data, idle_gaps, held_work, waiting_lines, many_launches,
+    pageable_copies, copies_to_overlap, small_copies, exposed_communication, critical_work,
+    far_from_roof,
+)  # fmt: skip
+"""Functions that return findings of a profile with device work."""
+OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
+    slowest_operator, slowest_node, quantization, inserted_casts, thread_pool,
+)  # fmt: skip
+"""Functions that return findings of a profile without device work."""
+OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
+"""Functions that return findings that save memory, not time; these come last."""
+
+
+@with_columns("insights")
+def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
+    """Return the findings of a profile, those that can save most first.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    index
+        Index of the profile; a new one if None.
+
+    Returns
+    -------
+    frame
+        {columns}
+
+        Only findings that can save 2 % or more of the wall time are shown.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> insights(synthetic_profile(activities=100))[["rank", "kind", "line"]]
+       rank      kind  line
+    0     1      idle     1
+    1     2  hot line    10
+    """
+    return insight_table(index or ProfileIndex(profile)).to_frame()
+
+
+def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
+    """Return up to `limit` findings, all if None, by descending gain; weak ones are left out.
+
+    Examples
+    --------
+    >>> from epprof_nb.analysis.index import ProfileIndex
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> findings(ProfileIndex(synthetic_profile(activities=100)))[0].text  # doctest: +ELLIPSIS
+    'GPU idle 60.0 ms before its first work while the host ran line 1 (`model, opti...).'
+    """
+    return index.cached(_ranked)[:limit]
+
+
+def _ranked(index: ProfileIndex) -> list[Finding]:
+    # The sum is negative if the times of an overflown clock are in it.
+    of_work = OF_DEVICE_WORK if index.cached(device_time) > 0 else OF_HOST_WORK
+    found = [finding for function in (*of_work, *ALWAYS) for finding in function(index)]
+    least = MIN_GAIN_SHARE * wall_of(index.profile)
+    shown = [finding for finding in found if finding.gain_ns >= least]
+    shown.sort(key=lambda finding: (-finding.gain_ns, -finding.low_ns))
+    return [*shown, *(finding for function in OF_MEMORY for finding in function(index))]
+
+
+def insight_table(index: ProfileIndex) -> ResultTable:
+    """Return the columns of `insights`."""
+    found, ops = findings(index, limit=None), index.profile.tables["ops"]
+    op_ids = np.array([finding.op_id for finding in found], np.int64)
+    op = index.tree.rows(op_ids)
+    return ResultTable(
+        {
+            "rank": np.arange(1, len(found) + 1),
+            "kind": categorical([finding.kind for finding in found]),
+            "text": objects(finding.text for finding in found),
+            "remedy": objects(finding.remedy for finding in found),
+            "gain_ns": _times(finding.gain_ns for finding in found),
+            "gain_low_ns": _times(finding.low_ns for finding in found),
+            "gain_high_ns": _times(finding.high_ns for finding in found),
+            "op_id": optional(op_ids),
+            "cell": cells_at(index, op),
+            "line": optional(values_at(ops["line"], values_at(index.statement, op))),
+            "start_ns": _times(finding.start_ns for finding in found),
+            "end_ns": _times(finding.end_ns for finding in found),
+        }
+    )
+
+
+def _times(values: Iterable[int]) -> IntArray:
+    return np.fromiter(values, np.int64)
+
+
+def evidence(
+    profile: ProfileData, insight: Mapping[str, Any] | int, *, index: ProfileIndex | None = None
+) -> pd.DataFrame:
+    """Return the rows behind a finding.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    insight
+        A row of `insights`, or its rank.
+    index
+        Index of the profile; a new one if None.
+
+    Returns
+    -------
+    frame
+        Rows of ``profile.activities``, ``profile.ops`` or ``profile.api_calls``, with their index.
+
+    Raises
+    ------
+    TypeError
+        If `insight` is neither a row nor a rank.
+    ValueError
+        If the profile has no such finding.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> profile = synthetic_profile(activities=100)
+    >>> evidence(profile, insights(profile).iloc[0])["line"].tolist()
+    [1]
+    """
+    index = index or ProfileIndex(profile)
+    finding = _find(index, insight)
+    table, rows = profile.tables[finding.table], finding.evidence_rows(profile)
+    frame = table.take(rows).to_frame()
+    if table.schema.index is None:
+        import pandas as pd
+
+        frame.index = pd.Index(rows)
+    return frame
+
+
+def _find(index: ProfileIndex, insight: Mapping[str, Any] | int) -> Finding:
+    found = findings(index, limit=None)
+    text = None
+    if isinstance(insight, int | np.integer):
+        rank = int(insight)
+    else:
+        try:
+            rank, text = int(insight["rank"]), str(insight["text"])
+        except (TypeError, KeyError, ValueError, IndexError):
+            raise TypeError(
+                "evidence expects a row of prof.insights(), such as prof.insights().iloc[0], or "
+                f"its rank, not {type(insight).__name__}."
+            ) from None
+    if not 1 <= rank <= len(found) or text not in (None, found[rank - 1].text):
+        has = f"findings 1 to {len(found)}" if found else "no findings"
+        raise ValueError(
+            f"This profile has {has}, and none of them is the given one (rank {rank}): it is of "
+            "another profile or an older version. Pass a row of prof.insights() of this profile."
+        )
+    return found[rank - 1]

@@ -1,0 +1,122 @@
+"""Peaks of a device: arithmetic by a matrix product, and bandwidth by a copy."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_MIN_NS = 20_000_000
+"""Shortest duration of a measurement."""
+_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Peaks of a device.
+
+    Attributes
+    ----------
+    flops_per_s
+        Element type, in ONNX Runtime's words, to FLOPs per second of a matrix product.
+    bytes_per_s
+        Bytes read and written per second by a copy.
+    """
+
+    flops_per_s: dict[str, float]
+    bytes_per_s: float
+
+    def to_info(self) -> dict[str, Any]:
+        """Return the entry of ``info["peaks"]``."""
+        return {"flops_per_s": dict(self.flops_per_s), "bytes_per_s": self.bytes_per_s}
+
+    def flops_of(self, dtype: str) -> float | None:
+        """Return the FLOPs per second of an element type, else those of float; None if unknown."""
+        return self.flops_per_s.get(dtype, self.flops_per_s.get("float"))
+
+
+def peaks_of(info: Mapping[str, Any]) -> dict[int, Peaks]:
+    """Return the peaks that a profile has, by device id. Entries of another form are left out."""
+    entries, found = info.get("peaks"), {}
+    for device, entry in entries.items() if isinstance(entries, dict) else ():
+        try:
+            flops = {str(k): float(v) for k, v in entry["flops_per_s"].items() if float(v) > 0}
+            peaks = Peaks(flops, float(entry["bytes_per_s"]))
+            if peaks.bytes_per_s > 0:
+                found[int(device)] = peaks
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+    return found
+
+
+def measure(
+    xp: Any,  # noqa: ANN401 - an array module
+    synchronize: Callable[[], object],
+    *,
+    size: int,
+    copied: int,
+    dtypes: Mapping[str, Any],
+    **options: Any,
+) -> Peaks:
+    """Measure the peaks of a device.
+
+    Parameters
+    ----------
+    xp
+        NumPy, CuPy or PyTorch, whose arrays are on the device.
+    synchronize
+        Waits until the device has done its work.
+    size
+        Rows and columns of the matrices.
+    copied
+        Elements of the arrays that are copied, which must not fit a cache.
+    dtypes
+        Element types in ONNX Runtime's words, with those of `xp`.
+    **options
+        Further arguments of ``xp.ones``, such as ``device="cuda:0"``.
+
+    Returns
+    -------
+    peaks
+        Those of the fastest of several rounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> peaks = measure(np, lambda: None, size=64, copied=4096, dtypes={"float": np.float32})
+    >>> peaks.flops_per_s["float"] > 0, peaks.bytes_per_s > 0
+    (True, True)
+    """
+    flops = {}
+    for name, dtype in dtypes.items():
+        a, b = (xp.ones((size, size), dtype=dtype, **options) for _ in range(2))
+        out = xp.ones((size, size), dtype=dtype, **options)
+        seconds = _fastest(partial(xp.matmul, a, b, out=out), synchronize)
+        flops[name] = 2 * size**3 / seconds
+    dtype = next(iter(dtypes.values()))
+    source, target = (xp.ones(copied, dtype=dtype, **options) for _ in range(2))
+    seconds = _fastest(partial(target.__setitem__, ..., source), synchronize)
+    return Peaks(flops, 2 * source.nbytes / seconds)
+
+
+def _fastest(act: Callable[[], object], synchronize: Callable[[], object]) -> float:
+    """Return the seconds that one call takes, at best."""
+    act()
+    synchronize()
+    calls = 1
+    while (taken := _timed(act, synchronize, calls)) < _MIN_NS and calls < 2**20:
+        calls *= 2
+    best = min(taken, *(_timed(act, synchronize, calls) for _ in range(_ROUNDS)))
+    return max(best, 1) / calls / 1e9
+
+
+def _timed(act: Callable[[], object], synchronize: Callable[[], object], calls: int) -> int:
+    begin = time.perf_counter_ns()
+    for _ in range(calls):
+        act()
+    synchronize()
+    return time.perf_counter_ns() - begin

@@ -1,0 +1,82 @@
+"""The nearest of many values to each of some times, in one pass and without sorting them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.arrays.chunks import chunks
+from epprof_nb.arrays.types import MISSING
+
+if TYPE_CHECKING:
+    from epprof_nb.arrays.types import BoolArray, IntArray
+
+
+def first_from(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
+    """Return the row of the first of `values` at or after each of `times`.
+
+    Parameters
+    ----------
+    values
+        int64 array, in any order; nearly sorted ones are the fastest.
+    mask
+        Rows to consider, at least one.
+    times
+        int64 array, ascending.
+
+    Returns
+    -------
+    rows
+        int64 array, one row per time. If no value is that late, the row of the last one.
+
+    Examples
+    --------
+    >>> first_from(np.array([9, 2, 5]), np.ones(3, bool), np.array([3, 6, 10])).tolist()
+    [2, 0, 0]
+    """
+    row_of_time, last_row = np.full(len(times), MISSING, np.int64), MISSING
+    earliest, latest = np.full(len(times), np.iinfo(np.int64).max), np.iinfo(np.int64).min
+    for chunk in chunks(len(values)):
+        rows = np.flatnonzero(mask[chunk]) + chunk.start
+        if not len(rows):
+            continue
+        value = values[rows]
+        last = len(rows) - 1 - int(value[::-1].argmax())
+        if value[last] >= latest:
+            latest, last_row = value[last], rows[last]
+        time = np.searchsorted(times, value, "right") - 1
+        near = np.flatnonzero(time >= 0)
+        near = near[value[near] < earliest[time[near]]]
+        np.minimum.at(earliest, time[near], value[near])
+        # NumPy keeps the last of several assignments to one element: the first row.
+        near = near[value[near] == earliest[time[near]]][::-1]
+        row_of_time[time[near]] = rows[near]
+    # A time without a start of its own has that of the next time.
+    following = np.where(row_of_time >= 0, np.arange(len(times)), len(times))
+    following = np.minimum.accumulate(following[::-1])[::-1]
+    return np.append(row_of_time, last_row)[following]
+
+
+def last_until(values: IntArray, mask: BoolArray, times: IntArray) -> IntArray:
+    """Return the row of the last of `values` at or before each of `times`.
+
+    Parameters
+    ----------
+    values, mask, times
+        As for `first_from`.
+
+    Returns
+    -------
+    rows
+        int64 array, one row per time; `MISSING` if all values are later.
+
+    Examples
+    --------
+    >>> last_until(np.array([9, 2, 5]), np.ones(3, bool), np.array([1, 6, 10])).tolist()
+    [-1, 2, 0]
+    """
+    if not mask.any():
+        return np.full(len(times), MISSING, np.int64)
+    rows = first_from(-values, mask, -times[::-1])[::-1]
+    return np.where(values[rows] <= times, rows, MISSING)

@@ -1,0 +1,175 @@
+"""Recordings of code whose repeats alternated with those of other code, in one session.
+
+Each becomes a profile of its own: the time of the other code is cut out, so that its repeats follow
+each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.arrays.ids import IdIndex
+from epprof_nb.arrays.types import MISSING
+from epprof_nb.capture.graph_table import graph_table
+from epprof_nb.data.profile_data import ProfileData
+from epprof_nb.data.repeats import repeat_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The repeats of one side in the time of the session, and where they are in its profile.
+
+    Attributes
+    ----------
+    starts, ends
+        Start of each repeat, and the end of the code and of the device work of it.
+    all_starts, is_own
+        Start of each repeat of any side, and whether it is one of these.
+    """
+
+    starts: IntArray
+    ends: IntArray
+    all_starts: IntArray
+    is_own: BoolArray
+
+    def times(self, times: IntArray) -> IntArray:
+        """Return times of the session as times of the profile; those cut out become its edges."""
+        lengths = self.ends - self.starts
+        first = self.all_starts[0]
+        begins = first + np.cumsum(lengths) - lengths
+        at = np.searchsorted(self.starts, times, side="right") - 1
+        inside = np.clip(times - self.starts[at], 0, lengths[at])
+        moved: IntArray = np.where(at < 0, np.minimum(times, first), begins[at] + inside)
+        return moved
+
+    def keeps(self, times: IntArray) -> BoolArray:
+        """Return whether each time precedes the repeats or is in one of this side."""
+        at = np.searchsorted(self.all_starts, times, side="right") - 1
+        kept: BoolArray = (at < 0) | self.is_own[at]
+        return kept
+
+    def table(self, table: Table, rows: BoolArray) -> Table:
+        """Return some rows with their times in the profile."""
+        part = table.take(rows)
+        changed: dict[str, IntArray] = {
+            name: self.times(part[name])
+            for name in ("start_ns", "end_ns", "time_ns")
+            if name in part.schema.names
+        }
+        if "duration_ns" in part.schema.names and part.schema.name != "ops":
+            changed["duration_ns"] = changed["end_ns"] - changed["start_ns"]
+        return part.replace(**changed) if changed else part
+
+
+def split(
+    data: ProfileData,
+    sides: Sequence[int],
+    cells: Sequence[str],
+    sources: Sequence[str],
+    *,
+    recording: str,
+) -> list[ProfileData]:
+    """Split a session into a profile per side.
+
+    Parameters
+    ----------
+    data
+        The session's data. Each repeat ended with a wait for its device work, and has an op of the
+        type ``cell``.
+    sides
+        The side of each repeat, from 0.
+    cells, sources
+        Name and source of the cell of each side.
+    recording
+        Text that tells this session from others. ``info["alternated"]`` of the profiles holds it.
+
+    Returns
+    -------
+    profiles
+        One per side. A side without a repeat is an empty profile.
+    """
+    of_repeats = np.array(sides[: len(data.info.get("repeats") or ())], np.int64)
+    others = {name: text for name, text in data.sources.items() if name not in cells}
+    profiles = []
+    for side, (cell, source) in enumerate(zip(cells, sources, strict=True)):
+        other = ", ".join(name for name in cells if name != cell)
+        info = {
+            **data.info,
+            "cell": cell,
+            "alternated": {"recording": recording, "side": side},
+            "repeats": [],
+            "notes": [
+                *data.info["notes"],
+                f"The repeats alternated with those of {other}, whose time is cut out.",
+            ],
+        }
+        profiles.append(_side(data, of_repeats == side, info, {cell: source, **others}))
+    return profiles
+
+
+def _side(
+    data: ProfileData, is_own: BoolArray, info: dict[str, Any], sources: dict[str, str]
+) -> ProfileData:
+    if not is_own.any():
+        return ProfileData({}, {**info, "wall_ns": 0, "code_ns": 0}, sources)
+    tables = data.tables
+    starts, ends = repeat_bounds(data.info)
+    done = _done(tables["activities"], starts, ends)
+    cut = _Cut(starts[is_own], done[is_own], starts, is_own)
+    number = np.full(len(is_own) + 1, MISSING, np.int64)
+    number[:-1][is_own] = np.arange(is_own.sum())
+    found: dict[str, Table] = {}
+    for name, table in tables.items():
+        if name in ("ops", "activities"):
+            repeat = table["repeat"]
+            # Rows of no repeat, such as ops of other threads that last longer, belong to both.
+            rows = (repeat == MISSING) | (number[repeat] != MISSING)
+            part = cut.table(table, rows)
+            found[name] = part.replace(repeat=number[part["repeat"]])
+        elif name != "graphs":
+            time = "time_ns" if "time_ns" in table.schema.names else "start_ns"
+            found[name] = cut.table(table, cut.keeps(table[time]))
+    calls, work = found["api_calls"], found["activities"]
+    call = IdIndex(calls["correlation_id"]).rows(work["correlation_id"])
+    call_ns = calls["end_ns"] - calls["start_ns"]
+    found["graphs"] = graph_table(work, found["ops"], call_ns, call, [tables["graphs"]])
+    begins = cut.times(starts[is_own])
+    own_ends = begins + (ends - starts)[is_own]
+    info |= {
+        "repeats": np.stack([begins, own_ends], axis=1).tolist(),
+        "wall_ns": int(cut.times(np.array([data.wall_ns]))[0]),
+        "code_ns": int(own_ends[-1]),
+        **_counts(data.info, found["activities"]),
+    }
+    return ProfileData(found, info, sources)
+
+
+def _done(activities: Table, starts: IntArray, ends: IntArray) -> IntArray:
+    """Return when the code of each repeat and the device work it launched had ended."""
+    done = ends.copy()
+    launched = activities["repeat"] >= 0
+    np.maximum.at(done, activities["repeat"][launched], activities["end_ns"][launched])
+    # A device that could not be waited for may have worked longer.
+    done[:-1] = np.minimum(done[:-1], starts[1:])
+    return done
+
+
+def _counts(info: Mapping[str, Any], activities: Table) -> dict[str, Any]:
+    """Return the entries of the info that count activities."""
+    kinds, attribution = activities.names("kind"), activities.names("attribution")
+    shown = {kind: int(kinds.equals(kind).sum()) for kind in kinds.compact().categories}
+    lost = info["recorded"]["lost"]
+    launched = {kind: shown.get(kind, 0) + lost.get(kind, 0) for kind in {**shown, **lost}}
+    return {
+        "recorded": {**info["recorded"], "shown": shown, "launched": launched},
+        "attribution": {how: int(attribution.equals(how).sum()) for how in info["attribution"]},
+    }

@@ -1,0 +1,58 @@
+"""The recorder of frameworks' operations, which are ops and no activities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb.frameworks.nvtx_framework import NvtxFramework
+from epprof_nb.frameworks.torch_framework import TorchFramework
+from epprof_nb.recorders.base import RecorderOutput
+
+if TYPE_CHECKING:
+    from epprof_nb.core.options import Options
+    from epprof_nb.frameworks.base import Framework
+
+
+class FrameworkRecorder:
+    """Starts the frameworks that the options name. See `epprof_nb.recorders.base.Recorder`."""
+
+    name = "frameworks"
+
+    def __init__(self) -> None:
+        self._known: tuple[Framework, ...] = (TorchFramework(), NvtxFramework())
+        self._started: list[Framework] = []
+
+    def start(self, options: Options) -> list[str]:
+        """Start the frameworks."""
+        return self.extend(options)
+
+    def extend(self, options: Options) -> list[str]:
+        """Start further frameworks; those that were started stay."""
+        for framework in self._known:
+            if framework.name in options.frameworks and framework not in self._started:
+                self._started.append(framework)
+                framework.start()
+        return []
+
+    def sync(self) -> None:
+        """Do nothing: there is no device to wait for."""
+
+    def drain(self, *, waited: bool = True) -> RecorderOutput:  # noqa: ARG002
+        """Complete the ops, which the native core has, and return no activities."""
+        for framework in self._started:
+            framework.complete()
+        return RecorderOutput()
+
+    def notes(self) -> list[str]:
+        """Return the notes of all frameworks."""
+        return [note for framework in self._started for note in framework.notes()]
+
+    def stop(self) -> None:
+        """Stop the frameworks."""
+        while self._started:
+            self._started[-1].stop()
+            self._started.pop()
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return no devices."""
+        return []

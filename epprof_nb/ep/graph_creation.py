@@ -1,0 +1,98 @@
+"""Creation of sessions that capture graphs, and the reasons why one cannot."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
+from epprof_nb.ep.graphs import ATTRIBUTE, SessionGraphs
+from epprof_nb.ep.user_code import user_level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FIRST_RELEASE = (1, 26)
+"""The first release of ONNX Runtime that captures graphs of plugin providers."""
+
+
+class _Opened(threading.local):
+    """Number and warm-up runs of the session that this thread creates; None: it captures none."""
+
+    def __init__(self) -> None:
+        self.session: tuple[int, int] | None = None
+
+
+_opened = _Opened()
+
+
+def note_opened(number: int, warm_ups: int | None) -> None:
+    """Note the session that is being created; `warm_ups` is None if it captures no graphs."""
+    _opened.session = None if warm_ups is None else (number, warm_ups)
+
+
+@contextmanager
+def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
+    """Let a session that is created in the ``with`` block capture graphs, if it is to.
+
+    Raises
+    ------
+    KernelError
+        If ONNX Runtime refuses, because nodes have no kernel.
+    """
+    _opened.session = None
+    setattr(session, ATTRIBUTE, None)
+    _native.ep_allow_capture(True)  # noqa: FBT003
+    try:
+        yield
+    except Exception as error:
+        nodes = _native.ep_unclaimed_nodes()
+        if _opened.session is not None and nodes and "graph capture" in str(error).lower():
+            raise KernelError(_describe_unclaimed(nodes)) from error
+        raise
+    finally:
+        _native.ep_allow_capture(False)  # noqa: FBT003
+    if _opened.session is None:
+        return
+    if not _is_supported():
+        warnings.warn(
+            "This release of ONNX Runtime does not capture graphs of this provider; 1.26 is the "
+            "first that does. The session runs eagerly.",
+            stacklevel=user_level(),
+        )
+        return
+    if _uses_pool_threads(session):
+        warnings.warn(
+            "Graphs are captured on the thread of a run, and this session runs its nodes on "
+            "threads of a pool (ExecutionMode.ORT_PARALLEL). It runs eagerly.",
+            stacklevel=user_level(),
+        )
+        return
+    setattr(session, ATTRIBUTE, SessionGraphs(*_opened.session))
+
+
+def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
+    import onnxruntime
+
+    options = session.get_session_options()
+    parallel = onnxruntime.ExecutionMode.ORT_PARALLEL
+    return options is not None and options.execution_mode == parallel
+
+
+def _is_supported() -> bool:
+    major, minor = _native.ort_runtime().split(".")[:2]
+    return (int(major), int(minor)) >= FIRST_RELEASE
+
+
+def _describe_unclaimed(nodes: list[tuple[str, str]]) -> str:
+    shown = [f"{name or '(no name)'} ({op_type})" for name, op_type in nodes[:5]]
+    more = f" and {len(nodes) - 5} more" if len(nodes) > 5 else ""
+    types = ", ".join(sorted({op_type for _, op_type in nodes}))
+    return (
+        f"A graph can be captured only if all nodes run on the provider. These do not: "
+        f"{', '.join(shown)}{more}. Define kernels for {types} with @epprof_nb.ep.kernel, or leave "
+        "enable_cuda_graph out."
+    )

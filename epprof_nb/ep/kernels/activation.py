@@ -1,0 +1,124 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
+from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.special import erf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def sigmoid(xp: ArrayModule, x: Array) -> Array:
+    """Logistic function, by way of tanh, which does not overflow."""
+    y = xp.tanh(x * x.dtype.type(0.5))
+    y *= x.dtype.type(0.5)
+    y += x.dtype.type(0.5)
+    return y
+
+
+def gelu(xp: ArrayModule, x: Array) -> Array:
+    """Product of `x` and the distribution function of the normal distribution."""
+    y = erf(xp, x * x.dtype.type(math.sqrt(0.5)))
+    y += x.dtype.type(1)
+    y *= x
+    y *= x.dtype.type(0.5)
+    return y
+
+
+def gelu_tanh(xp: ArrayModule, x: Array) -> Array:
+    """Approximation of `gelu` by tanh."""
+    y = x * x
+    y *= x.dtype.type(0.044715)
+    y += x.dtype.type(1)
+    y *= x
+    y *= x.dtype.type(math.sqrt(2 / math.pi))
+    y = xp.tanh(y)
+    y += x.dtype.type(1)
+    y *= x
+    y *= x.dtype.type(0.5)
+    return y
+
+
+def _softplus(xp: ArrayModule, x: Array) -> Array:
+    return xp.logaddexp(x, x.dtype.type(0))
+
+
+def _elu(xp: ArrayModule, x: Array, alpha: float) -> Array:
+    return xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
+
+
+def _activation(
+    op_type: str, since: int, function: Callable[[Any, Array, Attributes], Array]
+) -> None:
+    @np.errstate(all="ignore")
+    def kernel(ctx: Context, x: Array) -> None:
+        ctx.out(x.shape)[...] = function(ctx.xp, at_least_float32(x), ctx.attrs)
+
+    kernel.__name__ = op_type.lower()
+    builtin(op_type, since=since)(kernel)
+
+
+for _op_type, _since, _function in (
+    ("LeakyRelu", 6, lambda xp, x, a: xp.where(x < 0, x * x.dtype.type(a["alpha"]), x)),
+    ("Sigmoid", 6, lambda xp, x, _: sigmoid(xp, x)),
+    ("Softplus", 1, lambda xp, x, _: _softplus(xp, x)),
+    ("Softsign", 1, lambda xp, x, _: x / (1 + xp.abs(x))),
+    ("Elu", 6, lambda xp, x, a: _elu(xp, x, a["alpha"])),
+    ("Celu", 12, lambda xp, x, a: xp.where(
+        x > 0, x, a["alpha"] * xp.expm1(xp.minimum(x, 0) / x.dtype.type(a["alpha"])))),
+    ("Selu", 6, lambda xp, x, a: a["gamma"] * _elu(xp, x, a["alpha"])),
+    ("HardSigmoid", 6, lambda xp, x, a: xp.clip(a["alpha"] * x + a["beta"], 0, 1)),
+    ("HardSwish", 14, lambda xp, x, _: x * xp.clip(x / 6 + x.dtype.type(0.5), 0, 1)),
+    ("Mish", 18, lambda xp, x, _: x * xp.tanh(_softplus(xp, x))),
+    ("Swish", 24, lambda xp, x, a: x * sigmoid(xp, x * x.dtype.type(a["alpha"]))),
+    ("ThresholdedRelu", 10, lambda xp, x, a: xp.where(x > a["alpha"], x, x.dtype.type(0))),
+    ("Gelu", 20, lambda xp, x, a:
+        gelu_tanh(xp, x) if a["approximate"] == "tanh" else gelu(xp, x)),
+):  # fmt: skip
+    _activation(_op_type, _since, _function)
+
+
+@builtin("Relu", since=6)
+def relu(ctx: Context, x: Array) -> None:
+    """Maximum of an element and zero."""
+    ctx.xp.maximum(x, x.dtype.type(0), out=ctx.out(x.shape))
+
+
+@builtin("PRelu", since=9)
+def prelu(ctx: Context, x: Array, slope: Array) -> None:
+    """Relu with a slope below zero that is a tensor."""
+    ctx.out(x.shape)[...] = ctx.xp.where(x < 0, x * slope, x)
+
+
+@builtin("Shrink", since=9)
+def shrink(ctx: Context, x: Array) -> None:
+    """Elements moved toward zero by `bias`; those between the thresholds become zero."""
+    threshold, bias = ctx.attrs["lambd"], ctx.attrs["bias"]
+    xp = ctx.xp
+    below = xp.where(x < -threshold, x + bias, 0)
+    ctx.out(x.shape)[...] = xp.where(x > threshold, x - bias, below)
+
+
+@builtin("Clip", since=11)
+def clip(ctx: Context, x: Array, low: Array | None = None, high: Array | None = None) -> None:
+    """Limit elements to a range."""
+    y = ctx.out(x.shape)
+    y[...] = x
+    if low is not None:
+        ctx.xp.maximum(y, low, out=y)
+    if high is not None:
+        ctx.xp.minimum(y, high, out=y)
+
+
+@builtin("Clip", since=6, until=10)
+def _clip_before_11(ctx: Context, x: Array) -> None:
+    ctx.xp.clip(
+        x, x.dtype.type(ctx.attrs["min"]), x.dtype.type(ctx.attrs["max"]), out=ctx.out(x.shape)
+    )

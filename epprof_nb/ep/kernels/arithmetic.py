@@ -1,0 +1,148 @@
+"""Arithmetic, element by element."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.special import erf
+
+_FLOATS = "float16 float32 float64"
+
+
+_TOTAL = {"absolute", "arcsinh", "arctan", "ceil", "floor", "negative", "rint", "sign", "tanh"}
+"""Functions for which NumPy has no warning; the others give infinities and NaN as results."""
+
+
+def _unary(op_type: str, function: str, since: int) -> None:
+    def kernel(ctx: Context, x: Array) -> None:
+        getattr(ctx.xp, function)(x, out=ctx.out(x.shape))
+
+    kernel.__name__ = function
+    quiet = kernel if function in _TOTAL else np.errstate(all="ignore")(kernel)
+    builtin(op_type, since=since)(quiet)
+
+
+def _binary(op_type: str, function: str, since: int) -> None:
+    @np.errstate(all="ignore")
+    def kernel(ctx: Context, a: Array, b: Array) -> None:
+        getattr(ctx.xp, function)(a, b, out=ctx.out(np.broadcast_shapes(a.shape, b.shape)))
+
+    kernel.__name__ = function
+    builtin(op_type, since=since)(kernel)
+
+
+def _variadic(op_type: str, function: str) -> None:
+    @np.errstate(all="ignore")
+    def kernel(ctx: Context, *inputs: Array) -> None:
+        combine = getattr(ctx.xp, function)
+        out = ctx.out(np.broadcast_shapes(*(x.shape for x in inputs)))
+        out[...] = functools.reduce(combine, inputs)
+        if op_type == "Mean":
+            out /= len(inputs)
+
+    kernel.__name__ = op_type.lower()
+    builtin(op_type, since=8)(kernel)
+
+
+for _op_type, _function, _since in (
+    ("Abs", "absolute", 6), ("Acos", "arccos", 7), ("Acosh", "arccosh", 9), ("Asin", "arcsin", 7),
+    ("Asinh", "arcsinh", 9), ("Atan", "arctan", 7), ("Atanh", "arctanh", 9), ("Ceil", "ceil", 6),
+    ("Cos", "cos", 7), ("Cosh", "cosh", 9), ("Exp", "exp", 6), ("Floor", "floor", 6),
+    ("Log", "log", 6), ("Neg", "negative", 6), ("Round", "rint", 11), ("Sign", "sign", 9),
+    ("Sin", "sin", 7), ("Sinh", "sinh", 9), ("Sqrt", "sqrt", 6), ("Tan", "tan", 7),
+    ("Tanh", "tanh", 6),
+):  # fmt: skip
+    _unary(_op_type, _function, _since)
+for _op_type, _function in (("Add", "add"), ("Mul", "multiply"), ("Sub", "subtract")):
+    _binary(_op_type, _function, 7)
+for _op_type, _function in (
+    ("Max", "maximum"),
+    ("Min", "minimum"),
+    ("Sum", "add"),
+    ("Mean", "add"),
+):
+    _variadic(_op_type, _function)
+
+
+@builtin("Reciprocal", since=6)
+@np.errstate(all="ignore")
+def reciprocal(ctx: Context, x: Array) -> None:
+    """One over each element."""
+    ctx.xp.divide(x.dtype.type(1), x, out=ctx.out(x.shape))
+
+
+@builtin("Div", since=7)
+@np.errstate(all="ignore")
+def divide(ctx: Context, a: Array, b: Array) -> None:
+    """Quotient; that of integers is truncated toward zero."""
+    xp = ctx.xp
+    out = ctx.out(np.broadcast_shapes(a.shape, b.shape))
+    if out.dtype.kind == "f":
+        xp.divide(a, b, out=out)
+        return
+    xp.floor_divide(a, b, out=out)
+    if out.dtype.kind == "i":
+        out += ((a < 0) != (b < 0)) & (out * b != a) & (b != 0)
+
+
+@builtin("Mod", since=10)
+@np.errstate(all="ignore")
+def mod(ctx: Context, a: Array, b: Array) -> None:
+    """Remainder with the sign of the divisor, or of the dividend for ``fmod=1``."""
+    function = ctx.xp.fmod if ctx.attrs["fmod"] else ctx.xp.mod
+    function(a, b, out=ctx.out(np.broadcast_shapes(a.shape, b.shape)))
+
+
+@builtin("Pow", since=7)
+@np.errstate(all="ignore")
+def power(ctx: Context, x: Array, exponent: Array) -> None:
+    """Power, computed in the type of the base unless that loses the exponent's fraction."""
+    xp = ctx.xp
+    out = ctx.out(np.broadcast_shapes(x.shape, exponent.shape))
+    if x.dtype.kind == "f":
+        xp.power(x, exponent.astype(x.dtype), out=out)
+    elif exponent.dtype.kind == "f":
+        out[...] = xp.power(x.astype(np.float64), exponent)
+    else:
+        # NumPy refuses negative powers of integers; only those of 1 and -1 are not fractions.
+        positive = xp.maximum(exponent, 0).astype(x.dtype)
+        whole = xp.power(x, positive)
+        odd = (exponent % 2) == 1
+        unit = xp.where(x == 1, 1, xp.where(x == -1, xp.where(odd, -1, 1), 0))
+        out[...] = xp.where(exponent < 0, unit, whole)
+
+
+@builtin("Erf", since=9, types=_FLOATS)
+def error_function(ctx: Context, x: Array) -> None:
+    """Gauss error function."""
+    ctx.out(x.shape)[...] = erf(ctx.xp, x)
+
+
+@builtin("BitShift", since=11)
+def bit_shift(ctx: Context, a: Array, b: Array) -> None:
+    """Bits moved to the left or right; shifts by all bits and more give 0."""
+    xp = ctx.xp
+    out = ctx.out(np.broadcast_shapes(a.shape, b.shape))
+    bits = out.dtype.itemsize * 8
+    shift = xp.left_shift if ctx.attrs["direction"] == "LEFT" else xp.right_shift
+    shift(a, xp.minimum(b, b.dtype.type(bits - 1)), out=out)
+    out *= b < bits
+
+
+def _bitwise(op_type: str, function: str) -> None:
+    def kernel(ctx: Context, *inputs: Array) -> None:
+        out = ctx.out(np.broadcast_shapes(*(x.shape for x in inputs)))
+        getattr(ctx.xp, function)(*inputs, out=out)
+
+    kernel.__name__ = function
+    builtin(op_type, since=18)(kernel)
+
+
+for _op_type, _function in (
+    ("BitwiseAnd", "bitwise_and"), ("BitwiseNot", "bitwise_not"), ("BitwiseOr", "bitwise_or"),
+    ("BitwiseXor", "bitwise_xor"),
+):  # fmt: skip
+    _bitwise(_op_type, _function)

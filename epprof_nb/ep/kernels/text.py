@@ -1,0 +1,62 @@
+"""Features of token sequences."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _grams(attrs: Attributes) -> Iterator[tuple[int, Array]]:
+    """Yield the length of n-grams, and those of this length in the pool."""
+    pool = np.array(attrs["pool_int64s"], np.int64)
+    starts = [*attrs["ngram_counts"], pool.size]
+    for length, (start, end) in enumerate(pairwise(starts), 1):
+        yield length, pool[start:end].reshape(-1, length)
+
+
+def _refuse_strings(attrs: Attributes) -> str | None:
+    return None if attrs.get("pool_int64s") else "it has no pool_int64s"
+
+
+@builtin("TfIdfVectorizer", since=9, host_inputs=[0], refuse=_refuse_strings)
+def tf_idf_vectorizer(ctx: Context, x: Array) -> None:
+    """Number or weight of each n-gram of a pool in a sequence, tokens skipped or not."""
+    attrs = ctx.attrs
+    places = attrs["ngram_indexes"]
+    rows = x.reshape(1, -1) if x.ndim <= 1 else x
+    counts = np.zeros((rows.shape[0], max(places) + 1), np.int64)
+    number = 0
+    for length, grams in _grams(attrs):
+        used = attrs["min_gram_length"] <= length <= attrs["max_gram_length"]
+        # Single tokens have nothing to skip between.
+        steps = range(1, attrs["max_skip_count"] + 2) if length > 1 else (1,)
+        for gram in grams:
+            for step in steps if used else ():
+                reach = (length - 1) * step + 1
+                if rows.shape[1] < reach:
+                    continue
+                windows = np.lib.stride_tricks.sliding_window_view(rows, reach, axis=1)
+                hits = (windows[:, :, ::step] == gram).all(axis=2).sum(axis=1)
+                counts[:, places[number]] += hits
+            number += 1
+    found = counts.astype(np.float32)
+    if attrs["mode"] != "TF":
+        weights = np.zeros(counts.shape[1], np.float32)
+        weights[list(places)] = attrs.get("weights") or np.ones(len(places), np.float32)
+        found = (np.minimum(found, 1) if attrs["mode"] == "IDF" else found) * weights
+    ctx.out((*x.shape[:-1], counts.shape[1]))[...] = ctx.xp.asarray(
+        found.reshape(*x.shape[:-1], -1)
+    )
+
+
+@builtin("Binarizer", domain="ai.onnx.ml", since=1)
+def binarizer(ctx: Context, x: Array) -> None:
+    """Whether each element is above a threshold, as 1 or 0."""
+    ctx.out(x.shape)[...] = x > ctx.attrs["threshold"]

@@ -1,0 +1,193 @@
+"""Operators, opset versions and types of execution providers, side by side."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from epprof_nb.core.errors import KernelError
+from epprof_nb.core.ort_binding import PROVIDER
+from epprof_nb.ep.provider import provider
+from epprof_nb.ep.schema import LAST_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Types = dict[str, set[str]]
+"""Names of ONNX's types by type constraint."""
+
+_COLUMNS = {"domain": "object", "op_type": "object", "first_opset": "int64", "last_opset": "Int64"}
+
+
+@dataclass
+class _Versions:
+    """An operator in opset versions in which no provider changes."""
+
+    domain: str
+    op_type: str
+    first: int
+    last: int
+    types: dict[str, Types] = field(default_factory=dict)
+    """By provider; a provider without a kernel has no entry."""
+
+
+def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
+    """Compare the kernels of this provider with those of ONNX Runtime's other providers.
+
+    The kernels come from the runtime: those of the providers in the installed wheel, and of plugin
+    providers that have been registered with it.
+
+    Parameters
+    ----------
+    providers
+        Names of the providers to compare with. By default all of the wheel, and all registered
+        plugin providers that have kernels.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per operator and range of opset versions in which no provider changes: ``domain``
+        (empty for ONNX's own), ``op_type``, ``first_opset`` (int64), ``last_opset`` (Int64, missing
+        without an end), one column per provider with its types by type constraint (missing without
+        a kernel), ``status`` and ``missing``. ``status`` is ``"same"``; ``"types"`` if other
+        providers take types that this one does not, which ``missing`` lists; ``"missing"`` if this
+        provider has no kernel; or ``"only here"``.
+
+    Raises
+    ------
+    KernelError
+        If a provider is unknown to the runtime.
+    CaptureError
+        If ONNX Runtime is missing or older than 1.25.
+
+    Examples
+    --------
+    >>> from epprof_nb import ep
+    >>> table = ep.parity()
+    >>> table[table["status"] == "missing"]  # doctest: +SKIP
+    """
+    provider("host")  # registers it
+    kernels = {PROVIDER: _registered(PROVIDER)}
+    for kernel in _built_in():
+        kernels.setdefault(kernel.provider, []).append(kernel)
+    for name in _plugins():
+        kernels.setdefault(name, []).extend(_registered(name))
+    if providers is not None:
+        wanted = [providers] if isinstance(providers, str) else list(providers)
+        unknown = [name for name in wanted if not kernels.get(name)]
+        if unknown:
+            known = ", ".join(sorted(name for name, found in kernels.items() if found))
+            raise KernelError(
+                f"ONNX Runtime has no kernels of {', '.join(unknown)}; it has those of {known}. "
+                "Register a plugin with onnxruntime.register_execution_provider_library first."
+            )
+        kernels = {name: kernels[name] for name in dict.fromkeys((PROVIDER, *wanted))}
+    names = [name for name, found in kernels.items() if found]
+    rows = [_row(versions, names) for versions in _aligned(kernels)]
+    columns = [*_COLUMNS, *names, "status", "missing"]
+    table = pd.DataFrame(rows, columns=columns).astype(_COLUMNS)
+    return table.sort_values(["domain", "op_type", "first_opset"], ignore_index=True)
+
+
+def _built_in() -> list[Any]:
+    from onnxruntime.capi import _pybind_state
+
+    return list(_pybind_state.get_all_opkernel_def())
+
+
+def _registered(name: str) -> list[Any]:
+    from onnxruntime.capi import _pybind_state
+
+    try:
+        return list(_pybind_state.get_registered_ep_kernel_defs(name))
+    except RuntimeError:  # a provider that compiles nodes has no kernels
+        return []
+
+
+def _plugins() -> list[str]:
+    import onnxruntime
+
+    built_in = set(onnxruntime.get_all_providers())
+    names = dict.fromkeys(device.ep_name for device in onnxruntime.get_ep_devices())
+    return [name for name in names if name not in built_in and name != PROVIDER]
+
+
+def _aligned(kernels: dict[str, list[Any]]) -> Iterator[_Versions]:
+    """Yield each operator, its versions cut wherever a kernel of some provider begins or ends."""
+    by_operator: dict[tuple[str, str], list[tuple[str, Any]]] = {}
+    for name, found in kernels.items():
+        for kernel in found:
+            by_operator.setdefault((kernel.domain, kernel.op_name), []).append((name, kernel))
+    for (domain, op_type), found in by_operator.items():
+        ranges = [(name, *_range(kernel), kernel.type_constraints) for name, kernel in found]
+        starts = {first for _, first, _, _ in ranges}
+        ends = {last + 1 for _, _, last, _ in ranges}
+        cuts = sorted(starts | ends)
+        previous: _Versions | None = None
+        for first, end in pairwise(cuts):
+            versions = _Versions(domain, op_type, first, end - 1)
+            for name, low, high, constraints in ranges:
+                if low <= first and end - 1 <= high:
+                    types = versions.types.setdefault(name, {})
+                    for constraint, allowed in constraints.items():
+                        types.setdefault(constraint, set()).update(map(_short, allowed))
+            if previous is not None and versions.types == previous.types:
+                previous.last = versions.last
+                continue
+            if previous is not None and previous.types:
+                yield previous
+            previous = versions
+        if previous is not None and previous.types:
+            yield previous
+
+
+def _range(kernel: Any) -> tuple[int, int]:  # noqa: ANN401
+    first, last = kernel.version_range
+    return int(first), min(int(last), LAST_VERSION)
+
+
+def _short(onnx_type: str) -> str:
+    found = re.fullmatch(r"tensor\((\w+)\)", onnx_type)
+    return found[1] if found else onnx_type
+
+
+def _row(versions: _Versions, names: list[str]) -> dict[str, Any]:
+    ours = versions.types.get(PROVIDER)
+    others: Types = {}
+    for name, types in versions.types.items():
+        if name != PROVIDER:
+            for constraint, allowed in types.items():
+                others.setdefault(constraint, set()).update(allowed)
+    missing: Types = {}
+    if ours is not None:
+        # A constraint that a kernel does not restrict allows every type.
+        missing = {
+            constraint: allowed - ours[constraint]
+            for constraint, allowed in others.items()
+            if constraint in ours and allowed - ours[constraint]
+        }
+    if ours is None:
+        status = "missing"
+    elif len(versions.types) == 1:
+        status = "only here"
+    else:
+        status = "types" if missing else "same"
+    row: dict[str, Any] = {
+        "domain": versions.domain,
+        "op_type": versions.op_type,
+        "first_opset": versions.first,
+        "last_opset": pd.NA if versions.last == LAST_VERSION else versions.last,
+        "status": status,
+        "missing": _text(missing),
+    }
+    for name in names:
+        row[name] = _text(versions.types[name]) if name in versions.types else None
+    return row
+
+
+def _text(types: Types) -> str:
+    return "; ".join(f"{name}: {', '.join(sorted(types[name]))}" for name in sorted(types))

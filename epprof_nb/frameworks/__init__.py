@@ -1,0 +1,1 @@
+"""Operations of frameworks as ops: modules, optimizers, data loaders, compilations."""

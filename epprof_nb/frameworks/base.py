@@ -1,0 +1,27 @@
+"""The interface of frameworks: sources of ops that are recorded while their functions run."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Framework(Protocol):
+    """A framework whose operations can be recorded as ops.
+
+    It is never imported: recording begins when other code has imported it. All calls come from one
+    thread at a time.
+    """
+
+    name: str
+
+    def start(self) -> None:
+        """Start recording; called once before each `stop`."""
+
+    def complete(self) -> None:
+        """Complete the ops recorded so far, before the tables are made from them."""
+
+    def notes(self) -> list[str]:
+        """Return notes for the user on the recording since `start`."""
+
+    def stop(self) -> None:
+        """Stop recording and put everything back as it was."""

@@ -1,0 +1,31 @@
+"""The variable with which copies of NVTX in other libraries find this package."""
+
+from __future__ import annotations
+
+import os
+
+from epprof_nb import _native
+
+VARIABLE = "NVTX_INJECTION64_PATH"
+
+
+def offer() -> None:
+    """Set the variable, unless another tool has.
+
+    A library asks once, at its first call of NVTX. This is therefore called when the package is
+    imported, long before the first session.
+    """
+    if VARIABLE not in os.environ:
+        os.environ[VARIABLE] = _native.__file__
+    _native.nvtx_allow()
+
+
+def withdraw() -> None:
+    """Unset the variable, unless another tool has set it. Libraries that asked stay attached."""
+    if is_ours():
+        del os.environ[VARIABLE]
+
+
+def is_ours() -> bool:
+    """Whether the variable names this package."""
+    return os.environ.get(VARIABLE) == _native.__file__

@@ -1,0 +1,47 @@
+"""Columns of the ops table that framework ops take from their kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.frameworks.framework_ops import CALL, NVTX, RANGE, kinds_of
+from epprof_nb.frameworks.nvtx_framework import nvtx_kinds
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from epprof_nb.data.table import Table
+
+
+def add_framework_columns(
+    ops: Table, category: npt.NDArray[Any], payload: npt.NDArray[Any]
+) -> Table:
+    """Fill in the columns that framework ops take from their kind.
+
+    Parameters
+    ----------
+    ops
+        The ops of a recording.
+    category, payload
+        Native columns of the same rows.
+    """
+    for categories, find in (((CALL, RANGE), kinds_of), ((NVTX,), nvtx_kinds)):
+        rows = np.flatnonzero(np.isin(category, categories))
+        if len(rows):
+            numbers = payload[rows].astype(np.int64)
+            ops = _with_kinds(ops, rows, numbers, find(numbers))
+    return ops
+
+
+def _with_kinds(
+    ops: Table, rows: npt.NDArray[Any], numbers: npt.NDArray[Any], kinds: dict[int, Any]
+) -> Table:
+    def column(name: str) -> CategoryColumn:
+        values = {number: getattr(kind, name) for number, kind in kinds.items()}
+        known = {number: value for number, value in values.items() if value is not None}
+        return ops.names(name).replaced(rows, CategoryColumn.from_ids(numbers, known))
+
+    return ops.replace(**{name: column(name) for name in ("op_type", "source", "args")})

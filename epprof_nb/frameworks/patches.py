@@ -1,0 +1,62 @@
+"""Replaced functions of frameworks, put back when recording stops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Switch:
+    """Whether the functions that stand in for those of a framework record.
+
+    Attributes
+    ----------
+    on
+        True from the start of a recording to its end; in a forked child, which records nothing, up
+        to the fork.
+    """
+
+    __slots__ = ("on",)
+
+    def __init__(self) -> None:
+        self.on = True
+
+
+class Patches:
+    """Attributes of classes and modules that are replaced while recording.
+
+    Other code may replace them meanwhile, too. Then its function stays, and ours, which it probably
+    calls, must do nothing but call the original.
+    """
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+
+    def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:  # noqa: ANN401
+        """Replace an attribute by ``wrap(attribute)``, which takes its name and documentation."""
+        original = getattr(owner, name)
+        ours = wrap(original)
+        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+            if hasattr(original, attribute):
+                setattr(ours, attribute, getattr(original, attribute))
+        self._replaced.append((owner, name, original, ours))
+        setattr(owner, name, ours)
+
+    def suspend(self) -> None:
+        """Put the originals back for a while, except where others have replaced ours."""
+        for owner, name, original, ours in reversed(self._replaced):
+            if getattr(owner, name, None) is ours:
+                setattr(owner, name, original)
+
+    def resume(self) -> None:
+        """End `suspend`, except where others have replaced the originals."""
+        for owner, name, original, ours in self._replaced:
+            if getattr(owner, name, None) is original:
+                setattr(owner, name, ours)
+
+    def restore(self) -> None:
+        """Put the originals back for good, except where others have replaced ours."""
+        self.suspend()
+        self._replaced.clear()

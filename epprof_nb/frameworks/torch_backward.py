@@ -1,0 +1,151 @@
+"""Ops of the backward pass: the module whose forward pass created the nodes that run.
+
+The nodes of a graph run in descending order of their numbers, so those of one module call form one
+stretch. A hook before the first node of each stretch opens the module's op. It stays open until the
+next stretch begins, because sums of gradients run after the node that made them, and because nodes
+that accumulate gradients have no number and follow the node that produced the gradient.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.frameworks.framework_ops import CALL, kind_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from epprof_nb.frameworks.sequence_log import Call, SequenceLog
+
+
+@dataclass(slots=True)
+class BackwardCounts:
+    """Numbers of nodes that ran in the backward passes of a session, and passes in progress.
+
+    Attributes
+    ----------
+    nodes, unlinked
+        Nodes with a number, and those of them whose module call cannot be told.
+    compiled
+        Backward passes that compiled autograd executed, whose nodes have no hooks.
+    failure
+        The first error of linking.
+    in_progress
+        Backward passes that are running.
+    """
+
+    nodes: int = 0
+    unlinked: int = 0
+    compiled: int = 0
+    failure: str | None = None
+    in_progress: int = 0
+
+
+def recorded_backward(
+    original: Callable[..., Any],
+    log: SequenceLog,
+    counts: BackwardCounts,
+    is_off: Callable[[], bool],
+    is_compiled: Callable[[], bool],
+) -> Callable[..., Any]:
+    """Wrap the function of torch that runs the autograd engine."""
+    name = _native.intern("backward")
+    kind = kind_id("autograd", "torch")
+
+    def run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
+        if is_off():
+            return original(t_outputs, *args, **kwargs)
+        op_id = _native.push(name, CALL, kind)
+        modules = _RunningModules(op_id)
+        counts.in_progress += 1
+        try:
+            if is_compiled():
+                counts.compiled += 1
+            else:
+                modules.watch(t_outputs, log, counts)
+            return original(t_outputs, *args, **kwargs)
+        finally:
+            counts.in_progress -= 1
+            modules.end()
+            _native.pop(op_id)
+
+    return run_backward
+
+
+class _RunningModules:
+    """The module calls whose nodes run now, on each thread of one backward pass."""
+
+    def __init__(self, op_id: int) -> None:
+        self._op_id = op_id
+        self._hooks: list[Any] = []
+        self._open: dict[int, list[tuple[Call, int]]] = {}
+
+    def watch(self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts) -> None:
+        """Add hooks to the first node of each stretch of the graph."""
+        try:
+            nodes = _numbered_nodes(outputs)
+            stretches = log.stretches(nodes)
+            counts.nodes += len(nodes)
+            counts.unlinked += stretches.unlinked
+            self._hooks.extend(
+                node.register_prehook(partial(self._switch, call)) for node, call in stretches.first
+            )
+        except Exception as error:  # noqa: BLE001 - the user's backward pass runs in any case
+            if counts.failure is None:
+                counts.failure = f"{type(error).__name__}: {error}"
+
+    def _switch(self, call: Call | None, _: object) -> None:
+        """Make `call` and those that contain it the open ops of this thread."""
+        wanted: list[Call] = []
+        while call is not None:
+            wanted.append(call)
+            call = call[0]
+        wanted.reverse()
+        opened = self._open.setdefault(threading.get_ident(), [])
+        common = 0
+        for (current, _id), other in zip(opened, wanted, strict=False):
+            if current is not other:
+                break
+            common += 1
+        while len(opened) > common:
+            _native.pop(opened.pop()[1])
+        for new in wanted[common:]:
+            _, module = new
+            op_id = _native.push_worker(module.name, CALL, module.backward, self._op_id)
+            opened.append((new, op_id))
+
+    def end(self) -> None:
+        """Remove the hooks and end the ops, also those of autograd's threads."""
+        for hook in self._hooks:
+            hook.remove()
+        for opened in self._open.values():
+            while opened:
+                _native.pop_of_any_thread(opened.pop()[1])
+
+
+def _numbered_nodes(outputs: Iterable[Any]) -> list[tuple[int, Any]]:
+    """Return the numbers and nodes of a graph, in the order in which autograd runs them."""
+    # An output is a tensor or an edge of a graph.
+    roots = [output.grad_fn if hasattr(output, "grad_fn") else output.node for output in outputs]
+    found = [node for node in dict.fromkeys(roots) if node is not None]
+    seen = set(found)
+    numbered = []
+    for node in found:  # grows meanwhile
+        edges = node.next_functions
+        if not edges:  # a node that accumulates a gradient: it has no number
+            continue
+        numbered.append((node._sequence_nr(), node))  # noqa: SLF001 - there is no public name
+        for after, _ in edges:
+            if after is not None and after not in seen:
+                seen.add(after)
+                found.append(after)
+    numbered.sort(key=_number, reverse=True)
+    return numbered
+
+
+_number = itemgetter(0)

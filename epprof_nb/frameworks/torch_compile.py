@@ -1,0 +1,86 @@
+"""Ops of compilations by ``torch.compile``, with the reason of a recompilation.
+
+While TorchDynamo compiles, the functions of torch are the original ones: it guards on them, so code
+that was compiled with others would be compiled again after the recording.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.frameworks.framework_ops import CALL, new_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from epprof_nb.frameworks.framework_ops import OpKind
+    from epprof_nb.frameworks.patches import Patches, Switch
+
+NAME = "torch.compile"
+
+
+class Compilations:
+    """The compilations of a recording.
+
+    Parameters
+    ----------
+    patches
+        The functions to put back while torch compiles.
+    switch
+        Whether compilations are recorded.
+    """
+
+    def __init__(self, patches: Patches, switch: Switch) -> None:
+        self._patches = patches
+        self._switch = switch
+        self._name = _native.intern(NAME)
+        self._running = 0
+        self._kinds: list[tuple[str, str, OpKind]] = []
+
+    def recorded(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap the context manager that torch enters around each compilation."""
+
+        @contextmanager
+        def install_callbacks(handler: Any, trigger: Any, compile_id: str) -> Iterator[None]:  # noqa: ANN401
+            with original(handler, trigger, compile_id):
+                if not self._switch.on:
+                    yield
+                    return
+                kind_id, kind = new_kind("compile", "torch")
+                self._kinds.append((compile_id, trigger.name, kind))
+                op_id = _native.push(self._name, CALL, kind_id)
+                self._running += 1
+                self._patches.suspend()
+                try:
+                    yield
+                finally:
+                    self._running -= 1
+                    if not self._running and self._switch.on:
+                        self._patches.resume()
+                    _native.pop(op_id)
+
+        return install_callbacks
+
+    def describe(self) -> None:
+        """Set the arguments of the compilations that have ended, as far as torch knows them."""
+        if not self._kinds:
+            return
+        kinds, self._kinds = self._kinds, []
+        utils = sys.modules["torch._dynamo.utils"]
+        found = {metrics.compile_id: metrics for metrics in utils.get_compilation_metrics()}
+        for compile_id, trigger, kind in kinds:
+            args: dict[str, object] = {"compile_id": compile_id, "trigger": trigger.lower()}
+            metrics = found.get(compile_id)
+            for name, field in (
+                ("function", "co_name"),
+                ("file", "co_filename"),
+                ("line", "co_firstlineno"),
+                ("recompile_reason", "recompile_reason"),
+            ):
+                value = getattr(metrics, field, None)
+                if value is not None:
+                    args[name] = value
+            kind.set_args(args)

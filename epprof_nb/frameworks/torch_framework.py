@@ -1,0 +1,188 @@
+"""Recording of PyTorch's modules, backward passes, optimizers, data loaders and compilations."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from epprof_nb.frameworks.module_paths import ModulePaths
+from epprof_nb.frameworks.patches import Patches, Switch
+from epprof_nb.frameworks.sequence_log import SequenceLog
+from epprof_nb.frameworks.torch_backward import BackwardCounts, recorded_backward
+from epprof_nb.frameworks.torch_compile import Compilations
+from epprof_nb.frameworks.torch_modules import recorded_call
+from epprof_nb.frameworks.torch_ranges import recorded_clipping, recorded_enter, recorded_exit
+from epprof_nb.util.after_import import after_import, cancel
+from epprof_nb.util.format import plural
+
+
+class TorchFramework:
+    """Records what PyTorch does, as ops. See `epprof_nb.frameworks.base.Framework`."""
+
+    name = "torch"
+
+    def __init__(self) -> None:
+        self._wanted = False
+        self._recording: _Recording | None = None
+        self._notes: list[str] = []
+        os.register_at_fork(after_in_child=self.stop)
+
+    def start(self) -> None:
+        """Start recording now, or when other code has imported torch."""
+        self._wanted = True
+        self._notes = []
+        after_import("torch", self._begin)
+
+    def _begin(self) -> None:
+        if not self._wanted or self._recording is not None:
+            return
+        missing = _missing_functions()
+        if missing:
+            version = getattr(sys.modules["torch"], "__version__", "unknown")
+            self._notes.append(
+                f"Modules of torch {version} are not recorded, because it has no "
+                f"{', '.join(missing)}. Versions from 2.6 on are supported."
+            )
+            return
+        self._recording = _Recording()
+
+    def complete(self) -> None:
+        """Set the arguments of compilations that have ended."""
+        if self._recording is not None:
+            self._recording.compilations.describe()
+
+    def notes(self) -> list[str]:
+        """Return notes on what could not be linked to a module."""
+        return self._notes + (self._recording.notes() if self._recording else [])
+
+    def stop(self) -> None:
+        """Put all functions of torch back; also in a forked child, such as a data loader's."""
+        self._wanted = False
+        cancel("torch", self._begin)
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.stop()
+
+
+_DYNAMO = "torch._dynamo"
+_NEEDED = (
+    "compiler.is_compiling",
+    "autograd._get_sequence_nr",
+    "autograd._engine_run_backward",
+    "autograd.profiler.record_function",
+    "_C._current_graph_task_id",
+    "_guards.TracingContext",
+)
+
+
+def _missing_functions() -> list[str]:
+    """Return the functions of torch that recording needs and that it lacks."""
+    missing = []
+    for path in _NEEDED:
+        found: Any = sys.modules["torch"]
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is None:
+            missing.append(f"torch.{path}")
+    return missing
+
+
+class _Recording:
+    """The functions of torch that are replaced from one start to one stop."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._switch = Switch()
+        self._backward = BackwardCounts()
+        self._paths = ModulePaths(torch.nn.Module, self._is_tracing)
+        self._log = SequenceLog(torch.autograd._get_sequence_nr)  # noqa: SLF001 - no public name
+        _ = self._log.local.calls  # nodes that this thread has created so far are not linked
+        self._patches, self._around_compilations = Patches(), Patches()
+        self.compilations = Compilations(self._patches, self._switch)
+        try:
+            self._replace_functions()
+            # Importing it takes seconds. Its modules keep functions of torch, which must be the
+            # original ones.
+            after_import(_DYNAMO, self._record_compilations, before=self._patches.suspend)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _replace_functions(self) -> None:
+        import torch
+
+        replace, is_off = self._patches.replace, self._is_off
+        replace(
+            torch.nn.Module,
+            "__call__",
+            lambda original: recorded_call(
+                original, self._paths, self._log, self._backward, self._switch
+            ),
+        )
+        replace(
+            torch.autograd,
+            "_engine_run_backward",
+            lambda original: recorded_backward(
+                original, self._log, self._backward, is_off, _is_autograd_compiled
+            ),
+        )
+        record_function = torch.autograd.profiler.record_function
+        replace(record_function, "__enter__", lambda original: recorded_enter(original, is_off))
+        replace(record_function, "__exit__", lambda original: recorded_exit(original, is_off))
+        # The public function may have been imported under another name already; these two, which
+        # it calls, are looked up in their module.
+        clipping = torch.nn.utils.clip_grad
+        for name in ("_get_total_norm", "_clip_grads_with_norm_"):
+            if hasattr(clipping, name):
+                replace(clipping, name, lambda original: recorded_clipping(original, is_off))
+
+    def _record_compilations(self) -> None:
+        self._patches.resume()
+        callback = sys.modules.get(f"{_DYNAMO}.callback")
+        handler = getattr(callback, "CompilationCallbackHandler", None)
+        if handler is not None:
+            self._around_compilations.replace(
+                handler, "install_callbacks", self.compilations.recorded
+            )
+
+    @staticmethod
+    def _is_tracing() -> bool:
+        context = sys.modules["torch"]._guards.TracingContext  # noqa: SLF001 - no public name
+        return context.try_get() is not None
+
+    def _is_off(self) -> bool:
+        return not self._switch.on or self._is_tracing()
+
+    def stop(self) -> None:
+        """Put the functions back. Those that others have wrapped meanwhile do nothing any more."""
+        self._switch.on = False
+        cancel(_DYNAMO, self._record_compilations)
+        self._around_compilations.restore()
+        self._patches.restore()
+
+    def notes(self) -> list[str]:
+        """Return notes on backward passes that are not linked to modules."""
+        counts = self._backward
+        notes = []
+        if counts.unlinked:
+            notes.append(
+                f"{counts.unlinked:,} of {plural(counts.nodes, 'node')} of backward passes are not "
+                "linked to a module: their forward pass ran before the profile, or several threads "
+                "ran modules at once. Their work is attributed to the statement."
+            )
+        if counts.compiled:
+            notes.append(
+                f"{plural(counts.compiled, 'backward pass', 'backward passes')} of compiled "
+                "autograd are not linked to modules."
+            )
+        if counts.failure:
+            notes.append(f"A backward pass is not linked to modules: {counts.failure}")
+        return notes
+
+
+def _is_autograd_compiled() -> bool:
+    """Whether compiled autograd runs backward passes; hooks would become part of its graphs."""
+    compiled = sys.modules.get("torch._dynamo.compiled_autograd")
+    return bool(getattr(compiled, "compiled_autograd_enabled", False))

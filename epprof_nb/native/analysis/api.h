@@ -1,0 +1,66 @@
+// Sums of activities, and the longest path through host threads and device lanes: the C functions
+// that the Python module calls, documented in _native.pyi.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/columns.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Measures of `epprof_nb.analysis.activity_sums.MEASURES`, in that order.
+enum {
+  EP_ACTIVITIES, EP_DEVICE_NS, EP_BYTES, EP_KERNELS, EP_MEMCPYS, EP_MEMSETS, EP_COPIED_BYTES,
+  EP_COPY_NS, EP_DELAY_NS, EP_DELAYS, EP_MEASURES
+};
+
+typedef struct {
+  size_t rows;
+  int64_t groups;
+  const int32_t* group;  // negative: none
+  const uint8_t *kind, *is_work;
+  const int64_t *start, *duration, *bytes, *call;  // call: a row, or -1
+  const int64_t* call_start;
+} ep_activity_rows;
+
+// Adds to `sums`: one row per measure, with a value per group and a last one for rows of no group.
+void ep_add_activities(const ep_activity_rows* in, int64_t* sums);
+// Adds the time in which each group works. `last` has two rows, which carry over to later rows: ends
+// and starts so far. Returns 0 if a start is before an earlier one of its group.
+int ep_add_covered(const ep_activity_rows* in, int64_t* covered, int64_t* last);
+
+// How an API call waits for a device.
+enum { EP_NO_WAIT = 0, EP_WAIT_LANE = 1, EP_WAIT_CONTEXT = 2, EP_WAIT_ALL = 3 };
+
+// Columns of one length each. An `order` lists the rows by ascending time; null: the rows are
+// in this order. Rows of ops, threads, lanes and contexts are numbered from 0; -1: none.
+typedef struct {
+  size_t ops, calls, activities, waits, threads, lanes;
+  const int64_t *op_start, *op_end;
+  const int32_t *op_thread;  // -1: not a part of the host's time
+  const int32_t *op_parent;
+  const int32_t *op_start_order, *op_end_order;
+  const int64_t *call_start, *call_end;
+  const int32_t *call_thread, *call_op, *call_lane;
+  const uint8_t *call_wait;
+  const int32_t *call_start_order, *call_end_order;
+  const int64_t *activity_start, *activity_end;
+  const int32_t *activity_lane, *activity_call, *activity_op;  // lane -1: not a part of the path
+  const int32_t *activity_order;
+  const int64_t *wait_time;  // a lane waits for an event from this time on, ascending
+  const int32_t *wait_lane;
+  const int32_t *lane_context;
+  const uint8_t *free_ops;  // of each op, and of none: bit k is set if it costs nothing in variant k
+  int64_t start, end, latency;
+  int32_t home;  // the thread that starts the others
+} ep_path_input;
+
+// Lengths of eight variants. With `rows`, of the first one only, and the path. Null: out of memory.
+ep_columns* ep_critical_path(const ep_path_input* input, int rows);
+
+#ifdef __cplusplus
+}
+#endif

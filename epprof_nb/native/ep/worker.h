@@ -1,0 +1,11 @@
+// The worker thread of a stream of the host device.
+#pragma once
+
+namespace epprof::ep {
+
+// Gives `task(argument)` to the worker that serves the stream of the calling thread, which has to
+// wait for it before the next one. The worker ends with the calling thread.
+void submit_to_worker(void (*task)(void*), void* argument);
+void wait_for_worker();
+
+}  // namespace epprof::ep

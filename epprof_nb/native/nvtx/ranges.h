@@ -1,0 +1,17 @@
+// Ranges and marks of NVTX as ops.
+#pragma once
+
+#include "nvtx/details.h"
+
+namespace epprof::nvtx {
+
+// Each thread has a stack of ranges per domain. Returns the number of ranges below; kNoTracking if
+// not recording.
+int push_range(const Domain* domain, uint32_t name, const EventAttributes* attributes);
+// Ends the thread's topmost range of the domain; without one, nothing.
+int pop_range(const Domain* domain);
+uint64_t start_range(const Domain* domain, uint32_t name, const EventAttributes* attributes);
+void end_range(uint64_t id);  // on any thread
+void mark(const Domain* domain, uint32_t name, const EventAttributes* attributes);
+
+}  // namespace epprof::nvtx

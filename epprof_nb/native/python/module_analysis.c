@@ -1,0 +1,166 @@
+// Functions of the Python module over analysis/api.h.
+#include "python/convert.h"
+
+#include "analysis/api.h"
+
+enum { kOps = 6, kCalls = 8, kActivities = 6, kWaits = 2, kLanes = 1, kFree = 1 };
+enum { kColumns = kOps + kCalls + kActivities + kWaits + kLanes + kFree };
+
+// Size of an item, and whether the column may be empty: an order of rows that are in order.
+static const struct {
+  unsigned char size, optional;
+} columns_of[kColumns] = {
+    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 1}, {4, 1},                  // ops
+    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {1, 0}, {4, 1}, {4, 1},  // calls
+    {8, 0}, {8, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 1},                  // activities
+    {8, 0}, {4, 0},                                                  // waits
+    {4, 0},                                                          // lanes
+    {1, 0},                                                          // free ops
+};
+
+// Sets the number of rows of the columns from `first`. Returns -1 if they differ in length.
+static int rows_of(const Py_buffer* views, int first, int count, size_t* rows) {
+  *rows = (size_t)(views[first].len / columns_of[first].size);
+  for (int i = first; i < first + count; i++) {
+    size_t size = columns_of[i].size, length = (size_t)views[i].len;
+    if (length == *rows * size || (columns_of[i].optional && !length)) continue;
+    PyErr_SetString(PyExc_ValueError, "columns differ in length");
+    return -1;
+  }
+  return 0;
+}
+
+static int fill(ep_path_input* in, const Py_buffer* views) {
+  size_t free_ops;
+  int calls = kOps, activities = calls + kCalls, waits = activities + kActivities;
+  int lanes = waits + kWaits, free = lanes + kLanes;
+  if (rows_of(views, 0, kOps, &in->ops) < 0 || rows_of(views, calls, kCalls, &in->calls) < 0 ||
+      rows_of(views, activities, kActivities, &in->activities) < 0 ||
+      rows_of(views, waits, kWaits, &in->waits) < 0 ||
+      rows_of(views, lanes, kLanes, &in->lanes) < 0 ||
+      rows_of(views, free, kFree, &free_ops) < 0) {
+    return -1;
+  }
+  if (free_ops != in->ops + 1) {
+    PyErr_SetString(PyExc_ValueError, "free ops need one value per op and one for no op");
+    return -1;
+  }
+  const void* data[kColumns];
+  for (int i = 0; i < kColumns; i++) data[i] = views[i].len ? views[i].buf : NULL;
+  const void** at = data;
+  in->op_start = *at++;
+  in->op_end = *at++;
+  in->op_thread = *at++;
+  in->op_parent = *at++;
+  in->op_start_order = *at++;
+  in->op_end_order = *at++;
+  in->call_start = *at++;
+  in->call_end = *at++;
+  in->call_thread = *at++;
+  in->call_op = *at++;
+  in->call_lane = *at++;
+  in->call_wait = *at++;
+  in->call_start_order = *at++;
+  in->call_end_order = *at++;
+  in->activity_start = *at++;
+  in->activity_end = *at++;
+  in->activity_lane = *at++;
+  in->activity_call = *at++;
+  in->activity_op = *at++;
+  in->activity_order = *at++;
+  in->wait_time = *at++;
+  in->wait_lane = *at++;
+  in->lane_context = *at++;
+  in->free_ops = *at++;
+  return 0;
+}
+
+static PyObject* critical_path(PyObject* Py_UNUSED(m), PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"", "threads", "home", "start_ns", "end_ns", "latency_ns", "rows", NULL};
+  PyObject* given;
+  long long start, end, latency;
+  int threads, home, rows;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!$iiLLLp", names, &PyTuple_Type, &given,
+                                   &threads, &home, &start, &end, &latency, &rows)) {
+    return NULL;
+  }
+  if (PyTuple_Size(given) != kColumns || home < 0 || home >= threads) {
+    PyErr_SetString(PyExc_ValueError, "wrong number of columns, or no such thread");
+    return NULL;
+  }
+  Py_buffer views[kColumns];
+  int held = 0;
+  PyObject* result = NULL;
+  for (; held < kColumns; held++) {
+    if (PyObject_GetBuffer(PyTuple_GetItem(given, held), &views[held], PyBUF_SIMPLE) < 0) {
+      goto done;
+    }
+  }
+  ep_path_input in = {.threads = (size_t)threads, .home = home, .start = start, .end = end,
+                      .latency = latency};
+  if (fill(&in, views) < 0) goto done;
+  ep_columns* found;
+  Py_BEGIN_ALLOW_THREADS
+  found = ep_critical_path(&in, rows);
+  Py_END_ALLOW_THREADS
+  result = found ? columns_to_dict(found) : PyErr_NoMemory();
+done:
+  while (held > 0) PyBuffer_Release(&views[--held]);
+  return result;
+}
+
+static PyObject* add_activities(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer sums, group, kind, work, start, duration, bytes, call, call_start;
+  if (!PyArg_ParseTuple(args, "w*y*y*y*y*y*y*y*y*", &sums, &group, &kind, &work, &start, &duration,
+                        &bytes, &call, &call_start)) {
+    return NULL;
+  }
+  PyObject* result = NULL;
+  Py_ssize_t rows = kind.len, row_bytes = 8 * EP_MEASURES;
+  int fits = group.len == 4 * rows && work.len == rows && start.len == 8 * rows &&
+             duration.len == 8 * rows && bytes.len == 8 * rows && call.len == 8 * rows &&
+             sums.len >= row_bytes && sums.len % row_bytes == 0;
+  if (fits) {
+    ep_activity_rows in = {.rows = (size_t)rows, .groups = sums.len / row_bytes - 1,
+                           .group = group.buf, .kind = kind.buf, .is_work = work.buf,
+                           .start = start.buf, .duration = duration.buf, .bytes = bytes.buf,
+                           .call = call.buf, .call_start = call_start.buf};
+    Py_BEGIN_ALLOW_THREADS
+    ep_add_activities(&in, sums.buf);
+    Py_END_ALLOW_THREADS
+    Py_INCREF(Py_None);
+    result = Py_None;
+  } else {
+    PyErr_SetString(PyExc_ValueError, "columns differ in length");
+  }
+  Py_buffer* views[] = {&sums, &group, &kind, &work, &start, &duration, &bytes, &call, &call_start};
+  for (size_t i = 0; i < sizeof views / sizeof *views; i++) PyBuffer_Release(views[i]);
+  return result;
+}
+
+static PyObject* add_covered(PyObject* Py_UNUSED(m), PyObject* args) {
+  Py_buffer covered, last, group, work, start, duration;
+  if (!PyArg_ParseTuple(args, "w*w*y*y*y*y*", &covered, &last, &group, &work, &start, &duration)) {
+    return NULL;
+  }
+  PyObject* result = NULL;
+  Py_ssize_t rows = work.len;
+  if (last.len == 2 * covered.len && group.len == 4 * rows && start.len == 8 * rows &&
+      duration.len == 8 * rows) {
+    ep_activity_rows in = {.rows = (size_t)rows, .groups = covered.len / 8, .group = group.buf,
+                           .is_work = work.buf, .start = start.buf, .duration = duration.buf};
+    result = PyBool_FromLong(ep_add_covered(&in, covered.buf, last.buf));
+  } else {
+    PyErr_SetString(PyExc_ValueError, "columns differ in length");
+  }
+  Py_buffer* views[] = {&covered, &last, &group, &work, &start, &duration};
+  for (size_t i = 0; i < sizeof views / sizeof *views; i++) PyBuffer_Release(views[i]);
+  return result;
+}
+
+PyMethodDef analysis_functions[] = {
+    {"add_covered", add_covered, METH_VARARGS, NULL},
+    {"add_activities", add_activities, METH_VARARGS, NULL},
+    {"critical_path", KEYWORDS(critical_path), NULL},
+    {NULL, NULL, 0, NULL},
+};

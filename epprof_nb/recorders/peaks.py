@@ -1,0 +1,63 @@
+"""Measurement of the peaks of the devices of a profile that are in this machine."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epprof_nb.analysis.peaks import Peaks, measure
+from epprof_nb.host.device import device_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_HOST = {"size": 1024, "copied": 2**24}
+_CUDA = {"size": 4096, "copied": 2**27}
+"""Sizes of the measurements; copies are of 64 and 512 MiB."""
+
+
+def measure_devices(info: Mapping[str, Any]) -> dict[int, Peaks]:
+    """Measure the devices of a profile, each in less than two seconds.
+
+    A CUDA device needs CuPy or PyTorch, if the process has already imported one of them.
+
+    Parameters
+    ----------
+    info
+        The profile's info.
+
+    Returns
+    -------
+    peaks
+        Device id to its peaks. Devices of other machines, and those that no imported library can
+        use, are left out.
+    """
+    found = {}
+    for device in info.get("devices", ()):
+        number, name = device.get("device_id"), device.get("name")
+        if device.get("kind") == "host" and name == device_name():
+            dtypes = {"float": np.float32, "double": np.float64}
+            found[number] = measure(np, lambda: None, dtypes=dtypes, **_HOST)
+        elif device.get("kind") == "cuda" and (peaks := _cuda(number, name)) is not None:
+            found[number] = peaks
+    return found
+
+
+def _cuda(number: int, name: str) -> Peaks | None:
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and torch.cuda.is_available() and number < torch.cuda.device_count():
+        if torch.cuda.get_device_name(number) != name:
+            return None
+        dtypes = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+        with torch.cuda.device(number):
+            return measure(torch, torch.cuda.synchronize, dtypes=dtypes, device="cuda", **_CUDA)
+    if cupy is not None and number < cupy.cuda.runtime.getDeviceCount():
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        if properties["name"].decode() != name:
+            return None
+        dtypes = {"float": cupy.float32, "float16": cupy.float16}
+        with cupy.cuda.Device(number) as device:
+            return measure(cupy, device.synchronize, dtypes=dtypes, **_CUDA)
+    return None

@@ -1,0 +1,190 @@
+"""Whole models and session creation on kernels in Python, against the CPU provider.
+
+The models run on the host device, in NumPy. Needs onnx.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from functools import partial
+
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+from epprof_nb import ep
+from tests.benchmarks.harness import header, paired, ratios, show
+from tests.ep import models, onnx_backend
+
+CPU = "CPUExecutionProvider"
+
+
+class _Graph:
+    """Nodes and random weights of a model in the making."""
+
+    def __init__(self) -> None:
+        self.nodes: list = []
+        self.weights: list = []
+        self._rng = np.random.default_rng(0)
+
+    def weight(self, *shape: int, scale: float = 0.02) -> str:
+        """Add a random weight and return its name."""
+        values = self._rng.standard_normal(shape).astype(np.float32) * scale
+        return self.constant(values)
+
+    def constant(self, values: np.ndarray) -> str:
+        """Add a tensor and return its name."""
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def node(self, op_type: str, *inputs: str, **attributes: object) -> str:
+        """Add a node with one output and return its name."""
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, inputs, [name], name=f"n_{name}", **attributes))
+        return name
+
+    def linear(self, x: str, inputs: int, outputs: int) -> str:
+        """Add a product with a matrix and a bias."""
+        product = self.node("MatMul", x, self.weight(inputs, outputs))
+        return self.node("Add", product, self.weight(outputs))
+
+    def normalized(self, x: str, size: int) -> str:
+        """Add a layer normalization."""
+        ones = self.constant(np.ones(size, np.float32))
+        return self.node("LayerNormalization", x, ones, self.weight(size), axis=-1)
+
+
+def bert(layers: int, batch: int, length: int, hidden: int, heads: int) -> bytes:
+    """An encoder of the shape of BERT, without its embeddings."""
+    g = _Graph()
+    x = "x"
+    split = g.constant(np.array([batch, length, heads, hidden // heads], np.int64))
+    merge = g.constant(np.array([batch, length, hidden], np.int64))
+    scale = g.constant(np.float32(1 / math.sqrt(hidden // heads)))
+    for _ in range(layers):
+        q, k, v = (
+            g.node("Transpose", g.node("Reshape", g.linear(x, hidden, hidden), split), perm=p)
+            for p in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
+        )
+        weights = g.node("Softmax", g.node("Mul", g.node("MatMul", q, k), scale), axis=-1)
+        y = g.node("Transpose", g.node("MatMul", weights, v), perm=[0, 2, 1, 3])
+        y = g.linear(g.node("Reshape", y, merge), hidden, hidden)
+        x = g.normalized(g.node("Add", x, y), hidden)
+        y = g.node("Gelu", g.linear(x, hidden, 4 * hidden))
+        x = g.normalized(g.node("Add", x, g.linear(y, 4 * hidden, hidden)), hidden)
+    shape = [batch, length, hidden]
+    graph = helper.make_graph(
+        g.nodes, "bert",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(x, TensorProto.FLOAT, shape)],
+        g.weights,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 9
+    return model.SerializeToString()
+
+
+def elementwise(nodes: int) -> bytes:
+    """A chain of operators of four types."""
+    types = ("Relu", "Neg", "Sigmoid", "Abs")
+    made = [
+        helper.make_node(types[i % 4], [f"t{i}"], [f"t{i + 1}"], name=f"n{i}") for i in range(nodes)
+    ]
+    graph = helper.make_graph(
+        made, "chain",
+        [helper.make_tensor_value_info("t0", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info(f"t{nodes}", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    return model.SerializeToString()
+
+
+def runs(args) -> None:
+    """Print the time of a run of each model on both providers."""
+    size = {"batch": args.batch, "length": args.length, "hidden": args.hidden}
+    rng = np.random.default_rng(0)
+    feeds = rng.standard_normal((args.batch, args.length, args.hidden)).astype(np.float32)
+    title = f"BERT, {args.layers} layers, {args.batch} x {args.length}"
+    given = {title: (bert(args.layers, **size, heads=args.hidden // 64), {"x": feeds})}
+    for name in ("resnet50", "mobilenet"):
+        given[f"{name}, 1/8 as wide"] = (models.load(name), models.feeds(name, batch=1))
+    for name, (model, inputs) in given.items():
+        entries = {"CPU provider": [CPU], "kernels": [ep.provider("host"), CPU]}
+        variants = {}
+        for label, providers in entries.items():
+            run = partial(ort.InferenceSession(model, providers=providers).run, None, inputs)
+            run()
+            variants[label] = partial(_seconds, run, args.runs)
+        print(name)
+        show(paired(variants, args.rounds), ("CPU provider",), "ms", 1e3 / args.runs)
+
+
+def _seconds(call, count: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return time.perf_counter() - begin
+
+
+def backend_tests() -> None:
+    """Print how many of ONNX's backend node tests pass."""
+    results = onnx_backend.run_all(onnx_backend.load_cases())
+    passed = sum(result.passed for result in results)
+    print(f"backend node tests: {passed} of {len(results)} that ONNX Runtime loads pass\n")
+
+
+def creation(args) -> None:
+    """Print the processor time of creating sessions, which a busy machine disturbs less."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+
+    def create(model, providers):
+        def processor_seconds():
+            begin = time.process_time()
+            for _ in range(10):
+                ort.InferenceSession(model, options, providers=providers)
+            return time.process_time() - begin
+
+        processor_seconds()
+        return processor_seconds
+
+    for nodes in (200, 500):
+        model = elementwise(nodes)
+        results = paired(
+            {
+                "CPU provider": create(model, [CPU]),
+                "kernels": create(model, [ep.provider("host"), CPU]),
+            },
+            args.rounds,
+        )
+        low, middle, high = ratios(results, "CPU provider")["kernels"]
+        print(
+            f"creating a session of {nodes} nodes: {middle:.2f}x the CPU provider "
+            f"({low:.2f}-{high:.2f}), processor time"
+        )
+    print()
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--hidden", type=int, default=768)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
+    args = parser.parse_args()
+    header(f"Models on kernels in Python, ONNX Runtime {ort.__version__}, host device")
+    backend_tests()
+    creation(args)
+    runs(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""ONNX's backend node tests, each run with its node on the provider with kernels in Python.
+
+::
+
+    python -m tests.ep.onnx_backend [PATTERN]
+
+runs all cases, or those that match a pattern, prints those that do not pass, and writes the table
+of all (``docs/onnx_backend.md``), which a test compares.
+
+A case counts only if the session reports the node under test on our provider and its kernel was
+called: fallback to another provider, constant folding and expanded functions do not count.
+The oracle is the expected output that comes with the case.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, numpy_helper
+
+from tests.ep.sessions import OURS, CallCounter, options, placement
+
+NUMERIC = frozenset(range(1, 14)) - {TensorProto.STRING}
+CONTROL_FLOW = {"If", "Loop", "Scan"}  # kernels of ONNX Runtime itself, on our device
+PAGE = Path(__file__).parents[2] / "docs" / "onnx_backend.md"
+
+_RANDOM = "random numbers that differ from run to run, or by generator"
+_CORNERS = "expects an output size that is not rounded, unlike ONNX Runtime's CPU provider"
+_REASONS = {
+    "test_bernoulli": _RANDOM,
+    "test_bernoulli_double": _RANDOM,
+    "test_bernoulli_seed": _RANDOM,
+    "test_constant": "ONNX Runtime turns the node into a weight of the model before the run",
+    "test_resize_downsample_scales_cubic_align_corners": _CORNERS,
+    "test_resize_downsample_scales_linear_align_corners": _CORNERS,
+    "test_scan_sum": "Scan of opset 8, which ONNX Runtime runs on its CPU provider only",
+}
+"""Reasons that a message does not give."""
+
+
+class Result(NamedTuple):
+    """The outcome of one case."""
+
+    name: str
+    op_type: str
+    passed: bool
+    reason: str
+    """Why it does not pass; empty if it does."""
+
+
+def load_cases():
+    """Node tests with plain tensors that are not the expansion of a function."""
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = load_model_tests(kind="node")
+    return [case for case in cases if "_expanded" not in case.name and _has_tensors_only(case)]
+
+
+def _has_tensors_only(case):
+    graph = case.model.graph
+    return all(v.type.HasField("tensor_type") for v in (*graph.input, *graph.output))
+
+
+def is_loaded(serialized):
+    """Whether ONNX Runtime accepts the model, with or without a kernel for its nodes."""
+    quiet = options(log_severity_level=4)
+    try:
+        onnxruntime.InferenceSession(serialized, quiet, providers=["CPUExecutionProvider"])
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+        return True
+    except Exception:
+        return False
+    return True
+
+
+def run_case(case, entry, counter):
+    """Run one case; return its `Result`, or None if ONNX Runtime does not load its model."""
+    serialized = case.model.SerializeToString()
+    node = case.model.graph.node[0]
+    if not is_loaded(serialized):
+        return None
+
+    def failed(reason):
+        told = _REASONS.get(case.name, reason)
+        return Result(case.name, node.op_type, passed=False, reason=told)
+
+    strange = _strange_types(case.model)
+    if strange:
+        return failed(f"has tensors of {', '.join(strange)}")
+    try:
+        session = onnxruntime.InferenceSession(
+            serialized, options(log_severity_level=4),
+            providers=[entry, "CPUExecutionProvider"], enable_fallback=0,
+        )  # fmt: skip
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+        return failed("no provider has a kernel")
+    except Exception as error:
+        return failed(_first_line(error))
+    assigned = [provider for _, provider in sorted(placement(session).items())]
+    if OURS not in assigned:
+        return failed("no kernel")
+    names = [i.name for i in session.get_inputs()]
+    for inputs, expected in case.data_sets:
+        counter.calls.clear()
+        try:
+            feeds = [_as_array(value) for value in inputs]
+            got = session.run(None, dict(zip(names, feeds, strict=False)))
+            _compare(got, [_as_array(value) for value in expected], case)
+        except Exception as error:
+            return failed(_first_line(error))
+        if node.op_type not in CONTROL_FLOW and not counter.calls.get((node.domain, node.op_type)):
+            return failed("the kernel was not called")
+    return Result(case.name, node.op_type, passed=True, reason="")
+
+
+def _strange_types(model):
+    values = (*model.graph.input, *model.graph.output)
+    found = {v.type.tensor_type.elem_type for v in values} - NUMERIC
+    return sorted(TensorProto.DataType.Name(number).lower() for number in found)
+
+
+def _as_array(value):
+    if isinstance(value, TensorProto):
+        return numpy_helper.to_array(value)
+    return np.asarray(value)
+
+
+def _compare(got, expected, case):
+    assert len(got) == len(expected), f"{len(got)} outputs instead of {len(expected)}"
+    for value, wanted in zip(got, expected, strict=True):
+        assert value.dtype == wanted.dtype, f"dtype {value.dtype} instead of {wanted.dtype}"
+        assert value.shape == wanted.shape, f"shape {value.shape} instead of {wanted.shape}"
+        np.testing.assert_allclose(value, wanted, rtol=case.rtol, atol=case.atol)
+
+
+def _first_line(error):
+    text = str(error).strip()
+    found = re.search(r"The kernel of .*? failed: (.*)", text)
+    if found:
+        return found[1]
+    lines = [line for line in text.splitlines() if line.strip()]
+    if lines and lines[0].startswith("Not equal"):
+        return " ".join(line.strip() for line in lines[1:3])
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def run_all(cases):
+    """Run these cases; return the results of those that ONNX Runtime loads."""
+    from epprof_nb import ep
+    from epprof_nb.ep.kernel import REGISTRY
+
+    entry = ep.provider("host")
+    with CallCounter(REGISTRY.kernels()) as counter:
+        results = [run_case(case, entry, counter) for case in cases]
+    return [result for result in results if result is not None]
+
+
+_HEAD = """# ONNX's backend node tests
+
+The node tests of `onnx.backend.test` on the host device: onnx {onnx}, ONNX Runtime {ort}. Each
+case is one node, run through a session of ONNX Runtime, and compared with the output that comes
+with the case. It passes if the session reports the node on `EpprofExecutionProvider` and its kernel
+was called. Fallback to another provider, constant folding and expanded functions do not count.
+Cases with sequences or optionals, and the expansions of functions (`_expanded`), are left out.
+
+ONNX Runtime loads {loaded} cases. **{passed} pass.** Of the others, {strange} have tensors of types
+that NumPy lacks: strings, bfloat16, and types of less than 8 bits or of 8-bit floats.
+
+This page is generated by `python -m tests.ep.onnx_backend`.
+"""
+
+
+def page(results):
+    """The text of the page with the table of all operators, and of the cases that do not pass."""
+    failed = [r for r in results if not r.passed]
+    strange = [r for r in failed if r.reason.startswith("has tensors of")]
+    lines = [
+        _HEAD.format(
+            onnx=onnx.__version__, ort=onnxruntime.__version__, loaded=len(results),
+            passed=len(results) - len(failed), strange=len(strange),
+        ),
+        "## Cases that do not pass\n", "| case | operator | reason |", "|---|---|---|",
+        *(f"| `{r.name}` | {r.op_type} | {r.reason} |" for r in failed),
+        "\n## Operators\n", "| operator | passed | cases |", "|---|---:|---:|",
+    ]  # fmt: skip
+    for op_type in sorted({r.op_type for r in results}):
+        of_type = [r for r in results if r.op_type == op_type]
+        lines.append(f"| {op_type} | {sum(r.passed for r in of_type)} | {len(of_type)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(pattern=""):
+    """Print the cases that do not pass, and the numbers; write the table if all cases ran."""
+    results = run_all([case for case in load_cases() if re.search(pattern, case.name)])
+    for result in results:
+        if not result.passed:
+            print(f"{result.name}: {result.reason}")
+    print(f"{sum(r.passed for r in results)} of {len(results)} passed")
+    if not pattern:
+        PAGE.write_text(page(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,47 @@
+"""ONNX's backend node tests on the host device; see `tests.ep.onnx_backend`."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.ep import onnx_backend
+
+# The table has the numbers; this is the least of them.
+LEAST_PASSED = 800
+
+
+@pytest.fixture(scope="module")
+def results():
+    return onnx_backend.run_all(onnx_backend.load_cases())
+
+
+def known_failures():
+    rows = re.findall(
+        r"^\| `(\w+)` \|", onnx_backend.PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert rows
+    return set(rows)
+
+
+def test_each_case_passes_or_is_listed_with_its_reason(results):
+    known = known_failures()
+    # Releases differ in what they load of the types that NumPy lacks.
+    failed = [r for r in results if not r.passed and not r.reason.startswith("has tensors of")]
+    assert [r for r in failed if r.name not in known] == []
+
+
+def test_most_cases_run_on_kernels_in_python(results):
+    assert sum(r.passed for r in results) >= LEAST_PASSED
+
+
+@pytest.mark.release_independent
+def test_the_table_is_up_to_date(results):
+    # Cases and reasons belong to a release of onnx and of ONNX Runtime.
+    text = onnx_backend.PAGE.read_text(encoding="utf-8")
+    listed = re.search(r"onnx ([\d.]+), ONNX Runtime ([\d.]+)\. Each", text).groups()
+    installed = (onnx_backend.onnx.__version__, onnx_backend.onnxruntime.__version__)
+    if listed != installed:
+        pytest.skip(f"the table is of onnx {listed[0]} and ONNX Runtime {listed[1]}")
+    assert onnx_backend.page(results) == text, "run python -m tests.ep.onnx_backend"

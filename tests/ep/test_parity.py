@@ -1,0 +1,95 @@
+"""The table of operators of all providers, and its report."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from epprof_nb.cli import main
+from epprof_nb.core.errors import KernelError
+from tests.ep.sessions import CPU, OURS
+
+
+def row(table, op_type, opset, domain=""):
+    found = table[
+        (table["op_type"] == op_type)
+        & (table["domain"] == domain)
+        & (table["first_opset"] <= opset)
+        & (table["last_opset"].isna() | (table["last_opset"] >= opset))
+    ]  # fmt: skip
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_each_kernel_of_the_runtime_is_in_the_table(ep):
+    from onnxruntime.capi import _pybind_state
+
+    table = ep.parity()
+    kernels = _pybind_state.get_all_opkernel_def()
+    ours = _pybind_state.get_registered_ep_kernel_defs(OURS)
+    assert len(kernels) > 1000
+    assert len(ours) > 200
+    for kernel in [*kernels, *ours]:
+        found = row(table, kernel.op_name, kernel.version_range[0], kernel.domain)
+        text = found[kernel.provider]
+        for allowed in kernel.type_constraints.values():
+            for onnx_type in allowed:
+                assert onnx_type.removeprefix("tensor(").removesuffix(")") in text
+
+
+def test_the_status_says_what_is_missing(ep):
+    table = ep.parity()
+    cast = row(table, "Cast", 13)
+    assert cast["status"] == "types"
+    assert "T1: bfloat16" in cast["missing"]
+    assert "float16, " not in cast["missing"].replace("bfloat16", "")
+    assert row(table, "MatMul", 13)["status"] == "same"
+    missing = row(table, "StringNormalizer", 10)
+    assert missing["status"] == "missing"
+    assert pd.isna(missing[OURS])
+    assert isinstance(missing[CPU], str)
+    assert row(table, "BitwiseAnd", 18)["first_opset"] == 18
+    # Resize has another type constraint from version 11 on.
+    assert row(table, "Resize", 10)["last_opset"] == 10
+
+
+def test_ranges_of_one_operator_do_not_overlap(ep):
+    table = ep.parity()
+    for _, rows in table.groupby(["domain", "op_type"]):
+        ends = rows["last_opset"].fillna(2**31).astype("int64").tolist()
+        assert all(a < b for a, b in zip(ends, rows["first_opset"].tolist()[1:], strict=False))
+
+
+def test_a_kernel_that_the_user_defines_counts(ep):
+    assert row(ep.parity(), "Relu", 14)["status"] == "same"
+
+    @ep.kernel("Relu", types="float32")
+    def relu(ctx, x):
+        ctx.xp.maximum(x, 0, out=ctx.out(x.shape))
+
+    narrowed = row(ep.parity(), "Relu", 14)
+    assert narrowed["status"] == "types"
+    assert "double" in narrowed["missing"]
+
+
+def test_an_unknown_provider_is_refused_with_the_known_ones(ep):
+    with pytest.raises(KernelError, match=f"no kernels of NopeExecutionProvider.*{CPU}"):
+        ep.parity(["NopeExecutionProvider"])
+
+
+def test_the_command_prints_counts_and_differences():
+    done = CliRunner().invoke(main, ["ep", "parity"])
+    assert done.exit_code == 0, done.output
+    assert f"{OURS} compared with {CPU}" in done.output
+    assert "\n  StringNormalizer 10+  " + CPU in done.output
+    assert "\n  MatMul " not in done.output
+    assert "\n  MatMul " in CliRunner().invoke(main, ["ep", "parity", "--all"]).output
+
+
+def test_the_command_prints_csv_and_refuses_unknown_providers():
+    done = CliRunner().invoke(main, ["ep", "parity", "--csv"])
+    assert done.output.startswith(f"domain,op_type,first_opset,last_opset,{OURS},{CPU}")
+    refused = CliRunner().invoke(main, ["ep", "parity", "--provider", "Nope"])
+    assert refused.exit_code == 1
+    assert "no kernels of Nope" in refused.output

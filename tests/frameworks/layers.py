@@ -1,0 +1,75 @@
+"""Modules with work on the host device: a kernel of a name of its own forward, one backward."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from epprof_nb import host
+
+
+class Kernels:
+    """Launches of kernels by name."""
+
+    def __init__(self):
+        self._array = host.to_device(np.ones(16, np.float32))
+        self._made = {}
+
+    def launch(self, name):
+        if name not in self._made:
+
+            def kernel(values, out):
+                out[:] = values
+
+            kernel.__name__ = name
+            self._made[name] = kernel
+        host.launch(self._made[name], self._array, self._array)
+
+
+kernels = Kernels()
+
+
+class _Work(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, name):
+        ctx.name = name
+        kernels.launch(f"{name} forward")
+        return values * 1.0
+
+    @staticmethod
+    def backward(ctx, gradient):
+        kernels.launch(f"{ctx.name} backward")
+        return gradient * 1.0, None
+
+
+def work(values, name):
+    """Launch a kernel now, and one in the backward pass."""
+    return _Work.apply(values, name)
+
+
+class Layer(nn.Module):
+    """A linear layer followed by kernels of the name `label`."""
+
+    def __init__(self, label, size=4):
+        super().__init__()
+        self.label = label
+        self.linear = nn.Linear(size, size)
+
+    def forward(self, values):
+        return work(self.linear(values), self.label)
+
+
+def kernel_modules(profile):
+    """{kernel name: set of the modules that it is attributed to}; None for no module."""
+    frame = profile.joined()
+    found = {}
+    for name, module in zip(frame["name"], frame["module"], strict=True):
+        found.setdefault(name, set()).add(module if isinstance(module, str) else None)
+    return found
+
+
+def names_of(profile, op_type):
+    """Names of the ops of a type, in the order in which they started."""
+    ops = profile.ops
+    return ops["name"][ops["op_type"] == op_type].astype(str).tolist()

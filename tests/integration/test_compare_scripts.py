@@ -1,0 +1,91 @@
+"""``epprof compare --run`` and ``epprof calibrate``: scripts recorded in turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+STEPS = """
+import sys, time, epprof_nb
+for _ in range(12):
+    epprof_nb.step()
+    with epprof_nb.op("work"):
+        time.sleep(float(sys.argv[1]))
+print("a line of the script")
+"""
+
+
+@pytest.fixture
+def epprof(tmp_path):
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "epprof_nb.cli", *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    (tmp_path / "steps.py").write_text(STEPS)
+    return run
+
+
+def test_scripts_with_steps_are_recorded_in_turn_and_compared(epprof, tmp_path):
+    (tmp_path / "kept").mkdir()
+    commands = "python steps.py 0.002", "python -u steps.py 0.02"
+    result = epprof("compare", "--run", *commands, "--rounds", "2", "--keep", "kept")
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert result.stdout.startswith("slower\n")
+    assert "\na line of the script\n" not in result.stdout + result.stderr
+    assert "round 2 of 2" in result.stderr
+    kept = sorted((tmp_path / "kept").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    # The second round is in the other order.
+    assert [p.name for p in kept] == [f"00{n}.epprof" for n in ("1-1", "1-2", "2-2", "2-1")]
+    again = epprof(
+        "compare", "kept/001-1.epprof", "kept/001-2.epprof",
+        "--more-old", "kept/002-1.epprof", "--more-new", "kept/002-2.epprof",
+    )  # fmt: skip
+    assert again.stdout == result.stdout
+
+
+def test_whole_runs_are_the_repeats_of_scripts_without_steps(epprof, tmp_path):
+    (tmp_path / "job.py").write_text("import sys, time\ntime.sleep(float(sys.argv[1]))\n")
+    result = epprof("compare", "--run", "job.py 0.001", "job.py 0.05", "--rounds", "10")
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "The runs of both alternated" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--run", "steps.py 0", "steps.py x"], 4, "could not convert string to float"),
+        (["--run", "steps.py 0", "gone.py"], 2, "no file gone.py"),
+        (["--run", "steps.py 0", "ls -l"], 2, "runs no Python script"),
+        (["--run", "steps.py 0", "/nowhere/python steps.py"], 2, "no interpreter"),
+        (["--run", "steps.py 0", "python -m"], 2, "runs no Python script"),
+        (["--run", "steps.py 0", "python 'steps.py"], 2, "No closing quotation"),
+        (["--run", "steps.py 0", "steps.py 0", "--more-old", "x.epprof"], 2, "--more-old"),
+        (["steps.py", "steps.py", "--keep", "."], 2, "--keep needs --run"),
+    ],
+)
+def test_what_cannot_run_is_said_with_its_exit_code(epprof, arguments, code, text):
+    result = epprof("compare", *arguments, "--rounds", "1")
+    assert result.returncode == code, result.stdout + result.stderr
+    assert text in result.stderr
+    assert "epprof_nb/" not in result.stderr
+
+
+def test_calibrate_measures_this_machine(epprof, tmp_path):
+    result = epprof("calibrate", "--rounds", "5", "--run", "python steps.py 0.003")
+    assert result.returncode == 0, result.stdout + result.stderr
+    [of_machine] = json.loads((tmp_path / "cache/epprof_nb/spread.json").read_text()).values()
+    assert [entry["recordings"] for entry in of_machine.values()] == [5]
+    built_in = epprof("calibrate", "--rounds", "5")
+    assert "host device" in built_in.stdout, built_in.stderr
+    content = json.loads((tmp_path / "cache/epprof_nb/spread.json").read_text())
+    assert [len(entries) for entries in content.values()] == [2]

@@ -1,0 +1,223 @@
+"""Faults around runs in the mode ``"auto"``, whose nodes are recorded in some runs only."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb.recorders.onnxruntime import run_histories
+from tests.ort import models
+from tests.ort.rows import nested_in_time, nodes, runs
+
+ENDLESS = 10**9
+
+
+@pytest.fixture
+def auto(installed, monkeypatch):
+    """The mode, in which only the first two runs with each input shape are recorded."""
+    monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1.0)
+    epprof_nb.onnxruntime.install(nodes="auto")
+    return installed
+
+
+def states(prof):
+    return prof.by_run()["node_events"].tolist()
+
+
+def profiled(session, feed, times):
+    with epprof_nb.profile() as prof:
+        for _ in range(times):
+            session.run(None, feed)
+    return prof
+
+
+class Endless:
+    """A run on a thread of its own that goes on until it is cancelled."""
+
+    def __init__(self, ort, session, x):
+        self.options = ort.RunOptions()
+        self.feed = {"x": x, "times": np.array(ENDLESS)}
+        self.session, self.error = session, None
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        try:
+            self.session.run(None, self.feed, self.options)
+        except Exception as error:
+            self.error = str(error)
+
+    def __enter__(self):
+        self.thread.start()
+        self.thread.join(0.05)
+        assert self.thread.is_alive()
+        return self
+
+    def cancel(self):
+        self.options.terminate = True
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+        assert "terminate" in self.error or "Loop" in self.error
+
+    def __exit__(self, *_):
+        if self.thread.is_alive():
+            self.cancel()
+
+
+@pytest.fixture
+def looping(auto, x):
+    """A session whose further runs are not recorded."""
+    session = auto.InferenceSession(models.looping())
+    feed = {"x": x, "times": np.array(2)}
+    assert states(profiled(session, feed, 4)) == [*["recorded"] * 2, *["not recorded"] * 2]
+    return session
+
+
+def test_a_cancelled_run_ends_where_it_was_cancelled(auto, looping, x):
+    with epprof_nb.profile() as prof, Endless(auto, looping, x) as endless:
+        endless.cancel()
+        with epprof_nb.op("after"):
+            pass
+        looping.run(None, {"x": x, "times": np.array(2)})
+    assert states(prof) == ["not recorded"] * 2
+    assert nodes(prof).empty
+    assert runs(prof)["status"].tolist() == ["complete"] * 2
+    assert nested_in_time(prof)
+    after = prof.ops[prof.ops["name"] == "after"]
+    assert after["start_ns"].iloc[0] >= runs(prof)["end_ns"].iloc[0]
+
+
+def test_a_recorded_run_may_be_cancelled(auto, x):
+    session = auto.InferenceSession(models.looping())
+    with epprof_nb.profile() as prof:
+        with Endless(auto, session, x) as endless:
+            endless.cancel()
+        for _ in range(4):
+            session.run(None, {"x": x, "times": np.array(2)})
+    # What it took to record a run that failed says nothing about the others.
+    assert states(prof)[0] == "recorded"
+    assert states(prof)[-2:] == ["not recorded"] * 2
+    assert set(runs(prof)["status"]) == {"complete"}
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_profile_that_begins_inside_a_run_leaves_that_run_out(auto, looping, x, recorded):
+    feed = {"x": np.ones((3 if recorded else 2, 4), np.float32), "times": np.array(2)}
+    with Endless(auto, looping, x) as endless, epprof_nb.profile() as prof:
+        looping.run(None, feed)
+        endless.cancel()
+        looping.run(None, feed)
+    assert states(prof) == ["recorded" if recorded else "not recorded"] * 2
+    assert len(nodes(prof)) == (10 if recorded else 0)
+    assert set(runs(prof)["thread_id"]) == {threading.get_native_id()}
+    assert nested_in_time(prof)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_profile_that_ends_inside_a_run_has_it_open(auto, looping, x, recorded):
+    if recorded:
+        looping = auto.InferenceSession(models.looping())
+    feed = {"x": x, "times": np.array(2)}
+    with Endless(auto, looping, x) as endless:
+        with epprof_nb.profile() as first:
+            looping.run(None, feed)
+        with epprof_nb.profile() as around:
+            inside = Endless(auto, looping, x)
+            inside.__enter__()
+        with epprof_nb.profile() as later:
+            inside.cancel()
+            looping.run(None, feed)
+        endless.cancel()
+    assert len(first.by_run()) == 1
+    opened = around.ops[around.ops["thread_id"] == inside.thread.native_id]
+    assert "open" in set(opened["status"])
+    # The next profile has its own run only. ONNX Runtime reports the other nodes of a recorded run
+    # to it, and a note says what they are.
+    assert len(later.by_run()) == 1
+    others = later.ops[later.ops["thread_id"] == inside.thread.native_id]
+    assert others["run_id"].isna().all()
+    assert len(others) == 0 or recorded
+    noted = [note for note in later.info["notes"] if "Their run began before" in note]
+    assert len(noted) == int((others["category"] == "node").any())
+    assert nested_in_time(later)
+
+
+def test_a_session_may_be_deleted_while_it_is_known(auto, x):
+    feed = {"x": x}
+    with epprof_nb.profile() as prof:
+        for _ in range(3):
+            session = auto.InferenceSession(models.chain())
+            for _ in range(4):
+                session.run(None, feed)
+            del session
+            gc.collect()
+    assert states(prof) == [*["recorded"] * 2, *["not recorded"] * 2] * 3
+    assert len(prof.info["onnxruntime_runs"]) == 3
+    # Their numbers and histories are not those of a new one.
+    assert states(profiled(auto.InferenceSession(models.chain()), feed, 1)) == ["recorded"]
+
+
+def test_a_node_that_raises_ends_its_run(auto, x):
+    session = auto.InferenceSession(models.failing())
+    good, bad = ({"x": x, "i": np.array([i], np.int64)} for i in (0, 99))
+    with epprof_nb.profile() as prof:
+        for feed in (bad, good, bad, good, bad, good):
+            with epprof_nb.op("mine"):
+                if feed is good:
+                    session.run(None, feed)
+                else:
+                    with pytest.raises(Exception, match="data bounds"):
+                        session.run(None, feed)
+    mine = prof.ops[prof.ops["name"] == "mine"]
+    assert len(mine) == len(runs(prof)) == 6
+    assert runs(prof)["parent_op_id"].tolist() == mine.index.tolist()
+    assert set(runs(prof)["status"]) == {"complete"}
+    assert states(prof)[-1] == "not recorded"
+    assert nested_in_time(prof)
+
+
+def test_a_session_may_be_used_after_a_fork():
+    code = """
+import os, sys, numpy as np, onnxruntime as ort, epprof_nb
+from tests.ort import models
+from tests.ort.rows import nodes, runs
+epprof_nb.onnxruntime.install()
+options = ort.SessionOptions()
+options.intra_op_num_threads = 1  # a pool's threads do not exist in the child
+session = ort.InferenceSession(models.chain(), options)
+feed = {"x": np.ones((2, 4), np.float32)}
+def profiled(times):
+    with epprof_nb.profile() as prof:
+        for _ in range(times): session.run(None, feed)
+    return prof
+profiled(3)
+outer = epprof_nb.profile()
+outer.__enter__()
+session.run(None, feed)
+child = os.fork()
+prof = profiled(5) if child == 0 else None
+if child == 0:
+    found = prof.by_run()
+    assert len(found) == 5, found
+    assert set(found["node_events"]) <= {"recorded", "not recorded"}, found
+    assert len(nodes(prof)) == 3 * (found["node_events"] == "recorded").sum()
+    other = ort.InferenceSession(models.chain(), options)
+    with epprof_nb.profile() as prof:
+        other.run(None, feed)
+    assert len(nodes(prof)) == 3
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+session.run(None, feed)
+outer.__exit__(None, None, None)
+print("end")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "end\n"

@@ -1,0 +1,57 @@
+// A library with a copy of NVTX of its own, as many have: what tests call with ctypes.
+#include <nvtx3/nvToolsExt.h>
+
+namespace {
+
+nvtxEventAttributes_t attributes(const char* name) {
+  nvtxEventAttributes_t made = {};
+  made.version = NVTX_VERSION;
+  made.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  made.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  made.message.ascii = name;
+  return made;
+}
+
+nvtxDomainHandle_t domain() {
+  static nvtxDomainHandle_t made = nvtxDomainCreateW(L"näme");
+  return made;
+}
+
+}  // namespace
+
+extern "C" {
+
+int push(const char* name) { return nvtxRangePushA(name); }
+int push_wide(const wchar_t* name) { return nvtxRangePushW(name); }
+int pop() { return nvtxRangePop(); }
+unsigned long long start(const char* name) { return nvtxRangeStartA(name); }
+void end(unsigned long long id) { nvtxRangeEnd(id); }
+void mark(const char* name) { nvtxMarkA(name); }
+int domain_push(const char* name) {
+  nvtxEventAttributes_t event = attributes(name);
+  return nvtxDomainRangePushEx(domain(), &event);
+}
+int domain_pop() { return nvtxDomainRangePop(domain()); }
+
+void push_registered() {
+  static nvtxStringHandle_t name = nvtxDomainRegisterStringW(domain(), L"registered 名");
+  nvtxEventAttributes_t event = attributes(nullptr);
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = name;
+  nvtxDomainNameCategoryA(domain(), 7, "seven");
+  event.category = 7;
+  event.payloadType = NVTX_PAYLOAD_TYPE_INT32;
+  event.payload.iValue = -5;
+  nvtxDomainRangePushEx(domain(), &event);
+}
+
+// Attributes that are shorter than NVTX's, as of a damaged or older library.
+int push_short() {
+  nvtxEventAttributes_t event = attributes("not read");
+  event.size = 8;
+  return nvtxRangePushEx(&event);
+}
+
+int push_without_attributes() { return nvtxRangePushEx(nullptr); }
+
+}  // extern "C"

@@ -1,0 +1,103 @@
+"""by_module: sums of each module, and of what is outside of modules."""
+
+import pytest
+from tiny import kernel, line, op, profile
+from training import framework, training
+
+from epprof_nb.analysis.by_module import OUTSIDE, by_module
+from epprof_nb.analysis.joined import joined
+
+
+def test_modules_have_their_forward_and_backward_time():
+    frame = by_module(training())
+    net = frame.loc["net"]
+    assert (net["type"], net["class"], net["calls"]) == ("module", "Net", 2)
+    assert (net["forward_ns"], net["backward_ns"], net["other_ns"]) == (130, 420, 0)
+    assert (net["device_ns"], net["self_device_ns"], net["kernels"]) == (550, 110, 14)
+    assert (net["forward_host_ns"], net["backward_host_ns"]) == (400, 560)
+    b = frame.loc["net.b"]
+    assert (b["forward_ns"], b["backward_ns"], b["calls"]) == (80, 240, 2)
+    assert (b["forward_host_ns"], b["backward_host_ns"]) == (160, 160)
+
+
+def test_work_outside_of_modules_has_rows_of_its_own():
+    frame = by_module(training())
+    assert frame.loc["backward", ["type", "device_ns", "calls"]].tolist() == ["autograd", 2, 2]
+    assert frame.loc["Adam.step", ["type", "other_ns", "kernels"]].tolist() == ["optimizer", 14, 2]
+    assert frame.loc["waiting for data", "type"] == "data"
+    assert frame.loc["waiting for data", "device_ns"] == 0
+    assert frame.index[-1] == OUTSIDE
+    outside = frame.loc[OUTSIDE]  # copies of the batch, losses, and the kernel without an op
+    assert (outside["device_ns"], outside["kernels"], outside["calls"]) == (37, 5, 0)
+
+
+@pytest.mark.parametrize("attribution", ["launch", "capture"])
+def test_own_times_add_up_to_the_device_time(attribution):
+    made = training(3)
+    frame = by_module(made, attribution=attribution)
+    total = made.activities["duration_ns"].sum()
+    assert frame["self_device_ns"].sum() == total
+    parts = frame["forward_ns"] + frame["backward_ns"] + frame["other_ns"]
+    assert parts.equals(frame["device_ns"].rename(None))
+    assert frame["share"].tolist() == pytest.approx((frame["device_ns"] / total).tolist())
+
+
+def test_a_module_inside_a_call_of_itself_counts_its_time_once():
+    made = profile(
+        [framework(1, "tree", 0, 90), framework(2, "tree", 10, 80, 1)],
+        [kernel(20, 30, 2), kernel(40, 45, 1)],
+    )
+    tree = by_module(made).loc["tree"]
+    assert tree[["calls", "device_ns", "self_device_ns", "forward_host_ns"]].tolist() == [
+        2, 15, 15, 90,
+    ]  # fmt: skip
+
+
+def test_a_wrapper_and_its_module_are_one_call():
+    made = profile(
+        [
+            framework(1, "net", 0, 90, args={"class": "DistributedDataParallel"}),
+            framework(2, "net", 10, 80, 1, args={"class": "Net"}),
+        ],
+        [kernel(20, 30, 2)],
+    )
+    net = by_module(made).loc["net"]
+    assert (net["calls"], net["class"], net["device_ns"]) == (1, "Net", 10)
+
+
+def test_a_gradient_inside_of_a_forward_pass_is_backward_time():
+    made = profile(
+        [
+            framework(1, "net", 0, 90),
+            framework(2, "backward", 10, 80, 1, "autograd"),
+            framework(3, "net.a", 20, 70, 2, "backward"),
+        ],
+        [kernel(30, 40, 3), kernel(80, 82, 1), kernel(75, 76, 2)],
+    )
+    net = by_module(made).loc["net"]
+    assert net[["forward_ns", "backward_ns", "device_ns"]].tolist() == [2, 11, 13]
+
+
+def test_an_op_of_the_user_is_no_module():
+    user = op(1, "mine", 0, 90, op_type="module", category="user")
+    made = profile([user, line(2, 1, 10, 80, 1)], [kernel(20, 30, 2)])
+    assert by_module(made).index.tolist() == [OUTSIDE]
+
+
+def test_a_module_may_have_the_name_of_an_optimizer():
+    made = profile(
+        [framework(1, "x", 0, 40), framework(2, "x", 50, 90, op_type="optimizer")],
+        [kernel(20, 30, 1), kernel(60, 61, 2)],
+    )
+    frame = by_module(made).loc["x"]
+    assert frame["type"].tolist() == ["module", "optimizer"]
+    assert frame["device_ns"].tolist() == [10, 1]
+
+
+def test_joined_names_the_module_and_the_step():
+    frame = joined(training())
+    row = frame.set_index("name")
+    assert row.loc["b again", "module"].tolist() == ["net.b", "net.b"]
+    assert row.loc["gradient of a", "step"].tolist() == [0, 1]
+    assert row.loc["loss", "module"].isna().all()
+    assert row.loc["stray", ["module", "step"]].isna().all()

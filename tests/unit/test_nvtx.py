@@ -1,0 +1,261 @@
+"""Ranges and marks of NVTX as ops, from libraries with copies of NVTX of their own."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import epprof_nb
+from epprof_nb import _native, host
+from epprof_nb.commands import doctor_checks
+from epprof_nb.frameworks import nvtx_injection
+
+SOURCES = Path(__file__).parent / "native"
+CORE = Path(__file__).parents[2] / "epprof_nb" / "native"
+
+
+def headers():
+    """The folder with NVTX's headers, of the wheel nvidia-nvtx-cu12."""
+    spec = importlib.util.find_spec("nvidia.nvtx") if importlib.util.find_spec("nvidia") else None
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    found = [Path(folder) / "include" for folder in folders]
+    if not found or shutil.which("g++") is None:
+        pytest.skip("needs the headers of nvidia-nvtx-cu12, and g++")
+    return found[0]
+
+
+def compiled(source, output, *options):
+    subprocess.run(
+        ["g++", "-std=c++17", f"-I{headers()}", f"-I{CORE}", *options, SOURCES / source, "-o",
+         output, "-ldl"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return output
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return compiled(
+        "nvtx_library.cpp", tmp_path_factory.mktemp("nvtx") / "library.so", "-shared", "-fPIC"
+    )
+
+
+@pytest.fixture(scope="module")
+def library(path):
+    assert nvtx_injection.is_ours()
+    loaded = ctypes.CDLL(str(path))
+    loaded.start.restype = ctypes.c_ulonglong
+    loaded.end.argtypes = [ctypes.c_ulonglong]
+    return loaded
+
+
+def rows(prof):
+    """Name, type, parent and arguments of each op."""
+    ops = prof.ops
+    names = ops["name"].astype(str)
+    by_id = names.to_dict()
+    parents = [by_id.get(parent) for parent in ops["parent_op_id"]]
+    args = [None if value is None else dict(value) for value in ops["args"]]
+    return list(zip(names, ops["op_type"].astype(str), parents, args, strict=True))
+
+
+def test_the_interface_is_that_of_the_headers(tmp_path):
+    compiled("nvtx_abi.cpp", tmp_path / "abi.o", "-c")
+
+
+def test_ranges_are_nested_ops_with_the_work_inside(library):
+    array = host.to_device(np.ones(4, np.float32))
+    with epprof_nb.profile() as prof:
+        assert library.push(b"outer") == 0
+        assert library.push_wide("innér 名") == 1
+        host.launch(np.sqrt, array, array)
+        library.mark(b"here")
+        assert library.pop() == 1
+        assert library.pop() == 0
+    assert rows(prof) == [
+        ("outer", "range", None, None),
+        ("innér 名", "range", "outer", None),
+        ("here", "mark", "innér 名", None),
+    ]
+    assert prof.joined()["range_name"].tolist() == ["innér 名"]
+    assert set(prof.ops["source"]) == {"nvtx"}
+    assert set(prof.ops["category"]) == {"user"}
+
+
+def test_ranges_have_domain_category_and_payload(library):
+    with epprof_nb.profile() as prof:
+        library.push_registered()
+        library.domain_pop()
+    assert rows(prof) == [
+        ("registered 名", "range", None, {"domain": "näme", "category": "seven", "payload": -5})
+    ]
+
+
+def test_each_domain_has_a_stack_of_its_own(library):
+    with epprof_nb.profile() as prof:
+        library.push(b"a")
+        assert library.domain_push(b"b") == 0
+        assert library.pop() == 0  # ends a, although b is open
+        library.mark(b"c")
+        library.domain_pop()
+    assert [row[:3] for row in rows(prof)] == [
+        ("a", "range", None), ("b", "range", "a"), ("c", "mark", "b"),
+    ]  # fmt: skip
+    assert (prof.ops["status"] == "complete").all()
+
+
+def test_a_range_may_end_on_another_thread(library):
+    with epprof_nb.profile() as prof:
+        started = library.start(b"request")
+        thread = threading.Thread(target=library.end, args=(started,))
+        thread.start()
+        thread.join()
+        library.end(started)  # has ended
+        library.end(12345)  # was never started
+        with epprof_nb.op("after"):
+            pass
+    assert [row[:3] for row in rows(prof)] == [("request", "range", None), ("after", "range", None)]
+    assert (prof.ops["status"] == "complete").all()
+
+
+def test_unbalanced_pushes_and_pops(library):
+    with epprof_nb.profile() as first:
+        assert library.pop() < 0
+        library.push(b"left open")
+    assert library.push(b"outside of sessions") < 0
+    with epprof_nb.profile() as second:
+        assert library.pop() < 0
+        library.push(b"own")
+        library.pop()
+    assert first.ops["status"].tolist() == ["open"]
+    assert [row[0] for row in rows(second)] == ["own"]
+
+
+def test_attributes_that_cannot_be_read(library):
+    with epprof_nb.profile() as prof:
+        library.push_short()
+        library.push_without_attributes()
+        library.pop()
+        library.pop()
+        library.push(None)
+        library.pop()
+    assert [row[0] for row in rows(prof)] == ["(unnamed)"] * 3
+
+
+def test_nothing_is_recorded_without_the_framework(library):
+    with epprof_nb.profile(frameworks=["torch"]) as prof:
+        assert library.push(b"not recorded") < 0
+        library.pop()
+    assert len(prof.ops) == 0
+
+
+def test_threads_push_at_once(library):
+    def work(number):
+        for _ in range(500):
+            library.push(f"thread {number}".encode())
+            library.domain_push(b"inner")
+            library.domain_pop()
+            library.pop()
+
+    with epprof_nb.profile() as prof:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    inner = prof.ops[prof.ops["name"] == "inner"]
+    parents = prof.ops["name"].reindex(inner["parent_op_id"]).astype(str)
+    assert parents.value_counts().to_dict() == {f"thread {n}": 500 for n in range(4)}
+
+
+def test_a_forked_child_records_nothing(library):
+    with epprof_nb.profile() as prof:
+        library.push(b"parent")
+        child = os.fork()
+        if not child:
+            ok = library.push(b"child") < 0 and library.pop() < 0
+            os._exit(0 if ok else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        library.pop()
+    assert [row[0] for row in rows(prof)] == ["parent"]
+
+
+def test_the_python_package(library):
+    nvtx = pytest.importorskip("nvtx")
+    with epprof_nb.profile() as prof, nvtx.annotate("outer", color="blue", domain="mine"):
+        nvtx.mark("here", payload=2.5, color=0x102030)
+    assert rows(prof) == [
+        ("outer", "range", None, {"domain": "mine", "color": "#0000ff"}),
+        ("here", "mark", "outer", {"color": "#102030", "payload": 2.5}),
+    ]
+
+
+def test_the_attached_libraries_are_known(library, path):
+    with epprof_nb.profile():
+        library.mark(b"asks at the latest now")
+    assert str(path) in _native.nvtx_attached()
+    check = doctor_checks._nvtx()
+    assert (check.status, path.name in check.found) == ("ok", True)
+
+
+def in_a_process(code, path, **environment):
+    plain = {k: v for k, v in os.environ.items() if k != nvtx_injection.VARIABLE}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(path)],
+        env={**plain, "PYTHONPATH": ":".join(sys.path), **environment},
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+
+
+def test_a_process_that_only_inherits_the_variable_is_not_attached(path):
+    code = """
+        import ctypes, sys
+        library = ctypes.CDLL(sys.argv[1])
+        print(library.push(b"a"), library.push(b"b"))
+        import epprof_nb
+        from epprof_nb import _native
+        print(_native.nvtx_attached())
+    """
+    printed = in_a_process(code, path, NVTX_INJECTION64_PATH=_native.__file__)
+    assert printed == "-2 -2\n[]\n"
+
+
+def test_the_injection_of_another_tool_stays(path, tmp_path):
+    tool = compiled("nvtx_tool.cpp", tmp_path / "tool.so", "-shared", "-fPIC")
+    code = """
+        import ctypes, os, sys
+        import epprof_nb
+        from epprof_nb.commands import doctor_checks
+        library = ctypes.CDLL(sys.argv[1])
+        with epprof_nb.profile() as prof:
+            library.push(b"a")
+        tool = ctypes.CDLL(os.environ["NVTX_INJECTION64_PATH"])
+        print(tool.times_asked(), len(prof.ops), doctor_checks._nvtx().status)
+    """
+    assert in_a_process(code, path, NVTX_INJECTION64_PATH=str(tool)) == "1 0 warning\n"
+
+
+def test_it_can_be_switched_off_for_the_notebook(path):
+    code = """
+        import ctypes, os, sys
+        import epprof_nb
+        from epprof_nb.notebook.settings import GpuProfile
+        settings = GpuProfile()
+        settings.frameworks = ["torch"]
+        assert "NVTX_INJECTION64_PATH" not in os.environ
+        ctypes.CDLL(sys.argv[1]).push(b"a")
+        print(epprof_nb._native.nvtx_attached())
+        settings.frameworks = ["torch", "nvtx"]
+        print(os.environ["NVTX_INJECTION64_PATH"] == epprof_nb._native.__file__)
+    """
+    assert in_a_process(code, path) == "[]\nTrue\n"
