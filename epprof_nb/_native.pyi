@@ -468,6 +468,37 @@ def ep_set_functions(
         Gets the number of a session and the id of the graphs that ONNX Runtime releases.
     """
 
+def ep_set_device_functions(
+    view: Callable[[int, int, int, int, tuple[int, ...]], Any],
+    current_stream: Callable[[int, int], Any],
+    /,
+) -> None:
+    """Set the functions that kernels on CUDA devices need.
+
+    Parameters
+    ----------
+    view
+        Returns an array for a device, an address, a size in bytes, ONNX's element type and a shape.
+    current_stream
+        Returns a context manager for a device and the address of a stream.
+    """
+
+def ep_load_driver(path: str, /) -> int:
+    """Open NVIDIA's driver, unless one is open, and return the number of its devices."""
+
+def ep_device_of(address: int, /) -> int | None:
+    """CUDA device of a tensor's memory; -1 for the host device, None for memory of others."""
+
+def ep_take_allocation_failure() -> str | None:
+    """Message about the last allocation on a CUDA device that failed, once."""
+
+def ep_device_statistics(device: int, /) -> dict[str, int]:
+    """Statistics of a CUDA device's memory.
+
+    Bytes ``in_use`` by tensors, ``most_in_use``, and ``reserved`` from the driver; ``allocations``
+    and ``regions``, those of the driver.
+    """
+
 def ep_allow_capture(allowed: bool, /) -> None:
     """Tell whether a session that this thread creates may capture graphs."""
 
@@ -501,9 +532,6 @@ def ep_changed_nodes(graph: object, /) -> list[str]:
 
 def ep_unclaimed_nodes() -> list[tuple[str, str]]:
     """Name and operator type of the nodes that the last session of this thread left to others."""
-
-def ep_is_device_memory(address: int, /) -> bool:
-    """Tell whether an address lies in allocated memory of the host device."""
 
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""

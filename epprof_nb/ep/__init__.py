@@ -15,15 +15,16 @@ runs inside a session of the stock ``onnxruntime`` wheel::
     )
 
 `kernel` defines one, `provider` is an entry of a session's provider list, `session` a short form,
-`verify` compares a model's nodes with ONNX Runtime's CPU provider, and `parity` the operators of
-all providers.
+`verify` compares a model's nodes with ONNX Runtime's CPU provider, `parity` the operators of all
+providers, and `dlpack` shares a tensor with another library.
 """
 
 from __future__ import annotations
 
+from epprof_nb.ep.dlpack import dlpack
 from epprof_nb.ep.kernel import kernel
 from epprof_nb.ep.parity import parity
 from epprof_nb.ep.provider import provider, session
 from epprof_nb.ep.verify import verify
 
-__all__ = ["kernel", "parity", "provider", "session", "verify"]
+__all__ = ["dlpack", "kernel", "parity", "provider", "session", "verify"]

@@ -13,7 +13,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.kernel_log import KERNELS, Replay
-from epprof_nb.ep import schema
+from epprof_nb.ep import cuda, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,14 +42,25 @@ class Node:
     op_type: str
     domain: str
     device: str = "host"
-    stream: int | None = None
     xp: Any = np
 
 
+@dataclass(frozen=True, slots=True)
+class OnDevice:
+    """A kernel in a session on a CUDA device."""
+
+    kernel: Kernel
+    device: str
+
+
 def make_node(
-    kernel: Kernel, name: str, attributes: dict[str, Any], num_outputs: int
+    given: Kernel | OnDevice, name: str, attributes: dict[str, Any], num_outputs: int
 ) -> tuple[list[Callable[..., None]], Node]:
     """Return the cell with the function of a node, and the node."""
+    if isinstance(given, OnDevice):
+        kernel, device, module = given.kernel, given.device, cuda.array_module()
+    else:
+        kernel, device, module = given, "host", np
     declared = kernel.declaration
     reason = kernel.refuse(attributes) if kernel.refuse is not None else None
     if reason is not None:
@@ -67,6 +78,8 @@ def make_node(
         num_outputs,
         declared.op_type,
         declared.domain,
+        device,
+        module,
     )
     kernel.nodes.add(node)
     return kernel.cell, node

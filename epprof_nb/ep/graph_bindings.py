@@ -21,6 +21,8 @@ METHODS = (
 )  # fmt: skip
 _ATTRIBUTE = "_epprof_buffers"
 _KEY = "binding"
+_HOST_DEVICE = -1
+"""Number of the host device for `ep_device_of`."""
 
 # Address, shape and type of a buffer; None: not fixed, or in host memory.
 _Buffer = tuple[int, tuple[int, ...], str] | None
@@ -140,4 +142,4 @@ def _unfixed(
 
 
 def _is_fixed(buffer: _Buffer) -> bool:
-    return buffer is not None and bool(_native.ep_is_device_memory(buffer[0]))
+    return buffer is not None and _native.ep_device_of(buffer[0]) == _HOST_DEVICE

@@ -10,6 +10,8 @@ from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.ep import (
     context,
+    cuda,
+    devices,
     graph_creation,
     graphs,
     kernels,  # noqa: F401 - defines the built-in ones
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 _GRAPHS = "enable_cuda_graph"
 _WARM_UPS = "min_num_runs_before_cuda_graph_capture"
-_OPTIONS = ("device", "only", "nodes", "prefer_nhwc", _GRAPHS, _WARM_UPS)
+_OPTIONS = ("device", "device_id", "stream", "only", "nodes", "prefer_nhwc", _GRAPHS, _WARM_UPS)
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
@@ -32,6 +34,7 @@ def provider(
     *,
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
+    stream: int | None = None,
     prefer_nhwc: bool = False,
     enable_cuda_graph: bool = False,
     min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
@@ -41,11 +44,15 @@ def provider(
     Parameters
     ----------
     device
-        ``"host"``: the host device, in NumPy.
+        ``"host"``: the host device, in NumPy. ``"cuda:0"``: a CUDA device, in CuPy (experimental);
+        ``"cuda"`` is the first one.
     only
         Types of operators to take over; all that have a kernel by default.
     nodes
         Names of nodes to take over; all by default. With `only`, both must hold.
+    stream
+        Address of a CUDA stream on which the session runs, such as ``cupy.cuda.Stream().ptr``. It
+        must outlive the session. By default each session has streams of its own.
     prefer_nhwc
         Whether ONNX Runtime converts convolutions, pooling and their like to channels as the last
         axis, and transposes tensors where the layouts meet.
@@ -74,7 +81,7 @@ def provider(
     >>> ep.provider("host", only=["Softmax"])
     ('EpprofExecutionProvider', {'device': 'host', 'only': '["Softmax"]'})
     """
-    options = {"device": device}
+    options = devices.options_of(device, stream)
     if only is not None:
         options["only"] = json.dumps(_names(only, "only"))
     if nodes is not None:
@@ -86,7 +93,11 @@ def provider(
         options[_WARM_UPS] = str(min_num_runs_before_cuda_graph_capture)
     _check(options)
     context.connect(_open_session, graphs.release)
+    # The host device comes first: without device_id, ONNX Runtime takes the first device.
     register_library(PROVIDER, "the provider of Python kernels")
+    if "device_id" in options:
+        cuda.connect()
+        register_library(cuda.LIBRARY, "the provider of Python kernels on CUDA devices")
     sessions.patch()
     return PROVIDER, options
 
@@ -97,6 +108,7 @@ def session(
     device: str = "host",
     only: Iterable[str] | None = None,
     nodes: Iterable[str] | None = None,
+    stream: int | None = None,
     prefer_nhwc: bool = False,
     enable_cuda_graph: bool = False,
     min_num_runs_before_cuda_graph_capture: int = graphs.DEFAULT_WARM_UPS,
@@ -108,7 +120,8 @@ def session(
     ----------
     model
         Path of the model, or the model as bytes.
-    device, only, nodes, prefer_nhwc, enable_cuda_graph, min_num_runs_before_cuda_graph_capture
+    device, only, nodes, stream, prefer_nhwc, enable_cuda_graph, \
+    min_num_runs_before_cuda_graph_capture
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
     **options
         Further arguments of ``InferenceSession``, such as ``sess_options``.
@@ -129,6 +142,7 @@ def session(
         device,
         only=only,
         nodes=nodes,
+        stream=stream,
         prefer_nhwc=prefer_nhwc,
         enable_cuda_graph=enable_cuda_graph,
         min_num_runs_before_cuda_graph_capture=min_num_runs_before_cuda_graph_capture,
@@ -156,12 +170,7 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             f"{PROVIDER} has no option {', '.join(map(repr, unknown))}. Its options are "
             f"{', '.join(_OPTIONS)}; epprof_nb.ep.provider() returns them."
         )
-    device = options.get("device", "host")
-    if device != "host":
-        raise KernelError(
-            f"device={device!r} is not supported. Kernels in Python run on the host device, "
-            'device="host".'
-        )
+    devices.check(options)
     selected = []
     for option in ("only", "nodes"):
         try:
@@ -176,7 +185,11 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if options.get("prefer_nhwc", "0") not in ("0", "1"):
         raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
     only, nodes = selected
-    _warm_ups(options)
+    if _warm_ups(options) is not None and "device_id" in options:
+        raise KernelError(
+            f"{_GRAPHS} with device={options['device']!r} is not supported: the provider captures "
+            'graphs on the host device only. Leave it out, or use device="host".'
+        )
     missing = set(only) - {*_CONTROL_FLOW}
     if missing:
         missing -= {k.declaration.op_type for k in REGISTRY.kernels()}
@@ -209,6 +222,7 @@ def _warm_ups(options: dict[str, str]) -> int | None:
 def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     """Return what the native core needs for a new session; see `ep_set_functions`."""
     only, nodes = _check(options)
+    device = options.get("device", devices.HOST)
     specs = []
     prefers_channels_last = options.get("prefer_nhwc") == "1"
     for kernel in REGISTRY.kernels():
@@ -217,9 +231,10 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
             continue
         if only and d.op_type not in only and d.operator is None:
             continue  # a kernel costs 2 us of the creation of a session
+        given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
         for first, last, numbers in d.numbered_ranges:
             specs.append((
-                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, kernel,
+                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, given,
             ))  # fmt: skip
     number, warm_ups = _native.ort_new_session(), _warm_ups(options)
     graph_creation.note_opened(number, warm_ups)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER, session_options_pointer
-from epprof_nb.ep import context, graph_bindings, graph_creation, graph_runs, graphs
+from epprof_nb.ep import context, cuda, graph_bindings, graph_creation, graph_runs, graphs
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -90,6 +90,7 @@ def _interruptible(wrap: Callable[..., Any]) -> Callable[..., Any]:
             except Exception as error:
                 if context.take_interrupt():
                     raise KeyboardInterrupt from error
+                cuda.explain(error)
                 raise
 
         setattr(run, graph_runs.BELOW, original)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import resource
 import statistics
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -22,7 +24,7 @@ from tests.benchmarks.harness import header, paired, ratios
 CPU = "CPUExecutionProvider"
 
 
-def chain(nodes: int, op_type: str = "Neg", domain: str = "") -> bytes:
+def chain(nodes: int, op_type: str = "Neg", domain: str = "", length: int = 4) -> bytes:
     """A chain of equal operators, which no optimisation removes."""
     values = ["x", *(f"t{i}" for i in range(nodes))]
     made = [
@@ -32,7 +34,7 @@ def chain(nodes: int, op_type: str = "Neg", domain: str = "") -> bytes:
     graph = helper.make_graph(
         made,
         "chain",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [length])],
         [helper.make_tensor_value_info(values[-1], TensorProto.FLOAT, None)],
     )
     opsets = [helper.make_opsetid("", 17), *([helper.make_opsetid(domain, 1)] if domain else [])]
@@ -171,6 +173,35 @@ def creation(args) -> None:
     print(f"10,000 runs: peak memory grew by {run(10000) - before} kB after the first 1,000")
 
 
+UNUSED = """
+import sys, time
+import numpy as np, onnxruntime as ort
+from epprof_nb import ep
+from tests.benchmarks.python_ep import CPU, chain, plain_options, seconds
+if sys.argv[1] == "registered":
+    ep.provider("host")
+session = ort.InferenceSession(chain(100), plain_options(), providers=[CPU])
+feeds = {"x": np.ones(4, np.float32)}
+seconds(lambda: session.run(None, feeds), 1000)
+print(min(seconds(lambda: session.run(None, feeds), 1000) for _ in range(5)))
+"""
+
+
+def unused(args) -> None:
+    """Print the cost of a registered provider for a session of the CPU provider.
+
+    Registration is permanent, so each measurement has a process of its own.
+    """
+
+    def measured(state):
+        command = [sys.executable, "-c", UNUSED, state]
+        return lambda: float(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    results = paired({s: measured(s) for s in ("as it is", "registered")}, args.rounds)
+    low, middle, high = ratios(results, "as it is")["registered"]
+    print(f"registered, not used by the session: {middle:.2f}x ({low:.2f}-{high:.2f})")
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -182,6 +213,7 @@ def main() -> None:
     node_cost(args)
     profiled_cost(args)
     creation(args)
+    unused(args)
 
 
 if __name__ == "__main__":

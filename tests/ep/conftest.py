@@ -28,6 +28,45 @@ def ep():
         kernel.cell[0] = function
 
 
+@pytest.fixture(scope="session")
+def driver():
+    """The stand-in for NVIDIA's driver, in place of it for the rest of the process."""
+    from epprof_nb.ep import cuda
+    from tests.ep.fake_cuda import library
+
+    if library.compiler() is None:
+        pytest.skip("the stand-in for the driver needs a C++ compiler")
+    fake = library.FakeDriver()
+    if cuda.open_driver(fake.path) and not fake.calls("cuInit"):
+        pytest.skip("NVIDIA's driver is open in this process; run tests/ep on its own")
+    library.FakeDriver.loaded = True
+    return fake
+
+
+@pytest.fixture
+def fake_cuda(driver, monkeypatch):
+    """The stand-in for the driver, with one for CuPy; fails the test if either was misused."""
+    from epprof_nb.ep import cuda
+    from tests.ep.fake_cuda.arrays import Module
+
+    module = Module(driver)
+    monkeypatch.setattr(cuda, "array_module", lambda: module)
+    cuda.current_stream.cache_clear()
+    driver.module = module
+    driver.misuse()
+    yield driver
+    driver.set_delay(0)
+    assert driver.misuse() == []
+
+
+@pytest.fixture(params=["host", "cuda:0"])
+def device(request):
+    """A device of the provider: the host device, and a CUDA device of the stand-in."""
+    if request.param != "host":
+        request.getfixturevalue("fake_cuda")
+    return request.param
+
+
 @pytest.fixture
 def installed():
     import onnxruntime

@@ -78,7 +78,29 @@ print(json.dumps([before == after, len(before) > 3]))
     assert fresh(code) == [True, True]
 
 
-@pytest.mark.parametrize("device", ["cuda:0", "cuda", "host:1", "tpu"])
+def test_a_cuda_device_without_a_driver_is_refused_with_the_reason():
+    code = """
+import json
+from epprof_nb import ep
+from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import cuda
+cuda.DRIVER = "libcuda.so.none"
+said = []
+for device in ("cuda:0", "cuda"):
+    try:
+        ep.provider(device)
+    except KernelError as error:
+        said.append(str(error))
+print(json.dumps([said, ep.provider("host")[1]]))
+"""
+    said, options = fresh(code)
+    assert len(said) == 2
+    assert all("libcuda.so.none: cannot open shared object file" in text for text in said)
+    assert all('device="host"' in text for text in said)
+    assert options == {"device": "host"}
+
+
+@pytest.mark.parametrize("device", ["cuda:x", "host:1", "tpu", "cuda:-1"])
 def test_another_device_is_refused_with_what_is_supported(ep, device):
     with pytest.raises(KernelError, match='device="host"'):
         ep.provider(device)
@@ -88,7 +110,10 @@ def test_unknown_options_are_refused_with_the_known_ones(ep, capfd):
     name, options = ep.provider("host")
     fallen_back = session(models.chain(), (name, {**options, "speed": "high"}))
     assert fallen_back.get_providers() == [CPU]  # ONNX Runtime's own reaction
-    assert "no option 'speed'. Its options are device, only, nodes," in capfd.readouterr().out
+    assert (
+        "no option 'speed'. Its options are device, device_id, stream, only, nodes,"
+        in capfd.readouterr().out
+    )
 
 
 def test_a_type_without_kernel_is_refused(ep):

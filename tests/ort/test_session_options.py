@@ -38,7 +38,9 @@ def add_cpu_by_name(ort, options):
 
 def add_python_devices(ort, options):
     epprof_nb.ep.provider("host")
-    options.add_provider_for_devices(devices(ort, PROVIDER), {"only": '["Relu"]'})
+    # Without its CUDA devices, which another test may have registered.
+    host = [d for d in devices(ort, PROVIDER) if d.ep_metadata["cuda_device_id"] == "-1"]
+    options.add_provider_for_devices(host, {"only": '["Relu"]'})
 
 
 def add_both(ort, options):

@@ -93,6 +93,8 @@ def test_the_native_slots_are_the_facts(enum, table):
         ("KernelImpl", "OrtKernelImpl"),
         ("LoopKernelHelper", "OrtLoopKernelHelper"),
         ("ScanKernelHelper", "OrtScanKernelHelper"),
+        ("SyncNotificationImpl", "OrtSyncNotificationImpl"),
+        ("SyncStreamImpl", "OrtSyncStreamImpl"),
     ],
 )
 def test_the_native_structs_are_the_facts(struct, name):

@@ -1,9 +1,15 @@
 // The C functions that build a session's plan.
 #include "ep/api.h"
 
+#include <string.h>
+
 #include <typeinfo>
 
+#include "ep/cuda_arena.h"
+#include "ep/cuda_driver.h"
+#include "ep/cuda_memory.h"
 #include "ep/interpreter.h"
+#include "ep/pool.h"
 #include "ep/provider.h"
 
 // pybind11 finds a Python object's class by the name of this type.
@@ -40,6 +46,30 @@ void ep_plan_capture_graphs(ep_plan* plan) { plan->graphs = true; }
 void ep_plan_select_type(ep_plan* plan, const char* op_type) { plan->types.insert(op_type); }
 void ep_plan_select_node(ep_plan* plan, const char* name) { plan->nodes.insert(name); }
 void ep_plan_claim_control_flow(ep_plan* plan) { plan->control_flow = true; }
+
+char* ep_load_driver(const char* path, int* devices) {
+  std::string failed = load_driver(path);
+  *devices = device_count();
+  return failed.empty() ? nullptr : strdup(failed.c_str());
+}
+
+void ep_device_statistics(int device, ep_memory_statistics* now) {
+  ArenaStats stats = arena_of(device).stats();
+  *now = {stats.in_use, stats.most_in_use, stats.reserved, stats.allocations,
+          stats.regions_allocated};
+}
+
+char* ep_take_allocation_failure() {
+  std::string failure = take_allocation_failure();
+  return failure.empty() ? nullptr : strdup(failure.c_str());
+}
+
+int ep_device_of(const void* data) {
+  for (int device = 0; device < device_count(); device++) {
+    if (arena_of(device).owns(data)) return device;
+  }
+  return pool_owns(data) ? -1 : -2;
+}
 
 void ep_set_interpreter(const ep_interpreter* given) { interpreter = *given; }
 

@@ -16,6 +16,8 @@ typedef struct {
   size_t rank;
   const int64_t* dims;
   void* data;
+  int on_device;  // in the memory of a CUDA device
+  size_t bytes;   // of device memory
 } ep_tensor;
 
 typedef enum {
@@ -79,6 +81,9 @@ typedef struct {
 // Makes an output. Returns null or an error message for the caller to free.
 char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t rank,
                      ep_tensor* output);
+// The CUDA device on which a Compute runs and its stream; -1 on the host device.
+int ep_call_device(const ep_call* call, void** stream);
+
 int ep_call_is_replayed(const ep_call* call);
 void ep_retain(const void* data);  // keeps the memory that holds `data`: an array refers to it
 
@@ -148,7 +153,6 @@ ep_graph_node ep_graph_node_at(const ep_graph* graph, size_t index);
 // Nodes of the session created last on this thread that no kernel was found for.
 size_t ep_unclaimed_count(void);
 void ep_unclaimed_node(size_t index, const char** name, const char** op_type);
-int ep_is_device_memory(const void* address);
 
 // A domain of operators without a schema, which is never released. Errors are messages for the
 // caller to free.
@@ -158,6 +162,18 @@ char* ep_domain_add_operator(ep_domain* domain, const char* op_type, const int32
                              const int* optional, size_t input_count, const int32_t* outputs,
                              size_t output_count, void* handle);
 char* ep_domain_add_to(ep_domain* domain, void* session_options);
+
+// Opens NVIDIA's driver. Returns null or an error message for the caller to free.
+char* ep_load_driver(const char* path, int* devices);
+
+typedef struct {
+  size_t in_use, most_in_use, reserved;  // bytes
+  uint64_t allocations, regions;
+} ep_memory_statistics;
+void ep_device_statistics(int device, ep_memory_statistics* now);
+// Why an allocator last gave ONNX Runtime no memory, once, for the caller to free; null: it did not.
+char* ep_take_allocation_failure(void);
+int ep_device_of(const void* data);  // the CUDA device; -1: the host device, -2: memory of others
 
 // The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a
 // capsule of it.

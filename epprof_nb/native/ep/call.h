@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "ep/graphs.h"
+#include "ep/python_kernel.h"
 #include "ep/runtime.h"
 
 struct ep_call {
-  epprof::ep::KernelContext* context = nullptr;  // null in a replay
+  epprof::ep::KernelContext* context = nullptr;      // null in a replay
+  const epprof::ep::PythonKernel* kernel = nullptr;  // likewise
+  void* stream = nullptr;                            // of a CUDA device
   epprof::ep::Launch* capture = nullptr;         // gets the outputs; null: not captured
   const std::vector<ep_tensor>* recorded = nullptr;  // outputs of the launch that is replayed
   std::string violation;  // why the launch cannot be part of a graph

@@ -67,23 +67,23 @@ ScanKernelHelper scan_helper = {kApiVersion, release_scan_helper, transpose};
 Status* create_if(void*, const KernelInfo* info, KernelImpl** kernel) {
   return rt.create_if(info, kernel);
 }
-Status* create_loop(void*, const KernelInfo* info, KernelImpl** kernel) {
-  return rt.create_loop(info, &loop_helper, kernel);
+Status* create_loop(void* helper, const KernelInfo* info, KernelImpl** kernel) {
+  return rt.create_loop(info, static_cast<LoopKernelHelper*>(helper), kernel);
 }
-Status* create_scan(void*, const KernelInfo* info, KernelImpl** kernel) {
-  return rt.create_scan(info, &scan_helper, kernel);
+Status* create_scan(void* helper, const KernelInfo* info, KernelImpl** kernel) {
+  return rt.create_scan(info, static_cast<ScanKernelHelper*>(helper), kernel);
 }
 
 }  // namespace
 
-void add_control_flow_kernels(KernelRegistry* registry) {
+void add_control_flow_kernels(KernelRegistry* registry, int device) {
   Definition if_{"If", "", 1, kLastVersion, {{"V", kNumericTypes}}, {0}, {}};
   Definition loop{"Loop", "", 1, kLastVersion, {{"V", kNumericTypes}}, {0, 1}, {}};
   // Before version 9, Scan has batches.
   Definition scan{"Scan", "", 9, kLastVersion, {{"V", kNumericTypes}}, {}, {}};
   add_kernel(registry, if_, create_if, nullptr);
-  add_kernel(registry, loop, create_loop, nullptr);
-  add_kernel(registry, scan, create_scan, nullptr);
+  add_kernel(registry, loop, create_loop, device < 0 ? &loop_helper : cuda_loop_helper());
+  add_kernel(registry, scan, create_scan, device < 0 ? &scan_helper : cuda_scan_helper());
 }
 
 }  // namespace epprof::ep

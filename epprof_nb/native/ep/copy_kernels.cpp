@@ -47,11 +47,14 @@ Status* create(void* kernel, const KernelInfo*, KernelImpl** made) {
 
 }  // namespace
 
+Definition copy_from_host() {
+  return {"MemcpyFromHost", "", 1, 1, {{"T", kNumericTypes}}, {0}, {}};
+}
+Definition copy_to_host() { return {"MemcpyToHost", "", 1, 1, {{"T", kNumericTypes}}, {}, {0}}; }
+
 void add_copy_kernels(KernelRegistry* registry) {
-  Definition from_host{"MemcpyFromHost", "", 1, 1, {{"T", kNumericTypes}}, {0}, {}};
-  Definition to_host{"MemcpyToHost", "", 1, 1, {{"T", kNumericTypes}}, {}, {0}};
-  add_kernel(registry, from_host, create, &from_host_kernel);
-  add_kernel(registry, to_host, create, &to_host_kernel);
+  add_kernel(registry, copy_from_host(), create, &from_host_kernel);
+  add_kernel(registry, copy_to_host(), create, &to_host_kernel);
 }
 
 }  // namespace epprof::ep

@@ -1,5 +1,6 @@
 #include "ep/factory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <memory>
@@ -40,7 +41,12 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
   return as_status([&] {
     for (size_t i = 0; i < count && room; i++) {
       if (api.device_type(devices[i]) != kCpu) continue;
-      check(api.create_ep_device(self, devices[i], nullptr, nullptr, &found[0]));
+      // Without this entry, device_id=0 would find the host device.
+      KeyValuePairs* made = nullptr;
+      rt.create_pairs(&made);
+      std::unique_ptr<KeyValuePairs, void (*)(KeyValuePairs*)> metadata(made, rt.release_pairs);
+      rt.add_pair(made, kDeviceIdKey, "-1");
+      check(api.create_ep_device(self, devices[i], made, nullptr, &found[0]));
       *found_count = 1;
       check(rt.add_allocator_info(found[0], device_memory_info()));
       break;
@@ -48,8 +54,25 @@ Status* get_supported_devices(EpFactory* self, const HardwareDevice* const* devi
   });
 }
 
-Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const*, size_t,
-                  const SessionOptions* options, const Logger*, Ep** ep) {
+// `device`: the one that ONNX Runtime chose by the option device_id.
+void set_device(ep_plan* plan, int device, const std::vector<const char*>& keys,
+                const std::vector<const char*>& values) {
+  std::string asked = "host", chosen = device < 0 ? asked : "cuda:" + std::to_string(device);
+  for (size_t i = 0; i < keys.size(); i++) {
+    std::string_view key(keys[i]);
+    if (key == "device") asked = values[i];
+    if (key == "stream") plan->stream = reinterpret_cast<void*>(strtoull(values[i], nullptr, 0));
+  }
+  if (asked != chosen) {
+    throw std::runtime_error("the option device is " + asked + ", but device_id chooses " + chosen +
+                             ". epprof_nb.ep.provider(\"" + asked + "\") returns both options");
+  }
+  plan->device = device;
+}
+
+}  // namespace
+
+Status* create_provider(int device, const SessionOptions* options, Ep** ep) {
   *ep = nullptr;
   return as_status([&] {
     KeyValuePairs* entries = nullptr;
@@ -68,8 +91,17 @@ Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs*
     auto plan = std::make_unique<ep_plan>();
     raise(interpreter.open_session(own_keys.data(), own_values.data(), own_keys.size(),
                                    plan.get()));
+    set_device(plan.get(), device, own_keys, own_values);
+    for (auto& kernel : plan->kernels) kernel->device = device;
     *ep = make_provider(std::move(plan));
   });
+}
+
+namespace {
+
+Status* create_ep(EpFactory*, const HardwareDevice* const*, const KeyValuePairs* const*, size_t,
+                  const SessionOptions* options, const Logger*, Ep** ep) {
+  return create_provider(-1, options, ep);
 }
 
 void release_ep(EpFactory*, Ep* ep) { release_provider(ep); }

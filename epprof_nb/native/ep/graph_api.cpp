@@ -63,6 +63,4 @@ ep_graph_node ep_graph_node_at(const ep_graph* graph, size_t index) {
           launch.end,          launch.node_index,      launch.op};
 }
 
-int ep_is_device_memory(const void* address) { return pool_contains(address); }
-
 }  // extern "C"

@@ -10,6 +10,8 @@
 namespace epprof::ep {
 
 constexpr const char* kProviderName = "EpprofExecutionProvider";
+// The name under which the library is registered for CUDA devices; the provider's name is the same.
+constexpr const char* kCudaLibrary = "EpprofExecutionProvider.cuda";
 
 // No upper limit. With INT_MAX, ONNX Runtime takes a kernel only for the version that is its first.
 constexpr int kLastVersion = 0x7FFFFFFE;

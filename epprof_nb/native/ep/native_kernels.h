@@ -5,7 +5,16 @@
 
 namespace epprof::ep {
 
-void add_copy_kernels(KernelRegistry*);          // throws
-void add_control_flow_kernels(KernelRegistry*);  // throws
+struct Definition;
+
+Definition copy_from_host();  // of MemcpyFromHost and MemcpyToHost
+Definition copy_to_host();
+void add_copy_kernels(KernelRegistry*);       // of the host device; throws
+void add_cuda_copy_kernels(KernelRegistry*, int device);  // throws
+
+// `device`: -1 for the host device. Throws.
+void add_control_flow_kernels(KernelRegistry*, int device);
+LoopKernelHelper* cuda_loop_helper();
+ScanKernelHelper* cuda_scan_helper();
 
 }  // namespace epprof::ep

@@ -42,6 +42,16 @@ Header* header_of(void* block) {
   return reinterpret_cast<Header*>(static_cast<char*>(block) - kAlignment);
 }
 
+// The block in use that contains `address`; null if there is none.
+Header* block_at(const void* address) {
+  auto at = reinterpret_cast<uintptr_t>(address);
+  for (Header* header = in_use.next; header != &in_use; header = header->next) {
+    auto begin = reinterpret_cast<uintptr_t>(header) + kAlignment;
+    if (at >= begin && at < begin + header->bytes) return header;
+  }
+  return nullptr;
+}
+
 void release_cached() {
   for (auto& [bytes, blocks] : free_blocks) {
     for (Header* header : blocks) free(header);
@@ -59,11 +69,6 @@ void cache(Header* header) {
   }
   cached_bytes += header->bytes;
   free_blocks[header->bytes].push_back(header);
-}
-
-bool contains(const Header* header, uintptr_t at) {
-  auto begin = reinterpret_cast<uintptr_t>(header) + kAlignment;
-  return at >= begin && at < begin + header->bytes;
 }
 
 }  // namespace
@@ -129,20 +134,13 @@ void pool_free(void* block) {
 }
 
 void pool_retain(const void* address) {
-  auto at = reinterpret_cast<uintptr_t>(address);
   ForkLockGuard lock(mutex);
-  for (Header* header = in_use.next; header != &in_use; header = header->next) {
-    if (contains(header, at)) header->retained = true;
-  }
+  if (Header* header = block_at(address)) header->retained = true;
 }
 
-bool pool_contains(const void* address) {
-  auto at = reinterpret_cast<uintptr_t>(address);
+bool pool_owns(const void* address) {
   ForkLockGuard lock(mutex);
-  for (Header* header = in_use.next; header != &in_use; header = header->next) {
-    if (contains(header, at)) return true;
-  }
-  return false;
+  return block_at(address);
 }
 
 }  // namespace epprof::ep

@@ -32,6 +32,6 @@ void pool_free(void* block);        // null is allowed
 // Keeps the block that contains `address` from being reused, because an array still refers to it.
 void pool_retain(const void* address);
 
-bool pool_contains(const void* address);  // whether a block in use does
+bool pool_owns(const void* address);  // whether it lies in a block in use
 
 }  // namespace epprof::ep

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "ep/cuda_memory.h"
+#include "ep/cuda_streams.h"
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
 #include "ep/native_kernels.h"
@@ -33,6 +35,7 @@ struct Provider : Ep {
 
   ~Provider() {
     if (registry) rt.release_registry(registry);
+    if (plan && plan->device >= 0) reclaim_memory(plan->device);
   }
 };
 
@@ -170,6 +173,22 @@ Status* on_run_end(Ep* self, const RunOptions*, bool) {
   return nullptr;
 }
 
+// Of a session that uses a stream of the user's.
+Status* share_stream(Ep* self, const MemoryDevice*, SyncStreamImpl** stream) {
+  return as_status([&] {
+    const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+    *stream = make_cuda_stream(plan.device, static_cast<CudaStream>(plan.stream));
+  });
+}
+
+// IOBinding.synchronize_inputs and synchronize_outputs.
+Status* synchronize(Ep* self) {
+  return as_status([&] {
+    CurrentDevice current(static_cast<Provider*>(self)->plan->device);
+    check_cuda("cuCtxSynchronize", cuda.CtxSynchronize());
+  });
+}
+
 GraphRun* run_of(const Ep* self) {
   return graph_run(static_cast<const Provider*>(self)->plan->session);
 }
@@ -226,8 +245,14 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
     provider->release_captured_graph = release_captured_graph;
   }
   check(rt.create_registry(&provider->registry));
-  add_copy_kernels(provider->registry);
-  if (plan->control_flow) add_control_flow_kernels(provider->registry);
+  if (plan->device < 0) {
+    add_copy_kernels(provider->registry);
+  } else {
+    add_cuda_copy_kernels(provider->registry, plan->device);
+    provider->sync = synchronize;
+    if (plan->stream) provider->create_sync_stream_for_device = share_stream;
+  }
+  if (plan->control_flow) add_control_flow_kernels(provider->registry, plan->device);
   for (auto& kernel : plan->kernels) {
     add_kernel(provider->registry, kernel->definition, create_python_kernel, kernel.get());
   }

@@ -13,6 +13,8 @@
 struct ep_plan {
   std::vector<std::unique_ptr<epprof::ep::PythonKernel>> kernels;
   uint32_t session = 0;
+  int device = -1;          // -1: the host device
+  void* stream = nullptr;   // the user's, on a CUDA device; null: one of ours
   std::set<std::string> types, nodes;  // empty: all
   bool control_flow = false;
   bool graphs = false;  // captures graphs

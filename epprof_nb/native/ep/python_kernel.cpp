@@ -6,11 +6,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/fork.h"
+#include "ep/cuda_arena.h"
+#include "ep/cuda_memory.h"
 #include "core/op_stack.h"
 #include "ep/call.h"
 #include "ep/graphs.h"
@@ -58,6 +61,16 @@ bool contains(const std::vector<size_t>& numbers, size_t number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
 
+// Kernels get what they declare to be in host memory as host memory, and the rest as memory that the
+// device reads, which pinned memory is as well.
+bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vector<size_t>& on_host,
+                  size_t index) {
+  if (kernel.device < 0) return false;
+  if (contains(on_host, index)) return false;
+  const MemoryDevice* place = rt.value_memory_device(value);
+  return place && rt.memory_device_type(place) == kGpuMemory;
+}
+
 // An output in host memory that depends on device memory: a replay would have to wait for it.
 bool writes_host_data(const Definition& definition, const ep_tensor* inputs, size_t count) {
   if (definition.host_outputs.empty() || definition.op_type == "Shape") return false;
@@ -95,6 +108,7 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
   }
   ep_call call;
   call.context = context;
+  call.kernel = instance.definition;
   call.capture = launch.get();
   launch->start = ep_now_ns();
   launch->op = capturing_op();
@@ -142,6 +156,15 @@ class NodeOp {
 Status* compute(KernelImpl* self, KernelContext* context) {
   return as_status([&] {
     const Instance& instance = *static_cast<Instance*>(self);
+    const PythonKernel& kernel = *instance.definition;
+    int device = kernel.device;
+    std::optional<CurrentDevice> current;
+    void* stream = nullptr;
+    if (device >= 0) {
+      current.emplace(device);
+      check(rt.compute_stream(context, &stream));
+      arena_of(device).use_stream(static_cast<CudaStream>(stream));
+    }
     size_t count = 0;
     check(rt.context_input_count(context, &count));
     ep_tensor few[kFewInputs];
@@ -151,6 +174,9 @@ Status* compute(KernelImpl* self, KernelContext* context) {
       const Value* value = nullptr;
       check(rt.context_input(context, i, &value));
       read_tensor(value, &inputs[i]);
+      if (!value || !is_on_device(value, kernel, kernel.definition.host_inputs, i)) continue;
+      inputs[i].on_device = 1;
+      check(rt.tensor_bytes(value, &inputs[i].bytes));
     }
     NodeOp op(instance);
     if (is_capturing(instance.session) &&
@@ -159,6 +185,8 @@ Status* compute(KernelImpl* self, KernelContext* context) {
     }
     ep_call call;
     call.context = context;
+    call.kernel = &kernel;
+    call.stream = stream;
     raise(interpreter.compute(instance.kernel, &call, inputs, count, nullptr, nullptr));
   });
 }
@@ -365,9 +393,16 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
     if (failed.empty()) failed = consume_status(rt.tensor_mutable_data(value, &output->data));
     size_t bytes = 0;
     if (failed.empty()) failed = consume_status(rt.tensor_bytes(value, &bytes));
+    const PythonKernel& kernel = *call->kernel;
+    bool on_device =
+        failed.empty() && is_on_device(value, kernel, kernel.definition.host_outputs, index);
     // ONNX Runtime passes on the allocator's null.
-    if (failed.empty() && bytes && !output->data) failed = out_of_memory(bytes);
+    if (failed.empty() && bytes && !output->data) {
+      failed = on_device ? out_of_device_memory(kernel.device, bytes) : out_of_memory(bytes);
+    }
     output->present = 1;
+    output->on_device = on_device;
+    output->bytes = on_device ? bytes : 0;
     if (call->capture && failed.empty()) {
       std::vector<epprof::ep::LaunchTensor>& outputs = call->capture->outputs;
       while (outputs.size() <= index) outputs.emplace_back(ep_tensor{}, 0);
@@ -379,6 +414,16 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
 
 int ep_call_is_replayed(const ep_call* call) { return call->recorded != nullptr; }
 
-void ep_retain(const void* data) { pool_retain(data); }
+int ep_call_device(const ep_call* call, void** stream) {
+  *stream = call->stream;
+  return call->kernel ? call->kernel->device : -1;
+}
+
+void ep_retain(const void* data) {
+  for (int device = 0; device < device_count(); device++) {
+    if (arena_of(device).retain(data)) return;
+  }
+  pool_retain(data);
+}
 
 }  // extern "C"

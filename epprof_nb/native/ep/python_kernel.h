@@ -11,7 +11,8 @@ namespace epprof::ep {
 
 struct PythonKernel {
   Definition definition;
-  void* handle;  // the interpreter's
+  void* handle;                   // the interpreter's
+  int device = -1;                // -1: the host device
   const ep_plan* plan = nullptr;  // of the session; null: an operator on another provider
 };
 

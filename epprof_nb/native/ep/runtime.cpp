@@ -49,6 +49,11 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.context_input_count, t, kKernelContext_GetInputCount);
   resolve(rt.context_input, t, kKernelContext_GetInput);
   resolve(rt.context_output, t, kKernelContext_GetOutput);
+  resolve(rt.compute_stream, t, kKernelContext_GetGPUComputeStream);
+  resolve(rt.stream_handle, t, kSyncStream_GetHandle);
+  resolve(rt.create_pairs, t, kCreateKeyValuePairs);
+  resolve(rt.add_pair, t, kAddKeyValuePair);
+  resolve(rt.pair, t, kGetKeyValue);
   resolve(rt.config_entries, t, kGetSessionOptionsConfigEntries);
   resolve(rt.pairs, t, kGetKeyValuePairs);
   resolve(rt.release_pairs, t, kReleaseKeyValuePairs);
@@ -73,6 +78,10 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.add_single_node, e, kEpGraphSupportInfo_AddSingleNode);
   resolve(rt.look_up_kernel, e, kEpGraphSupportInfo_LookUpKernel);
   resolve(rt.add_allocator_info, e, kEpDevice_AddAllocatorInfo);
+  resolve(rt.memory_device, e, kMemoryInfo_GetMemoryDevice);
+  resolve(rt.value_memory_device, e, kValue_GetMemoryDevice);
+  resolve(rt.memory_device_memory_type, e, kMemoryDevice_GetMemoryType);
+  resolve(rt.memory_device_id, e, kMemoryDevice_GetDeviceId);
   resolve(rt.memory_device_type, e, kMemoryDevice_GetDeviceType);
   resolve(rt.memory_device_vendor, e, kMemoryDevice_GetVendorId);
   resolve(rt.create_registry, e, kCreateKernelRegistry);

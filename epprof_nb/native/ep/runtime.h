@@ -39,6 +39,11 @@ struct Runtime {
   Status* (*context_input_count)(const KernelContext*, size_t*);
   Status* (*context_input)(const KernelContext*, size_t, const Value**);
   Status* (*context_output)(KernelContext*, size_t, const int64_t* dims, size_t rank, Value**);
+  Status* (*compute_stream)(const KernelContext*, void**);
+  void* (*stream_handle)(SyncStream*);
+  void (*create_pairs)(KeyValuePairs**);
+  void (*add_pair)(KeyValuePairs*, const char* key, const char* value);
+  const char* (*pair)(const KeyValuePairs*, const char* key);
   Status* (*config_entries)(const SessionOptions*, KeyValuePairs**);
   void (*pairs)(const KeyValuePairs*, const char* const** keys, const char* const** values,
                 size_t*);
@@ -67,7 +72,11 @@ struct Runtime {
   Status* (*add_single_node)(GraphSupportInfo*, const Node*);
   Status* (*look_up_kernel)(GraphSupportInfo*, const Node*, const KernelDef**);
   Status* (*add_allocator_info)(EpDevice*, const MemoryInfo*);
+  const MemoryDevice* (*memory_device)(const MemoryInfo*);
+  const MemoryDevice* (*value_memory_device)(const Value*);
   int32_t (*memory_device_type)(const MemoryDevice*);
+  int32_t (*memory_device_memory_type)(const MemoryDevice*);
+  uint32_t (*memory_device_id)(const MemoryDevice*);
   uint32_t (*memory_device_vendor)(const MemoryDevice*);
   Status* (*create_registry)(KernelRegistry**);
   void (*release_registry)(KernelRegistry*);

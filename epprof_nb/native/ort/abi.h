@@ -50,6 +50,8 @@ struct TypeInfo;
 struct TensorInfo;
 struct CustomOpDomain;
 struct ShapeInferContext;
+struct SyncStreamImpl;
+struct SyncNotificationImpl;
 
 struct ApiBase {
   const void* const* (*get_api)(uint32_t version);
@@ -83,12 +85,16 @@ enum ApiSlot : size_t {
   kReleaseTypeInfo = 98,
   kKernelInfoGetAttributeArray_float = 162,
   kKernelInfoGetAttributeArray_int64 = 163,
+  kKernelContext_GetGPUComputeStream = 193,
   kKernelInfo_GetOutputCount = 231,
   kKernelInfo_GetOutputName = 233,
   kKernelInfo_GetOutputTypeInfo = 235,
   kKernelInfoGetAttribute_tensor = 236,
   kKernelInfo_GetNodeName = 244,
   kGetValueInfoName = 289,
+  kCreateKeyValuePairs = 295,
+  kAddKeyValuePair = 296,
+  kGetKeyValue = 297,
   kGetKeyValuePairs = 298,
   kReleaseKeyValuePairs = 300,
   kHardwareDeviceType = 307,
@@ -113,6 +119,7 @@ enum ApiSlot : size_t {
   kOpAttr_GetName = 364,
   kGetTensorData = 378,
   kGetSessionOptionsConfigEntries = 379,
+  kSyncStream_GetHandle = 384,
   kTensorTypeAndShape_HasShape = 390,
   kGetTensorElementTypeAndShapeDataReference = 414,
   kRunOptionsEnableProfiling = 415,
@@ -126,8 +133,11 @@ enum EpApiSlot : size_t {
   kEpGraphSupportInfo_AddSingleNode = 3,
   kEpDevice_AddAllocatorInfo = 5,
   kMemoryInfo_GetMemoryDevice = 6,
+  kValue_GetMemoryDevice = 7,
   kMemoryDevice_GetDeviceType = 9,
+  kMemoryDevice_GetMemoryType = 10,
   kMemoryDevice_GetVendorId = 11,
+  kMemoryDevice_GetDeviceId = 12,
   kCreateKernelRegistry = 18,
   kReleaseKernelRegistry = 19,
   kKernelRegistry_AddKernel = 20,
@@ -181,10 +191,12 @@ struct Ep {
   void* set_dynamic_options;
   Status* (*on_run_start)(Ep*, const RunOptions*);
   Status* (*on_run_end)(Ep*, const RunOptions*, bool sync_stream);
-  void* unused_too[3];   // CreateAllocator ... GetCompiledModelCompatibilityInfo
+  void* create_allocator;
+  Status* (*create_sync_stream_for_device)(Ep*, const MemoryDevice*, SyncStreamImpl**);
+  void* get_compiled_model_compatibility_info;
   Status* (*get_kernel_registry)(Ep*, const KernelRegistry**);
   void* is_concurrent_run_supported;
-  void* sync;
+  Status* (*sync)(Ep*);
   Status* (*create_profiler)(Ep*, struct EpProfiler**);
   // From release 1.26.
   bool (*is_graph_capture_enabled)(const Ep*);
@@ -216,7 +228,9 @@ struct EpFactory {
   void (*release_allocator)(EpFactory*, Allocator*);
   Status* (*create_data_transfer)(EpFactory*, DataTransfer**);
   bool (*is_stream_aware)(const EpFactory*);
-  void* unused[8];  // CreateSyncStreamForDevice ... SelectBestModelCandidate: optional
+  Status* (*create_sync_stream_for_device)(EpFactory*, const MemoryDevice*, const KeyValuePairs*,
+                                           SyncStreamImpl**);
+  void* unused[7];  // GetHardwareDeviceIncompatibilityDetails ... SelectBestModelCandidate: optional
 };
 static_assert(sizeof(EpFactory) == 21 * 8, "20 slots of OrtEpFactory");
 
@@ -226,7 +240,9 @@ struct Allocator {
   void (*free)(Allocator*, void*);
   const MemoryInfo* (*info)(const Allocator*);
   void* (*reserve)(Allocator*, size_t);
-  void* unused[3];  // GetStats, AllocOnStream, Shrink: optional
+  Status* (*get_stats)(const Allocator*, KeyValuePairs**);  // optional, as is what follows
+  void* (*alloc_on_stream)(Allocator*, size_t, SyncStream*);
+  void* unused[1];  // Shrink
 };
 
 struct DataTransfer {
@@ -235,6 +251,23 @@ struct DataTransfer {
   bool (*can_copy)(const DataTransfer*, const MemoryDevice* source, const MemoryDevice* target);
   Status* (*copy_tensors)(DataTransfer*, const Value** sources, Value** targets, SyncStream**,
                           size_t count);
+};
+
+struct SyncNotificationImpl {
+  uint32_t version;
+  void (*release)(SyncNotificationImpl*);
+  Status* (*activate)(SyncNotificationImpl*);
+  Status* (*wait_on_device)(SyncNotificationImpl*, SyncStream* consumer);
+  Status* (*wait_on_host)(SyncNotificationImpl*);
+};
+
+struct SyncStreamImpl {
+  uint32_t version;
+  void (*release)(SyncStreamImpl*);
+  void* (*get_handle)(SyncStreamImpl*);
+  Status* (*create_notification)(SyncStreamImpl*, SyncNotificationImpl**);
+  Status* (*flush)(SyncStreamImpl*);
+  Status* (*on_session_run_end)(SyncStreamImpl*);
 };
 
 struct KernelImpl {

@@ -22,6 +22,9 @@ __attribute__((visibility("default"))) Status* CreateEpFactories(
   if (std::string_view(registered_name) == epprof::ep::kProviderName) {
     epprof::ep::load_runtime(base);
     factories[0] = epprof::ep::provider_factory();
+  } else if (std::string_view(registered_name) == epprof::ep::kCudaLibrary) {
+    epprof::ep::load_runtime(base);
+    factories[0] = epprof::ep::cuda_factory();
   } else {
     factories[0] = observer_factory();
   }

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "python/device_arrays.h"
 #include "python/numpy_arrays.h"
 
 enum { kMaxRank = 32, kFewOutputs = 4 };
@@ -12,8 +13,11 @@ typedef struct {
   PyObject* node;
   PyObject** outputs;  // by number; null where not made
   PyObject* few[kFewOutputs];
+  ep_tensor *tensors, few_tensors[kFewOutputs];  // of the outputs
   ep_call* call;  // null once the kernel has returned
   size_t next;    // the output that `out` makes without an index
+  int device;     // -1: the host device
+  void* stream;
 } Context;
 
 static PyTypeObject* context_type;
@@ -29,9 +33,14 @@ PyObject* context_new(python_kernel* kernel, ep_call* call) {
   self->next = 0;
   for (size_t i = 0; i < kFewOutputs; i++) self->few[i] = NULL;
   self->outputs = self->few;
+  self->tensors = self->few_tensors;
+  self->device = ep_call_device(call, &self->stream);
   if (kernel->output_count > kFewOutputs) {
     self->outputs = calloc(kernel->output_count, sizeof *self->outputs);
-    if (!self->outputs) {
+    self->tensors = calloc(kernel->output_count, sizeof *self->tensors);
+    if (!self->outputs || !self->tensors) {
+      free(self->outputs);
+      free(self->tensors);
       self->outputs = self->few;
       self->kernel = NULL;
       Py_DECREF(self);
@@ -43,8 +52,20 @@ PyObject* context_new(python_kernel* kernel, ep_call* call) {
 
 static void drop_outputs(Context* self) {
   if (!self->kernel) return;
-  for (size_t i = 0; i < self->kernel->output_count; i++) Py_CLEAR(self->outputs[i]);
-  if (self->outputs != self->few) free(self->outputs);
+  for (size_t i = 0; i < self->kernel->output_count; i++) {
+    PyObject* array = self->outputs[i];
+    self->outputs[i] = NULL;
+    if (!array) continue;
+    if (self->tensors[i].on_device) {
+      device_array_put(self->kernel, kFirstOutput + i, &self->tensors[i], array);
+    } else {
+      Py_DECREF(array);
+    }
+  }
+  if (self->outputs != self->few) {
+    free(self->outputs);
+    free(self->tensors);
+  }
   self->outputs = self->few;
   self->kernel = NULL;
 }
@@ -64,6 +85,10 @@ void context_drop_outputs(PyObject* object) { drop_outputs((Context*)object); }
 
 PyObject* context_output(PyObject* object, size_t index) {
   return ((Context*)object)->outputs[index];
+}
+
+const void* context_output_data(PyObject* object, size_t index) {
+  return ((Context*)object)->tensors[index].data;
 }
 
 // "(2, ?, 4)": the shape in the model.
@@ -218,16 +243,18 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
   int64_t dims[kMaxRank];
   size_t rank;
   if (parse_shape(shape, dims, &rank) < 0 || check_shape(output, dims, rank, at) < 0) return NULL;
-  ep_tensor tensor;
-  char* failed = ep_call_output(self->call, at, dims, rank, &tensor);
+  ep_tensor* tensor = &self->tensors[at];
+  char* failed = ep_call_output(self->call, at, dims, rank, tensor);
   if (failed) {
     PyErr_Format(ep_call_is_replayed(self->call) ? PyExc_ValueError : PyExc_MemoryError,
                  "output %zu (%s): %s", at, output->name, failed);
     free(failed);
     return NULL;
   }
-  if (!tensor.present) Py_RETURN_NONE;
-  PyObject* array = numpy_view(&tensor, 1);
+  if (!tensor->present) Py_RETURN_NONE;
+  PyObject* array = tensor->on_device
+                        ? device_array_get(self->kernel, kFirstOutput + at, tensor, self->device)
+                        : numpy_view(tensor, 1);
   if (array && dtype && dtype != Py_None && check_dtype(output, array, dtype, at) < 0) {
     Py_CLEAR(array);
   }
@@ -240,6 +267,12 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
 // The node's attributes are the context's.
 static PyObject* of_node(PyObject* object, void* name) {
   return PyObject_GetAttrString(((Context*)object)->node, name);
+}
+
+static PyObject* stream_of(PyObject* object, void* Py_UNUSED(closure)) {
+  Context* self = (Context*)object;
+  if (self->device < 0) Py_RETURN_NONE;
+  return PyLong_FromVoidPtr(self->stream);
 }
 
 static PyObject* context_repr(PyObject* object) {
@@ -262,7 +295,7 @@ int context_type_create(PyObject* module) {
       {"domain", of_node, NULL, "Domain of its operator.", "domain"},
       {"num_outputs", of_node, NULL, "Number of its outputs.", "num_outputs"},
       {"device", of_node, NULL, "Name of the device.", "device"},
-      {"stream", of_node, NULL, "The device's stream; None on the host device.", "stream"},
+      {"stream", stream_of, NULL, "Address of the CUDA stream; None on the host device.", NULL},
       {"xp", of_node, NULL, "Module of the arrays.", "xp"},
       {NULL, NULL, NULL, NULL, NULL},
   };

@@ -19,11 +19,13 @@ typedef struct {
   PyObject* node;
   expected_output* outputs;
   size_t output_count;
+  struct device_state* device;  // null until a tensor lies in device memory
 } python_kernel;
 
 int context_type_create(PyObject* module);
 PyObject* context_new(python_kernel* kernel, ep_call* call);
 int context_check_outputs(PyObject* context);  // -1 with an exception if one is missing
 PyObject* context_output(PyObject* context, size_t index);  // borrowed; null: not made
+const void* context_output_data(PyObject* context, size_t index);
 void context_end_call(PyObject* context);      // no more outputs can be made
 void context_drop_outputs(PyObject* context);  // and those made are not referred to any more

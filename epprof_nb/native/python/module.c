@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef analysis_functions[], cupti_functions[], ep_functions[], frame_functions[];
-extern PyMethodDef graph_functions[], marker_functions[], nvtx_functions[], ort_functions[];
+extern PyMethodDef analysis_functions[], cupti_functions[], device_functions[], ep_functions[];
+extern PyMethodDef frame_functions[], graph_functions[], marker_functions[], nvtx_functions[];
+extern PyMethodDef ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -279,6 +280,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = interrupts_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, device_functions);
   if (!failed) failed = PyModule_AddFunctions(module, analysis_functions);
   if (!failed) failed = PyModule_AddFunctions(module, graph_functions);
   if (!failed) failed = context_type_create(module);

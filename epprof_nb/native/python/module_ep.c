@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ep/api.h"
+#include "python/device_arrays.h"
 #include "python/graphs.h"
 #include "python/kernel_context.h"
 #include "python/numpy_arrays.h"
@@ -185,6 +186,7 @@ static void free_kernel(python_kernel* kernel) {
     free(kernel->outputs[i].dims);
   }
   free(kernel->outputs);
+  device_state_free(kernel->device);
   Py_XDECREF(kernel->cell);
   Py_XDECREF(kernel->node);
   free(kernel);
@@ -290,7 +292,7 @@ static int check_outputs_kept(PyObject* context, size_t count) {
   for (size_t i = 0; i < count; i++) {
     PyObject* array = context_output(context, i);
     if (!is_kept(array)) continue;
-    ep_retain(numpy_data(array));
+    ep_retain(context_output_data(context, i));
     if (!failed) {
       PyErr_Format(PyExc_RuntimeError,
                    "the kernel keeps output %zu after it has returned, but its memory belongs to "
@@ -302,10 +304,12 @@ static int check_outputs_kept(PyObject* context, size_t count) {
   return failed;
 }
 
+static size_t input_slot(size_t i) { return i < kFirstOutput ? i : kCachedArrays; }
+
 // The arguments of a kernel; `arrays` gets new references to the inputs, null where the node leaves
 // one out.
-static PyObject* arguments(PyObject* context, PyObject** arrays, const ep_tensor* inputs,
-                           size_t count) {
+static PyObject* arguments(python_kernel* kernel, int device, PyObject* context, PyObject** arrays,
+                           const ep_tensor* inputs, size_t count) {
   PyObject* args = PyTuple_New((Py_ssize_t)count + 1);
   if (!args) return NULL;
   Py_INCREF(context);
@@ -313,7 +317,9 @@ static PyObject* arguments(PyObject* context, PyObject** arrays, const ep_tensor
   for (size_t i = 0; i < count; i++) {
     PyObject* array = Py_None;
     if (inputs[i].present) {
-      array = arrays[i] = numpy_view(&inputs[i], 0);
+      array = arrays[i] = inputs[i].on_device
+                              ? device_array_get(kernel, input_slot(i), &inputs[i], device)
+                              : numpy_view(&inputs[i], 0);
       if (!array) {
         Py_DECREF(args);
         return NULL;
@@ -344,14 +350,20 @@ static void record(python_kernel* kernel, int64_t start, int64_t end,
   PyErr_Restore(type, value, traceback);
 }
 
-// `function`: null: the kernel's current one.
-static int call_function(python_kernel* kernel, PyObject* args, PyObject* function,
-                         const ep_replay_record* replay) {
+// `function`: null: the kernel's current one. `device`: -1: the host device.
+static int call_function(python_kernel* kernel, PyObject* args, int device, void* stream,
+                         PyObject* function, const ep_replay_record* replay) {
   if (!function) function = PyList_GetItem(kernel->cell, 0);
   if (!function) return -1;
   Py_INCREF(function);  // the kernel may be redefined during the call
-  int64_t start = ep_recording_ops() ? ep_now_ns() : 0;
+  PyObject* guard = device >= 0 ? device_enter(kernel, device, stream) : NULL;
+  if (device >= 0 && !guard) {
+    Py_DECREF(function);
+    return -1;
+  }
+  int64_t start = device < 0 && ep_recording_ops() ? ep_now_ns() : 0;  // CUPTI records CUDA's
   PyObject* result = PyObject_Call(function, args, NULL);
+  if (guard && device_leave(guard) < 0) Py_CLEAR(result);
   if (start) record(kernel, start, ep_now_ns(), replay);
   Py_DECREF(function);
   if (result && result != Py_None) {
@@ -371,8 +383,10 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
   PyObject* few[kFewInputs] = {NULL};
   PyObject** arrays = count > kFewInputs ? calloc(count, sizeof *arrays) : few;
   PyObject* context = arrays ? context_new(kernel, call) : NULL;
-  PyObject* args = context ? arguments(context, arrays, inputs, count) : NULL;
-  int failed = args ? call_function(kernel, args, function, replay) : -1;
+  void* stream;
+  int device = ep_call_device(call, &stream);
+  PyObject* args = context ? arguments(kernel, device, context, arrays, inputs, count) : NULL;
+  int failed = args ? call_function(kernel, args, device, stream, function, replay) : -1;
   Py_XDECREF(args);
   if (context) {
     if (!failed) failed = context_check_outputs(context);
@@ -382,7 +396,13 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
     context_drop_outputs(context);
     Py_DECREF(context);
   }
-  for (size_t i = 0; arrays && i < count; i++) Py_XDECREF(arrays[i]);
+  for (size_t i = 0; arrays && i < count; i++) {
+    if (arrays[i] && inputs[i].on_device) {
+      device_array_put(kernel, input_slot(i), &inputs[i], arrays[i]);
+    } else {
+      Py_XDECREF(arrays[i]);
+    }
+  }
   if (arrays != few) free(arrays);
   if (failed && !PyErr_Occurred()) PyErr_NoMemory();
   return failed;

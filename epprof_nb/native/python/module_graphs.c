@@ -122,12 +122,6 @@ static PyObject* unclaimed_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a))
   return nodes;
 }
 
-static PyObject* is_device_memory(PyObject* Py_UNUSED(m), PyObject* address) {
-  void* pointer = PyLong_AsVoidPtr(address);
-  if (PyErr_Occurred()) return NULL;
-  return PyBool_FromLong(ep_is_device_memory(pointer));
-}
-
 PyMethodDef graph_functions[] = {
     {"ep_allow_capture", allow_capture, METH_O, NULL},
     {"ep_is_capturing", is_capturing, METH_NOARGS, NULL},
@@ -138,6 +132,5 @@ PyMethodDef graph_functions[] = {
     {"ep_set_captured_in", set_captured_in, METH_VARARGS, NULL},
     {"ep_changed_nodes", changed_nodes, METH_O, NULL},
     {"ep_unclaimed_nodes", unclaimed_nodes, METH_NOARGS, NULL},
-    {"ep_is_device_memory", is_device_memory, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,90 @@
+"""Tensors of the provider's devices for other libraries, by DLPack."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
+
+_CPU, _CUDA = 1, 2
+"""``DLDeviceType``: kDLCPU and kDLCUDA."""
+
+
+class _Tensor(ctypes.Structure):
+    """The beginning of DLPack's ``DLManagedTensor``."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+    ]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A tensor that other libraries read through DLPack; see `dlpack`."""
+
+    value: Any
+    device_type: int
+    device_id: int
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's type and number of the device."""
+        return self.device_type, self.device_id
+
+    def __dlpack__(self, **_: object) -> object:
+        """Return a capsule with the tensor, which keeps its memory."""
+        # ONNX Runtime calls the memory of every device of its type GPU CUDA memory.
+        # Releases before 1.26 have the method only at the object inside.
+        own = self.value if hasattr(self.value, "__dlpack__") else self.value._ortvalue  # noqa: SLF001
+        capsule = own.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
+        tensor.device_type, tensor.device_id = self.device_type, self.device_id
+        return capsule
+
+
+def dlpack(value: Any) -> Shared:  # noqa: ANN401
+    """Share an ``onnxruntime.OrtValue`` with another library, without a copy.
+
+    ``OrtValue`` itself describes the memory of the host device as memory of a GPU, which no library
+    can use. The object that this function returns describes it as memory of the CPU.
+
+    Parameters
+    ----------
+    value
+        A tensor on the host device, on a CUDA device of the provider, or on the CPU.
+
+    Returns
+    -------
+    object
+        What ``numpy.from_dlpack`` (host device) and ``cupy.from_dlpack`` or ``torch.from_dlpack``
+        (CUDA) take. The array that they return keeps the tensor's memory.
+
+    Raises
+    ------
+    KernelError
+        If the tensor lies in memory that is neither of the CPU nor of the provider.
+
+    Examples
+    --------
+    >>> import numpy as np, onnxruntime as ort
+    >>> from epprof_nb import ep
+    >>> entry = ep.provider("host")
+    >>> value = ort.OrtValue.ortvalue_from_numpy(np.ones(3, np.float32), "gpu", 0)
+    >>> np.from_dlpack(ep.dlpack(value))
+    array([1., 1., 1.], dtype=float32)
+    """
+    device = _native.ep_device_of(value.data_ptr())
+    if device is None and value.device_name() != "cpu":
+        raise KernelError(
+            f"This tensor of shape {tuple(value.shape())} lies in memory of another provider "
+            f"({value.device_name()}). Pass it to the other library directly."
+        )
+    if device is None or device < 0:
+        return Shared(value, _CPU, 0)
+    return Shared(value, _CUDA, device)

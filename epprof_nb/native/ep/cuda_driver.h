@@ -1,0 +1,100 @@
+// NVIDIA's driver library, opened at run time, and the devices that it reports.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace epprof::ep {
+
+using CudaContext = struct CudaContext_*;
+using CudaStream = struct CudaStream_*;
+using CudaEvent = struct CudaEvent_*;
+
+// CUDA_MEMCPY2D.
+struct Copy2D {
+  size_t source_x, source_y;
+  uint32_t source_type;
+  const void* source_host;
+  uint64_t source_device;
+  void* source_array;
+  size_t source_pitch;
+  size_t target_x, target_y;
+  uint32_t target_type;
+  void* target_host;
+  uint64_t target_device;
+  void* target_array;
+  size_t target_pitch;
+  size_t width, height;
+};
+
+constexpr int kSuccess = 0;                            // CUresult
+constexpr unsigned kNonBlocking = 1;                   // CU_STREAM_NON_BLOCKING
+constexpr unsigned kDisableTiming = 2;                 // CU_EVENT_DISABLE_TIMING
+constexpr unsigned kPortable = 1;                      // CU_MEMHOSTALLOC_PORTABLE
+constexpr uint32_t kDeviceMemory = 2;                  // CU_MEMORYTYPE_DEVICE
+constexpr int kRelaxed = 2;                            // CU_STREAM_CAPTURE_MODE_RELAXED
+
+struct Driver {
+  int (*Init)(unsigned flags);
+  int (*GetErrorName)(int, const char**);
+  int (*GetErrorString)(int, const char**);
+  int (*DeviceGetCount)(int*);
+  int (*DeviceGet)(int* device, int ordinal);
+  int (*DevicePrimaryCtxRetain)(CudaContext*, int device);
+  int (*CtxPushCurrent)(CudaContext);
+  int (*CtxPopCurrent)(CudaContext*);
+  int (*CtxSynchronize)();
+  int (*MemGetInfo)(size_t* free, size_t* total);
+  int (*MemAlloc)(uint64_t*, size_t);
+  int (*MemFree)(uint64_t);
+  int (*MemHostAlloc)(void**, size_t, unsigned flags);
+  int (*MemcpyAsync)(uint64_t target, uint64_t source, size_t, CudaStream);
+  int (*Memcpy2DAsync)(const Copy2D*, CudaStream);
+  int (*StreamCreate)(CudaStream*, unsigned flags);
+  int (*StreamDestroy)(CudaStream);
+  int (*StreamSynchronize)(CudaStream);
+  int (*StreamQuery)(CudaStream);
+  int (*StreamWaitEvent)(CudaStream, CudaEvent, unsigned flags);
+  int (*StreamIsCapturing)(CudaStream, int* status);
+  int (*EventCreate)(CudaEvent*, unsigned flags);
+  int (*EventDestroy)(CudaEvent);
+  int (*EventRecord)(CudaEvent, CudaStream);
+  int (*EventQuery)(CudaEvent);
+  int (*EventSynchronize)(CudaEvent);
+  int (*ThreadExchangeStreamCaptureMode)(int* mode);
+};
+
+extern Driver cuda;  // valid once `load_driver` has succeeded
+
+// Opens the driver and counts its devices. Returns an empty string or an error message. Later calls
+// return what the first one that succeeded found.
+std::string load_driver(const char* path);
+int device_count();  // 0 unless the driver was opened
+bool is_forked();    // in a child process, where no function of the driver works
+
+std::string cuda_error(const char* function, int result);  // the message
+void check_cuda(const char* function, int result);         // throws it
+
+// Makes a device's primary context current on this thread, and the previous one afterwards.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device);  // throws
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+};
+
+// Lets this thread call what a stream capture of another thread would forbid, such as cuMemAlloc.
+class DuringCaptures {
+ public:
+  DuringCaptures() { cuda.ThreadExchangeStreamCaptureMode(&mode_); }
+  ~DuringCaptures() { cuda.ThreadExchangeStreamCaptureMode(&mode_); }
+
+ private:
+  int mode_ = kRelaxed;
+};
+
+bool is_capturing(CudaStream);
+
+}  // namespace epprof::ep

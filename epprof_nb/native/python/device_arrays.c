@@ -1,0 +1,174 @@
+#include "python/device_arrays.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Python functions; see `ep_set_device_functions` in _native.pyi.
+static PyObject *view_function, *stream_function;
+
+static device_state* state_of(python_kernel* kernel) {
+  if (!kernel->device) kernel->device = calloc(1, sizeof *kernel->device);
+  return kernel->device;
+}
+
+static int is_of(const device_array* cached, const ep_tensor* tensor) {
+  return cached->data == tensor->data && cached->type == tensor->type &&
+         cached->rank == tensor->rank && cached->bytes == tensor->bytes &&
+         (!tensor->rank ||  // the dimensions of a scalar may be null
+          !memcmp(cached->dims, tensor->dims, tensor->rank * sizeof *tensor->dims));
+}
+
+PyObject* device_array_get(python_kernel* kernel, size_t slot, const ep_tensor* tensor,
+                           int device) {
+  device_state* state = state_of(kernel);
+  if (!state) return PyErr_NoMemory();
+  if (slot < kCachedArrays) {
+    device_array* cached = &state->arrays[slot];
+    if (cached->array && is_of(cached, tensor)) {
+      PyObject* array = cached->array;
+      cached->array = NULL;
+      return array;
+    }
+  }
+  PyObject* shape = PyTuple_New((Py_ssize_t)tensor->rank);
+  for (size_t i = 0; shape && i < tensor->rank; i++) {
+    PyObject* dim = PyLong_FromLongLong(tensor->dims[i]);
+    if (!dim || PyTuple_SetItem(shape, (Py_ssize_t)i, dim) < 0) Py_CLEAR(shape);
+  }
+  if (!shape) return NULL;
+  PyObject* array = PyObject_CallFunction(view_function, "iKniO", device,
+                                          (unsigned long long)(uintptr_t)tensor->data,
+                                          (Py_ssize_t)tensor->bytes, (int)tensor->type, shape);
+  Py_DECREF(shape);
+  return array;
+}
+
+// A kernel may have changed the array's shape in place.
+static int has_shape(PyObject* array, const ep_tensor* tensor) {
+  if (PyErr_Occurred()) return 0;  // arrays of a kernel that failed are not used again
+  PyObject* shape = PyObject_GetAttrString(array, "shape");
+  int same = shape && PyTuple_Check(shape) && (size_t)PyTuple_Size(shape) == tensor->rank;
+  for (size_t i = 0; same && i < tensor->rank; i++) {
+    same = PyLong_AsLongLong(PyTuple_GetItem(shape, (Py_ssize_t)i)) == tensor->dims[i];
+  }
+  Py_XDECREF(shape);
+  PyErr_Clear();
+  return same;
+}
+
+void device_array_put(python_kernel* kernel, size_t slot, const ep_tensor* tensor,
+                      PyObject* array) {
+  device_state* state = kernel->device;
+  if (!state || slot >= kCachedArrays || tensor->rank > kCachedRank || Py_REFCNT(array) > 1 ||
+      !has_shape(array, tensor)) {
+    Py_DECREF(array);
+    return;
+  }
+  device_array* cached = &state->arrays[slot];
+  PyObject* replaced = cached->array;  // of a run at the same time, or of another tensor
+  cached->data = tensor->data;
+  cached->type = tensor->type;
+  cached->bytes = tensor->bytes;
+  cached->rank = tensor->rank;
+  if (tensor->rank) memcpy(cached->dims, tensor->dims, tensor->rank * sizeof *tensor->dims);
+  cached->array = array;
+  Py_XDECREF(replaced);
+}
+
+void device_state_free(device_state* state) {
+  if (!state) return;
+  for (size_t i = 0; i < kCachedArrays; i++) Py_XDECREF(state->arrays[i].array);
+  Py_XDECREF(state->guard);
+  free(state);
+}
+
+PyObject* device_enter(python_kernel* kernel, int device, void* stream) {
+  device_state* state = state_of(kernel);
+  if (!state) return PyErr_NoMemory();
+  if (!state->guard || state->stream != stream) {
+    PyObject* made = PyObject_CallFunction(stream_function, "iK", device,
+                                           (unsigned long long)(uintptr_t)stream);
+    if (!made) return NULL;
+    PyObject* replaced = state->guard;
+    state->guard = made;
+    state->stream = stream;
+    Py_XDECREF(replaced);
+  }
+  PyObject* guard = state->guard;
+  Py_INCREF(guard);
+  PyObject* entered = PyObject_CallMethod(guard, "__enter__", NULL);
+  if (!entered) Py_CLEAR(guard);
+  Py_XDECREF(entered);
+  return guard;
+}
+
+int device_leave(PyObject* guard) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* left = PyObject_CallMethod(guard, "__exit__", "OOO", Py_None, Py_None, Py_None);
+  Py_XDECREF(left);
+  Py_DECREF(guard);
+  if (type) {
+    if (!left) PyErr_WriteUnraisable(NULL);
+    PyErr_Restore(type, value, traceback);
+  }
+  return left ? 0 : -1;
+}
+
+static PyObject* set_device_functions(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject *view, *stream;
+  if (!PyArg_ParseTuple(args, "OO", &view, &stream)) return NULL;
+  Py_INCREF(view);  // never released: a session may be about to call the previous ones
+  Py_INCREF(stream);
+  view_function = view;
+  stream_function = stream;
+  Py_RETURN_NONE;
+}
+
+static PyObject* load_driver(PyObject* Py_UNUSED(m), PyObject* args) {
+  const char* path;
+  int devices = 0;
+  if (!PyArg_ParseTuple(args, "s", &path)) return NULL;
+  char* failed;
+  Py_BEGIN_ALLOW_THREADS  // cuInit can take a second
+  failed = ep_load_driver(path, &devices);
+  Py_END_ALLOW_THREADS
+  if (failed) return raise_message(failed);
+  return PyLong_FromLong(devices);
+}
+
+static PyObject* device_of(PyObject* Py_UNUSED(m), PyObject* pointer) {
+  uint64_t address;
+  if (to_u64(pointer, &address) < 0) return NULL;
+  int device = ep_device_of((const void*)(uintptr_t)address);
+  if (device == -2) Py_RETURN_NONE;
+  return PyLong_FromLong(device);
+}
+
+static PyObject* take_allocation_failure(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  char* message = ep_take_allocation_failure();
+  if (!message) Py_RETURN_NONE;
+  PyObject* text = PyUnicode_FromString(message);
+  free(message);
+  return text;
+}
+
+static PyObject* device_statistics(PyObject* Py_UNUSED(m), PyObject* args) {
+  int device;
+  ep_memory_statistics now;
+  if (!PyArg_ParseTuple(args, "i", &device)) return NULL;
+  ep_device_statistics(device, &now);
+  return Py_BuildValue("{s:n,s:n,s:n,s:K,s:K}", "in_use", (Py_ssize_t)now.in_use, "most_in_use",
+                       (Py_ssize_t)now.most_in_use, "reserved", (Py_ssize_t)now.reserved,
+                       "allocations", (unsigned long long)now.allocations, "regions",
+                       (unsigned long long)now.regions);
+}
+
+PyMethodDef device_functions[] = {
+    {"ep_set_device_functions", set_device_functions, METH_VARARGS, NULL},
+    {"ep_load_driver", load_driver, METH_VARARGS, NULL},
+    {"ep_device_of", device_of, METH_O, NULL},
+    {"ep_take_allocation_failure", take_allocation_failure, METH_NOARGS, NULL},
+    {"ep_device_statistics", device_statistics, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};

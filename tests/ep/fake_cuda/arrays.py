@@ -1,0 +1,305 @@
+"""A stand-in for CuPy over the fake driver: NumPy functions that run as work of a stream.
+
+Arrays lie in memory that the host cannot read. A function is launched on the current stream, with
+the memory of its arguments open to it, and its result is copied to new device memory, or into
+``out``. Only what the kernels of the tests use is here.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_state = threading.local()
+_launched = collections.deque(maxlen=500)  # callbacks that streams may still call
+
+
+class Module:
+    """What tests pass off as the module ``cupy``."""
+
+    __version__ = "0 (stand-in)"
+
+    def __init__(self, driver):
+        self.driver = driver
+        self.library = driver.library
+        self.library.fake_launch.argtypes = [
+            ctypes.c_void_p, _CALLBACK, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t,
+        ]  # fmt: skip
+        self.library.cuMemFree_v2.argtypes = [ctypes.c_uint64]
+        self.library.cuStreamSynchronize.argtypes = [ctypes.c_void_p]
+        self.library.cuMemcpyAsync.argtypes = [
+            ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p,
+        ]  # fmt: skip
+        self.cuda = _Cuda(self)
+        self.lib = SimpleNamespace(stride_tricks=_StrideTricks)
+        self.launches = collections.deque(maxlen=500)  # device and address of the stream
+        self.ndarray = lambda shape, dtype, memory: Array(self, shape, np.dtype(dtype), memory)
+        for name in ("float32", "float64", "int64", "bool_", "inf", "newaxis"):
+            setattr(self, name, getattr(np, name))
+
+    def __getattr__(self, name):
+        function = getattr(np, name)
+        if not callable(function):
+            return function
+        return lambda *args, **kwargs: self.call(function, args, kwargs)
+
+    def moveaxis(self, array, source, destination):
+        return array._view(np.moveaxis(array.host, source, destination))
+
+    def stream(self):
+        return getattr(_state, "streams", [None])[-1]
+
+    def call(self, function, args, kwargs):
+        out = kwargs.pop("out", None)
+        result = []
+
+        # A launch refers to addresses, not to arrays, as one of CuPy does.
+        inputs, named, target = (_host(v) for v in (args, kwargs, out))
+        has_out = out is not None
+
+        def work(_):
+            try:
+                made = function(*inputs, **named)
+                if has_out:
+                    target[...] = made
+                result.append(None if has_out else np.array(made))
+            except Exception as error:
+                result.append(error)
+
+        used = [a.data.ptr for a in _arrays([args, list(kwargs.values()), out]) if a.host.size]
+        self.launch(work, used)
+        # Only a result without `out` needs its shape at once.
+        if out is not None:
+            return out
+        self.synchronize()
+        if isinstance(result[0], Exception):
+            raise result[0]
+        return self.asarray(result[0])
+
+    def launch(self, work, used):
+        callback = _CALLBACK(work)
+        pointers = (ctypes.c_uint64 * len(used))(*used)
+        stream = self.stream()
+        self.launches.append(stream)
+        failed = self.library.fake_launch(stream and stream[1], callback, None, pointers, len(used))
+        if failed:
+            raise RuntimeError(f"the launch failed with {failed}")
+        _launched.append(callback)
+
+    def synchronize(self):
+        stream = self.stream()
+        if self.library.cuStreamSynchronize(stream and stream[1]):
+            raise RuntimeError("the stream cannot be synchronized")
+
+    def asarray(self, value, dtype=None):
+        if isinstance(value, Array):
+            return value
+        value = np.ascontiguousarray(value, dtype)
+        memory = _Owned(self, max(value.nbytes, 1))
+        made = Array(self, np.shape(value), value.dtype, memory)
+        if value.nbytes:
+            stream = self.stream()
+            self.library.cuMemcpyAsync(
+                memory.ptr, value.ctypes.data, value.nbytes, stream and stream[1]
+            )
+        return made
+
+    array = asarray
+
+
+def _host(value):
+    if isinstance(value, Array):
+        return value.host
+    if isinstance(value, dict):
+        return {k: _host(v) for k, v in value.items()}
+    return type(value)(map(_host, value)) if isinstance(value, list | tuple) else value
+
+
+def _arrays(value):
+    if isinstance(value, Array):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _arrays(item)
+
+
+class _Owned:
+    """Device memory of the array that holds it."""
+
+    def __init__(self, module, nbytes):
+        self.module, self.ptr = module, 0
+        pointer = ctypes.c_uint64()
+        if module.library.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(nbytes)):
+            raise MemoryError("the device has no memory")
+        self.ptr = pointer.value
+
+    def __del__(self):
+        if self.ptr:
+            self.module.library.cuMemFree_v2(self.ptr)
+
+
+class Array:
+    """An array in device memory. `host` is a NumPy array over the same addresses."""
+
+    __array_ufunc__ = None  # NumPy leaves operators to this class
+
+    def __init__(self, module, shape, dtype, memory, host=None):
+        self.module, self.data = module, memory
+        if host is None:
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            raw = (ctypes.c_char * size).from_address(memory.ptr) if size else b""
+            host = np.frombuffer(raw, dtype).reshape(shape) if size else np.empty(shape, dtype)
+        self.host = host
+
+    shape = property(lambda self: self.host.shape)
+    dtype = property(lambda self: self.host.dtype)
+    ndim = property(lambda self: self.host.ndim)
+    size = property(lambda self: self.host.size)
+    nbytes = property(lambda self: self.host.nbytes)
+    T = property(lambda self: self._view(self.host.T))
+
+    def _view(self, host):
+        made = Array(self.module, None, None, self.data, host)
+        made.base = self  # like CuPy's views
+        return made
+
+    def __getitem__(self, key):
+        return self._view(self.host[key])
+
+    def __setitem__(self, key, value):
+        self.module.call(np.positive, (value,), {"out": self._view(self.host[key])})
+
+    def __len__(self):
+        return len(self.host)
+
+    def reshape(self, *shape):
+        if self.host.flags.c_contiguous:
+            return self._view(self.host.reshape(*shape))
+        return self.module.call(lambda a: a.reshape(*shape), (self,), {})
+
+    def transpose(self, *axes):
+        return self._view(self.host.transpose(*axes))
+
+    def copy(self):
+        return self.module.call(np.array, (self,), {})
+
+    def astype(self, dtype, **_):
+        return self.module.call(lambda a: a.astype(dtype), (self,), {})
+
+    def get(self):
+        made, source = np.empty(self.shape, self.dtype), self.host
+        if self.size:
+            self.module.launch(lambda _: made.__setitem__(..., source), [self.data.ptr])
+        self.module.synchronize()
+        return made
+
+    def __array__(self, *_args, **_kwargs):
+        raise TypeError("implicit conversion to a NumPy array is not allowed; use .get()")
+
+
+def _operator(name):
+    def method(self, *others):
+        return self.module.call(lambda a, *b: getattr(a, name)(*b), (self, *others), {})
+
+    return method
+
+
+def _in_place(name):
+    def method(self, other):
+        return self.module.call(getattr(np, name), (self, other), {"out": self})
+
+    return method
+
+
+def _reduction(name):
+    def method(self, *args, **kwargs):
+        return self.module.call(getattr(np, name), (self, *args), kwargs)
+
+    return method
+
+
+for _name, _function in (("iadd", "add"), ("isub", "subtract"), ("imul", "multiply"),
+                         ("itruediv", "divide")):  # fmt: skip
+    setattr(Array, f"__{_name}__", _in_place(_function))
+for _name in ("max", "min", "sum", "mean", "all", "any"):
+    setattr(Array, _name, _reduction(_name))
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "neg", "matmul",
+              "pow", "lt", "le", "gt", "ge", "eq", "ne"):  # fmt: skip
+    setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+class _Stack:
+    """A context manager that makes a stream or a device current on the thread."""
+
+    def __init__(self, name, value):
+        self.name, self.value = name, value
+
+    def __enter__(self):
+        stack = getattr(_state, self.name, None)
+        if stack is None:
+            stack = [None]
+            setattr(_state, self.name, stack)
+        stack.append(self.value)
+        return self
+
+    def __exit__(self, *_):
+        getattr(_state, self.name).pop()
+
+
+class _StrideTricks:
+    @staticmethod
+    def sliding_window_view(x, window_shape, axis=None):
+        return x._view(np.lib.stride_tricks.sliding_window_view(x.host, window_shape, axis))
+
+
+class _Pointer:
+    def __init__(self, memory, offset):
+        self.ptr = memory.ptr + offset
+        self.mem = memory
+
+
+class _Unowned:
+    def __init__(self, pointer, size, owner, device_id):
+        self.ptr, self.size, self.owner, self.device_id = pointer, size, owner, device_id
+
+
+class _Runtime:
+    @staticmethod
+    def runtimeGetVersion():  # noqa: N802 - CuPy's name
+        return 13000
+
+    @staticmethod
+    def driverGetVersion():  # noqa: N802 - CuPy's name
+        return 13000
+
+
+class _Device:
+    def __init__(self, module, index):
+        self.module, self.index = module, index
+
+    def __enter__(self):
+        context = ctypes.c_void_p()
+        self.module.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), self.index)
+        self.module.library.cuCtxPushCurrent_v2(context)
+        return self
+
+    def __exit__(self, *_):
+        self.module.library.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+
+class _Cuda:
+    runtime = _Runtime
+    UnownedMemory = _Unowned
+    MemoryPointer = _Pointer
+
+    def __init__(self, module):
+        self.Device = lambda index: _Device(module, index)
+
+    @staticmethod
+    def ExternalStream(pointer, device_id=-1):  # noqa: N802 - CuPy's name
+        return _Stack("streams", (device_id, pointer))

@@ -1,0 +1,101 @@
+"""The stand-in for NVIDIA's driver: built once, loaded in place of the driver, steered by tests."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("driver.cpp")
+OUT_OF_MEMORY, ILLEGAL_ADDRESS = 2, 700
+
+
+def compiler():
+    return shutil.which("g++") or shutil.which("c++")
+
+
+def build():
+    """Compile the driver and return its path; the same source is compiled once on a machine."""
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    path = Path(tempfile.gettempdir()) / f"epprof-fake-cuda-{digest}.so"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder) / path.name
+            options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-pthread", "-shared"]
+            subprocess.run(
+                [compiler(), *options, "-fPIC", str(SOURCE), "-o", str(made)], check=True
+            )
+            made.rename(path)
+    return str(path)
+
+
+class FakeDriver:
+    """What tests see and change in the driver."""
+
+    loaded = False
+    """Whether it has taken the driver's place in this process."""
+
+    def __init__(self):
+        self.path = build()
+        self.library = ctypes.CDLL(self.path)
+        self.library.fake_used.restype = ctypes.c_size_t
+        self.library.fake_streams.restype = ctypes.c_size_t
+        self.library.fake_calls.restype = ctypes.c_long
+        self.library.fake_set_memory.argtypes = [ctypes.c_int, ctypes.c_size_t]
+        self.library.fake_capture.argtypes = [ctypes.c_void_p, ctypes.c_int]
+
+    def misuse(self):
+        """Return what callers did wrong since the last call."""
+        text = ctypes.create_string_buffer(1 << 16)
+        self.library.fake_misuse(text, len(text))
+        return text.value.decode().splitlines()
+
+    def fail(self, name, result, *, skip=0):
+        """Make a function fail once, after `skip` more calls."""
+        self.library.fake_fault(name.encode(), result, skip)
+
+    def used(self, device=0):
+        return self.library.fake_used(device)
+
+    def streams(self, device=0):
+        return self.library.fake_streams(device)
+
+    def calls(self, name):
+        return self.library.fake_calls(name.encode())
+
+    def create_stream(self):
+        stream = ctypes.c_void_p()
+        assert self.library.cuStreamCreate(ctypes.byref(stream), 1) == 0
+        return stream.value
+
+    def destroy_stream(self, stream):
+        assert self.library.cuStreamDestroy_v2(ctypes.c_void_p(stream)) == 0
+
+    def set_delay(self, microseconds):
+        """Make each piece of a stream's work start this much later."""
+        self.library.fake_set_delay(microseconds)
+
+    @contextlib.contextmanager
+    def memory_of(self, nbytes, device=0):
+        """Limit a device's memory."""
+        self.library.fake_set_memory(device, nbytes)
+        yield
+        self.library.fake_set_memory(device, 1 << 30)
+
+    @contextlib.contextmanager
+    def sticky(self, result=ILLEGAL_ADDRESS):
+        """Make every call fail, as after an error that a context does not survive."""
+        self.library.fake_set_sticky(result)
+        yield
+        self.library.fake_set_sticky(0)
+
+    @contextlib.contextmanager
+    def capturing(self, stream):
+        """Report a stream as being captured."""
+        self.library.fake_capture(stream, 1)
+        yield
+        self.library.fake_capture(stream, 0)

@@ -1,0 +1,84 @@
+"""The native core's view of NVIDIA's driver is that of ``cuda.h``, where one is installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).parents[2] / "epprof_nb" / "native"
+CHECKS = """
+#include <cuda.h>
+#include <type_traits>
+#include "ep/cuda_driver.h"
+using namespace epprof::ep;
+template <typename Function> struct Shape;
+template <typename Result, typename... Args> struct Shape<Result (*)(Args...)> {
+  static constexpr size_t sizes[] = {sizeof(Result), sizeof(Args)..., 0};
+};
+template <typename Ours, typename Theirs> constexpr bool same() {
+  constexpr size_t n = sizeof(Shape<Ours>::sizes) / sizeof(size_t);
+  if (n != sizeof(Shape<Theirs>::sizes) / sizeof(size_t)) return false;
+  for (size_t i = 0; i < n; i++) if (Shape<Ours>::sizes[i] != Shape<Theirs>::sizes[i]) return false;
+  return true;
+}
+#define FIELD(ours, theirs) \\
+  static_assert(offsetof(Copy2D, ours) == offsetof(CUDA_MEMCPY2D, theirs), #ours)
+static_assert(sizeof(Copy2D) == sizeof(CUDA_MEMCPY2D), "size");
+FIELD(source_x, srcXInBytes); FIELD(source_type, srcMemoryType); FIELD(source_host, srcHost);
+FIELD(source_device, srcDevice); FIELD(source_array, srcArray); FIELD(source_pitch, srcPitch);
+FIELD(target_x, dstXInBytes); FIELD(target_type, dstMemoryType); FIELD(target_host, dstHost);
+FIELD(target_device, dstDevice); FIELD(target_array, dstArray); FIELD(target_pitch, dstPitch);
+FIELD(width, WidthInBytes); FIELD(height, Height);
+static_assert(kSuccess == CUDA_SUCCESS, "results");
+static_assert(kNonBlocking == CU_STREAM_NON_BLOCKING, "stream");
+static_assert(kDisableTiming == CU_EVENT_DISABLE_TIMING, "event");
+static_assert(kPortable == CU_MEMHOSTALLOC_PORTABLE, "pinned");
+static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE, "memory");
+static_assert(kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED, "capture");
+"""
+
+
+def header():
+    """The directory of a ``cuda.h``, or None."""
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+    places = [Path(home) / "include" for home in homes if home]
+    places += [*Path("/usr/local").glob("cuda*/include")]
+    for entry in map(Path, sys.path):
+        places += [entry / "nvidia/cuda_runtime/include", *entry.glob("nvidia/cu1*/include")]
+    return next((p for p in places if (p / "cuda.h").exists()), None)
+
+
+def test_functions_structs_and_constants_are_those_of_the_header(tmp_path):
+    found, compiler = header(), shutil.which("g++") or shutil.which("c++")
+    if found is None or compiler is None:
+        pytest.skip("needs cuda.h and a C++ compiler")
+    source = (NATIVE / "ep" / "cuda_driver.cpp").read_text()
+    loaded = re.findall(r'resolve\("(\w+)", d\.(\w+)\)', source)
+    assert len(loaded) > 25
+    exported = subprocess.run(
+        [compiler, "-E", "-dD", "-x", "c++", f"-I{found}", "-"], input="#include <cuda.h>",
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    checks = [CHECKS]
+    for symbol, member in loaded:
+        assert re.search(rf"\b{symbol}\b", exported), symbol
+        checks.append(
+            f'static_assert(same<decltype(Driver::{member}), decltype(&{symbol})>(), "{symbol}");'
+        )
+        # The name without a version means the newest one, which is what must be loaded.
+        base = re.sub(r"_v\d+$", "", symbol)
+        newest = re.search(rf"#define {base} (\w+)$", exported, re.MULTILINE)
+        assert newest is None or newest[1] == symbol
+    file = tmp_path / "checks.cpp"
+    file.write_text("\n".join(checks))
+    done = subprocess.run(
+        [compiler, "-std=c++17", "-fsyntax-only", f"-I{found}", f"-I{NATIVE}", str(file)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
