@@ -8,10 +8,10 @@ that accumulate gradients have no number and follow the node that produced the g
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from epprof_nb.frameworks.sequence_log import Call, SequenceLog
+
+pop, push_worker = _native.pop, _native.push_worker
 
 
 @dataclass(slots=True)
@@ -67,7 +69,8 @@ def recorded_backward(
             if is_compiled():
                 counts.compiled += 1
             else:
-                modules.watch(t_outputs, log, counts)
+                keeps_graph = len(args) < 2 or bool(args[1])  # as the engine's second option
+                modules.watch(t_outputs, log, counts, keeps_graph=keeps_graph)
             return original(t_outputs, *args, **kwargs)
         finally:
             counts.in_progress -= 1
@@ -82,50 +85,81 @@ class _RunningModules:
 
     def __init__(self, op_id: int) -> None:
         self._op_id = op_id
-        self._hooks: list[Any] = []
-        self._open: dict[int, list[tuple[Call, int]]] = {}
+        self._hooks: list[Callable[[], None]] = []
+        """Functions that remove the hooks."""
+        self._open: dict[int, dict[int, int]] = {}
+        """Per thread, the open ops by the ``id`` of their call, from the outermost to the innermost."""
 
-    def watch(self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts) -> None:
+    def watch(
+        self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts, *, keeps_graph: bool
+    ) -> None:
         """Add hooks to the first node of each stretch of the graph."""
         try:
             nodes = _numbered_nodes(outputs)
             stretches = log.stretches(nodes)
             counts.nodes += len(nodes)
             counts.unlinked += stretches.unlinked
-            self._hooks.extend(
-                node.register_prehook(partial(self._switch, call)) for node, call in stretches.first
-            )
+            add_hook = _add_removable_hook if keeps_graph else _hooks_of_one_pass()
+            switch, removals = self._switch, self._hooks
+            for node, call in stretches.first:
+                removals.append(add_hook(node, partial(switch, call)))
         except Exception as error:  # noqa: BLE001 - the user's backward pass runs in any case
             if counts.failure is None:
                 counts.failure = f"{type(error).__name__}: {error}"
 
     def _switch(self, call: Call | None, _: object) -> None:
         """Make `call` and those that contain it the open ops of this thread."""
-        wanted: list[Call] = []
-        while call is not None:
-            wanted.append(call)
+        thread = get_ident()
+        opened = self._open.get(thread)
+        if opened is None:
+            opened = self._open[thread] = {}
+        new = []
+        while call is not None and id(call) not in opened:
+            new.append(call)
             call = call[0]
-        wanted.reverse()
-        opened = self._open.setdefault(threading.get_ident(), [])
-        common = 0
-        for (current, _id), other in zip(opened, wanted, strict=False):
-            if current is not other:
+        common = id(call)
+        while opened:
+            last = opened.popitem()
+            if last[0] == common:
+                opened[common] = last[1]
                 break
-            common += 1
-        while len(opened) > common:
-            _native.pop(opened.pop()[1])
-        for new in wanted[common:]:
-            _, module = new
-            op_id = _native.push_worker(module.name, CALL, module.backward, self._op_id)
-            opened.append((new, op_id))
+            pop(last[1])
+        for inner in reversed(new):
+            ops = inner[1]
+            opened[id(inner)] = push_worker(ops.name, CALL, ops.backward, self._op_id)
 
     def end(self) -> None:
         """Remove the hooks and end the ops, also those of autograd's threads."""
-        for hook in self._hooks:
-            hook.remove()
+        for remove in self._hooks:
+            remove()
         for opened in self._open.values():
             while opened:
-                _native.pop_of_any_thread(opened.pop()[1])
+                _native.pop_of_any_thread(opened.popitem()[1])
+
+
+def _add_removable_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], None]:  # noqa: ANN401
+    """Add a hook before a node; return the function that removes it."""
+    remove: Callable[[], None] = node.register_prehook(hook).remove
+    return remove
+
+
+def _hooks_of_one_pass() -> Callable[[Any, Callable[[Any], None]], Callable[[], None]]:
+    """Return a cheaper function to add hooks, for a graph that the backward pass frees.
+
+    It takes a dict of hooks as those of a tensor. Emptying the dict removes them, but the node keeps
+    the dict, so that a graph that is used many times would collect dicts.
+    """
+    import torch
+
+    carrier = torch.empty(0)
+
+    def add_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], None]:  # noqa: ANN401
+        hooks = {0: hook}
+        carrier._backward_hooks = hooks  # noqa: SLF001 - there is no public name
+        node._register_hook_dict(carrier)  # noqa: SLF001 - the same
+        return hooks.clear
+
+    return add_hook
 
 
 def _numbered_nodes(outputs: Iterable[Any]) -> list[tuple[int, Any]]:
