@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -20,9 +19,7 @@ from epprof_nb.frameworks.framework_ops import CALL, kind_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from epprof_nb.frameworks.sequence_log import Call, SequenceLog
-
-pop, push_worker = _native.pop, _native.push_worker
+    from epprof_nb.frameworks.sequence_log import SequenceLog
 
 
 @dataclass(slots=True)
@@ -87,8 +84,8 @@ class _RunningModules:
         self._op_id = op_id
         self._hooks: list[Callable[[], None]] = []
         """Functions that remove the hooks."""
-        self._open: dict[int, dict[int, int]] = {}
-        """Per thread, the open ops by the ``id`` of their call, from the outermost to the innermost."""
+        self._open: dict[int, list[Any]] = {}
+        """As in `_native.switch_calls`."""
 
     def watch(
         self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts, *, keeps_graph: bool
@@ -100,41 +97,21 @@ class _RunningModules:
             counts.nodes += len(nodes)
             counts.unlinked += stretches.unlinked
             add_hook = _add_removable_hook if keeps_graph else _hooks_of_one_pass()
-            switch, removals = self._switch, self._hooks
-            for node, call in stretches.first:
-                removals.append(add_hook(node, partial(switch, call)))
+            self._hooks.extend(
+                add_hook(node, partial(_native.switch_calls, self._open, self._op_id, call))
+                for node, call in stretches.first
+            )
         except Exception as error:  # noqa: BLE001 - the user's backward pass runs in any case
             if counts.failure is None:
                 counts.failure = f"{type(error).__name__}: {error}"
-
-    def _switch(self, call: Call | None, _: object) -> None:
-        """Make `call` and those that contain it the open ops of this thread."""
-        thread = get_ident()
-        opened = self._open.get(thread)
-        if opened is None:
-            opened = self._open[thread] = {}
-        new = []
-        while call is not None and id(call) not in opened:
-            new.append(call)
-            call = call[0]
-        common = id(call)
-        while opened:
-            last = opened.popitem()
-            if last[0] == common:
-                opened[common] = last[1]
-                break
-            pop(last[1])
-        for inner in reversed(new):
-            ops = inner[1]
-            opened[id(inner)] = push_worker(ops.name, CALL, ops.backward, self._op_id)
 
     def end(self) -> None:
         """Remove the hooks and end the ops, also those of autograd's threads."""
         for remove in self._hooks:
             remove()
         for opened in self._open.values():
-            while opened:
-                _native.pop_of_any_thread(opened.popitem()[1])
+            for op_id in reversed(opened[1::2]):
+                _native.pop_of_any_thread(op_id)
 
 
 def _add_removable_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], None]:  # noqa: ANN401
