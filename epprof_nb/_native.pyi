@@ -141,6 +141,17 @@ def pop(op_id: int, /) -> bool:
 def pop_of_any_thread(op_id: int, /) -> bool:
     """End an op of any thread; False if it is not open."""
 
+def numbered_nodes(roots: list[Any], leaf: type | None, /) -> list[tuple[int, Any]]:
+    """Numbers and nodes of an autograd graph of PyTorch, without those that have no edges.
+
+    Parameters
+    ----------
+    roots : list
+        Nodes with the attributes ``next_functions`` and ``_sequence_nr`` of PyTorch's.
+    leaf : type or None
+        Type of the nodes that accumulate gradients, which need not be visited.
+    """
+
 def switch_calls(
     threads: dict[int, list[Any]], parent_op_id: int, call: tuple[Any, Any] | None, gradient: Any, /
 ) -> None:

@@ -141,20 +141,15 @@ def _hooks_of_one_pass() -> Callable[[Any, Callable[[Any], None]], Callable[[], 
 
 def _numbered_nodes(outputs: Iterable[Any]) -> list[tuple[int, Any]]:
     """Return the numbers and nodes of a graph, in the order in which autograd runs them."""
+    import torch
+
     # An output is a tensor or an edge of a graph.
     roots = [output.grad_fn if hasattr(output, "grad_fn") else output.node for output in outputs]
-    found = [node for node in dict.fromkeys(roots) if node is not None]
-    seen = set(found)
-    numbered = []
-    for node in found:  # grows meanwhile
-        edges = node.next_functions
-        if not edges:  # a node that accumulates a gradient: it has no number
-            continue
-        numbered.append((node._sequence_nr(), node))  # noqa: SLF001 - there is no public name
-        for after, _ in edges:
-            if after is not None and after not in seen:
-                seen.add(after)
-                found.append(after)
+    # A node that accumulates a gradient has no number.
+    leaf = getattr(torch._C._functions, "AccumulateGrad", None)  # noqa: SLF001 - no public name
+    numbered = _native.numbered_nodes(
+        [node for node in dict.fromkeys(roots) if node is not None], leaf
+    )
     numbered.sort(key=_number, reverse=True)
     return numbered
 
