@@ -153,7 +153,11 @@ def numbered_nodes(roots: list[Any], leaf: type | None, /) -> list[tuple[int, An
     """
 
 def switch_calls(
-    threads: dict[int, list[Any]], parent_op_id: int, call: tuple[Any, Any] | None, gradient: Any, /
+    threads: dict[int, list[Any]],
+    parent_op_id: int,
+    call: tuple[Any, Any] | None,
+    gradient: object,
+    /,
 ) -> None:
     """Make a call of a module, and those that contain it, the open ops of the calling thread.
 

@@ -123,7 +123,7 @@ def _add_removable_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], 
 def _hooks_of_one_pass() -> Callable[[Any, Callable[[Any], None]], Callable[[], None]]:
     """Return a cheaper function to add hooks, for a graph that the backward pass frees.
 
-    It takes a dict of hooks as those of a tensor. Emptying the dict removes them, but the node keeps
+    It takes a dict of hooks, as tensors have. Emptying the dict removes them, but the node keeps
     the dict, so that a graph that is used many times would collect dicts.
     """
     import torch
