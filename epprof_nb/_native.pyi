@@ -141,6 +141,40 @@ def pop(op_id: int, /) -> bool:
 def pop_of_any_thread(op_id: int, /) -> bool:
     """End an op of any thread; False if it is not open."""
 
+def numbered_nodes(roots: list[Any], leaf: type | None, /) -> list[tuple[int, Any]]:
+    """Numbers and nodes of an autograd graph of PyTorch, without those that have no edges.
+
+    Parameters
+    ----------
+    roots : list
+        Nodes with the attributes ``next_functions`` and ``_sequence_nr`` of PyTorch's.
+    leaf : type or None
+        Type of the nodes that accumulate gradients, which need not be visited.
+    """
+
+def switch_calls(
+    threads: dict[int, list[Any]],
+    parent_op_id: int,
+    call: tuple[Any, Any] | None,
+    gradient: object,
+    /,
+) -> None:
+    """Make a call of a module, and those that contain it, the open ops of the calling thread.
+
+    Parameters
+    ----------
+    threads : dict
+        Open calls by ``threading.get_ident()``, with lists that alternate calls, the outermost
+        first, and their op ids. It is updated.
+    parent_op_id : int
+        Parent of the outermost op, as in `push_worker`.
+    call : tuple or None
+        The call that contains it or None, and a tuple of native ids: name and kinds of forward,
+        recomputation and backward ops. None ends all ops.
+    gradient : object
+        Ignored, so that the function can be a hook of an autograd node.
+    """
+
 def top() -> int:
     """Id of the topmost op; 0 if none is open."""
 

@@ -21,6 +21,9 @@ Call = tuple["Call | None", "ModuleOp"]
 _MAX_CHANGES = 400_000
 """Changes kept per thread, of some thousand training steps. Older nodes cannot be linked."""
 
+_NEAR = 8
+"""Changes before that of a stretch, among which that of the next stretch is looked for first."""
+
 
 class ThreadCalls:
     """The module calls of one thread.
@@ -132,14 +135,19 @@ class SequenceLog:
         unlinked = 0
         lowest = 2**63
         previous: object = own  # which is no call
+        at = len(numbers)
         for number, node in nodes:
             if number >= lowest:
                 continue
-            if number < own.first or any(other.covers(number) for other in others):
+            if number < own.first or (others and any(other.covers(number) for other in others)):
                 unlinked += 1
                 call = None
             else:
-                at = bisect_right(numbers, number) - 1
+                # Most often, the next stretch begins a few changes before this one: a search of
+                # the whole log would read memory that no cache holds.
+                near = at - _NEAR
+                from_ = near if near > 0 and numbers[near] <= number else 0
+                at = bisect_right(numbers, number, from_, min(at + 1, len(numbers))) - 1
                 call = calls[at] if at >= 0 else None
                 # The same call created the nodes down to this one, unless other threads did.
                 lowest = number if others else numbers[at] if at >= 0 else own.first

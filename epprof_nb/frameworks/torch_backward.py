@@ -8,7 +8,6 @@ that accumulate gradients have no number and follow the node that produced the g
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -20,7 +19,7 @@ from epprof_nb.frameworks.framework_ops import CALL, kind_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from epprof_nb.frameworks.sequence_log import Call, SequenceLog
+    from epprof_nb.frameworks.sequence_log import SequenceLog
 
 
 @dataclass(slots=True)
@@ -67,7 +66,8 @@ def recorded_backward(
             if is_compiled():
                 counts.compiled += 1
             else:
-                modules.watch(t_outputs, log, counts)
+                keeps_graph = len(args) < 2 or bool(args[1])  # as the engine's second option
+                modules.watch(t_outputs, log, counts, keeps_graph=keeps_graph)
             return original(t_outputs, *args, **kwargs)
         finally:
             counts.in_progress -= 1
@@ -82,68 +82,74 @@ class _RunningModules:
 
     def __init__(self, op_id: int) -> None:
         self._op_id = op_id
-        self._hooks: list[Any] = []
-        self._open: dict[int, list[tuple[Call, int]]] = {}
+        self._hooks: list[Callable[[], None]] = []
+        """Functions that remove the hooks."""
+        self._open: dict[int, list[Any]] = {}
+        """As in `_native.switch_calls`."""
 
-    def watch(self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts) -> None:
+    def watch(
+        self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts, *, keeps_graph: bool
+    ) -> None:
         """Add hooks to the first node of each stretch of the graph."""
         try:
             nodes = _numbered_nodes(outputs)
             stretches = log.stretches(nodes)
             counts.nodes += len(nodes)
             counts.unlinked += stretches.unlinked
+            add_hook = _add_removable_hook if keeps_graph else _hooks_of_one_pass()
             self._hooks.extend(
-                node.register_prehook(partial(self._switch, call)) for node, call in stretches.first
+                add_hook(node, partial(_native.switch_calls, self._open, self._op_id, call))
+                for node, call in stretches.first
             )
         except Exception as error:  # noqa: BLE001 - the user's backward pass runs in any case
             if counts.failure is None:
                 counts.failure = f"{type(error).__name__}: {error}"
 
-    def _switch(self, call: Call | None, _: object) -> None:
-        """Make `call` and those that contain it the open ops of this thread."""
-        wanted: list[Call] = []
-        while call is not None:
-            wanted.append(call)
-            call = call[0]
-        wanted.reverse()
-        opened = self._open.setdefault(threading.get_ident(), [])
-        common = 0
-        for (current, _id), other in zip(opened, wanted, strict=False):
-            if current is not other:
-                break
-            common += 1
-        while len(opened) > common:
-            _native.pop(opened.pop()[1])
-        for new in wanted[common:]:
-            _, module = new
-            op_id = _native.push_worker(module.name, CALL, module.backward, self._op_id)
-            opened.append((new, op_id))
-
     def end(self) -> None:
         """Remove the hooks and end the ops, also those of autograd's threads."""
-        for hook in self._hooks:
-            hook.remove()
+        for remove in self._hooks:
+            remove()
         for opened in self._open.values():
-            while opened:
-                _native.pop_of_any_thread(opened.pop()[1])
+            for op_id in reversed(opened[1::2]):
+                _native.pop_of_any_thread(op_id)
+
+
+def _add_removable_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], None]:  # noqa: ANN401
+    """Add a hook before a node; return the function that removes it."""
+    remove: Callable[[], None] = node.register_prehook(hook).remove
+    return remove
+
+
+def _hooks_of_one_pass() -> Callable[[Any, Callable[[Any], None]], Callable[[], None]]:
+    """Return a cheaper function to add hooks, for a graph that the backward pass frees.
+
+    It takes a dict of hooks, as tensors have. Emptying the dict removes them, but the node keeps
+    the dict, so that a graph that is used many times would collect dicts.
+    """
+    import torch
+
+    carrier = torch.empty(0)
+
+    def add_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], None]:  # noqa: ANN401
+        hooks = {0: hook}
+        carrier._backward_hooks = hooks  # noqa: SLF001 - there is no public name
+        node._register_hook_dict(carrier)  # noqa: SLF001 - the same
+        return hooks.clear
+
+    return add_hook
 
 
 def _numbered_nodes(outputs: Iterable[Any]) -> list[tuple[int, Any]]:
     """Return the numbers and nodes of a graph, in the order in which autograd runs them."""
+    import torch
+
     # An output is a tensor or an edge of a graph.
     roots = [output.grad_fn if hasattr(output, "grad_fn") else output.node for output in outputs]
-    found = [node for node in dict.fromkeys(roots) if node is not None]
-    seen = set(found)
-    numbered = []
-    for node in found:  # grows meanwhile
-        edges = node.next_functions
-        if not edges:  # a node that accumulates a gradient: it has no number
-            continue
-        numbered.append((node._sequence_nr(), node))  # noqa: SLF001 - there is no public name
-        for after, _ in edges:
-            if after is not None and after not in seen:
-                seen.add(after)
-                found.append(after)
+    # A node that accumulates a gradient has no number.
+    leaf = getattr(torch._C._functions, "AccumulateGrad", None)  # noqa: SLF001 - no public name
+    numbered = _native.numbered_nodes(
+        [node for node in dict.fromkeys(roots) if node is not None], leaf
+    )
     numbered.sort(key=_number, reverse=True)
     return numbered
 

@@ -203,10 +203,11 @@ class CellRun:
         _native.pop(self._op)  # also closes the statement that is still open
         self._end_progress()
         try:
-            from epprof_nb.profiles import Profile
-
             name = None if error is None else type(error).__name__
             data = session.stop(error=name, ended_ns=ended)
+            # Not before the session has ended: in the first cell the import takes long.
+            from epprof_nb.profiles import Profile
+
             if self._alternation is None:
                 self.profile = Profile.from_data(data)
             else:

@@ -8,9 +8,12 @@ small width makes the ratio of the profile's cost to the step's time large.
 from __future__ import annotations
 
 import argparse
+import gc
+import os
 import statistics
 import time
 import timeit
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -106,18 +109,34 @@ def call(rounds: int, number: int = 20_000) -> None:
     show(paired(variants, rounds), ("no profile",), "us a call", 1e6)
 
 
+def memory(width: int, profiles: int) -> None:
+    """Print the memory of the process after some profiles of two steps each."""
+    made = Training(width)
+    pages = os.sysconf("SC_PAGE_SIZE")
+    print("Profiles in one process, each of two training steps")
+    for number in range(1, profiles + 1):
+        with epprof_nb.profile(frameworks=["torch"]) as prof:
+            made.steps(2)
+        if number in {1, 10, profiles}:
+            gc.collect()
+            resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * pages
+            print(f"  after {number:3}: {resident / 2**20:.1f} MiB, {len(prof.ops)} ops")
+
+
 def main() -> None:
     """Print all measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--widths", type=int, nargs="+", default=[64, 256])
+    parser.add_argument("--profiles", type=int, default=100)
     options = parser.parse_args()
     torch.set_num_threads(1)
     header(f"Modules of torch {torch.__version__}")
     call(options.rounds)
     for width in options.widths:
         training(width, options.steps, options.rounds)
+    memory(options.widths[0], options.profiles)
 
 
 if __name__ == "__main__":

@@ -144,15 +144,35 @@ def test_backward_passes_of_a_retained_graph(named, values):
     assert prof.by_module().loc["layer", "kernels"] == 3
 
 
-def test_hooks_do_not_outlive_the_backward_pass(named, values):
+class Plus(nn.Module):
+    """A module whose nodes save no tensors, so that its graph can be used again in any case."""
+
+    def forward(self, values):
+        return values + 1
+
+
+@pytest.mark.parametrize("retain", [False, True])
+def test_hooks_do_not_outlive_the_backward_pass(named, values, retain):
+    plus = Plus()
+    named(plus=plus)
+    with epprof_nb.profile() as first:
+        loss = plus(values).sum()
+        loss.backward(retain_graph=retain)
+        loss.backward()
+    with epprof_nb.profile(frameworks=[]) as second:
+        loss.backward()
+    assert names_of(first, "backward") == ["plus", "plus"]
+    assert len(second.ops) == 0
+
+
+def test_the_ops_of_a_node_begin_before_its_hooks(named, values):
     layer = Layer("a")
     named(layer=layer)
-    with epprof_nb.profile():
-        loss = layer(values).sum()
-        loss.backward(retain_graph=True)
-    with epprof_nb.profile(frameworks=[]) as prof:
-        loss.backward()
-    assert len(prof.ops) == 0
+    with epprof_nb.profile() as prof:
+        result = layer(values)
+        result.grad_fn.register_prehook(lambda _: kernels.launch("prehook"))
+        result.sum().backward()
+    assert kernel_modules(prof)["prehook"] == {"layer"}
 
 
 def test_gradients_of_gradients(named, values):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import subprocess
+import sys
 
 import pytest
 from marked_lines import lines
@@ -306,3 +308,28 @@ def test_every_kind_of_interactivity(run, shell, capsys, setting):
         assert capsys.readouterr().out == expected
         assert profiled.result == plain.result
     assert lines(shell.user_ns["prof"]) == [(2, "x = 1"), (3, "x")]
+
+
+FIRST_CELL = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+from epprof_nb.capture.session import Session
+
+def stop(session, **options):
+    print("epprof_nb.profiles" in sys.modules)
+    return original(session, **options)
+
+original, Session.stop = Session.stop, stop
+shell = InteractiveShell.instance(config=Config(HistoryManager={"hist_file": ":memory:"}))
+shell.run_line_magic("load_ext", "epprof_nb")
+shell.run_cell("%%gpuprofile -q prof\\nx = 1")
+print(shell.user_ns["prof"].ops["name"].tolist())
+"""
+
+
+def test_the_wall_time_of_the_first_cell_is_without_imports_of_the_profiler():
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_CELL], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["False", "['In[1]', 'x = 1']"]

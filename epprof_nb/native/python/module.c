@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern PyMethodDef analysis_functions[], cupti_functions[], device_functions[], ep_functions[];
-extern PyMethodDef frame_functions[], graph_functions[], marker_functions[], nvtx_functions[];
-extern PyMethodDef ort_functions[];
+extern PyMethodDef analysis_functions[], call_functions[], cupti_functions[], device_functions[];
+extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], marker_functions[];
+extern PyMethodDef nvtx_functions[], ort_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -276,6 +276,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = add_markers_type(module);
   if (!failed) failed = PyModule_AddFunctions(module, frame_functions);
   if (!failed) failed = PyModule_AddFunctions(module, cupti_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, call_functions);
   if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = interrupts_add(module);

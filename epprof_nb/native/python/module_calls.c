@@ -1,0 +1,133 @@
+// The functions of _native for PyTorch's backward passes: they walk the graph, and follow the module
+// calls whose nodes run. They are in C because they run for each node, or between the nodes, of each
+// pass.
+#include "python/convert.h"
+
+enum { kCategory = 6 };  // kFrameworkCall of core/records.h
+
+// A call is a tuple (the call that contains it or None, the ops of the module). The ops are a tuple
+// (name, kind of its forward ops, of its recomputations, of its backward ops). An open list
+// alternates calls, outermost first, and their op ids.
+
+static PyObject* list_of_thread(PyObject* threads) {  // borrowed
+  PyObject* key = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
+  if (!key) return NULL;
+  PyObject* list = PyDict_GetItemWithError(threads, key);
+  if (!list && !PyErr_Occurred()) {
+    PyObject* made = PyList_New(0);
+    if (made && PyDict_SetItem(threads, key, made) == 0) list = made;
+    Py_XDECREF(made);
+  }
+  Py_DECREF(key);
+  return list;
+}
+
+// The number of open calls from the outermost one to this one; 0 if it is not open.
+static Py_ssize_t open_calls_to(PyObject* list, PyObject* call) {
+  for (Py_ssize_t i = PyList_Size(list) / 2; i > 0; i--) {
+    if (PyList_GetItem(list, 2 * (i - 1)) == call) return i;
+  }
+  return 0;
+}
+
+static int end_calls(PyObject* list, Py_ssize_t kept) {
+  for (Py_ssize_t i = PyList_Size(list) / 2; i > kept; i--) {
+    uint64_t op_id;
+    PyObject* value = PyList_GetItem(list, 2 * i - 1);
+    if (!value || to_u64(value, &op_id) < 0) return -1;
+    ep_pop(op_id);
+    if (PyList_SetSlice(list, 2 * (i - 1), 2 * i, NULL) < 0) return -1;
+  }
+  return 0;
+}
+
+static int begin_call(PyObject* list, PyObject* call, uint64_t parent) {
+  uint32_t name, kind;
+  PyObject* ops = PyTuple_GetItem(call, 1);
+  PyObject* name_id = ops ? PyTuple_GetItem(ops, 0) : NULL;
+  PyObject* kind_id = name_id ? PyTuple_GetItem(ops, 3) : NULL;
+  if (!kind_id || to_u32(name_id, &name) < 0 || to_u32(kind_id, &kind) < 0) return -1;
+  PyObject* op_id = PyLong_FromUnsignedLongLong(ep_push_worker(name, kCategory, kind, parent));
+  int failed = !op_id || PyList_Append(list, call) < 0 || PyList_Append(list, op_id) < 0;
+  Py_XDECREF(op_id);
+  return failed ? -1 : 0;
+}
+
+static PyObject* switch_calls(PyObject* Py_UNUSED(m), PyObject* const* args, Py_ssize_t count) {
+  uint64_t parent;
+  if (count != 4 || !PyDict_Check(args[0]) || (args[2] != Py_None && !PyTuple_Check(args[2]))) {
+    PyErr_SetString(PyExc_TypeError, "switch_calls() takes a dict, an op id, a call and a gradient");
+    return NULL;
+  }
+  if (to_u64(args[1], &parent) < 0) return NULL;
+  PyObject* list = list_of_thread(args[0]);
+  if (!list) return NULL;
+  // The calls that are not open yet, from `call` outwards.
+  Py_ssize_t kept = 0, added = 0;
+  for (PyObject* call = args[2]; call != Py_None && !kept; call = PyTuple_GetItem(call, 0)) {
+    if (!call) return NULL;
+    kept = open_calls_to(list, call);
+    added += !kept;
+  }
+  if (end_calls(list, kept) < 0) return NULL;
+  for (; added > 0; added--) {
+    PyObject* call = args[2];
+    for (Py_ssize_t i = 1; i < added; i++) call = PyTuple_GetItem(call, 0);
+    if (begin_call(list, call, parent) < 0) return NULL;
+  }
+  Py_RETURN_NONE;
+}
+
+// Appends to `found` the nodes after these edges that are not in `seen` and not of the type `leaf`.
+static int add_nodes(PyObject* found, PyObject* seen, PyObject* edges, PyObject* leaf) {
+  Py_ssize_t count = PyTuple_Size(edges);
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject* edge = PyTuple_GetItem(edges, i);  // (node or None, number of its input)
+    PyObject* node = edge ? PyTuple_GetItem(edge, 0) : NULL;
+    if (!node) return -1;
+    if (node == Py_None || (PyObject*)Py_TYPE(node) == leaf) continue;
+    int known = PySet_Contains(seen, node);
+    if (known < 0) return -1;
+    if (!known && (PySet_Add(seen, node) < 0 || PyList_Append(found, node) < 0)) return -1;
+  }
+  return count < 0 ? -1 : 0;
+}
+
+static int add_numbered(PyObject* numbered, PyObject* node, PyObject* name) {
+  PyObject* number = PyObject_CallMethodObjArgs(node, name, NULL);
+  PyObject* pair = number ? PyTuple_Pack(2, number, node) : NULL;
+  int failed = !pair || PyList_Append(numbered, pair) < 0;
+  Py_XDECREF(number);
+  Py_XDECREF(pair);
+  return failed ? -1 : 0;
+}
+
+static PyObject* numbered_nodes(PyObject* Py_UNUSED(m), PyObject* args) {
+  PyObject *roots, *leaf;
+  if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &roots, &leaf)) return NULL;
+  PyObject* found = PyList_GetSlice(roots, 0, PyList_Size(roots));
+  PyObject* seen = PySet_New(roots);
+  PyObject* numbered = PyList_New(0);
+  PyObject* edges_name = PyUnicode_InternFromString("next_functions");
+  PyObject* number_name = PyUnicode_InternFromString("_sequence_nr");
+  int failed = !found || !seen || !numbered || !edges_name || !number_name;
+  for (Py_ssize_t i = 0; !failed && i < PyList_Size(found); i++) {
+    PyObject* node = PyList_GetItem(found, i);
+    PyObject* edges = PyObject_GetAttr(node, edges_name);
+    failed = !edges || add_nodes(found, seen, edges, leaf) < 0 ||
+             (PyTuple_Size(edges) && add_numbered(numbered, node, number_name) < 0);
+    Py_XDECREF(edges);
+  }
+  Py_XDECREF(found);
+  Py_XDECREF(seen);
+  Py_XDECREF(edges_name);
+  Py_XDECREF(number_name);
+  if (failed) Py_CLEAR(numbered);
+  return numbered;
+}
+
+PyMethodDef call_functions[] = {
+    {"numbered_nodes", numbered_nodes, METH_VARARGS, NULL},
+    {"switch_calls", (PyCFunction)(void (*)(void))switch_calls, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};

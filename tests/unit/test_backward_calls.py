@@ -1,0 +1,103 @@
+"""The module calls of autograd nodes, with nodes that are not PyTorch's."""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+import epprof_nb
+from epprof_nb import _native
+from epprof_nb.frameworks.framework_ops import kind_id
+from epprof_nb.frameworks.sequence_log import SequenceLog
+
+
+@dataclass(eq=False)
+class Node:
+    number: int
+    next_functions: tuple = ()
+    read: list = field(default_factory=list)
+
+    def _sequence_nr(self):
+        self.read.append(self.number)
+        return self.number
+
+
+class Leaf(Node):
+    pass
+
+
+def edges(*nodes):
+    return tuple((node, 0) for node in nodes)
+
+
+def test_each_node_of_a_graph_is_found_once():
+    leaf, end = Leaf(2**64 - 1), Node(2**64 - 1)
+    shared = Node(1, edges(leaf, end, None))
+    roots = [Node(3, edges(shared, shared)), Node(2, edges(shared))]
+    found = _native.numbered_nodes(roots, Leaf)
+    assert found == [(3, roots[0]), (2, roots[1]), (1, shared)]
+    assert shared.read == [1]
+    assert leaf.read == end.read == []
+    assert len(roots) == 2
+    assert _native.numbered_nodes(roots, None) == found
+
+
+def test_errors_of_a_graph_are_raised():
+    with pytest.raises(AttributeError, match="next_functions"):
+        _native.numbered_nodes([object()], None)
+    with pytest.raises(IndexError):
+        _native.numbered_nodes([Node(0, ((),))], None)
+
+
+def test_stretches_equal_those_of_a_search_node_by_node():
+    """Logs of calls and graphs at random; most of a log is of earlier passes."""
+    chance = random.Random(0)
+    for _ in range(200):
+        next_number = chance.randrange(100)
+        log = SequenceLog(lambda now=next_number: now)
+        calls = log.local.calls
+        created = {}
+        for index in range(chance.randrange(1, 120)):
+            call = (None, index) if chance.random() < 0.8 else None
+            calls.change(next_number, call)
+            for _ in range(chance.choice((0, 0, 1, 5))):
+                created[next_number] = call
+                next_number += 1
+        numbers = sorted(chance.sample(sorted(created), len(created) // 2), reverse=True)
+        expected = []
+        for number in numbers:
+            if not expected or expected[-1][1] is not created[number]:
+                expected.append((number, created[number]))
+        found = log.stretches((number, number) for number in numbers)
+        assert found.first == expected
+        assert found.unlinked == 0
+
+
+def test_ops_follow_the_calls():
+    kinds = [kind_id(op_type, "torch") for op_type in ("module", "recompute", "backward")]
+    outer = (None, (_native.intern("outer"), *kinds))
+    left = (outer, (_native.intern("left"), *kinds))
+    right = (outer, (_native.intern("right"), *kinds))
+    threads = {}
+    with epprof_nb.profile() as prof:
+        for call in (left, right, outer, left, None):
+            _native.switch_calls(threads, 0, call, None)
+            open_calls = threads[threading.get_ident()][::2]
+            assert open_calls == (
+                [] if call is None else [outer] if call is outer else [outer, call]
+            )
+    ops = prof.ops
+    parents = ops["name"].reindex(ops["parent_op_id"]).astype(object).tolist()
+    assert ops["name"].tolist() == ["outer", "left", "right", "left"]
+    assert parents[1:] == ["outer"] * 3
+    assert (ops["status"] == "complete").all()
+    assert set(ops["op_type"]) == {"backward"}
+
+
+@pytest.mark.parametrize("args", [(), ({}, 0, 1, None), ([], 0, None, None), ({}, 0, (), None)])
+def test_calls_of_a_wrong_type_raise(args):
+    with pytest.raises((TypeError, IndexError)):
+        _native.switch_calls(*args)
