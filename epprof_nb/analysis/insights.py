@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,11 +111,19 @@ def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
 def _ranked(index: ProfileIndex) -> list[Finding]:
     # The sum is negative if the times of an overflown clock are in it.
     of_work = OF_DEVICE_WORK if index.cached(device_time) > 0 else OF_HOST_WORK
-    found = [finding for function in (*of_work, *ALWAYS) for finding in function(index)]
-    least = MIN_GAIN_SHARE * wall_of(index.profile)
+    wall_ns = wall_of(index.profile)
+    found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
+    least = MIN_GAIN_SHARE * wall_ns
     shown = _once(index, [finding for finding in found if finding.gain_ns >= least])
     shown.sort(key=lambda finding: (-finding.gain_ns, -finding.low_ns))
     return [*shown, *(finding for function in OF_MEMORY for finding in function(index))]
+
+
+def _within(finding: Finding, wall_ns: int) -> Finding:
+    """Bound a gain by the wall time: work of several threads or streams can sum up to more."""
+    if finding.high_ns <= wall_ns:
+        return finding
+    return replace(finding, gain_ns=min(finding.gain_ns, wall_ns), gain_high_ns=wall_ns)
 
 
 def _once(index: ProfileIndex, found: list[Finding]) -> list[Finding]:

@@ -45,6 +45,17 @@ def test_a_loop_is_not_what_takes_the_time_of_its_body():
     assert finding.text.startswith("Gelu nodes account for 94 %")
 
 
+def test_sessions_on_threads_save_at_most_the_wall_time():
+    ops = [
+        node(thread + 1, "up", "MatMul", 0, 300_000, thread_id=thread, run_id=thread)
+        for thread in range(4)
+    ]
+    ops.append(node(9, "act", "Gelu", 300_000, 10_000))
+    (finding,) = found(ops, wall_ns=310_000)
+    assert "(1.20 ms in 4 executions)" in finding.text
+    assert (finding.low_ns, finding.gain_ns, finding.high_ns) == (0, 310_000, 310_000)
+
+
 def test_no_operator_stands_out():
     kinds = ("Add", "Mul", "Sub", "Div")
     assert found([node(i + 1, k, k, i * 1000, 1000) for i, k in enumerate(kinds)]) == []
