@@ -82,7 +82,7 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
     gain, low, high = (int(first * share * len(steady) / 2)
                        for share in (found.change, found.low, found.high))  # fmt: skip
     word = index.cached(iterations).word
-    reason = gpu_change(index.profile.info)
+    reason = gpu_change(index.profile.info) if index.is_device_work.any() else ""
     yield _finding(
         index,
         steady.take(slice(len(steady) // 2, None)),
@@ -104,7 +104,12 @@ def _of_phase(index: ProfileIndex, phase: int) -> ResultTable | None:
 
 
 def _where(index: ProfileIndex, found: ResultTable) -> str:
-    """Return whether the devices were busy or idle in the excess, if one of them explains most."""
+    """Return whether the devices were busy or idle in the excess, if one of them explains most.
+
+    Empty without device work.
+    """
+    if not index.is_device_work.any():
+        return ""
     excess = int(found["excess_wall_ns"].sum())
     word = device_word(index.profile.info)
     for name in ("busy", "idle"):

@@ -11,6 +11,7 @@ from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.insights import findings
+from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 
 MS, US = 1_000_000, 1_000
@@ -290,6 +291,22 @@ def test_drift_is_explained_by_a_clock_that_fell():
     assert found.low_ns < found.gain_ns < found.high_ns
     (unexplained,) = of_kind(repeats(walls), "drift")
     assert "clock" not in unexplained.text
+
+
+def test_without_device_work_findings_do_not_speak_of_a_device():
+    fell = {
+        "before": {"gpus": [{"sm_clock_mhz": 1980}]},
+        "after": {"gpus": [{"sm_clock_mhz": 900}]},
+    }
+    walls = [90 * MS, *(wall + i * MS // 10 for i, wall in enumerate(steady(40)))]
+    walls[30] = 60 * MS
+    prof = repeats(walls, gpu=fell)
+    on_host = Profile(prof.tables | {"activities": profile().tables["activities"]}, prof.info)
+    for kind in ("warm-up", "outliers", "drift"):
+        (found,), (of_device,) = of_kind(on_host, kind), of_kind(prof, kind)
+        told = found.text + found.remedy
+        assert not any(word in told for word in ("device", "GPU", "SM clock"))
+        assert "GPU" in of_device.text or "SM clock" in of_device.text
 
 
 @pytest.mark.parametrize("seed", range(5))
