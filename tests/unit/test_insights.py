@@ -379,6 +379,24 @@ def test_insights_are_ranked_and_have_bounds():
     assert rows["remedy"].str.endswith(".").all()
 
 
+@pytest.mark.parametrize("causes", [1, 2])
+def test_a_hot_line_follows_the_causes(causes):
+    gaps = [0, 8 * MS, 5 * MS][: causes + 1]
+    ops, work, end = [], [], 0
+    for number, gap in enumerate(gaps, 1):
+        length = 70 * MS if number == 1 else 2 * MS
+        ops.append(line(number, number, end, end + gap + length))
+        work.append(kernel(end + gap, end + gap + length, number, thread_id=1))
+        end += gap + length
+    prof = profile(ops, work, info=info(end))
+    assert prof.insights()["kind"].tolist() == ["idle"] * causes + ["hot line"]
+    # What the output of a cell shows.
+    assert [f.kind for f in findings(ProfileIndex(prof))] == [
+        "idle",
+        ["hot line", "idle"][causes - 1],
+    ]
+
+
 @pytest.mark.parametrize("make", [synchronising, short_kernels, lambda: synthetic_profile(3_000)])
 def test_evidence_are_rows_that_the_timeline_highlights(make):
     prof = make()
