@@ -28,6 +28,8 @@ CONVERSION_SHARE = 0.1
 """Least share of nodes that only convert values in the host time of all nodes."""
 POOL_SHARE = 0.2
 """Least share of starting and awaiting threads in the time of all nodes."""
+_MIN_PART = 0.01
+"""Least share of one of both for it to be named."""
 
 _QUANTIZATION = ("QuantizeLinear", "DequantizeLinear")
 _INSERTED_CAST = "InsertedPrecisionFreeCast"
@@ -97,10 +99,9 @@ def thread_pool(index: ProfileIndex) -> Iterator[Finding]:
     total, loss = int(nodes["host_ns"].sum()), start + wait
     if not total or int(loss.sum()) < POOL_SHARE * total:
         return
-    text = (
-        f"Nodes spent {percent(int(start.sum()) / total)} of their time starting the threads of "
-        f"the session's pool and {percent(int(wait.sum()) / total)} waiting for them."
-    )
+    shares = {"starting": int(start.sum()) / total, "waiting for": int(wait.sum()) / total}
+    told = [f"{percent(share)} {doing}" for doing, share in shares.items() if share >= _MIN_PART]
+    text = f"Of their time, nodes spent {' and '.join(told)} threads of the session's pool."
     order = np.argsort(-loss, kind="stable")
     yield _finding(
         index,

@@ -1,6 +1,8 @@
 """Findings: a planted cause is found with its line, gain and evidence; without it there is none."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -377,6 +379,21 @@ def test_insights_are_ranked_and_have_bounds():
     assert (rows["gain_ns"] <= rows["gain_high_ns"]).all()
     assert (rows["gain_ns"] >= 0.02 * 90 * MS).all()
     assert rows["remedy"].str.endswith(".").all()
+
+
+def test_each_kind_is_documented():
+    root = Path(__file__).parents[2]
+    sources = [
+        *root.glob("epprof_nb/analysis/*find*.py"),
+        root / "epprof_nb/analysis/hot_places.py",
+    ]
+    text = "".join(path.read_text("utf-8") for path in sources)
+    kinds = sorted({*re.findall(r'\bkind="([^"]+)"', text)} - {"stable"})  # a kind of np.argsort
+    rows = (root / "docs" / "findings.md").read_text("utf-8").split("| kind |")[1].split("\n\n")[0]
+    told = [
+        kind for row in rows.splitlines() for kind in re.findall("`([^`]+)`", row.split("|")[1])
+    ]
+    assert sorted(told) == kinds
 
 
 @pytest.mark.parametrize("causes", [1, 2])

@@ -107,12 +107,20 @@ def test_time_lost_to_the_thread_pool_is_named():
     finding, hot = found(ops, wall_ns=1_000)
     assert (finding.kind, hot.kind) == ("thread pool", "hot operator")
     assert finding.text == (
-        "Nodes spent 10 % of their time starting the threads of the session's pool and 15 % "
-        "waiting for them."
+        "Of their time, nodes spent 10 % starting and 15 % waiting for threads of the session's "
+        "pool."
     )
     assert "intra_op_num_threads" in finding.remedy
     assert (finding.start_ns, finding.end_ns, finding.gain_ns) == (0, 400, 250)
-    ops[0]["pool_wait_ns"] = 90
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"], ops[1]["pool_start_ns"] = 0, 250, 4
+    assert found(ops, wall_ns=1_000)[0].text == (
+        "Of their time, nodes spent 25 % waiting for threads of the session's pool."
+    )
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"] = 250, 0
+    assert found(ops, wall_ns=1_000)[0].text == (
+        "Of their time, nodes spent 25 % starting threads of the session's pool."
+    )
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"] = 50, 90
     assert not any("pool" in finding.text for finding in found(ops, wall_ns=1_000))
 
 
