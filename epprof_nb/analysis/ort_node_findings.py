@@ -15,6 +15,7 @@ from epprof_nb.analysis.ort_findings import (
     innermost_nodes,
     longest_execution,
     unprofiled_ns,
+    without_profiler,
 )
 from epprof_nb.util.format import duration, percent, plural, shorten
 
@@ -49,7 +50,8 @@ def slowest_node(index: ProfileIndex) -> Iterator[Finding]:
     text = (
         f"Node {code(str(node.values('name')[0]))} ({op_type}) accounts for "
         f"{percent(host_ns / total)} of the time of all nodes ({duration(host_ns)} in "
-        f"{plural(int(node['recorded'][0]), 'execution')})."
+        f"{plural(int(node['recorded'][0]), 'execution')}"
+        f"{without_profiler(index, int(node['session'][0]), host_ns)})."
     )
     yield _finding(index, node, text, host_ns, kind="hot node", remedy="Make this node faster.")
 
@@ -126,9 +128,10 @@ def _conversions(
     total, all_ns = int(chosen["host_ns"].sum()), int(nodes["host_ns"].sum())
     if not total or total < CONVERSION_SHARE * all_ns:
         return
+    unprofiled = without_profiler(index, int(chosen["session"][0]), total)
     text = (
         f"{plural(len(chosen), *words)} for {percent(total / all_ns)} of the time of all nodes "
-        f"({duration(total)}): {reason}."
+        f"({duration(total)}{unprofiled}): {reason}."
     )
     longest = chosen.take(np.argsort(-chosen["host_ns"], kind="stable"))
     yield _finding(index, longest, text, total, kind="conversion", remedy=remedy)

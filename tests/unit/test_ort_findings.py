@@ -32,7 +32,9 @@ def test_the_operator_that_takes_most_of_the_time_is_named():
     assert (finding.start_ns, finding.end_ns) == (400_000, 900_000)
     assert finding.gain_ns == 800_000
     slowed = [{"session": 7, "stretch": 2.0}]
-    assert found(ops, onnxruntime_stretch=slowed)[0].gain_ns == 400_000
+    (finding,) = found(ops, onnxruntime_stretch=slowed)
+    assert finding.gain_ns == 400_000
+    assert "(800 µs in 2 executions, 400 µs without the profiler)" in finding.text
 
 
 def test_a_loop_is_not_what_takes_the_time_of_its_body():
@@ -73,6 +75,9 @@ def test_a_node_is_named_if_no_operator_stands_out():
         "execution)."
     )
     assert (finding.start_ns, finding.end_ns) == (20_000, 24_000)
+    slowed = [{"session": 7, "stretch": 4.0}]
+    (finding,) = found(same, wall_ns=10_000, onnxruntime_stretch=slowed)
+    assert "(4.00 µs in 1 execution, 1.00 µs without the profiler)" in finding.text
 
 
 def test_conversions_that_were_not_fused_are_named():
@@ -85,6 +90,9 @@ def test_conversions_that_were_not_fused_are_named():
         "2 nodes that quantize or dequantize account for 50 % of the time of all nodes (600 ns): "
         "ONNX Runtime did not fuse them into quantized operators."
     )
+    slowed = [{"session": 7, "stretch": 4.0}]
+    (finding,) = found(ops, wall_ns=5_000, onnxruntime_stretch=slowed)
+    assert "(600 ns, 150 ns without the profiler)" in finding.text
     casts = [
         node(i + 1, f"InsertedPrecisionFreeCast_{i}" if k == "Cast" else f"n{i}", k, i * 1000, 100)
         for i, k in enumerate(("Cast", "Conv", "Relu", "Clip", "Add"))
