@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.findings import Finding, op_id_of, place_name
+from epprof_nb.analysis.findings import LATER_STEPS, Finding, is_cell, op_id_of, place_name
 from epprof_nb.analysis.iterations import iterations
 from epprof_nb.analysis.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
 from epprof_nb.analysis.summary import device_word
@@ -35,9 +35,10 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     excess = int(found["excess_wall_ns"].sum())
     word = index.cached(iterations).word
     subject = f"The first {word}" if len(found) == 1 else f"The first {len(found)} {word}s"
-    remedy = (
-        "Measure without warm-up (`%%gpuprofile --warmup N`); to avoid it, keep what is compiled, "
-        "tuned and allocated."
+    leave_out = (
+        "Measure without warm-up (`%%gpuprofile --warmup N`)"
+        if is_cell(index.profile.info)
+        else f"To measure without warm-up, {LATER_STEPS}"
     )
     yield _finding(
         index,
@@ -46,7 +47,7 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
         f"{_where(index, found)}.",
         excess,
         kind="warm-up",
-        remedy=remedy,
+        remedy=f"{leave_out}; to avoid it, keep what is compiled, tuned and allocated.",
     )
 
 

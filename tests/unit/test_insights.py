@@ -295,6 +295,18 @@ def test_drift_is_explained_by_a_clock_that_fell():
     assert "clock" not in unexplained.text
 
 
+@pytest.mark.parametrize("of", [{}, {"cell": "train.py", "script": "train.py"}, {"cell": "In[1]"}])
+def test_scripts_get_no_advice_for_cells(of):
+    prof = repeats([90 * MS, *steady()], **of)
+    late = profile([line(1, 1, 0, 9 * MS)], [kernel(5 * MS, 9 * MS, 1)], info=info(9 * MS, **of))
+    (warm_up,), (idle,) = of_kind(prof, "warm-up"), of_kind(late, "idle")
+    is_cell = of.get("cell") == "In[1]"
+    assert ("%%gpuprofile --warmup N" in warm_up.remedy) == is_cell
+    assert ("before the cell" in idle.remedy) == is_cell
+    for found in (warm_up, idle):
+        assert ("`epprof run --steps A:B`; `epprof_nb.step()`" in found.remedy) == (not is_cell)
+
+
 def test_without_device_work_findings_do_not_speak_of_a_device():
     fell = {
         "before": {"gpus": [{"sm_clock_mhz": 1980}]},
