@@ -6,7 +6,7 @@ Each analysis has its own functions that return findings; `epprof_nb.analysis.in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ MIN_GAIN_SHARE = 0.02
 """Least gain of a finding that is shown, as a share of the wall time."""
 
 EvidenceTable = Literal["activities", "ops", "api_calls"]
+
+LATER_STEPS = "record later steps only (`epprof run --steps A:B`; `epprof_nb.step()` begins a step)"
+"""How a script leaves work out of its profile, where a cell uses ``--warmup``."""
 
 _CODE_CHARACTERS = 56
 
@@ -114,6 +117,19 @@ def code(text: str) -> str:
     """Return source text between backticks, shortened."""
     # A backtick in the text would end the code span.
     return f"`{shorten(text.replace('`', chr(0x2BC)), _CODE_CHARACTERS)}`"
+
+
+def is_cell(info: dict[str, Any]) -> bool:
+    """Return whether a profile is that of a notebook's cell, not of a script.
+
+    Examples
+    --------
+    >>> is_cell({"cell": "In[3]"})
+    True
+    >>> is_cell({"cell": "train.py", "script": "train.py"}), is_cell({})
+    (False, False)
+    """
+    return bool(info.get("cell")) and not info.get("script")
 
 
 def line_name(profile: ProfileData, cell: str | None, line: int) -> str:

@@ -90,7 +90,7 @@ def graph_opportunity(index: ProfileIndex) -> list[Finding]:
         shorten(names.categories[names.codes[rows[stretch]]], _NAME_CHARACTERS)
         for rows in (found.first, found.last)
     )
-    saving = unprofiled_ns(index, session, int(total[most]))
+    saving = min(unprofiled_ns(index, session, int(total[most])), wall_ns)
     text = (
         f"{plural(int(found.nodes[stretch]), 'node')} from `{first}` to `{last}` launched one by "
         f"one in {plural(int(runs[most]), 'run')}: between their kernels the device was idle "

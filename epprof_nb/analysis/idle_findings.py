@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.findings import (
+    LATER_STEPS,
     MIN_GAIN_SHARE,
     Finding,
     capitalised,
     code,
+    is_cell,
     op_id_of,
     place_name,
 )
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 _POSITIONS = {"between": "", "before": " before its first work", "after": " after its last work"}
 _REMEDIES = {
-    "before": "Start {word} work earlier, or do this work before the cell.",
+    "before": "Start {word} work earlier, or {leave_out}.",
     "between": "Do this work while the {word} is busy: launch first, or prepare the next input on "
     "a thread of its own.",
     "after": "Do this work while the {word} is busy, if it does not need all results.",
@@ -104,6 +106,7 @@ def _finding(
         text += " while no op was open on the host"
     if slowdown >= NOTABLE_SLOWDOWN:
         text += f"; profiling slowed its run by {three_digits(slowdown)}x"
+    leave_out = "do this work before the cell" if is_cell(index.profile.info) else LATER_STEPS
     longest = int(gaps["duration_ns"].argmax())
     gain = int(total / slowdown)
     return Finding(
@@ -112,7 +115,7 @@ def _finding(
         int(gaps["start_ns"][longest]),
         int(gaps["end_ns"][longest]),
         kind="idle",
-        remedy=_REMEDIES[position].format(word=word),
+        remedy=_REMEDIES[position].format(word=word, leave_out=leave_out),
         gain_high_ns=gain,
         op_id=next((op for op in gaps["op_id"].tolist() if op != MISSING), MISSING),
         table="ops" if host_op else "activities",

@@ -1,7 +1,8 @@
-"""insights: the findings of all analyses, ranked by what they can save, with their evidence."""
+"""insights: the findings of all analyses, causes first, ranked by what they can save."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,13 +62,15 @@ OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
 """Functions that return findings of a profile without device work."""
 _EXPLAINED = 0.5
 """Least part of idle time that a wait at the same place explains for it to be left out."""
+_HOT_PLACES = frozenset({"hot line", "hot op", "hot operator", "hot node"})
+"""Kinds that say where time goes, but not why; they come after those that name a cause."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
 """Functions that return findings that save memory, not time; these come last."""
 
 
 @with_columns("insights")
 def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.DataFrame:
-    """Return the findings of a profile, those that can save most first.
+    """Return the findings of a profile: causes first, those that can save most first.
 
     Parameters
     ----------
@@ -95,7 +98,9 @@ def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
 
 
 def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
-    """Return up to `limit` findings, all if None, by descending gain; weak ones are left out.
+    """Return up to `limit` findings, all if None, causes first, by descending gain.
+
+    Weak ones are left out.
 
     Examples
     --------
@@ -110,11 +115,19 @@ def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
 def _ranked(index: ProfileIndex) -> list[Finding]:
     # The sum is negative if the times of an overflown clock are in it.
     of_work = OF_DEVICE_WORK if index.cached(device_time) > 0 else OF_HOST_WORK
-    found = [finding for function in (*of_work, *ALWAYS) for finding in function(index)]
-    least = MIN_GAIN_SHARE * wall_of(index.profile)
+    wall_ns = wall_of(index.profile)
+    found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
+    least = MIN_GAIN_SHARE * wall_ns
     shown = _once(index, [finding for finding in found if finding.gain_ns >= least])
-    shown.sort(key=lambda finding: (-finding.gain_ns, -finding.low_ns))
+    shown.sort(key=lambda f: (f.kind in _HOT_PLACES, -f.gain_ns, -f.low_ns))
     return [*shown, *(finding for function in OF_MEMORY for finding in function(index))]
+
+
+def _within(finding: Finding, wall_ns: int) -> Finding:
+    """Bound a gain by the wall time: work of several threads or streams can sum up to more."""
+    if finding.high_ns <= wall_ns:
+        return finding
+    return replace(finding, gain_ns=min(finding.gain_ns, wall_ns), gain_high_ns=wall_ns)
 
 
 def _once(index: ProfileIndex, found: list[Finding]) -> list[Finding]:

@@ -15,6 +15,7 @@ from epprof_nb.analysis.ort_findings import (
     innermost_nodes,
     longest_execution,
     unprofiled_ns,
+    without_profiler,
 )
 from epprof_nb.util.format import duration, percent, plural, shorten
 
@@ -28,6 +29,8 @@ CONVERSION_SHARE = 0.1
 """Least share of nodes that only convert values in the host time of all nodes."""
 POOL_SHARE = 0.2
 """Least share of starting and awaiting threads in the time of all nodes."""
+_MIN_PART = 0.01
+"""Least share of one of both for it to be named."""
 
 _QUANTIZATION = ("QuantizeLinear", "DequantizeLinear")
 _INSERTED_CAST = "InsertedPrecisionFreeCast"
@@ -47,7 +50,8 @@ def slowest_node(index: ProfileIndex) -> Iterator[Finding]:
     text = (
         f"Node {code(str(node.values('name')[0]))} ({op_type}) accounts for "
         f"{percent(host_ns / total)} of the time of all nodes ({duration(host_ns)} in "
-        f"{plural(int(node['recorded'][0]), 'execution')})."
+        f"{plural(int(node['recorded'][0]), 'execution')}"
+        f"{without_profiler(index, int(node['session'][0]), host_ns)})."
     )
     yield _finding(index, node, text, host_ns, kind="hot node", remedy="Make this node faster.")
 
@@ -97,10 +101,9 @@ def thread_pool(index: ProfileIndex) -> Iterator[Finding]:
     total, loss = int(nodes["host_ns"].sum()), start + wait
     if not total or int(loss.sum()) < POOL_SHARE * total:
         return
-    text = (
-        f"Nodes spent {percent(int(start.sum()) / total)} of their time starting the threads of "
-        f"the session's pool and {percent(int(wait.sum()) / total)} waiting for them."
-    )
+    shares = {"starting": int(start.sum()) / total, "waiting for": int(wait.sum()) / total}
+    told = [f"{percent(share)} {doing}" for doing, share in shares.items() if share >= _MIN_PART]
+    text = f"Of their time, nodes spent {' and '.join(told)} threads of the session's pool."
     order = np.argsort(-loss, kind="stable")
     yield _finding(
         index,
@@ -125,9 +128,10 @@ def _conversions(
     total, all_ns = int(chosen["host_ns"].sum()), int(nodes["host_ns"].sum())
     if not total or total < CONVERSION_SHARE * all_ns:
         return
+    unprofiled = without_profiler(index, int(chosen["session"][0]), total)
     text = (
         f"{plural(len(chosen), *words)} for {percent(total / all_ns)} of the time of all nodes "
-        f"({duration(total)}): {reason}."
+        f"({duration(total)}{unprofiled}): {reason}."
     )
     longest = chosen.take(np.argsort(-chosen["host_ns"], kind="stable"))
     yield _finding(index, longest, text, total, kind="conversion", remedy=remedy)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.findings import Finding, op_id_of, place_name
+from epprof_nb.analysis.findings import LATER_STEPS, Finding, is_cell, op_id_of, place_name
 from epprof_nb.analysis.iterations import iterations
 from epprof_nb.analysis.steadiness import OUTLIER, STEADY, WARM_UP, drift, steadiness_table
 from epprof_nb.analysis.summary import device_word
@@ -35,9 +35,10 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
     excess = int(found["excess_wall_ns"].sum())
     word = index.cached(iterations).word
     subject = f"The first {word}" if len(found) == 1 else f"The first {len(found)} {word}s"
-    remedy = (
-        "Measure without warm-up (`%%gpuprofile --warmup N`); to avoid it, keep what is compiled, "
-        "tuned and allocated."
+    leave_out = (
+        "Measure without warm-up (`%%gpuprofile --warmup N`)"
+        if is_cell(index.profile.info)
+        else f"To measure without warm-up, {LATER_STEPS}"
     )
     yield _finding(
         index,
@@ -46,7 +47,7 @@ def warm_up(index: ProfileIndex) -> Iterator[Finding]:
         f"{_where(index, found)}.",
         excess,
         kind="warm-up",
-        remedy=remedy,
+        remedy=f"{leave_out}; to avoid it, keep what is compiled, tuned and allocated.",
     )
 
 
@@ -82,7 +83,7 @@ def drifting(index: ProfileIndex) -> Iterator[Finding]:
     gain, low, high = (int(first * share * len(steady) / 2)
                        for share in (found.change, found.low, found.high))  # fmt: skip
     word = index.cached(iterations).word
-    reason = gpu_change(index.profile.info)
+    reason = gpu_change(index.profile.info) if index.is_device_work.any() else ""
     yield _finding(
         index,
         steady.take(slice(len(steady) // 2, None)),
@@ -104,7 +105,12 @@ def _of_phase(index: ProfileIndex, phase: int) -> ResultTable | None:
 
 
 def _where(index: ProfileIndex, found: ResultTable) -> str:
-    """Return whether the devices were busy or idle in the excess, if one of them explains most."""
+    """Return whether the devices were busy or idle in the excess, if one of them explains most.
+
+    Empty without device work.
+    """
+    if not index.is_device_work.any():
+        return ""
     excess = int(found["excess_wall_ns"].sum())
     word = device_word(index.profile.info)
     for name in ("busy", "idle"):

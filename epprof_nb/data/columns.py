@@ -519,7 +519,7 @@ TABLES: dict[str, TableDoc] = {
     ),
     "insights": TableDoc(
         "prof.insights()",
-        "One row per finding, by descending gain.",
+        "One row per finding: causes by descending gain, then hot lines and operators.",
         (
             _column("rank", "int64", "number of the finding, from 1"),
             _column("kind", "category", "cause, as `idle` or `wait`"),

@@ -1,6 +1,8 @@
 """Findings: a planted cause is found with its line, gain and evidence; without it there is none."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.insights import findings
+from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 
 MS, US = 1_000_000, 1_000
@@ -292,6 +295,34 @@ def test_drift_is_explained_by_a_clock_that_fell():
     assert "clock" not in unexplained.text
 
 
+@pytest.mark.parametrize("of", [{}, {"cell": "train.py", "script": "train.py"}, {"cell": "In[1]"}])
+def test_scripts_get_no_advice_for_cells(of):
+    prof = repeats([90 * MS, *steady()], **of)
+    late = profile([line(1, 1, 0, 9 * MS)], [kernel(5 * MS, 9 * MS, 1)], info=info(9 * MS, **of))
+    (warm_up,), (idle,) = of_kind(prof, "warm-up"), of_kind(late, "idle")
+    is_cell = of.get("cell") == "In[1]"
+    assert ("%%gpuprofile --warmup N" in warm_up.remedy) == is_cell
+    assert ("before the cell" in idle.remedy) == is_cell
+    for found in (warm_up, idle):
+        assert ("`epprof run --steps A:B`; `epprof_nb.step()`" in found.remedy) == (not is_cell)
+
+
+def test_without_device_work_findings_do_not_speak_of_a_device():
+    fell = {
+        "before": {"gpus": [{"sm_clock_mhz": 1980}]},
+        "after": {"gpus": [{"sm_clock_mhz": 900}]},
+    }
+    walls = [90 * MS, *(wall + i * MS // 10 for i, wall in enumerate(steady(40)))]
+    walls[30] = 60 * MS
+    prof = repeats(walls, gpu=fell)
+    on_host = Profile(prof.tables | {"activities": profile().tables["activities"]}, prof.info)
+    for kind in ("warm-up", "outliers", "drift"):
+        (found,), (of_device,) = of_kind(on_host, kind), of_kind(prof, kind)
+        told = found.text + found.remedy
+        assert not any(word in told for word in ("device", "GPU", "SM clock"))
+        assert "GPU" in of_device.text or "SM clock" in of_device.text
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_steady_repeats_are_no_finding(seed):
     prof = repeats(steady(seed=seed))
@@ -360,6 +391,39 @@ def test_insights_are_ranked_and_have_bounds():
     assert (rows["gain_ns"] <= rows["gain_high_ns"]).all()
     assert (rows["gain_ns"] >= 0.02 * 90 * MS).all()
     assert rows["remedy"].str.endswith(".").all()
+
+
+def test_each_kind_is_documented():
+    root = Path(__file__).parents[2]
+    sources = [
+        *root.glob("epprof_nb/analysis/*find*.py"),
+        root / "epprof_nb/analysis/hot_places.py",
+    ]
+    text = "".join(path.read_text("utf-8") for path in sources)
+    kinds = sorted({*re.findall(r'\bkind="([^"]+)"', text)} - {"stable"})  # a kind of np.argsort
+    rows = (root / "docs" / "findings.md").read_text("utf-8").split("| kind |")[1].split("\n\n")[0]
+    told = [
+        kind for row in rows.splitlines() for kind in re.findall("`([^`]+)`", row.split("|")[1])
+    ]
+    assert sorted(told) == kinds
+
+
+@pytest.mark.parametrize("causes", [1, 2])
+def test_a_hot_line_follows_the_causes(causes):
+    gaps = [0, 8 * MS, 5 * MS][: causes + 1]
+    ops, work, end = [], [], 0
+    for number, gap in enumerate(gaps, 1):
+        length = 70 * MS if number == 1 else 2 * MS
+        ops.append(line(number, number, end, end + gap + length))
+        work.append(kernel(end + gap, end + gap + length, number, thread_id=1))
+        end += gap + length
+    prof = profile(ops, work, info=info(end))
+    assert prof.insights()["kind"].tolist() == ["idle"] * causes + ["hot line"]
+    # What the output of a cell shows.
+    assert [f.kind for f in findings(ProfileIndex(prof))] == [
+        "idle",
+        ["hot line", "idle"][causes - 1],
+    ]
 
 
 @pytest.mark.parametrize("make", [synchronising, short_kernels, lambda: synthetic_profile(3_000)])

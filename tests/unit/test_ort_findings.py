@@ -32,7 +32,9 @@ def test_the_operator_that_takes_most_of_the_time_is_named():
     assert (finding.start_ns, finding.end_ns) == (400_000, 900_000)
     assert finding.gain_ns == 800_000
     slowed = [{"session": 7, "stretch": 2.0}]
-    assert found(ops, onnxruntime_stretch=slowed)[0].gain_ns == 400_000
+    (finding,) = found(ops, onnxruntime_stretch=slowed)
+    assert finding.gain_ns == 400_000
+    assert "(800 µs in 2 executions, 400 µs without the profiler)" in finding.text
 
 
 def test_a_loop_is_not_what_takes_the_time_of_its_body():
@@ -43,6 +45,17 @@ def test_a_loop_is_not_what_takes_the_time_of_its_body():
     ]
     (finding,) = found(ops)
     assert finding.text.startswith("Gelu nodes account for 94 %")
+
+
+def test_sessions_on_threads_save_at_most_the_wall_time():
+    ops = [
+        node(thread + 1, "up", "MatMul", 0, 300_000, thread_id=thread, run_id=thread)
+        for thread in range(4)
+    ]
+    ops.append(node(9, "act", "Gelu", 300_000, 10_000))
+    (finding,) = found(ops, wall_ns=310_000)
+    assert "(1.20 ms in 4 executions)" in finding.text
+    assert (finding.low_ns, finding.gain_ns, finding.high_ns) == (0, 310_000, 310_000)
 
 
 def test_no_operator_stands_out():
@@ -62,6 +75,9 @@ def test_a_node_is_named_if_no_operator_stands_out():
         "execution)."
     )
     assert (finding.start_ns, finding.end_ns) == (20_000, 24_000)
+    slowed = [{"session": 7, "stretch": 4.0}]
+    (finding,) = found(same, wall_ns=10_000, onnxruntime_stretch=slowed)
+    assert "(4.00 µs in 1 execution, 1.00 µs without the profiler)" in finding.text
 
 
 def test_conversions_that_were_not_fused_are_named():
@@ -74,6 +90,9 @@ def test_conversions_that_were_not_fused_are_named():
         "2 nodes that quantize or dequantize account for 50 % of the time of all nodes (600 ns): "
         "ONNX Runtime did not fuse them into quantized operators."
     )
+    slowed = [{"session": 7, "stretch": 4.0}]
+    (finding,) = found(ops, wall_ns=5_000, onnxruntime_stretch=slowed)
+    assert "(600 ns, 150 ns without the profiler)" in finding.text
     casts = [
         node(i + 1, f"InsertedPrecisionFreeCast_{i}" if k == "Cast" else f"n{i}", k, i * 1000, 100)
         for i, k in enumerate(("Cast", "Conv", "Relu", "Clip", "Add"))
@@ -93,14 +112,23 @@ def test_time_lost_to_the_thread_pool_is_named():
         node(1, "up", "MatMul", 0, 400, pool_start_ns=50, pool_wait_ns=150),
         node(2, "down", "Add", 400, 600, pool_start_ns=50, pool_wait_ns=0),
     ]
-    *_, finding = found(ops, wall_ns=1_000)
+    finding, hot = found(ops, wall_ns=1_000)
+    assert (finding.kind, hot.kind) == ("thread pool", "hot operator")
     assert finding.text == (
-        "Nodes spent 10 % of their time starting the threads of the session's pool and 15 % "
-        "waiting for them."
+        "Of their time, nodes spent 10 % starting and 15 % waiting for threads of the session's "
+        "pool."
     )
     assert "intra_op_num_threads" in finding.remedy
     assert (finding.start_ns, finding.end_ns, finding.gain_ns) == (0, 400, 250)
-    ops[0]["pool_wait_ns"] = 90
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"], ops[1]["pool_start_ns"] = 0, 250, 4
+    assert found(ops, wall_ns=1_000)[0].text == (
+        "Of their time, nodes spent 25 % waiting for threads of the session's pool."
+    )
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"] = 250, 0
+    assert found(ops, wall_ns=1_000)[0].text == (
+        "Of their time, nodes spent 25 % starting threads of the session's pool."
+    )
+    ops[0]["pool_start_ns"], ops[0]["pool_wait_ns"] = 50, 90
     assert not any("pool" in finding.text for finding in found(ops, wall_ns=1_000))
 
 
