@@ -10,6 +10,7 @@ import numpy as np
 from epprof_nb.analysis.dataframe import ResultTable
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.data.columns import with_columns
@@ -48,6 +49,10 @@ def by_repeat(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     -----
     Launches are asynchronous: the device may execute what a repeat launched after its end. The last
     repeat ends when the code ends; waiting for the device after that is not part of it.
+
+    The rows of a script are its steps. Row 0 is what precedes the first call of `epprof_nb.step`,
+    and the last row what follows the last call. Statistics and comparisons leave out both, the last
+    row only if it lacks what each step before it did.
 
     Examples
     --------
@@ -119,17 +124,12 @@ class RepeatStatistics:
         return f"{self.text}   {sparkline(self.points_ns)}"
 
 
-def repeat_statistics(profile: ProfileData) -> RepeatStatistics | None:
-    """Return the statistics of the repeats; None if there are fewer than two.
-
-    Step 0 of a script, its setup, is left out.
-    """
-    starts, ends = repeat_bounds(profile.info)
-    wall = ends - starts
-    names = repeat_names(profile.info)
-    if names == ("step", 0):
-        wall, names = wall[1:], names._replace(first=1)
-    return wall_statistics(wall, names)
+def repeat_statistics(index: ProfileIndex) -> RepeatStatistics | None:
+    """Return the statistics of the whole repeats; None if there are fewer than two."""
+    starts, ends = repeat_bounds(index.profile.info)
+    whole = index.cached(whole_repeats)
+    names = repeat_names(index.profile.info)
+    return wall_statistics((ends - starts)[whole], names._replace(first=names.first + whole.start))
 
 
 def wall_statistics(

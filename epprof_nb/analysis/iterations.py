@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
@@ -40,11 +41,10 @@ def iterations(index: ProfileIndex) -> Iterations:
     """
     start, end = repeat_bounds(index.profile.info)
     names = repeat_names(index.profile.info)
-    # Step 0 of a script is its setup.
-    setup = int(names == ("step", 0))
-    if len(start) > setup + 1:
-        number = names.first + np.arange(len(start))
-        return Iterations(number[setup:], start[setup:], end[setup:], names.word, MISSING)
+    whole = index.cached(whole_repeats)
+    number = names.first + np.arange(len(start))[whole]
+    if len(number) > 1:
+        return Iterations(number, start[whole], end[whole], names.word, MISSING)
     return _longest_loop(index)
 
 

@@ -274,7 +274,7 @@ def summarise(index: ProfileIndex) -> Summary:
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
         is_blank=not any(map(len, _timed(profile))),
-        repeats=repeat_statistics(profile) or index.cached(step_statistics),
+        repeats=repeat_statistics(index) or index.cached(step_statistics),
     )
 
 

@@ -730,7 +730,7 @@ TABLES: dict[str, TableDoc] = {
             _column(
                 "measure", "category",
                 "time compared: `device`, inclusive, if the op launched device work in every "
-                "repeat, else `host`",
+                "repeat in which it ran, else `host`",
             ),
             *_COMPARED,
             _column("count_before", "Int64", "old: executions; missing if added"),

@@ -9,6 +9,10 @@ import sys
 
 import pytest
 
+import epprof_nb
+from epprof_nb.views.renderers.text import as_text
+from epprof_nb.views.view_model import ViewModel
+
 STEPS = """
 import sys, time, epprof_nb
 for _ in range(12):
@@ -51,6 +55,32 @@ def test_scripts_with_steps_are_recorded_in_turn_and_compared(epprof, tmp_path):
         "--more-old", "kept/002-1.epprof", "--more-new", "kept/002-2.epprof",
     )  # fmt: skip
     assert again.stdout == result.stdout
+
+
+ENDING_WITH_STEP = """
+import time, epprof_nb, numpy as np
+from epprof_nb import host
+x = host.to_device(np.ones(4))
+for _ in range(14):
+    with epprof_nb.op("work"):
+        host.launch(lambda a: time.sleep(0.001), x, name="kernel")
+    epprof_nb.step()
+print("done")
+"""
+
+
+def test_what_follows_the_last_step_is_not_compared(epprof, tmp_path):
+    (tmp_path / "ending.py").write_text(ENDING_WITH_STEP)
+    command = ["compare", "--run", "ending.py", "ending.py", "--rounds", "1", "--keep", "."]
+    result = epprof(*command)
+    assert "not tested" not in result.stdout, result.stdout + result.stderr
+    profiles = [epprof_nb.load(tmp_path / f"001-{side}.epprof") for side in (1, 2)]
+    # Step 0, which contains the first round, and what follows the last round are rows all the same.
+    assert [len(prof.by_repeat()) for prof in profiles] == [15, 15]
+    assert "13 steps" in as_text(ViewModel(profiles[0]))
+    ops = epprof_nb.compare(*profiles).ops.set_index("name")
+    assert ops.loc["work", "measure"] == "device"
+    assert ops.loc["work", "verdict"] != "not tested"
 
 
 def test_whole_runs_are_the_repeats_of_scripts_without_steps(epprof, tmp_path):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from tiny import activity, call, kernel, line, op, profile
 
+from epprof_nb.analysis.iterations import iterations
 from epprof_nb.data.repeats import with_repeats
 from epprof_nb.profiles import Profile
 from epprof_nb.views.renderers.html import notebook_html, page_html
@@ -94,6 +95,36 @@ def test_steps_of_a_script_keep_their_numbers_and_leave_out_the_setup():
     whole = ViewModel(three(first_step=0)).summary.repeats
     assert (whole.count, whole.mean_ns, whole.names) == (2, 115, ("step", 1))
     assert "2 steps: mean 115 ns" in as_text(ViewModel(three(first_step=0)))
+
+
+def steps_of_script(*, rest, last=None, has_ops=True, device=True):
+    """Four steps of 100 ns, and `rest` ns after the last call of ``step`` with the op `last`."""
+    bounds = [[start, start + 100] for start in range(0, 400, 100)] + [[400, 400 + rest]]
+    names = [*["work()"] * 4, last] if has_ops else []
+    ops = [op(i, name, 100 * i + 5, 100 * i + 50, repeat=i) for i, name in enumerate(names) if name]
+    # The call that begins the next step ends in it.
+    ops += [op(10 + i, "step()", 100 * i + 99, 100 * i + 101, repeat=i) for i in range(4)]
+    kernels = [kernel(100 * i + 10, 100 * i + 40, repeat=i) for i in range(4)]
+    info = {"repeats": bounds, "first_step": 0, "wall_ns": 400 + rest}
+    return profile(ops, kernels if device else (), info=info)
+
+
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [
+        (steps_of_script(rest=90, last="work()"), 4),  # the loop begins with step()
+        (steps_of_script(rest=90), 3),
+        (steps_of_script(rest=90, last="evaluate()"), 3),
+        (steps_of_script(rest=90, has_ops=False), 3),  # by its kernels
+        (steps_of_script(rest=90, has_ops=False, device=False), 4),
+        (steps_of_script(rest=20, has_ops=False, device=False), 3),
+    ],
+)
+def test_what_follows_the_last_step_is_no_step(made, count):
+    view_model = ViewModel(made)
+    assert view_model.summary.repeats.count == count
+    assert iterations(view_model.index).number.tolist() == list(range(1, count + 1))
+    assert len(made.by_repeat()) == 5
 
 
 def test_a_chrome_trace_numbers_the_steps(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.threads import thread_names
+from epprof_nb.analysis.whole_repeats import whole_repeats
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds
 
@@ -90,7 +91,7 @@ class _Repeat:
         self.start = 0
         if len(starts):
             typical = int(np.argmin(np.abs(values - np.median(values))))
-            typical += len(starts) - len(values)  # without preparation
+            typical += self.index.cached(whole_repeats).start
             ran = ran & (ops["repeat"] == typical)
             work = work & (activities["repeat"] == typical)
             self.start = int(starts[typical])

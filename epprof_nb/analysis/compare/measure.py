@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
-from epprof_nb.data.repeats import repeat_bounds, repeat_names
+from epprof_nb.data.repeats import repeat_bounds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -49,17 +50,8 @@ class KernelMeasures:
 
 def repeats_of(index: ProfileIndex) -> int:
     """Return the number of repeats to compare of a profile; 1 if the code was not repeated."""
-    recorded = len(repeat_bounds(index.profile.info)[0])
-    return max(recorded - _preparation(index), 1)
-
-
-def _preparation(index: ProfileIndex) -> int:
-    """Return the number of repeats before those to compare.
-
-    Step 0 of a script is what comes before its first step: imports and other preparation.
-    """
-    starts, _ = repeat_bounds(index.profile.info)
-    return int(len(starts) > 1 and repeat_names(index.profile.info) == ("step", 0))
+    whole = index.cached(whole_repeats)
+    return max(whole.stop - whole.start, 1)
 
 
 def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
@@ -81,7 +73,7 @@ def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
     done = np.maximum.accumulate(done)
     begun = np.maximum(starts, np.append(starts[0], done[:-1]))
     times: npt.NDArray[np.float64] = np.maximum(done - begun, 1).astype(np.float64)
-    return times[_preparation(index) :]
+    return times[index.cached(whole_repeats)]
 
 
 def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
@@ -176,7 +168,7 @@ def _repeat(index: ProfileIndex, repeat: IntArray) -> IntArray:
     """Return the repeat of each row; 0 for all rows of a profile without repeats."""
     if not len(repeat_bounds(index.profile.info)[0]):
         return np.zeros(len(repeat), np.int64)
-    first = _preparation(index)
+    first = index.cached(whole_repeats).start
     # A damaged file may have repeats in its tables that its info lacks.
     is_known = (repeat >= first) & (repeat < repeats_of(index) + first)
     return np.where(is_known, repeat - first, MISSING)

@@ -39,7 +39,7 @@ def op_table(
         one, other = _of_path(before.ops, pair.old), _of_path(after.ops, pair.new)
         if kind == "cell" or not any(m["count"].any() for m in (*one, *other)):
             continue  # a cell contains the repeats
-        measure: Place = "device" if all(m["device_ns"].all() for m in (*one, *other)) else "host"
+        measure: Place = "device" if _launched_work((*one, *other)) else "host"
         values = [[m[f"{measure}_ns"] for m in side] for side in (one, other)]
         quantities.append(
             Quantity(
@@ -67,6 +67,11 @@ def _of_path(side: Sequence[OpMeasures], path: int | None) -> list[dict[str, np.
     """Return the measures of a path, one dict per recording; nothing on a side that lacks it."""
     names = ("host_ns", "device_ns", "bytes", "count")
     return [] if path is None else [{n: getattr(m, n)[path] for n in names} for m in side]
+
+
+def _launched_work(measures: Sequence[dict[str, np.ndarray]]) -> bool:
+    """Return whether a path launched device work in every repeat in which it ran."""
+    return all((m["device_ns"] > 0)[m["count"] > 0].all() for m in measures)
 
 
 def _either(values: tuple[Sequence[str | None], Sequence[str | None]], pair: Pair) -> str | None:

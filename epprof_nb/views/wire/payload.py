@@ -48,7 +48,7 @@ def first_view_header(view_model: ViewModel) -> dict[str, Any]:
     The summary only has the numbers that need no pass over the events.
     """
     profile = view_model.profile
-    error, repeats = profile.info.get("error"), _repeats(repeat_statistics(profile))
+    error, repeats = profile.info.get("error"), _repeats(repeat_statistics(view_model.index))
     return {
         "range": view_model.time_range,
         "summary": {
