@@ -249,7 +249,13 @@ def _ranking(
     texts = [_values(column, first[candidates]) for column in keys.values()]
     numbers = [total[candidates].tolist() for total in totals]
     rows = list(zip(*texts, *numbers, strict=True))
-    rows.sort(key=lambda row: (-row[len(keys)], *((v is None, v or 0) for v in row[: len(keys)])))
+    # Missing values come last, as in the query; an empty name is a value.
+    rows.sort(
+        key=lambda row: (
+            -row[len(keys)],
+            *((v is None, 0 if v is None else v) for v in row[: len(keys)]),
+        )
+    )
     return Ranking(title, (*keys, *values), tuple(rows[:RANKING_ROWS]), len(first), query)
 
 

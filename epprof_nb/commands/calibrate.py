@@ -18,7 +18,7 @@ from epprof_nb.analysis.compare.refusals import MIN_REPEATS, refusals
 from epprof_nb.analysis.compare.spread import MIN_RECORDINGS, measure_spread, place_of
 from epprof_nb.commands.recorded_scripts import Script, ScriptFailedError, record_rounds
 from epprof_nb.core.errors import EpprofError
-from epprof_nb.formats.spread_file import save_spread
+from epprof_nb.formats.spread_file import check_spread_writable, save_spread, spread_path
 from epprof_nb.profiles import load
 from epprof_nb.util.machine import machine_id
 
@@ -43,8 +43,14 @@ def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
     Raises
     ------
     click.ClickException
-        If there are too few recordings, or they are not of the same code.
+        If there are too few recordings, or they are not of the same code. If the cache cannot be
+        written, after the values were printed.
     """
+    if not paths:
+        try:
+            check_spread_writable()
+        except OSError as error:
+            click.echo(f"The values will be printed, but not kept. {_why(error)}", err=True)
     try:
         profiles = [load(path) for path in paths] if paths else _record(script, rounds)
     except (EpprofError, OSError, ScriptFailedError, ValueError) as error:
@@ -58,15 +64,12 @@ def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
             "tell how much recordings vary here."
         )
     spread = measure_spread(side, datetime.now(UTC).astimezone().date().isoformat())
-    path = save_spread(machine, devices, asdict(spread))
     click.echo(
         f"{spread.recordings} recordings of the same code on {devices or 'no device'} vary by "
         f"(standard deviation of the median):\n"
         f"  elapsed time {spread.total:.2%}\n"
         f"  device times {spread.device:.2%}\n"
-        f"  host times   {spread.host:.2%}\n"
-        f"Comparisons of recordings made on this machine with the same devices use these values. "
-        f"Kept in {path}"
+        f"  host times   {spread.host:.2%}"
     )
     load_average, cores = os.getloadavg()[0], os.cpu_count() or 1
     if not paths and load_average > cores:
@@ -75,6 +78,21 @@ def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
             "cores). On a quiet machine, recordings vary by less: calibrate again when it is.",
             err=True,
         )
+    try:
+        path = save_spread(machine, devices, asdict(spread))
+    except OSError as error:
+        raise click.ClickException(f"The values were not kept. {_why(error)}") from error
+    click.echo(
+        "Comparisons of recordings made on this machine with the same devices use these values. "
+        f"Kept in {path}"
+    )
+
+
+def _why(error: OSError) -> str:
+    return (
+        f"{spread_path()} cannot be written: {error.strerror or error}. Set XDG_CACHE_HOME to a "
+        "folder that can be."
+    )
 
 
 def _record(script: str | None, rounds: int) -> list[ProfileData]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 
-from epprof_nb.formats.atomic_file import replacing
+from epprof_nb.formats.atomic_file import check_writable, replacing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +44,19 @@ def load_spread(machine: str, devices: str) -> dict[str, Any] | None:
         return None
     names = ("total", "device", "host", "recordings", "date")
     return {name: values[name] for name in names}
+
+
+def check_spread_writable() -> None:
+    """Check that `save_spread` can write, before the recordings that it needs.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    path = spread_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(path)
 
 
 def save_spread(machine: str, devices: str, values: dict[str, Any]) -> Path:

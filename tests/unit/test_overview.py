@@ -76,6 +76,15 @@ def test_a_ranking_shows_the_largest_groups_first():
     assert [row[0] for row in ranking.rows] == [f"k{i}" for i in range(39, 29, -1)]
 
 
+def test_equal_groups_are_in_the_order_of_their_names_and_one_may_be_empty():
+    pytest.importorskip("duckdb")
+    prof = profile(activities=[kernel(0, 10, name=name) for name in ("b", None, "", "a")])
+    (ranking,) = overview(ProfileIndex(prof)).rankings
+    assert [row[0] for row in ranking.rows] == ["", "a", "b", None]
+    found = prof.sql(ranking.query).iloc[:, 0].tolist()
+    assert found[:3] == ["", "a", "b"]
+
+
 @pytest.mark.parametrize("max_chars", [500, 1_000, 8_000, 1_000_000])
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("make", MAKERS)

@@ -220,6 +220,29 @@ def test_calibrate_keeps_the_spread_of_given_recordings(tmp_path):
     assert "`epprof calibrate` measured 6" in compared.output
 
 
+@pytest.mark.parametrize("cache", ["/proc/self/nope", "a file"])
+def test_values_that_cannot_be_kept_are_printed(cache, tmp_path, monkeypatch):
+    files = []
+    for seed in range(5):
+        files.append(str(tmp_path / f"{seed}.epprof"))
+        vary(0.02, seed).save(files[-1])
+    monkeypatch.setenv("XDG_CACHE_HOME", cache if cache.startswith("/") else files[0])
+    result = CliRunner().invoke(main, ["calibrate", *files])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    *values, last = result.output.splitlines()
+    assert [line.split()[0] for line in values[1:]] == ["elapsed", "device", "host"]
+    assert last.startswith("Error: The values were not kept. ")
+    assert str(spread_path()) in last
+
+
+def test_an_unwritable_cache_is_reported_before_recording(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/self/nope")
+    result = CliRunner().invoke(main, ["calibrate", "--run", "no-such-program"])
+    first, *_ = result.output.splitlines()
+    assert first.startswith("The values will be printed, but not kept. ")
+
+
 @pytest.mark.parametrize(
     ("recordings", "text"),
     [
