@@ -60,8 +60,12 @@ def idle_gaps(index: ProfileIndex) -> Iterator[Finding]:
         grouped.setdefault(key, []).append(row)
     for (position, line, name, slowdown), rows in grouped.items():
         found = gaps.take(np.array(rows))
-        if found["duration_ns"].sum() >= MIN_GAIN_SHARE * wall_of(profile):
-            yield _finding(index, found, position, _host_op(line, name), slowdown)
+        if found["duration_ns"].sum() < MIN_GAIN_SHARE * wall_of(profile):
+            continue
+        host_op = _host_op(line, name)
+        # Idle time between work needs an op, or the absence of all ops, to tell its cause.
+        if position != "between" or host_op or not _open_ns(index, found):
+            yield _finding(index, found, position, host_op, slowdown)
 
 
 def held_work(index: ProfileIndex) -> Iterator[Finding]:

@@ -105,7 +105,7 @@ class ViewModel:
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings, ranked by possible saving."""
+        """The first findings: causes by descending gain, then hot lines and operators."""
         return self.index.cached(insights.findings)
 
     def breakdown(self, by: str) -> ResultTable:

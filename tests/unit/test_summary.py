@@ -224,6 +224,19 @@ def test_idle_time_with_an_op_open_in_part_is_not_said_to_have_none(open_ms):
     assert finding.text == f"GPU idle 10.0 ms before its first work{none}."
 
 
+@pytest.mark.parametrize("open_ms", [0, 3])
+def test_idle_time_between_work_without_a_known_place_is_no_finding(open_ms):
+    """An op of another thread is open in a part of the gap."""
+    made = tiny.profile(
+        ops=[tiny.op(1, "f", 12 * MS, (12 + open_ms) * MS, thread_id=2)],
+        activities=[tiny.kernel(0, 10 * MS), tiny.kernel(36 * MS, 46 * MS)],
+        info={"wall_ns": 46 * MS, "devices": CUDA},
+    )
+    texts = [finding.text for finding in findings(ProfileIndex(made))]
+    known = ["GPU idle 26.0 ms while no op was open on the host."]
+    assert texts == ([] if open_ms else known)
+
+
 def test_source_with_backticks_keeps_code_apart():
     (finding,) = findings(ProfileIndex(profile([kernel(2, 0, 80), kernel(3, 80, 99.5)])))
     assert finding.text.count("`") == 2
