@@ -211,6 +211,51 @@ def test_a_refusal_names_the_option_that_compares_all_the_same():
     assert "allow" not in compare(repeated(TIMES), repeated(TIMES, repeats=9, **other)).reason
 
 
+def runs_of_session(recorded, node_ns):
+    """Twelve repeats of a run, of which the nodes of the first `recorded` are known."""
+    ops, bounds = [], []
+    for repeat in range(12):
+        start, state = 1000 * repeat, "recorded" if repeat < recorded else "not recorded"
+        more = {"repeat": repeat, "session": 0}
+        run = {"op_type": "run", "category": "session", "args": {"nodes": state}}
+        ops.append(op(10 * repeat + 1, "run", start, start + 800, **run, **more))
+        if repeat < recorded:
+            node = {"op_type": "MatMul", "category": "node"}
+            ops.append(
+                op(
+                    10 * repeat + 2,
+                    "MatMul_3",
+                    start,
+                    start + node_ns,
+                    10 * repeat + 1,
+                    **node,
+                    **more,
+                )
+            )
+        bounds.append([start, start + 900])
+    return profile(ops, info={"repeats": bounds})
+
+
+@pytest.mark.parametrize("recorded", [2, 9])
+def test_nodes_of_some_runs_have_the_times_of_these(recorded):
+    result = compare(runs_of_session(recorded, 400), runs_of_session(3, 500))
+    (node,) = result.nodes.to_dict("records")
+    assert (node["before_ns"], node["after_ns"], node["verdict"]) == (400, 500, "not tested")
+    assert (node["count_before"], node["count_after"]) == (1, 1)
+    assert f"nodes of {recorded} of 12 repeats of the old code and of 3 of 12" in repr(result)
+    assert "`--ort-nodes every`" in repr(result)
+    assert rows(result.ops)["run"]["verdict"] == "no difference found"
+
+
+def test_nodes_of_all_runs_are_tested_without_a_note():
+    result = compare(runs_of_session(12, 400), runs_of_session(12, 500))
+    assert result.nodes["verdict"].tolist() == ["slower"]
+    assert result.notes == ()
+    without = compare(runs_of_session(12, 400), runs_of_session(0, 0))
+    assert without.nodes["verdict"].tolist() == ["removed"]
+    assert "0 of 12 repeats of the new code" in repr(without)
+
+
 def test_a_recording_compared_with_itself_is_named(tmp_path):
     made = repeated(TIMES)
     made.save(tmp_path / "x.epprof")

@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
 from epprof_nb.analysis.compare.match import match, path_names
-from epprof_nb.analysis.compare.quantities import kernel_table, op_table
+from epprof_nb.analysis.compare.quantities import kernel_table, notes_of_nodes, op_table
 from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
 from epprof_nb.analysis.compare.refusals import (
     MIN_REPEATS,
@@ -71,7 +71,7 @@ class ComparisonResult:
     ops, kernels, nodes
         Tables of the same names in `epprof_nb.data.columns.TABLES`, with the prefix ``compare_``.
     notes
-        Further sentences: differences that were allowed.
+        Further sentences: differences that were allowed, and repeats without nodes.
     repeats
         Repeats of each recording of the old and of the new side.
     timelines
@@ -160,7 +160,10 @@ def compare(
         ops=ops,
         kernels=kernels,
         nodes=ops.take(is_node),
-        notes=tuple(refusal.text for refusal in found if refusal.kind in allow),
+        notes=(
+            *(refusal.text for refusal in found if refusal.kind in allow),
+            *notes_of_nodes(before.ops, after.ops),
+        ),
         repeats=(before.repeats, after.repeats),
         timelines=align(pairs, before, after),
         paths=tuple(texts),
