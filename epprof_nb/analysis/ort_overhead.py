@@ -87,7 +87,7 @@ def runs_by_session(ops: Table) -> list[dict[str, Any]]:
         profile), and the number of those ``recorded``, ``learned``, ``mismatched`` and
         ``not_recorded``.
     """
-    rows = _run_rows(ops)
+    rows = run_rows(ops)
     known = np.array(node_events(ops, rows), object)
     session = ops["session"][rows]
     return [
@@ -103,7 +103,8 @@ def runs_by_session(ops: Table) -> list[dict[str, Any]]:
     ]
 
 
-def _run_rows(ops: Table) -> IntArray:
+def run_rows(ops: Table) -> IntArray:
+    """Return the rows of the runs of the profile."""
     is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
     return np.flatnonzero(is_run & ran(ops))
 
@@ -125,7 +126,7 @@ def by_session(ops: Table) -> list[dict[str, Any]]:
         ratios. If only some of them were recorded node by node, ``recorded_stretch`` is that of
         those.
     """
-    rows = _run_rows(ops)
+    rows = run_rows(ops)
     recorded = np.array(node_events(ops, rows), object) == RECORDED
     call, unprofiled = call_durations(ops, rows)
     session = ops["session"][rows]

@@ -42,7 +42,8 @@ class Comparison:
         Relative change of the elapsed time, as 0.05 for 5 % slower, and the ends of its interval,
         which are None if the recordings cannot be compared.
     notes
-        Differences between the recordings that were allowed.
+        Differences between the recordings that were allowed, and of how many repeats the nodes of
+        ONNX Runtime sessions are known, if not of all.
     """
 
     def __init__(self, result: analysis.ComparisonResult) -> None:

@@ -190,6 +190,113 @@ def test_other_shapes_and_executions_are_refused():
     assert same.nodes["count_before"].tolist() == [2]
 
 
+def test_a_refusal_names_the_option_that_compares_all_the_same():
+    def calls(count):
+        bounds = [[1000 * i, 1000 * i + 900] for i in range(12)]
+        ops = [
+            op(100 * i + j, "part", 1000 * i + 9 * j, 1000 * i + 9 * j + 8, repeat=i)
+            for i in range(12)
+            for j in range(count)
+        ]
+        return profile(ops, info={"repeats": bounds})
+
+    counts = compare(calls(2), calls(3))
+    assert "`epprof compare --allow counts`" in counts.reason
+    allowed = compare(calls(2), calls(3), allow=["counts"])
+    assert "--allow" not in repr(allowed)
+    other = {"devices": [{"device_id": 0, "name": "GPU Y"}]}
+    devices = compare(repeated(TIMES), repeated(TIMES, **other))
+    assert 'allow=["devices"]' in devices.reason
+    # Nothing helps against too few repeats.
+    assert "allow" not in compare(repeated(TIMES), repeated(TIMES, repeats=9, **other)).reason
+
+
+def runs_of_session(recorded, node_ns):
+    """Twelve repeats of a run, of which the nodes of the first `recorded` are known."""
+    ops, bounds = [], []
+    for repeat in range(12):
+        start, state = 1000 * repeat, "recorded" if repeat < recorded else "not recorded"
+        more = {"repeat": repeat, "session": 0}
+        run = {"op_type": "run", "category": "session", "args": {"nodes": state}}
+        ops.append(op(10 * repeat + 1, "run", start, start + 800, **run, **more))
+        if repeat < recorded:
+            node = {"op_type": "MatMul", "category": "node"}
+            ops.append(
+                op(
+                    10 * repeat + 2,
+                    "MatMul_3",
+                    start,
+                    start + node_ns,
+                    10 * repeat + 1,
+                    **node,
+                    **more,
+                )
+            )
+        bounds.append([start, start + 900])
+    return profile(ops, info={"repeats": bounds})
+
+
+@pytest.mark.parametrize("recorded", [2, 9])
+def test_nodes_of_some_runs_have_the_times_of_these(recorded):
+    result = compare(runs_of_session(recorded, 400), runs_of_session(3, 500))
+    (node,) = result.nodes.to_dict("records")
+    assert (node["before_ns"], node["after_ns"], node["verdict"]) == (400, 500, "not tested")
+    assert (node["count_before"], node["count_after"]) == (1, 1)
+    assert f"nodes of {recorded} of 12 repeats of the old code and of 3 of 12" in repr(result)
+    assert "`--ort-nodes every`" in repr(result)
+    assert rows(result.ops)["run"]["verdict"] == "no difference found"
+
+
+def test_nodes_of_all_runs_are_tested_without_a_note():
+    result = compare(runs_of_session(12, 400), runs_of_session(12, 500))
+    assert result.nodes["verdict"].tolist() == ["slower"]
+    assert result.notes == ()
+    without = compare(runs_of_session(12, 400), runs_of_session(0, 0))
+    assert without.nodes["verdict"].tolist() == ["removed"]
+    assert "0 of 12 repeats of the new code" in repr(without)
+
+
+def test_a_recording_compared_with_itself_is_named(tmp_path):
+    made = repeated(TIMES)
+    made.save(tmp_path / "x.epprof")
+    file = str(tmp_path / "x.epprof")
+    result = CliRunner().invoke(main, ["compare", file, file])
+    assert result.exit_code == 0
+    assert "both sides have the same one" in result.output
+    assert "same one" in compare([made, repeated(TIMES, seed=1)], [made]).reason
+    assert "same one" not in compare(made, repeated(TIMES, seed=1)).reason
+    # Without repeats, too.
+    single = repeated(TIMES, repeats=1)
+    assert "same one" in compare(single, single).reason
+
+
+def test_an_interval_that_says_nothing_is_not_shown():
+    loud = [repeated({"a": MS}, noise=1.5, repeats=12, seed=seed) for seed in range(2)]
+    unclear = compare(*loud)
+    assert unclear.verdict == "no difference found"
+    assert unclear.change_high > 1
+    assert "vary too much to tell whether the time changed" in unclear.reason
+    assert "would be found" not in unclear.reason
+    assert unclear.to_markdown().count("varies too much") == 1
+    slower = compare(loud[0], repeated({"a": 40 * MS}, noise=1.5, repeats=12, seed=3))
+    assert slower.verdict == "slower"
+    assert "vary too much to tell how large the change is" in slower.reason
+    assert " to +" not in repr(slower)
+    # A large change that is well known is shown.
+    assert " to +" in repr(compare(repeated({"a": MS}), repeated({"a": 50 * MS}, seed=1)))
+
+
+def test_ops_below_one_percent_of_the_repeat_are_not_named_in_the_reason():
+    old = repeated({"large": 100 * MS, "small": MS // 2}, noise=0.001)
+    new = repeated({"large": 110 * MS, "small": 5 * MS // 8}, noise=0.001, seed=1)
+    result = compare(old, new)
+    assert set(result.ops["verdict"]) == {"slower"}
+    assert "Changed: `large` +" in result.reason
+    assert "small" not in result.reason
+    grown = repeated({"large": 100 * MS, "small": 5 * MS}, noise=0.001, seed=1)
+    assert "Changed: `small` +" in compare(old, grown).reason
+
+
 def test_a_change_of_almost_100_percent_is_written_as_a_number():
     old = repeated({"a": MS}, noise=0.001)
     text = repr(compare(old, repeated({"a": round(1.996 * MS)}, noise=0.001)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.ort_overhead import LEARNED, RECORDED, node_events, run_rows
 from epprof_nb.analysis.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.compare.match import Side
     from epprof_nb.analysis.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,12 @@ class OpMeasures:
 
     Each is an int64 array of shape ``(paths, repeats)``; a path that did not run in a repeat has 0.
     The sums over device work are inclusive.
+
+    ``has_nodes`` is a bool array of shape ``(repeats,)``: whether the nodes of all runs of ONNX
+    Runtime sessions in the repeat are known. Where they are not, all ops inside of runs have 0.
     """
 
+    has_nodes: BoolArray
     host_ns: IntArray
     device_ns: IntArray
     bytes: IntArray
@@ -51,7 +56,7 @@ class KernelMeasures:
 def repeats_of(index: ProfileIndex) -> int:
     """Return the number of repeats to compare of a profile; 1 if the code was not repeated."""
     whole = index.cached(whole_repeats)
-    return max(whole.stop - whole.start, 1)
+    return max(int(whole.stop - whole.start), 1)
 
 
 def elapsed(index: ProfileIndex) -> npt.NDArray[np.float64]:
@@ -93,17 +98,39 @@ def measure_ops(index: ProfileIndex, paths: IntArray, count: int) -> OpMeasures:
     cells = _cells(paths[: len(ops)], _repeat(index, ops["repeat"]), repeats)
     # An op of an earlier profile is in the table because it captured a graph; it did not run.
     cells[ops.names("status").equals("earlier")] = MISSING
+    has_nodes = _has_nodes(index, repeats)
+    cells[_is_inside_run(index) & ~has_nodes[cells % repeats]] = MISSING
     own = index.op_sums("launch")
 
     def total(values: IntArray) -> IntArray:
         return _matrix(cells, values, count, repeats)
 
     return OpMeasures(
+        has_nodes=has_nodes,
         host_ns=total(ops["duration_ns"]),
         device_ns=total(index.tree.subtree_sum(own["device_ns"][:-1])),
         bytes=total(index.tree.subtree_sum(own["bytes"][:-1])),
         count=total(np.maximum(ops["count"], 1)),
     )
+
+
+def _has_nodes(index: ProfileIndex, repeats: int) -> BoolArray:
+    """Return whether all nodes that ran in a repeat are known."""
+    ops = index.profile.tables["ops"]
+    runs = run_rows(ops)
+    is_known = np.isin(np.array(node_events(ops, runs), object), [RECORDED, LEARNED])
+    lacking = _repeat(index, ops["repeat"])[runs[~is_known]]
+    has_nodes = np.ones(repeats, np.bool_)
+    has_nodes[lacking[lacking >= 0]] = False
+    return has_nodes
+
+
+def _is_inside_run(index: ProfileIndex) -> BoolArray:
+    """Return a mask of the ops inside of runs of ONNX Runtime sessions."""
+    ops = index.profile.tables["ops"]
+    is_run = np.zeros(len(ops), np.bool_)
+    is_run[run_rows(ops)] = True
+    return (index.tree.nearest_ancestor(is_run) >= 0) & ~is_run
 
 
 def add_captured_ops(

@@ -9,9 +9,10 @@ import numpy as np
 from epprof_nb.analysis.compare.measure import repeats_of
 from epprof_nb.analysis.compare.tables import Quantity, comparison_table
 from epprof_nb.analysis.op_paths import SESSION
+from epprof_nb.util.format import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from epprof_nb.analysis.compare.match import Pair
     from epprof_nb.analysis.compare.measure import OpMeasures
@@ -40,6 +41,10 @@ def op_table(
         if kind == "cell" or not any(m["count"].any() for m in (*one, *other)):
             continue  # a cell contains the repeats
         measure: Place = "device" if _launched_work((*one, *other)) else "host"
+        is_complete = True
+        if _is_inside_run(side, path, categories[0 if pair.new is None else 1]):
+            is_complete = all(m["has_nodes"].all() for m in (*one, *other))
+            one, other = _where_known(one), _where_known(other)
         values = [[m[f"{measure}_ns"] for m in side] for side in (one, other)]
         quantities.append(
             Quantity(
@@ -58,6 +63,7 @@ def op_table(
                 counts=([m["count"] for m in one], [m["count"] for m in other]),
                 bytes=([m["bytes"] for m in one], [m["bytes"] for m in other]),
                 floor=test.spread.of(measure),
+                is_complete=is_complete,
             )
         )
     return comparison_table(quantities, test)
@@ -66,7 +72,24 @@ def op_table(
 def _of_path(side: Sequence[OpMeasures], path: int | None) -> list[dict[str, np.ndarray]]:
     """Return the measures of a path, one dict per recording; nothing on a side that lacks it."""
     names = ("host_ns", "device_ns", "bytes", "count")
-    return [] if path is None else [{n: getattr(m, n)[path] for n in names} for m in side]
+    if path is None:
+        return []
+    return [{n: getattr(m, n)[path] for n in names} | {"has_nodes": m.has_nodes} for m in side]
+
+
+def _is_inside_run(side: Recordings, path: int, categories: Sequence[str | None]) -> bool:
+    """Return whether a path is below that of a run of an ONNX Runtime session."""
+    above, types = side.side.above(path), side.side.types
+    return any(types[step] == "run" and categories[step] == "session" for step in above)
+
+
+def _where_known(side: Sequence[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+    """Return the measures in the repeats whose nodes are known; no recording without any."""
+    return [
+        {name: values[m["has_nodes"]] for name, values in m.items()}
+        for m in side
+        if m["has_nodes"].any()
+    ]
 
 
 def _launched_work(measures: Sequence[dict[str, np.ndarray]]) -> bool:
@@ -123,3 +146,15 @@ def kernel_table(
         test,
         columns=("name",),
     )
+
+
+def notes_of_nodes(old: Sequence[OpMeasures], new: Sequence[OpMeasures]) -> Iterator[str]:
+    """Yield a sentence if the nodes of some repeats are not known."""
+    masks = [np.concatenate([m.has_nodes for m in side]) for side in (old, new)]
+    if not all(mask.all() for mask in masks):
+        texts = [f"{mask.sum():,} of {plural(len(mask), 'repeat')}" for mask in masks]
+        yield (
+            f"The nodes of {texts[0]} of the old code and of {texts[1]} of the new code were "
+            "recorded. Their times are those of these repeats and are not tested. Record both with "
+            "`--ort-nodes every` to record all nodes."
+        )

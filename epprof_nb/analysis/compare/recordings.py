@@ -23,6 +23,22 @@ if TYPE_CHECKING:
     from epprof_nb.data.profile_data import ProfileData
 
 
+def have_common_recording(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> bool:
+    """Return whether both sides have a recording in common, or copies of one."""
+    return any(_are_copies(one.profile, other.profile) for one in old for other in new)
+
+
+def _are_copies(one: ProfileData, other: ProfileData) -> bool:
+    if one is other:
+        return True
+    # The time of the start is part of the info.
+    return one.info == other.info and all(
+        np.array_equal(one.tables[table][column], other.tables[table][column])
+        for table in ("ops", "activities")
+        for column in ("start_ns", "duration_ns")
+    )
+
+
 class Recordings:
     """The recordings of one side.
 

@@ -35,6 +35,18 @@ class Refusal:
     text: str
 
 
+def remedy(refused: Sequence[Refusal]) -> str:
+    """Return a sentence on how to compare all the same, after a space; empty if nothing helps."""
+    kinds = list(dict.fromkeys(refusal.kind for refusal in refused))
+    if not all(kind in ALLOWED for kind in kinds):
+        return ""
+    options = " ".join(f"--allow {kind}" for kind in kinds)
+    names = ", ".join(f'"{kind}"' for kind in kinds)
+    return (
+        f" `epprof compare {options}` or `epprof_nb.compare(..., allow=[{names}])` compares them."
+    )
+
+
 def refusals(old: Sequence[ProfileIndex], new: Sequence[ProfileIndex]) -> Iterator[Refusal]:
     """Yield the reasons that the recordings as a whole give."""
     both = [("old", index) for index in old] + [("new", index) for index in new]

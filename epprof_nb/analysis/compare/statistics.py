@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 """Probability of finding no difference among the quantities tested together, if there is none."""
 
+_WIDEST = 2.0
+"""Greatest ratio of the end of an interval to the estimate."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
@@ -133,6 +136,19 @@ def _paired(old: FloatArray, new: FloatArray) -> FloatArray:
     repeats = min(old.shape[1], new.shape[1])
     difference: FloatArray = new[:, :repeats] - old[:, :repeats]
     return difference
+
+
+def is_too_wide(low: float, high: float) -> bool:
+    """Return whether an interval of relative changes says too little to be shown.
+
+    It does if it reaches from the estimate to more than twice of it.
+
+    Examples
+    --------
+    >>> is_too_wide(-0.1, 0.2), is_too_wide(0.064, 503.96)
+    (False, True)
+    """
+    return bool(1 + high > _WIDEST**2 * (1 + low))
 
 
 def holm(p_values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -55,7 +55,8 @@ class Quantity:
 
     ``before``, ``after``, ``counts`` and ``bytes`` hold one int64 array per recording with a value
     per repeat, and are empty on a side that lacks the quantity. ``floor`` is that of
-    `epprof_nb.analysis.compare.statistics.ratios`.
+    `epprof_nb.analysis.compare.statistics.ratios`. ``is_complete`` says whether the quantity is
+    known of every repeat.
     """
 
     path: str
@@ -66,12 +67,14 @@ class Quantity:
     counts: tuple[Sequence[IntArray], Sequence[IntArray]]
     bytes: tuple[Sequence[IntArray], Sequence[IntArray]] | None
     floor: float
+    is_complete: bool = True
 
     @property
     def is_testable(self) -> bool:
         """Whether it was measured in every repeat of both sides."""
         recordings = (*self.before, *self.after)
-        return bool(self.before and self.after) and all(r.all() for r in recordings)
+        is_known = self.is_complete and bool(self.before and self.after)
+        return is_known and all(r.all() for r in recordings)
 
 
 def comparison_table(

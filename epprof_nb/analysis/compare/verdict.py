@@ -9,11 +9,17 @@ import numpy as np
 
 from epprof_nb.analysis.compare.aligned import AlignedTimelines, align
 from epprof_nb.analysis.compare.match import match, path_names
-from epprof_nb.analysis.compare.quantities import kernel_table, op_table
-from epprof_nb.analysis.compare.recordings import Recordings
-from epprof_nb.analysis.compare.refusals import MIN_REPEATS, Refusal, refusals, refusals_of_ops
+from epprof_nb.analysis.compare.quantities import kernel_table, notes_of_nodes, op_table
+from epprof_nb.analysis.compare.recordings import Recordings, have_common_recording
+from epprof_nb.analysis.compare.refusals import (
+    MIN_REPEATS,
+    Refusal,
+    refusals,
+    refusals_of_ops,
+    remedy,
+)
 from epprof_nb.analysis.compare.spread import ASSUMED, ASSUMED_ALTERNATED, place_of
-from epprof_nb.analysis.compare.statistics import ratios
+from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
 from epprof_nb.analysis.compare.tables import Test
 from epprof_nb.util.format import duration, in_backticks, plural, signed_percent
 
@@ -30,6 +36,8 @@ Verdict: TypeAlias = Literal["faster", "slower", "no difference found", "cannot 
 
 CHANGED = ("faster", "slower")
 """Verdicts on a difference that was found."""
+_LEAST_SHARE = 0.01
+"""Share of a repeat that an op takes at least on one side, to be named in the reason."""
 SINGLE_RUN_SPREAD = 0.15
 """Difference between single runs of the same code that occurs on an undisturbed machine."""
 
@@ -63,7 +71,7 @@ class ComparisonResult:
     ops, kernels, nodes
         Tables of the same names in `epprof_nb.data.columns.TABLES`, with the prefix ``compare_``.
     notes
-        Further sentences: differences that were allowed.
+        Further sentences: differences that were allowed, and repeats without nodes.
     repeats
         Repeats of each recording of the old and of the new side.
     timelines
@@ -142,6 +150,8 @@ def compare(
         )
         total = Total(total.before_ns, total.after_ns, tested)
     verdict, reason = _verdict(total, ops, refused, names, test)
+    if have_common_recording(before.indexes, after.indexes):
+        reason = f"A recording is compared with itself: both sides have the same one. {reason}"
     is_node = np.array([kind == "node" for kind in ops.values("category")], np.bool_)
     return ComparisonResult(
         verdict=verdict,
@@ -150,7 +160,10 @@ def compare(
         ops=ops,
         kernels=kernels,
         nodes=ops.take(is_node),
-        notes=tuple(refusal.text for refusal in found if refusal.kind in allow),
+        notes=(
+            *(refusal.text for refusal in found if refusal.kind in allow),
+            *notes_of_nodes(before.ops, after.ops),
+        ),
         repeats=(before.repeats, after.repeats),
         timelines=align(pairs, before, after),
         paths=tuple(texts),
@@ -216,7 +229,7 @@ def _verdict(
     )
     times = f"{duration(total.before_ns)} before, {duration(total.after_ns)} after"
     if refused:
-        reasons = " ".join(dict.fromkeys(refusal.text for refusal in refused))
+        reasons = " ".join(dict.fromkeys(refusal.text for refusal in refused)) + remedy(refused)
         if any(refusal.kind == "repeats" for refusal in refused):
             reasons += f" {settle}"
         return "cannot be compared", reasons
@@ -228,15 +241,24 @@ def _verdict(
             f"{settle}"
         )
         return "cannot be compared", text
+    verdict: Verdict = "no difference found"
+    if found.differs[0]:
+        verdict = "slower" if found.ratio[0] > 1 else "faster"
+    change = f"{times} per repeat: {signed_percent(total.change)}"
+    changes = _largest_changes(ops, total)
+    if is_too_wide(found.low[0] - 1, found.high[0] - 1):
+        what = "how large the change is" if found.differs[0] else "whether the time changed"
+        text = (
+            f"{change}. {changes}The recordings vary too much to tell {what}. Record more repeats, "
+            "or both versions alternately, while no other program uses the machine."
+        )
+        return verdict, text
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
     text = (
-        f"{times} per repeat: {signed_percent(total.change)} ({interval}). {_largest_changes(ops)}"
-        f"{_on_spread(found, test)} A change of {found.detectable[0] * 100:.1f} % or more would be "
-        "found."
+        f"{change} ({interval}). {changes}{_on_spread(found, test)} A change of "
+        f"{found.detectable[0] * 100:.1f} % or more would be found."
     )
-    if not found.differs[0]:
-        return "no difference found", text
-    return ("slower" if found.ratio[0] > 1 else "faster"), text
+    return verdict, text
 
 
 def _on_spread(found: Ratios, test: Test) -> str:
@@ -267,10 +289,17 @@ def _on_spread(found: Ratios, test: Test) -> str:
     )
 
 
-def _largest_changes(ops: ResultTable, limit: int = 3) -> str:
+def _largest_changes(ops: ResultTable, total: Total, limit: int = 3) -> str:
     """Return a sentence with the innermost ops that differ, the largest difference first."""
     paths, changes = ops.values("path"), ops["change"]
+    times = zip(ops.values("before_ns"), ops.values("after_ns"), strict=True)
+    is_large = [
+        (before or 0) >= _LEAST_SHARE * total.before_ns
+        or (after or 0) >= _LEAST_SHARE * total.after_ns
+        for before, after in times
+    ]
     rows = [i for i, verdict in enumerate(ops.values("verdict")) if verdict in CHANGED]
+    rows = [i for i in rows if is_large[i]]
     # An op that contains a changed op has changed because of it.
     above = {parent for i in rows for parent in _paths_above(paths[i])}
     rows = [i for i in rows if paths[i] not in above]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.compare.statistics import is_too_wide
 from epprof_nb.analysis.compare.verdict import CHANGED
 from epprof_nb.util.format import duration, in_backticks, plural, shorten, signed_percent
 from epprof_nb.views.renderers.aligned_timelines import as_svg
@@ -185,20 +186,27 @@ def _rows(table: ResultTable) -> tuple[list[_Row], int]:
     rows = []
     for row in order[:_ROWS]:
         name, before, after, change, low, high, status = (column[row] for column in columns)
-        is_tested = low == low  # noqa: PLR0124 - not NaN
         verdict = verdicts[row]
         shown = f"{verdict} ({status})" if status == "renamed" else verdict
         cells = (
             "" if before is None else duration(before),
             "" if after is None else duration(after),
             signed_percent(change) if change == change else "",  # noqa: PLR0124
-            f"{signed_percent(low)} to {signed_percent(high)}" if is_tested else "",
+            _interval(low, high),
             shown,
         )
         # Names alone may be ambiguous; the path is long. Kernels have names of their own.
         text = f"{paths[row]} / {name}" if "measure" not in table else paths[row]
         rows.append(_Row(text, cells, verdict))
     return rows, len(order) - len(rows)
+
+
+def _interval(low: float, high: float) -> str:
+    if low != low:  # noqa: PLR0124 - NaN, not tested
+        return ""
+    if is_too_wide(low, high):
+        return "varies too much"
+    return f"{signed_percent(low)} to {signed_percent(high)}"
 
 
 def _markdown_text(text: str) -> str:
