@@ -13,6 +13,7 @@ from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
+from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.repeats import RepeatNames, repeat_bounds, repeat_names
 from epprof_nb.util.format import duration, sparkline
@@ -71,7 +72,7 @@ def repeat_table(index: ProfileIndex) -> ResultTable:
     n = len(starts)
     # A damaged file may have repeats in its tables that its info lacks.
     repeat = activities["repeat"]
-    of_repeat = np.where(index.is_device_work & (repeat < n), repeat, -1)
+    of_repeat = np.where(index.is_device_work & (repeat >= 0) & (repeat < n), repeat, MISSING)
 
     def total(values: np.ndarray) -> np.ndarray:
         return sum_by_group(of_repeat, values.astype(np.int64), n)[:-1]

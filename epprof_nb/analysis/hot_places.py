@@ -60,10 +60,10 @@ def hot_op(index: ProfileIndex) -> Iterator[Finding]:
     ops, tree = index.profile.tables["ops"], index.tree
     is_range = ops.names("op_type").equals("range")
     outside = tree.nearest_ancestor(ops["line"] >= 0) == MISSING
-    if not (is_range & outside).any():
+    names = ops.names("name")
+    if not (is_range & outside & (names.codes != MISSING)).any():
         return
     owner = tree.nearest_ancestor(is_range & outside)
-    names = ops.names("name")
     name_of_op = np.append(names.codes, MISSING)[owner]
     own_ns = index.op_sums("launch")["device_ns"][:-1]
     own_ns = np.where(outside, own_ns, 0)

@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.dataframe import OptionalColumn, optional
 from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.analysis.op_totals import share
+from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
 
@@ -102,8 +103,8 @@ class MeasureColumns:
         counts = np.maximum(ops["count"][rows], 1)
         # A row that stands for several executions holds their sum: each counts as their mean.
         per_execution = values[rows]
-        if (counts > 1).any():
-            per_execution = np.rint(per_execution / counts).astype(np.int64)
+        several = counts > 1
+        per_execution[several] = np.rint(per_execution[several] / counts[several])
         return GroupStatistics(self._groups[rows], per_execution, len(self._totals.count), counts)
 
 
@@ -115,5 +116,6 @@ def bandwidth(size: IntArray, duration: IntArray) -> npt.NDArray[np.float64]:
 
 def mean_delay(total: IntArray, count: IntArray) -> OptionalColumn:
     """Return rounded means of delays (ns), dtype Int64; ``<NA>`` if there is no delay."""
-    mean = np.rint(total / np.maximum(count, 1)).astype(np.int64)
+    # Times of an overflown clock may round to 2**63.
+    mean = np.clip(np.rint(total / np.maximum(count, 1)), EARLIEST, LATEST).astype(np.int64)
     return optional(np.where(count > 0, mean, MISSING))

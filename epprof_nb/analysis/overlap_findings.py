@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.findings import Finding, capitalised, op_id_of, place_name
 from epprof_nb.analysis.overlap import COMMUNICATION, overlap_table, work_classes
+from epprof_nb.arrays.intervals import clip_times
 from epprof_nb.util.format import duration, percent
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def exposed_communication(index: ProfileIndex) -> Iterator[Finding]:
     if not communicates.any():
         return
     table = index.cached(overlap_table)
+    # Work that ends before it starts, in a damaged file, keeps no device busy.
+    if not len(table["communication_ns"]):
+        return
     top = int(table["communication_ns"].argmax())
     device = int(table["device_id"][top])
     alone, compute = int(table["communication_ns"][top]), int(table["compute_ns"][top])
@@ -30,7 +34,8 @@ def exposed_communication(index: ProfileIndex) -> Iterator[Finding]:
         return
     activities = index.profile.tables["activities"]
     rows = np.flatnonzero(communicates & (activities["device_id"] == device))
-    longest = int(rows[(activities["end_ns"][rows] - activities["start_ns"][rows]).argmax()])
+    starts, ends = clip_times(activities["start_ns"][rows], activities["end_ns"][rows])
+    longest = int(rows[(ends - starts).argmax()])
     label = capitalised(device_labels(index.profile.info, index.device_ids)[device])
     op = int(index.activity_op[longest])
     where = place_name(index, op)

@@ -173,3 +173,8 @@ def test_repeats_are_a_track_of_a_chrome_trace(tmp_path):
     assert {e["name"] for e in names} == {"thread_name", "thread_sort_index"}
     others = {(e["pid"], e["tid"]) for e in events if e["ph"] == "X" and e.get("cat") != "repeat"}
     assert track not in others
+
+
+def test_a_negative_repeat_of_a_damaged_file_is_none():
+    prof = profile(activities=[kernel(20, 70, repeat=-7)], info={"wall_ns": 350, "repeats": BOUNDS})
+    assert prof.by_repeat()["device_ns"].tolist() == [0, 0, 0]

@@ -13,6 +13,7 @@ from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.insights import findings
+from epprof_nb.analysis.overlap_findings import exposed_communication
 from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 
@@ -240,6 +241,32 @@ def test_communication_that_nothing_hides_is_found(is_hidden):
         )
         assert (found[0].low_ns, found[0].gain_ns) == (0, 20 * MS)
         assert found[0].evidence_rows(prof).tolist() == [1, 3, 5, 7, 9]
+
+
+def test_a_range_without_a_name_has_no_finding():
+    prof = profile([op(1, None, 0, 10 * MS)], [kernel(0, 9 * MS, 1)], info=info(10 * MS))
+    assert not of_kind(prof, "hot op")
+
+
+def test_communication_that_ends_before_it_starts_is_not_the_longest():
+    name = "ncclDevKernel_AllReduce_Sum_f32"
+    damaged = kernel(5, 5, 1, name=name) | {"end_ns": -(2**63) + 1}
+    ops = [line(1, 1, 0, 50 * MS), line(2, 2, 0, 50 * MS)]
+    rows = [damaged, kernel(0, 10 * MS, 2, name=name), kernel(10 * MS, 20 * MS, 1)]
+    (found,) = exposed_communication(ProfileIndex(profile(ops, rows)))
+    assert found.text.endswith("most of all in line 2.")
+    assert not list(exposed_communication(ProfileIndex(profile([], [damaged]))))
+
+
+@pytest.mark.filterwarnings("error")
+def test_times_at_the_end_of_64_bits_are_averaged():
+    prof = profile([op(1, "a", 0, 2**63 - 1), op(2, "b", 0, 10, count=2)], [kernel(0, 5, 1)])
+    mean_ns = prof.by_op()["mean_host_ns"].tolist()
+    assert mean_ns[0] > 2**62
+    assert mean_ns[1] == 5
+    queued = kernel(2**63 - 9, 2**63 - 1, correlation_id=1)
+    late = profile([], [queued], [call(0, 1, correlation_id=1)])
+    assert late.by_kernel()["launch_delay_ns"].tolist() == [2**61]
 
 
 @pytest.mark.parametrize("count", [20, 200])
