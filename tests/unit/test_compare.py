@@ -220,18 +220,9 @@ def runs_of_session(recorded, node_ns):
         run = {"op_type": "run", "category": "session", "args": {"nodes": state}}
         ops.append(op(10 * repeat + 1, "run", start, start + 800, **run, **more))
         if repeat < recorded:
-            node = {"op_type": "MatMul", "category": "node"}
-            ops.append(
-                op(
-                    10 * repeat + 2,
-                    "MatMul_3",
-                    start,
-                    start + node_ns,
-                    10 * repeat + 1,
-                    **node,
-                    **more,
-                )
-            )
+            more |= {"op_type": "MatMul", "category": "node"}
+            number = 10 * repeat + 2
+            ops.append(op(number, "MatMul_3", start, start + node_ns, number - 1, **more))
         bounds.append([start, start + 900])
     return profile(ops, info={"repeats": bounds})
 

@@ -249,7 +249,8 @@ def _verdict(
     if is_too_wide(found.low[0] - 1, found.high[0] - 1):
         what = "how large the change is" if found.differs[0] else "whether the time changed"
         text = (
-            f"{change}. {changes}The recordings vary too much to tell {what}. Record more repeats, "
+            f"{change}. {changes}{_on_spread(found, test)} The recordings vary too much to tell "
+            f"{what}. Record more repeats, "
             "or both versions alternately, while no other program uses the machine."
         )
         return verdict, text
