@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from threading import Timer
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import pyarrow.compute as pc
 from epprof_nb.data.arrow import names_to_arrow, to_arrow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import duckdb
     import pandas as pd
 
@@ -32,6 +35,9 @@ _CONFIG = {
     "allow_community_extensions": "false",
     "temp_directory": "",
 }
+_FOLDING = "expression_rewriter,statistics_propagation"
+"""Optimizers that evaluate constants, such as ``repeat('x', 300000000)``, beyond the limits."""
+_TEXTS = ("varchar", "enum")
 _STATEMENTS = ("SELECT", "EXPLAIN")
 _HUGE = pa.decimal128(38, 0)
 """The Arrow type of DuckDB's HUGEINT, the type of a sum of integers."""
@@ -69,32 +75,58 @@ def sql(
     *,
     time_limit_s: float = 60.0,
     max_bytes: int = 2 * 2**30,
+    max_rows: int | None = None,
+    max_chars: int | None = None,
 ) -> pd.DataFrame:
-    """Return the result of a query as a DataFrame; see `epprof_nb.Profile.sql`."""
+    """Return the result of a query as a DataFrame; see `epprof_nb.Profile.sql`.
+
+    Parameters
+    ----------
+    profile, query, time_limit_s, max_bytes
+        See `epprof_nb.Profile.sql`.
+    max_rows
+        Number of rows after which the query stops; None for all.
+    max_chars
+        Number of characters after which each text is cut; None for all.
+    """
     duckdb = _duckdb()
     if not time_limit_s > 0 or max_bytes < 1:
         raise ValueError(
             f"time_limit_s and max_bytes must be more than 0, not {time_limit_s} and {max_bytes}"
         )
-    with closing(_connect(duckdb, profile, max_bytes)) as connection:
+    deadline = monotonic() + time_limit_s
+    too_late = TimeoutError(
+        f"the query did not finish in {time_limit_s:g} s. Filter earlier, or raise time_limit_s."
+    )
+    with closing(
+        _connect(duckdb, profile, max_bytes, is_preview=max_rows is not None)
+    ) as connection:
         # Interrupting a closed connection does nothing.
-        timer = Timer(time_limit_s, connection.interrupt)
+        timer = Timer(max(deadline - monotonic(), 0), connection.interrupt)
         timer.start()
         try:
             _check(connection, query)
-            result = _fetch(connection, query, max_bytes)
+            relation = connection.sql(query)
+            names, batches = relation.columns, []
+            for batch in _batches(_preview(relation, max_rows, max_chars), max_bytes):
+                # An interrupt between two batches has no effect.
+                if monotonic() > deadline:
+                    raise too_late
+                batches.append(batch)
         except duckdb.InterruptException as error:
-            raise TimeoutError(
-                f"the query did not finish in {time_limit_s:g} s. Filter earlier, or raise "
-                "time_limit_s."
-            ) from error
+            raise too_late from error
         except duckdb.OutOfMemoryException as error:
             raise MemoryError(_too_large(max_bytes)) from error
         except duckdb.Error as error:
             raise ValueError(f"the query failed: {error}") from error
         finally:
             timer.cancel()
-    return _to_frame(result)
+    columns = []
+    for column in pa.Table.from_batches(batches).columns:
+        columns.append(_to_series(column))
+        if monotonic() > deadline:
+            raise too_late
+    return _to_frame(columns, names)
 
 
 def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent
@@ -108,8 +140,16 @@ def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent
     return duckdb
 
 
-def _connect(module: Any, profile: ProfileData, max_bytes: int) -> duckdb.DuckDBPyConnection:  # noqa: ANN401
+def _connect(
+    module: Any,  # noqa: ANN401
+    profile: ProfileData,
+    max_bytes: int,
+    *,
+    is_preview: bool,
+) -> duckdb.DuckDBPyConnection:
     config = {**_CONFIG, "memory_limit": f"{max(max_bytes // 10**6, 1)}MB"}
+    if is_preview:
+        config["disabled_optimizers"] = _FOLDING
     connection: duckdb.DuckDBPyConnection = module.connect(":memory:", config=config)
     for name, table in profile.tables.items():
         connection.register(name, _arrow_table(table))
@@ -153,19 +193,33 @@ def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:
         )
 
 
-def _fetch(connection: duckdb.DuckDBPyConnection, query: str, max_bytes: int) -> pa.Table:
+def _preview(relation: Any, max_rows: int | None, max_chars: int | None) -> Any:  # noqa: ANN401
+    """Return a relation with the first rows only, and with its texts cut."""
+    if max_rows is not None:
+        relation = relation.limit(max_rows)
+    if max_chars is not None:
+        # Several columns may have the same name, so they are addressed by position.
+        columns = [
+            f"left(#{i}::varchar, {max_chars})" if kind.id in _TEXTS else f"#{i}"
+            for i, kind in enumerate(relation.types, start=1)
+        ]
+        relation = relation.project(", ".join(columns))
+    return relation
+
+
+def _batches(relation: Any, max_bytes: int) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
     """Read the result in batches, so that it is bounded as well."""
-    result: Any = connection.sql(query)
     # Renamed in DuckDB 1.4.
-    reader = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
-    batches, size = [], 0
+    reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    size = 0
     with reader(_BATCH_ROWS) as stream:
+        # The schema, also of a result without rows.
+        yield pa.RecordBatch.from_pylist([], stream.schema)
         for batch in stream:
             size += batch.nbytes
             if size > max_bytes:
                 raise MemoryError(_too_large(max_bytes))
-            batches.append(batch)
-        return pa.Table.from_batches(batches, stream.schema)
+            yield batch
 
 
 def _too_large(max_bytes: int) -> str:
@@ -175,13 +229,12 @@ def _too_large(max_bytes: int) -> str:
     )
 
 
-def _to_frame(result: pa.Table) -> pd.DataFrame:
+def _to_frame(columns: Sequence[pd.Series], names: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     # A query may give several columns the same name.
-    columns = [_to_series(column) for column in result.columns]
     frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
-    frame.columns = pd.Index(result.column_names, dtype=object)
+    frame.columns = pd.Index(names, dtype=object)
     return frame
 
 

@@ -251,11 +251,12 @@ def _nvtx() -> Check:
     if nvtx_injection.is_ours():
         found = "ranges of libraries that first use NVTX after epprof_nb was imported are recorded"
         return Check("NVTX", "ok", f"{found}; attached: {', '.join(attached) or 'none yet'}")
-    if nvtx_injection.VARIABLE not in os.environ:
+    if not os.environ.get(nvtx_injection.VARIABLE):
         return Check("NVTX", "ok", "switched off: its ranges are not recorded")
     return Check(
         "NVTX", "warning", f"{nvtx_injection.VARIABLE}={os.environ[nvtx_injection.VARIABLE]}: "
-        "another tool records its ranges",
+        + ("the file does not exist" if nvtx_injection.missing_file()
+           else "another tool records its ranges"),
         f"Unset {nvtx_injection.VARIABLE} before Python starts to record them here.",
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ all bound (`epprof_nb.ep.graph_bindings`). All other runs are eager.
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import warnings
 import weakref
@@ -32,6 +33,7 @@ SKIP = -1
 _HOST = "Cpu"
 """ONNX Runtime's name of host memory."""
 _GRAPH_ID = "gpu_graph_id"
+_NUMBER = re.compile(r"-?[0-9]{1,10}")
 _DEFAULT_ID = 0
 _MAX_ID = 2**31 - 1
 _MAX_SHAPES = 8
@@ -249,10 +251,8 @@ def graph_id(run_options: Any) -> int:  # noqa: ANN401
         text = run_options.get_run_config_entry(_GRAPH_ID)
     except RuntimeError:  # no such entry
         return _DEFAULT_ID
-    try:
-        number = int(text)
-    except ValueError:
-        number = SKIP - 1
+    # int() also takes spaces, underscores and the digits of other scripts; ONNX Runtime does not.
+    number = int(text) if _NUMBER.fullmatch(text) else SKIP - 1
     if not SKIP <= number <= _MAX_ID:
         raise KernelError(
             f"The run option {_GRAPH_ID!r} is {text!r}. It is the number of a graph, 0 to "

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _GRAPHS = "enable_cuda_graph"
 _WARM_UPS = "min_num_runs_before_cuda_graph_capture"
 _OPTIONS = ("device", "device_id", "stream", "only", "nodes", "prefer_nhwc", _GRAPHS, _WARM_UPS)
+_SESSION_ARGUMENTS = (
+    "sess_options", "disabled_optimizers", "enable_fallback", "read_config_from_model",
+)  # fmt: skip
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
@@ -71,7 +74,8 @@ def provider(
     Raises
     ------
     KernelError
-        If the device is not supported, or no kernel exists for a type in `only`.
+        If the device is not supported, no kernel exists for a type in `only`, or the value of an
+        option is wrong.
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
 
@@ -81,6 +85,10 @@ def provider(
     >>> ep.provider("host", only=["Softmax"])
     ('EpprofExecutionProvider', {'device': 'host', 'only': '["Softmax"]'})
     """
+    for name, value in (("prefer_nhwc", prefer_nhwc), (_GRAPHS, enable_cuda_graph)):
+        # Every text is true, "0" included.
+        if value not in (True, False):
+            raise KernelError(f"{name}={value!r} is neither True nor False.")
     options = devices.options_of(device, stream)
     if only is not None:
         options["only"] = json.dumps(_names(only, "only"))
@@ -124,7 +132,8 @@ def session(
     min_num_runs_before_cuda_graph_capture
         See `provider`. Nodes without a kernel run on ONNX Runtime's CPU provider.
     **options
-        Further arguments of ``InferenceSession``, such as ``sess_options``.
+        Further arguments of ``InferenceSession``: ``sess_options``, ``disabled_optimizers``,
+        ``enable_fallback``, ``read_config_from_model``.
 
     Returns
     -------
@@ -134,10 +143,18 @@ def session(
     Raises
     ------
     KernelError
-        If the device is not supported, or no kernel exists for a type in `only`.
+        If an option is unknown or its value is wrong, the device is not supported, or no kernel
+        exists for a type in `only`.
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
     """
+    unknown = [name for name in options if name not in _SESSION_ARGUMENTS]
+    if unknown:
+        known = [name for name in _OPTIONS if name != "device_id"]
+        raise KernelError(
+            f"epprof_nb.ep.session() has no option {', '.join(map(repr, unknown))}. Its options "
+            f"are {', '.join(known)}; it passes on {', '.join(_SESSION_ARGUMENTS)}."
+        )
     entry = provider(
         device,
         only=only,

@@ -10,6 +10,7 @@ import numpy as np
 from epprof_nb import _native
 from epprof_nb.core.native_columns import ids, name_of
 from epprof_nb.frameworks.framework_ops import OpKind
+from epprof_nb.frameworks.nvtx_injection import VARIABLE, missing_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,8 +33,15 @@ class NvtxFramework:
         """Do nothing: the native core has all."""
 
     def notes(self) -> list[str]:
-        """Return no notes."""
-        return []
+        """Return a note if no library can attach."""
+        file = missing_file()
+        if file is None:
+            return []
+        note = (
+            f"Ranges of NVTX are not recorded: {VARIABLE} names {file}, which does not exist. "
+            f"Unset {VARIABLE} before Python starts."
+        )
+        return [note]
 
     def stop(self) -> None:
         """Make the functions of the attached libraries do nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from epprof_nb import _native
 
@@ -10,12 +11,12 @@ VARIABLE = "NVTX_INJECTION64_PATH"
 
 
 def offer() -> None:
-    """Set the variable, unless another tool has.
+    """Set the variable, unless another tool has; an empty one counts as not set.
 
     A library asks once, at its first call of NVTX. This is therefore called when the package is
     imported, long before the first session.
     """
-    if VARIABLE not in os.environ:
+    if not os.environ.get(VARIABLE):
         os.environ[VARIABLE] = _native.__file__
     _native.nvtx_allow()
 
@@ -29,3 +30,12 @@ def withdraw() -> None:
 def is_ours() -> bool:
     """Whether the variable names this package."""
     return os.environ.get(VARIABLE) == _native.__file__
+
+
+def missing_file() -> str | None:
+    """Return the file that the variable names, if it does not exist.
+
+    A name without a folder is none: the loader searches its own folders for it.
+    """
+    value = os.environ.get(VARIABLE, "")
+    return value if "/" in value and not Path(value).exists() else None

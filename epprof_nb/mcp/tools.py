@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from epprof_nb.analysis.environment import title_of
+from epprof_nb.analysis.sql import sql
 from epprof_nb.analysis.summary import summary_line
 from epprof_nb.core.version import package_version
 from epprof_nb.redaction.profile import parts_of
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 50_000
 """Longest answer, in characters."""
+_MAX_SECONDS, _MAX_BYTES = 30.0, 256 * 2**20
+"""Limits of a query; the bytes are those of its work and of its result each."""
 _INSTRUCTIONS = (
     "Profiles of GPU code by epprof_nb: what the host did (ops), what the device did (activities) "
     "and which op launched it. Call `profiles` for their names, then `summary`; each of its "
@@ -42,7 +45,7 @@ Name = Annotated[str, Field(description="Name of a profile, as listed by `profil
 Characters = Annotated[
     int, Field(ge=500, le=MAX_CHARS, description="Longest answer, in characters.")
 ]
-Rows = Annotated[int, Field(ge=1, le=10_000, description="Rows to return; others are counted.")]
+Rows = Annotated[int, Field(ge=1, le=10_000, description="Most rows to return.")]
 
 
 def make_server(
@@ -114,12 +117,19 @@ class Tools:
         """
         prof = self._profile(profile)
         try:
-            frame = prof.sql(query)
+            frame = sql(
+                prof,
+                query,
+                time_limit_s=_MAX_SECONDS,
+                max_bytes=_MAX_BYTES,
+                max_rows=max_rows + 1,
+                max_chars=MAX_CHARS,
+            )
         except (ValueError, TimeoutError, MemoryError, ImportError) as error:
             raise ToolError(str(error)) from error
         text = frame.head(max_rows).to_csv(index=False)
         if len(frame) > max_rows:
-            text += f"({plural(len(frame) - max_rows, 'more row')})\n"
+            text += f"(cut off after {plural(max_rows, 'row')})\n"
         return _cut(text)
 
     def compare(self, old: Name, new: Name) -> str:

@@ -116,6 +116,18 @@ def test_unknown_options_are_refused_with_the_known_ones(ep, capfd):
     )
 
 
+def test_misspelt_options_of_a_session_are_refused_with_the_known_ones(ep):
+    with pytest.raises(KernelError, match=r"'enable_cuda_grap'.* prefer_nhwc, enable_cuda_graph,"):
+        ep.session(models.chain(), enable_cuda_grap=True)
+
+
+@pytest.mark.parametrize("option", ["enable_cuda_graph", "prefer_nhwc"])
+@pytest.mark.parametrize("value", ["0", "False", "1", None, 2])
+def test_a_switch_is_true_or_false(ep, option, value):
+    with pytest.raises(KernelError, match=f"{option}={value!r} is neither True nor False"):
+        ep.provider("host", **{option: value})
+
+
 def test_a_type_without_kernel_is_refused(ep):
     with pytest.raises(KernelError, match="no kernel for Softpluss"):
         ep.provider("host", only=["Softpluss"])

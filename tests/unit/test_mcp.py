@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 
+import pandas as pd
 import pytest
 from PIL import Image
 from repeated import repeated
@@ -79,10 +80,45 @@ def test_sql_returns_csv_and_counts_what_it_leaves_out(server):
     expected = f"n,t\n{len(prof.activities)},{prof.activities['duration_ns'].sum()}\n"
     assert text(call(server, "sql", profile="large", query=query)) == expected
     rows = text(call(server, "sql", profile="large", query="from activities", max_rows=2))
-    assert rows.splitlines()[3] == "(2,998 more rows)"
+    assert rows.splitlines()[3] == "(cut off after 2 rows)"
     whole = text(call(server, "sql", profile="large", query="from activities", max_rows=10_000))
     assert len(whole) < MAX_CHARS + 100
     assert "cut off after 50,000" in whole
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select range from range(30_000_000)", "range\n0\n1\n(cut off after 2 rows)\n"),
+        ("select 1 as a, 'x' as a from range(2)", "a,a\n1,x\n1,x\n"),
+        ("select 1 as a, 'x' as b where false", "a,b\n"),
+        ("select repeat('x', 60_000) as a", "a\n" + "x" * (MAX_CHARS - 2) + "\n(cut off"),
+    ],
+)
+def test_a_large_result_is_cut_where_it_is_computed(query, expected, server, monkeypatch):
+    converted = []
+    to_csv = pd.DataFrame.to_csv
+
+    def recorded(frame, **options):
+        lengths = [len(str(value)) for value in frame.to_numpy().ravel()]
+        converted.append((len(frame), max(lengths, default=0)))
+        return to_csv(frame, **options)
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", recorded)
+    answer = text(call(server, "sql", profile="old", query=query, max_rows=2))
+    assert answer.startswith(expected)
+    [(rows, characters)] = converted
+    assert rows <= 2
+    assert characters <= MAX_CHARS
+
+
+@pytest.mark.parametrize(
+    "query", ["select repeat('x', 300_000_000)", "select list(range) from range(50_000_000)"]
+)
+def test_a_query_that_needs_much_memory_is_refused(query, server):
+    result = call(server, "sql", profile="old", query=query)
+    assert result.is_error
+    assert "bytes of memory" in text(result)
 
 
 def test_compare_takes_one_or_several_recordings(server):

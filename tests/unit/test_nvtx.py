@@ -259,3 +259,31 @@ def test_it_can_be_switched_off_for_the_notebook(path):
         print(os.environ["NVTX_INJECTION64_PATH"] == epprof_nb._native.__file__)
     """
     assert in_a_process(code, path) == "[]\nTrue\n"
+
+
+def test_an_empty_variable_counts_as_not_set(path):
+    code = """
+        import ctypes, sys
+        import epprof_nb
+        library = ctypes.CDLL(sys.argv[1])
+        with epprof_nb.profile() as prof:
+            library.push(b"a")
+            library.pop()
+        print(prof.ops["name"].tolist(), prof.info.get("notes"))
+    """
+    assert in_a_process(code, path, NVTX_INJECTION64_PATH="").startswith("['a']")
+
+
+def test_a_variable_that_names_no_file_leaves_a_note(tmp_path):
+    code = """
+        import epprof_nb
+        from epprof_nb.commands import doctor_checks
+        with epprof_nb.profile() as prof:
+            pass
+        print([note for note in prof.info["notes"] if "NVTX" in note])
+        print(doctor_checks._nvtx().found)
+    """
+    tool = tmp_path / "gone.so"
+    printed = in_a_process(code, tool, NVTX_INJECTION64_PATH=str(tool)).splitlines()
+    assert f"names {tool}, which does not exist" in printed[0]
+    assert "the file does not exist" in printed[1]

@@ -1,12 +1,14 @@
 """SQL over a profile: right numbers and dtypes, and no way out of the profile."""
 
 import sys
+from time import sleep
 
 import numpy as np
 import pandas as pd
 import pytest
 from tiny import activity, call, kernel, nested, op, profile
 
+from epprof_nb.analysis import sql
 from epprof_nb.analysis.idle import busy_ns
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.columns import TABLES as DOCUMENTED
@@ -130,6 +132,20 @@ def test_time_and_memory_are_bounded():
             nested().sql(large, max_bytes=50_000_000)
     with pytest.raises(ValueError, match="more than 0"):
         nested().sql("select 1", time_limit_s=0)
+
+
+def test_the_time_limit_includes_the_preparation_and_the_conversion(monkeypatch):
+    for slow in ("_connect", "_to_series"):
+        real = getattr(sql, slow)
+
+        def waiting(*args, real=real, **options):
+            sleep(0.2)
+            return real(*args, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(sql, slow, waiting)
+            with pytest.raises(TimeoutError, match="time_limit_s"):
+                nested().sql("select 1 from range(1000000)", time_limit_s=0.15)
 
 
 def test_without_duckdb_the_error_says_how_to_install_it(monkeypatch):
