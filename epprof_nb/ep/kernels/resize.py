@@ -22,6 +22,8 @@ def _sizes_and_scales(
     """Return size and scale of each axis of the output."""
     resized, factors = list(shape), [1.0] * len(shape)
     if scales is not None and scales.size:
+        if sizes is not None and sizes.size:
+            raise ValueError("the node has both scales and sizes")
         for axis, scale in zip(axes, scales.tolist(), strict=True):
             factors[axis] = scale
             resized[axis] = math.floor(shape[axis] * scale)
@@ -50,7 +52,6 @@ def resample(
     transformation = choice(
         attrs, "coordinate_transformation_mode", interpolation.TRANSFORMATIONS, "asymmetric"
     )
-    rounding = choice(attrs, "nearest_mode", interpolation.ROUNDERS, "floor")
     out = ctx.out(shape)
     if not out.size:
         return
@@ -68,6 +69,7 @@ def resample(
             beyond = (positions < 0) | (positions > size - 1)
             outside.append(beyond.reshape([-1 if i == axis else 1 for i in range(x.ndim)]))
         if mode == "nearest":
+            rounding = choice(attrs, "nearest_mode", interpolation.ROUNDERS, "floor")
             index = interpolation.nearest(rounding, positions, size)
             y = xp.take(y, xp.asarray(index), axis=axis)
         else:

@@ -44,6 +44,8 @@ def grid_sample(ctx: Context, x: Array, grid: Array) -> None:
     rank = len(spatial)
     mode = choice(attrs, "mode", _GRID_MODES)
     padding = choice(attrs, "padding_mode", ("zeros", "border", "reflection"))
+    if grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != rank:
+        raise ValueError(f"grid of shape {grid.shape} does not fit X of shape {x.shape}")
     aligned = bool(attrs["align_corners"])
     wide, where = at_least_float32(x), at_least_float32(grid)
     axes = []
