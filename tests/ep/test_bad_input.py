@@ -91,11 +91,15 @@ def fails(ep, model, feeds, message):
         ("TopK", (A, ints(9)), {}, "K is 9, and axis 1 has 4 elements"),
         ("MatMul", (A, A), {}, "mismatch"),
         ("Add", (A, A[:, :3].copy()), {}, "broadcast"),
-        ("Conv", (A.reshape(1, 3, 4), np.ones((2, 2, 2), np.float32)), {}, "reshape"),
+        ("Conv", (A.reshape(1, 3, 4), np.ones((2, 2, 2), np.float32)), {}, "not fit 3 channels"),
         ("ConstantOfShape", (ints(2, -3),), {}, ""),
         ("ConstantOfShape", (ints(2**40, 2**40),), {}, ""),
         ("Expand", (A, ints(2**62, 3, 4)), {}, ""),
         ("NegativeLogLikelihoodLoss", (A, ints(0, 1, 9)), {}, "not one of the 4 classes"),
+        ("GroupNormalization", (A.reshape(1, 4, 3), A[0, :1], A[0, :1]), {"num_groups": 2},
+         "scale has the shape (1,), not (2,)"),
+        ("ScatterElements", (A, ints(1).reshape(1, 1), A[:1, :1]), {"reduction": "x"},
+         "reduction='x' is not one of 'none', 'add'"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_fails_with_the_node_and_the_reason(
@@ -107,6 +111,101 @@ def test_what_does_not_fit_fails_with_the_node_and_the_reason(
     for value in loaded.graph.input:  # the rank is not known before the run
         value.type.tensor_type.ClearField("shape")
     fails(ep, loaded.SerializeToString(), feeds, message)
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+IMAGE, SEQUENCE = ones(1, 4, 5, 5), ones(3, 2, 4)
+PARAMETERS = (ones(4), ones(4), ones(4), ones(4))
+RNN = SEQUENCE, ones(1, 5, 4), ones(1, 5, 5)
+GRU = SEQUENCE, ones(1, 15, 4), ones(1, 15, 5)
+LSTM = SEQUENCE, ones(1, 20, 4), ones(1, 20, 5)
+HIDDEN = {"hidden_size": 5}
+BYTES = np.zeros(4, np.uint8)
+ROIS = np.array([[0, 0, 2, 2]], np.float32)
+POOLED = {"kernel_shape": [2, 2]}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes", "message"),
+    [
+        ("RoiAlign", (IMAGE, ROIS, ints(1)), {}, "outside of the batch of 1 images"),
+        ("RoiAlign", (IMAGE, ROIS, ints(-1)), {}, "outside of the batch of 1 images"),
+        ("RoiAlign", (IMAGE, ROIS, ints(0, 0)), {}, "batch_indices has the shape (2,), not (1,)"),
+        ("RoiAlign", (IMAGE, ROIS, ints(0)), {"mode": "x"}, "mode='x' is not one of"),
+        ("GroupNormalization", (IMAGE, ones(3), ones(3)), {"num_groups": 3}, "4 channels do not"),
+        ("InstanceNormalization", (IMAGE, ones(1), ones(4)), {}, "scale has the shape (1,), not"),
+        ("InstanceNormalization", (IMAGE, ones(4), ones(1)), {}, "B has the shape (1,), not (4,)"),
+        ("BatchNormalization", (IMAGE, ones(1), *PARAMETERS[1:]), {}, "scale has the shape (1,)"),
+        ("BatchNormalization", (IMAGE, *PARAMETERS[1:], ones(1)), {}, "input_var has the shape"),
+        ("GatherElements", (A, ints(1)), {}, "indices has 1 dimensions, and data has 2"),
+        ("ScatterElements", (A, ints(1), ones(1)), {}, "indices has 1 dimensions, and data has 2"),
+        ("ScatterElements", (A, ints(1, 2).reshape(2, 1), ones(1, 1)), {}, "updates has the shape"),
+        ("ScatterND", (A, ints(1, 2).reshape(2, 1), ones(1, 4)), {}, "not (2, 4)"),
+        ("ScatterND", (A, ints(1, 2).reshape(2, 1), ones(4)), {}, "not (2, 4)"),
+        ("ScatterND", (A, ints(0, 1, 2), ones()), {}, "indices of shape (3,) do not fit"),
+        ("RNN", (*RNN, None, np.array([4, 1], np.int32)), HIDDEN, "not between 0 and 3"),
+        ("GRU", (*GRU, None, np.array([3, -1], np.int32)), HIDDEN, "not between 0 and 3"),
+        ("LSTM", (*LSTM, None, np.array([4, 1], np.int32)), HIDDEN, "not between 0 and 3"),
+        ("RNN", (*RNN, None, np.array([2], np.int32)), HIDDEN, "sequence_lens has the shape (1,)"),
+        ("GRU", (*GRU, ones(1, 1)), HIDDEN, "B has the shape (1, 1), not (1, 30)"),
+        ("LSTM", (*LSTM, None, None, ones(1, 1, 5)), HIDDEN, "initial_h has the shape (1, 1, 5)"),
+        ("LSTM", (*LSTM[:2], ones(1, 20, 1)), HIDDEN, "R has the shape"),
+        ("RNN", RNN, {**HIDDEN, "direction": "up"}, "direction='up' is not one of 'forward'"),
+        ("Conv", (IMAGE, ones(2, 4, 3, 3)), {"kernel_shape": [2, 2]}, "kernel_shape=(2, 2), and W"),
+        ("Conv", (IMAGE, ones(2, 4, 3, 3), ones(1)), {}, "B has the shape (1,), not (2,)"),
+        ("Conv", (IMAGE, ones(2, 4, 3, 3)), {"strides": [1]}, "strides has 1 entries, not 2"),
+        ("Conv", (IMAGE, ones(2, 4, 3, 3)), {"strides": [0, 1]}, "strides has an entry of 0"),
+        ("Conv", (IMAGE, ones(2, 4, 3, 3)), {"dilations": [1]}, "dilations has 1 entries, not 2"),
+        ("Conv", (IMAGE, ones(2, 4, 3, 3)), {"pads": [1, 1]}, "pads has 2 entries, not 4"),
+        ("Conv", (IMAGE, ones(2, 4, 3, 3)), {"auto_pad": "SAME"}, "auto_pad='SAME' is not one of"),
+        ("Conv", (IMAGE, ones(3, 2, 3, 3)), {"group": 2}, "in group=2"),
+        ("ConvTranspose", (IMAGE, ones(4, 2, 3, 3), ones(1)), {}, "B has the shape (1,), not (2,)"),
+        ("ConvTranspose", (IMAGE, ones(4, 2, 3, 3)), {"auto_pad": "X"}, "auto_pad='X' is not"),
+        ("ConvTranspose", (IMAGE, ones(4, 2, 3, 3)), {"strides": [1]}, "strides has 1 entries"),
+        ("Pad", (A, ints(1, 1)), {}, "pads has 2 entries, not 2 for each of 2 axes"),
+        ("Pad", (A, ints(0, 4, 0, 0)), {"mode": "reflect"}, "axis 1 has 4 elements, too few to"),
+        ("Pad", (A, ints(0, 1, 0, 0)), {"mode": "x"}, "mode='x' is not one of 'constant'"),
+        ("MaxPool", (IMAGE,), {**POOLED, "pads": [2, 0, 0, 0]}, "reach the size of the window"),
+        ("AveragePool", (IMAGE,), {**POOLED, "pads": [0, 0, 0, 2]}, "reach the size of the window"),
+        ("LpPool", (IMAGE,), {**POOLED, "pads": [2, 2, 2, 2]}, "reach the size of the window"),
+        ("MaxPool", (IMAGE,), {**POOLED, "auto_pad": "X"}, "auto_pad='X' is not one of"),
+        ("MaxPool", (IMAGE,), {"kernel_shape": [2]}, "does not fit 2 spatial axes"),
+        ("AveragePool", (IMAGE,), {**POOLED, "strides": [1]}, "strides has 1 entries, not 2"),
+        ("BitShift", (BYTES, BYTES), {"direction": "UP"}, "direction='UP' is not one of 'LEFT'"),
+        ("GridSample", (IMAGE, ones(1, 2, 2, 2)), {"mode": "x"}, "mode='x' is not one of"),
+        ("GridSample", (IMAGE, ones(1, 2, 2, 2)), {"padding_mode": "x"}, "padding_mode='x' is not"),
+        ("GridSample", (IMAGE, ones(1, 2, 2, 3)), {}, "grid of shape (1, 2, 2, 3) does not fit X"),
+        ("GridSample", (ones(2, 4, 5, 5), ones(1, 2, 2, 2)), {}, "does not fit X of shape (2, 4"),
+        ("Resize", (IMAGE, None, ones(4) * 2, ints(1, 4, 9, 9)), {}, "both scales and sizes"),
+        ("Resize", (IMAGE, None, ones(4) * 2), {"mode": "x"}, "mode='x' is not one of 'nearest'"),
+        ("Resize", (IMAGE, None, ones(4) * 2), {"coordinate_transformation_mode": "x"}, "'x' is"),
+        ("Resize", (IMAGE, None, ones(4) * 2), {"nearest_mode": "x"}, "nearest_mode='x' is not"),
+        ("OneHot", (ints(0, 1), ints(0), ones(2)), {}, "depth is 0, not positive"),
+        ("OneHot", (ints(0, 1), ints(2, 3), ones(2)), {}, "depth has 2 elements, not 1"),
+        ("OneHot", (ints(0, 1), ints(2), ones(3)), {}, "values has the shape (3,), not (2,)"),
+        ("TopK", (A, ints(1, 2)), {}, "K has 2 elements, not 1"),
+        ("LpNormalization", (A,), {"p": 3}, "p=3 is not 1 or 2"),
+        ("LRN", (IMAGE,), {"size": 2}, "size=2 is not a positive odd number"),
+        ("QuantizeLinear", (A, ones(4), BYTES[:1]), {}, "zero point has the shape (1,), not (4,)"),
+        ("DequantizeLinear", (A.astype(np.uint8), ones(4), BYTES[:1]), {}, "shape (1,), not (4,)"),
+        ("DequantizeLinear", (A.astype(np.uint8), ones(3)), {}, "has the shape (3,), not (4,)"),
+    ],
+)  # fmt: skip
+def test_an_invalid_node_is_refused_as_by_the_cpu_provider(
+    ep, op_type, inputs, attributes, message
+):
+    model, feeds = one_node(op_type, inputs, attributes, outputs=2 if op_type == "TopK" else 1)
+    loaded = onnx.load_from_string(model)
+    for value in loaded.graph.input:  # the shapes are not known before the run
+        value.type.tensor_type.ClearField("shape")
+    serialized = loaded.SerializeToString()
+    quiet = options(log_severity_level=4)
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        onnxruntime.InferenceSession(serialized, quiet, providers=[CPU]).run(None, feeds)
+    fails(ep, serialized, feeds, message)
 
 
 def test_a_session_goes_on_after_a_failed_run(ep):

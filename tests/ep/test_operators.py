@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from tests.ep.onnx_backend import PAGE
 from tests.ep.sessions import OURS, on_cpu, one_node, placement, session
 
 CONTRIB = "com.microsoft"
+ROOT = Path(__file__).parents[2]
 
 rng = np.random.default_rng(0)
 
@@ -205,6 +209,65 @@ OLDER = [
 def test_an_older_version_gives_what_the_cpu_provider_gives(ep, case):
     op_type, opset, values, attributes, *outputs = case
     compare(ep, op_type, values, attributes, outputs=outputs[0] if outputs else 1, opset=opset)
+
+
+INVERTED = np.array([[6, 6, 2, 2], [7, 5, 1, 4], [5, 5, 5, 5], [1, 1, 6, 6]], np.float32)
+REGIONS = (IMAGE, INVERTED, ints(0, 1, 0, 1))
+POOLED = {"output_height": 2, "output_width": 2}
+LARGE = np.array([3e38, -3e38, 2, -2, 0], np.float32)
+EDGES = [
+    ("Gemm", 18, (A, floats(4, 2), np.full(2, np.nan, np.float32)), {"beta": 0.0}),
+    ("Gemm", 18, (A, floats(4, 2), np.full((3, 2), np.inf, np.float32)), {"beta": 0.0}),
+    ("Gelu", 20, (LARGE,), {}), ("Gelu", 20, (LARGE,), {"approximate": "tanh"}),
+    ("RoiAlign", 16, REGIONS, POOLED), ("RoiAlign", 16, REGIONS, {**POOLED, "mode": "max"}),
+    ("RoiAlign", 16, REGIONS, {**POOLED, "sampling_ratio": 2}),
+    ("ScatterND", 18, (A, np.zeros((2, 0), np.int64), floats(2, 3, 4)), {}),
+    ("ScatterND", 18, (A, np.zeros((2, 0), np.int64), floats(2, 3, 4)), {"reduction": "add"}),
+    ("MaxPool", 18, (IMAGE[:0],), {"kernel_shape": [2, 2]}, 2),
+    ("ConvTranspose", 18, (IMAGE[:0], floats(4, 1, 3, 3)), {"group": 2}),
+    ("Pad", 18, (A, ints(2, 3, 2, 3)), {"mode": "reflect"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EDGES)
+def test_an_extreme_or_empty_input_gives_what_the_cpu_provider_gives(ep, case):
+    op_type, opset, values, attributes, *outputs = case
+    compare(ep, op_type, values, attributes, outputs=outputs[0] if outputs else 1, opset=opset)
+
+
+def test_a_fused_gemm_without_beta_ignores_c(ep):
+    c = np.full(2, np.nan, np.float32)
+    attributes = {"activation": "Relu", "beta": 0.0}
+    serialized, feeds = one_node("FusedGemm", (A, B[:2].T.copy(), c), attributes, domain=CONTRIB)
+    made = session(serialized, ep.provider("host"))
+    assert placement(made)["node"] == OURS
+    np.testing.assert_allclose(made.run(None, feeds)[0], np.maximum(A @ B[:2].T, 0), rtol=1e-5)
+
+
+INTEGERS = """
+import sys
+import numpy as np
+from epprof_nb import ep
+from tests.ep.sessions import one_node, session
+
+kind = np.dtype(sys.argv[1])
+low = np.iinfo(kind).min
+a = np.array([low, low, 7, 0] * 20, kind)
+b = np.array([np.array(-1).astype(kind), 0, 0, 0] * 20, kind)
+for op_type, attributes in (("Div", {}), ("Mod", {}), ("Mod", {"fmod": 1})):
+    model, feeds = one_node(op_type, (a, b), attributes)
+    print(op_type, *session(model, ep.provider("host")).run(None, feeds)[0][:4].tolist())
+"""
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
+def test_integer_division_that_has_no_result_does_not_end_the_process(kind):
+    command = [sys.executable, "-c", INTEGERS, kind]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    # A division by zero gives 0; the lowest number by -1 gives itself, which is what NumPy gives.
+    low = np.iinfo(kind).min
+    assert done.stdout.splitlines() == [f"Div {low} 0 0 0", "Mod 0 0 0 0", "Mod 0 0 0 0"]
 
 
 RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}

@@ -27,8 +27,8 @@ def gelu(xp: ArrayModule, x: Array) -> Array:
     """Product of `x` and the distribution function of the normal distribution."""
     y = erf(xp, x * x.dtype.type(math.sqrt(0.5)))
     y += x.dtype.type(1)
+    y *= x.dtype.type(0.5)  # before the product, which would overflow at half of the largest number
     y *= x
-    y *= x.dtype.type(0.5)
     return y
 
 
@@ -41,8 +41,8 @@ def gelu_tanh(xp: ArrayModule, x: Array) -> Array:
     y *= x.dtype.type(math.sqrt(2 / math.pi))
     y = xp.tanh(y)
     y += x.dtype.type(1)
-    y *= x
     y *= x.dtype.type(0.5)
+    y *= x
     return y
 
 

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
+from epprof_nb.ep.kernels.checks import choice
 from epprof_nb.ep.kernels.special import erf
 
 _FLOATS = "float16 float32 float64"
@@ -127,7 +128,8 @@ def bit_shift(ctx: Context, a: Array, b: Array) -> None:
     xp = ctx.xp
     out = ctx.out(np.broadcast_shapes(a.shape, b.shape))
     bits = out.dtype.itemsize * 8
-    shift = xp.left_shift if ctx.attrs["direction"] == "LEFT" else xp.right_shift
+    left = choice(ctx.attrs, "direction", ("LEFT", "RIGHT")) == "LEFT"
+    shift = xp.left_shift if left else xp.right_shift
     shift(a, xp.minimum(b, b.dtype.type(bits - 1)), out=out)
     out *= b < bits
 

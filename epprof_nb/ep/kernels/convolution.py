@@ -7,24 +7,40 @@ import math
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
+from epprof_nb.ep.kernels.checks import expect_shape, per_axis
 from epprof_nb.ep.kernels.precision import at_least_float32
 from epprof_nb.ep.kernels.quantization import quantize, shifted
-from epprof_nb.ep.kernels.windows import windows
+from epprof_nb.ep.kernels.windows import geometry, padding_mode, view
 
 
-def convolve(ctx: Context, x: Array, weight: Array, padding_value: float = 0) -> Array:
+def convolve(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> Array:
     """Return a convolution with groups, as a matrix product over the windows."""
+    expect_shape("B", bias, weight.shape[:1])
     groups = ctx.attrs["group"]
     kernel = weight.shape[2:]
-    view = windows(ctx, x, kernel, padding_value)
+    _expect_kernel(ctx.attrs, weight)
+    if groups < 1 or weight.shape[0] % groups or x.shape[1] != weight.shape[1] * groups:
+        raise ValueError(
+            f"W of shape {weight.shape} does not fit {x.shape[1]} channels in group={groups}"
+        )
+    windows = view(ctx.xp, x, geometry(ctx.attrs, x.shape[2:], kernel), 0)
     rank = len(kernel)
-    batch, channels, *positions = view.shape[:-rank]
+    batch, channels, *positions = windows.shape[:-rank]
     # Channels and windows are the rows, positions the columns: the innermost axis stays contiguous.
     order = (0, 1, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank))
     depth = channels // groups * math.prod(kernel)
-    columns = view.transpose(order).reshape(batch, groups, depth, math.prod(positions))
+    columns = windows.transpose(order).reshape(batch, groups, depth, math.prod(positions))
     rows = weight.reshape(groups, weight.shape[0] // groups, depth)
-    return ctx.xp.matmul(rows, columns).reshape(batch, weight.shape[0], *positions)
+    result = ctx.xp.matmul(rows, columns).reshape(batch, weight.shape[0], *positions)
+    if bias is not None:
+        result += _per_channel(bias, rank)
+    return result
+
+
+def _expect_kernel(attrs: Attributes, weight: Array) -> None:
+    given = attrs.get("kernel_shape")
+    if given and tuple(given) != weight.shape[2:]:
+        raise ValueError(f"kernel_shape={tuple(given)}, and W has the shape {weight.shape}")
 
 
 def _per_channel(bias: Array, rank: int) -> Array:
@@ -34,9 +50,7 @@ def _per_channel(bias: Array, rank: int) -> Array:
 @builtin("Conv", since=1)
 def conv(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -> None:
     """Convolution with groups."""
-    result = convolve(ctx, at_least_float32(x), at_least_float32(weight))
-    if bias is not None:
-        result += _per_channel(bias, x.ndim - 2)
+    result = convolve(ctx, at_least_float32(x), at_least_float32(weight), bias)
     ctx.out(result.shape)[...] = result
 
 
@@ -66,9 +80,7 @@ def qlinear_conv(  # noqa: PLR0917 - the inputs of the operator
     rank = x.ndim - 2
     left = shifted(x, x_zero_point).astype(np.float64)
     right = shifted(w, w_zero_point, axis=0).astype(np.float64)
-    total = convolve(ctx, left, right)
-    if bias is not None:
-        total += _per_channel(bias, rank)
+    total = convolve(ctx, left, right, bias)
     factor = x_scale.astype(np.float64).reshape(()) * w_scale / y_scale.reshape(())
     if factor.size > 1:
         factor = _per_channel(factor, rank)
@@ -82,10 +94,16 @@ def conv_transpose(ctx: Context, x: Array, weight: Array, bias: Array | None = N
     xp, attrs = ctx.xp, ctx.attrs
     wide, w = at_least_float32(x), at_least_float32(weight)
     groups, kernel = attrs["group"], weight.shape[2:]
+    _expect_kernel(attrs, weight)
+    if x.ndim != weight.ndim or x.shape[1] != weight.shape[0] or weight.shape[0] % groups:
+        raise ValueError(
+            f"W of shape {weight.shape} does not fit X of shape {x.shape} in group={groups}"
+        )
+    expect_shape("B", bias, (weight.shape[1] * groups,))
     rank = len(kernel)
-    strides = attrs.get("strides") or (1,) * rank
-    dilations = attrs.get("dilations") or (1,) * rank
-    extra = attrs.get("output_padding") or (0,) * rank
+    strides = per_axis(attrs, "strides", rank)
+    dilations = per_axis(attrs, "dilations", rank)
+    extra = per_axis(attrs, "output_padding", rank, 0)
     full = [
         (n - 1) * s + (k - 1) * d + 1
         for n, s, k, d in zip(x.shape[2:], strides, kernel, dilations, strict=True)
@@ -94,8 +112,9 @@ def conv_transpose(ctx: Context, x: Array, weight: Array, bias: Array | None = N
     batch, channels = x.shape[:2]
     outputs = weight.shape[1]
     # A product per group: outputs and places of the kernel by channels, channels by positions.
-    left = w.reshape(groups, channels // groups, -1).transpose(0, 2, 1)
-    right = wide.reshape(batch, groups, channels // groups, -1)
+    depth = channels // groups
+    left = w.reshape(groups, depth, outputs * math.prod(kernel)).transpose(0, 2, 1)
+    right = wide.reshape(batch, groups, depth, math.prod(x.shape[2:]))
     parts = xp.matmul(left, right).reshape(batch, groups * outputs, math.prod(kernel), *x.shape[2:])
     reach = [max(f, p + n) for f, (p, _), n in zip(full, pads, shape, strict=True)]
     total = xp.zeros((batch, groups * outputs, *reach), wide.dtype)
@@ -120,7 +139,7 @@ def _transposed_shape(
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Return the spatial shape of the output, and the elements cut off before and after."""
     rank = len(spatial)
-    mode = attrs.get("auto_pad", "NOTSET")
+    mode = padding_mode(attrs)
     wanted = attrs.get("output_shape")
     if wanted or mode.startswith("SAME"):
         shape = (
@@ -134,8 +153,7 @@ def _transposed_shape(
             half = total // 2
             pads.append((half, total - half) if mode == "SAME_UPPER" else (total - half, half))
         return shape, pads
-    given = attrs.get("pads") if mode == "NOTSET" else None
-    given = given or (0,) * (2 * rank)
+    given = per_axis(attrs, "pads", 2 * rank, 0) if mode == "NOTSET" else (0,) * (2 * rank)
     pads = list(zip(given[:rank], given[rank:], strict=True))
     return [f + e - b - a for f, e, (b, a) in zip(full, extra, pads, strict=True)], pads
 

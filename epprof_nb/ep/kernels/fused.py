@@ -130,9 +130,7 @@ def fused_conv(
     ctx: Context, x: Array, weight: Array, bias: Array | None = None, added: Array | None = None
 ) -> None:
     """Convolution, then a sum and an activation."""
-    y = convolve(ctx, at_least_float32(x), at_least_float32(weight))
-    if bias is not None:
-        y += bias.reshape((-1,) + (1,) * (x.ndim - 2))
+    y = convolve(ctx, at_least_float32(x), at_least_float32(weight), bias)
     if added is not None:
         y += added
     ctx.out(y.shape)[...] = activate(ctx.xp, ctx.attrs, y)
@@ -146,7 +144,7 @@ def fused_gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None
     b = b.T if ctx.attrs["transB"] else b
     y = ctx.xp.matmul(at_least_float32(a), at_least_float32(b))
     y *= y.dtype.type(ctx.attrs["alpha"])
-    if c is not None:
+    if c is not None and ctx.attrs["beta"]:
         y += c * y.dtype.type(ctx.attrs["beta"])
     ctx.out(y.shape)[...] = activate(ctx.xp, ctx.attrs, y)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.axes import nonnegative
+from epprof_nb.ep.kernels.checks import choice, expect_shape, single
 
 
 def checked(indices: Array, size: int, axis: int) -> Array:
@@ -33,8 +34,14 @@ def gather(ctx: Context, x: Array, indices: Array) -> None:
 def gather_elements(ctx: Context, x: Array, indices: Array) -> None:
     """One element per index, along an axis."""
     axis = nonnegative(ctx.attrs["axis"], x.ndim)
+    _expect_rank(indices, x.ndim)
     places = _places(ctx.xp, checked(indices, x.shape[axis], axis), axis)
     ctx.out(indices.shape)[...] = x[places]
+
+
+def _expect_rank(indices: Array, rank: int) -> None:
+    if indices.ndim != rank:
+        raise ValueError(f"indices has {indices.ndim} dimensions, and data has {rank}")
 
 
 def _places(xp: ArrayModule, indices: Array, axis: int) -> tuple[Array, ...]:
@@ -48,6 +55,8 @@ def _places(xp: ArrayModule, indices: Array, axis: int) -> tuple[Array, ...]:
 
 def _tuples(indices: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
     """Return one index array per axis from tuples of indices along the last axis."""
+    if not indices.ndim or indices.shape[-1] > len(shape):
+        raise ValueError(f"indices of shape {indices.shape} do not fit data of shape {shape}")
     return tuple(checked(indices[..., i], shape[i], i) for i in range(indices.shape[-1]))
 
 
@@ -65,6 +74,11 @@ def gather_nd(ctx: Context, x: Array, indices: Array) -> None:
 
 
 _UPDATES = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
+_REDUCTIONS = ("none", *_UPDATES)
+
+
+def _reduction(ctx: Context) -> str:
+    return choice(ctx.attrs, "reduction", _REDUCTIONS, "none")
 
 
 def update(
@@ -85,10 +99,13 @@ def update(
 
 def _scatter_elements(ctx: Context, x: Array, indices: Array, updates: Array) -> None:
     axis = nonnegative(ctx.attrs["axis"], x.ndim)
+    _expect_rank(indices, x.ndim)
+    expect_shape("updates", updates, indices.shape)
     places = _places(ctx.xp, checked(indices, x.shape[axis], axis), axis)
+    reduction = _reduction(ctx)
     out = ctx.out(x.shape)
     out[...] = x
-    update(ctx.xp, out, places, updates, ctx.attrs.get("reduction", "none"))
+    update(ctx.xp, out, places, updates, reduction)
 
 
 _scatter_elements.__name__ = "scatter_elements"
@@ -99,12 +116,14 @@ builtin("Scatter", since=9)(_scatter_elements)
 @builtin("ScatterND", since=11)
 def scatter_nd(ctx: Context, x: Array, indices: Array, updates: Array) -> None:
     """Slices written or combined at tuples of indices."""
+    places = _tuples(indices, x.shape)
+    expect_shape("updates", updates, (*indices.shape[:-1], *x.shape[indices.shape[-1] :]))
+    reduction = _reduction(ctx)
     out = ctx.out(x.shape)
     out[...] = x
-    places = _tuples(indices, x.shape)
-    if not places:
-        places = (Ellipsis,)
-    update(ctx.xp, out, places, updates, ctx.attrs.get("reduction", "none"))
+    if not places:  # each update is of the whole tensor
+        out, places = out.reshape(1, *out.shape), (ctx.xp.zeros(indices.shape[:-1], np.int64),)
+    update(ctx.xp, out, places, updates, reduction)
 
 
 @builtin("TensorScatter", since=24)
@@ -131,7 +150,10 @@ def tensor_scatter(
 def one_hot(ctx: Context, indices: Array, depth: Array, values: Array) -> None:
     """One of two values: on where the position along a new axis equals the index."""
     xp = ctx.xp
-    size = int(depth.reshape(-1)[0])
+    size = single("depth", depth)
+    if size <= 0:
+        raise ValueError(f"depth is {size}, not positive")
+    expect_shape("values", values, (2,))
     axis = nonnegative(ctx.attrs["axis"], indices.ndim + 1)
     wanted = xp.expand_dims(indices, axis)
     whole = xp.where(wanted < 0, wanted + size, wanted)

@@ -13,6 +13,21 @@ if TYPE_CHECKING:
     from epprof_nb.ep.kernel import Array, ArrayModule
 
 
+TRANSFORMATIONS = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+    "tf_half_pixel_for_nn", "tf_crop_and_resize",
+)  # fmt: skip
+"""Ways to find the positions in the input, which `source_positions` takes."""
+
+ROUNDERS: dict[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda p: np.ceil(p - 0.5),
+    "round_prefer_ceil": lambda p: np.floor(p + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+"""Ways to choose the nearest element, which `nearest` takes."""
+
+
 def source_positions(  # noqa: PLR0911 - one per mode
     mode: str, size: int, resized: int, scale: float, roi: tuple[float, float]
 ) -> Array:
@@ -40,13 +55,7 @@ def source_positions(  # noqa: PLR0911 - one per mode
 
 def nearest(mode: str, positions: Array, size: int) -> Array:
     """Return the index of the input's element that is nearest to each position."""
-    rounders: dict[str, Callable[[Array], Array]] = {
-        "round_prefer_floor": lambda p: np.ceil(p - 0.5),
-        "round_prefer_ceil": lambda p: np.floor(p + 0.5),
-        "floor": np.floor,
-        "ceil": np.ceil,
-    }
-    return np.clip(rounders[mode](positions), 0, size - 1).astype(np.intp)
+    return np.clip(ROUNDERS[mode](positions), 0, size - 1).astype(np.intp)
 
 
 def linear_kernel(distance: Array) -> Array:

@@ -41,6 +41,7 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     a = a.T if ctx.attrs["transA"] else a
     b = b.T if ctx.attrs["transB"] else b
     alpha, beta = ctx.attrs["alpha"], ctx.attrs["beta"]
+    c = c if beta else None  # else 0 times NaN or infinity would be added
     y = ctx.out((a.shape[0], b.shape[1]))
     if y.dtype.kind == "f" and y.dtype != np.float16:
         product_into(ctx.xp, a, b, y)

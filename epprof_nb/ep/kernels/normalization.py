@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.averages import mean
 from epprof_nb.ep.kernels.axes import nonnegative
+from epprof_nb.ep.kernels.checks import expect_shape
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 
@@ -74,6 +75,7 @@ builtin("SimplifiedLayerNormalization", since=1)(_rms_normalization)
 def _batch_normalization_before_14(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context, x: Array, scale: Array, bias: Array, mean: Array, variance: Array
 ) -> None:
+    _expect_statistics(x, scale, bias, mean, variance)
     _normalize_channels(ctx, x, scale, bias, mean, variance)
 
 
@@ -82,6 +84,7 @@ def batch_normalization(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context, x: Array, scale: Array, bias: Array, mean: Array, variance: Array
 ) -> None:
     """Normalization of each channel, by recorded statistics or those of the batch."""
+    _expect_statistics(x, scale, bias, mean, variance)
     if ctx.attrs["training_mode"]:
         axes = (0, *range(2, x.ndim))
         wide = at_least_float32(x)
@@ -91,6 +94,14 @@ def batch_normalization(  # noqa: PLR0917 - the inputs of the operator
         write_optional(ctx, 2, variance * momentum + batch_variance * (1 - momentum))
         mean, variance = batch_mean, batch_variance
     _normalize_channels(ctx, x, scale, bias, mean, variance)
+
+
+def _expect_statistics(x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> None:
+    channels = x.shape[1:2] or (1,)
+    for name, value in (
+        ("scale", scale), ("B", bias), ("input_mean", mean), ("input_var", variance),
+    ):  # fmt: skip
+        expect_shape(name, value, channels)
 
 
 def _normalize_channels(  # noqa: PLR0917 - the inputs of the operator
@@ -107,6 +118,8 @@ def _normalize_channels(  # noqa: PLR0917 - the inputs of the operator
 @builtin("InstanceNormalization", since=6)
 def instance_normalization(ctx: Context, x: Array, scale: Array, bias: Array) -> None:
     """Mean 0 and variance 1 of each channel of each instance, then scaled and shifted."""
+    expect_shape("scale", scale, x.shape[1:2])
+    expect_shape("B", bias, x.shape[1:2])
     shape = (-1,) + (1,) * (x.ndim - 2)
     wide = at_least_float32(x)
     y, _, _ = standardize(ctx.xp, wide, tuple(range(2, x.ndim)), ctx.attrs["epsilon"])
@@ -115,7 +128,10 @@ def instance_normalization(ctx: Context, x: Array, scale: Array, bias: Array) ->
 
 def _grouped(ctx: Context, x: Array) -> Array:
     """Return groups of channels with mean 0 and variance 1, in the shape of `x`."""
-    groups = at_least_float32(x).reshape(x.shape[0], ctx.attrs["num_groups"], -1)
+    count = ctx.attrs["num_groups"]
+    if count <= 0 or x.shape[1] % count:
+        raise ValueError(f"{x.shape[1]} channels do not make up num_groups={count} equal groups")
+    groups = at_least_float32(x).reshape(x.shape[0], count, math.prod(x.shape[1:]) // count)
     y, _, _ = standardize(ctx.xp, groups, (2,), ctx.attrs["epsilon"])
     return y.reshape(x.shape)
 
@@ -129,10 +145,13 @@ def group_normalization(ctx: Context, x: Array, scale: Array, bias: Array) -> No
 
 @builtin("GroupNormalization", since=18, until=20)
 def _group_normalization_before_21(ctx: Context, x: Array, scale: Array, bias: Array) -> None:
-    repeated = x.shape[1] // ctx.attrs["num_groups"]
+    groups = ctx.attrs["num_groups"]
+    expect_shape("scale", scale, (groups,))
+    expect_shape("bias", bias, (groups,))
+    y = _grouped(ctx, x)
     shape = (-1,) + (1,) * (x.ndim - 2)
-    factor, shift = (ctx.xp.repeat(p, repeated).reshape(shape) for p in (scale, bias))
-    ctx.out(x.shape)[...] = _grouped(ctx, x) * factor + shift
+    factor, shift = (ctx.xp.repeat(p, x.shape[1] // groups).reshape(shape) for p in (scale, bias))
+    ctx.out(x.shape)[...] = y * factor + shift
 
 
 @builtin("LRN", since=1)
@@ -140,6 +159,8 @@ def local_response_normalization(ctx: Context, x: Array) -> None:
     """Elements divided by a power of the squares of neighboring channels."""
     xp, attrs = ctx.xp, ctx.attrs
     size, channels = attrs["size"], x.shape[1]
+    if size <= 0 or size % 2 == 0:
+        raise ValueError(f"size={size} is not a positive odd number")
     wide = at_least_float32(x)
     squares = wide * wide
     total = xp.zeros_like(wide)
@@ -155,6 +176,8 @@ def local_response_normalization(ctx: Context, x: Array) -> None:
 def lp_normalization(ctx: Context, x: Array) -> None:
     """Elements divided by their norm along an axis; zeros stay."""
     xp, axis = ctx.xp, ctx.attrs["axis"]
+    if ctx.attrs["p"] not in (1, 2):
+        raise ValueError(f"p={ctx.attrs['p']} is not 1 or 2")
     wide = at_least_float32(x)
     if ctx.attrs["p"] == 1:
         norm = xp.abs(wide).sum(axis=axis, keepdims=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.axes import distinct
+from epprof_nb.ep.kernels.checks import choice
 
-_MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+_MODES = ("constant", "reflect", "edge", "wrap")
 
 
-def _pad(
-    ctx: Context, x: Array, pads: list[tuple[int, int]], value: Array | float, mode: str
-) -> None:
+def _pad(ctx: Context, x: Array, pads: list[tuple[int, int]], value: Array | float) -> None:
+    mode = choice(ctx.attrs, "mode", _MODES)
     # Negative amounts cut off.
     kept = tuple(
         slice(max(-before, 0), n - max(-after, 0))
@@ -18,12 +18,20 @@ def _pad(
     )
     cut = x[kept]
     widths = [(max(before, 0), max(after, 0)) for before, after in pads]
+    for axis, (n, width) in enumerate(zip(cut.shape, widths, strict=True)):
+        if mode == "reflect" and max(width) >= max(n, 1):
+            raise ValueError(f"axis {axis} has {n} elements, too few to reflect {max(width)}")
     out = ctx.out([n + b + a for n, (b, a) in zip(cut.shape, widths, strict=True)])
     if mode == "constant":
         out[...] = value
         out[tuple(slice(b, b + n) for n, (b, _) in zip(cut.shape, widths, strict=True))] = cut
     else:
-        out[...] = ctx.xp.pad(cut, widths, mode=_MODES[mode])
+        out[...] = ctx.xp.pad(cut, widths, mode=mode)
+
+
+def _expect_amounts(given: int, axes: int) -> None:
+    if given != 2 * axes:
+        raise ValueError(f"pads has {given} entries, not 2 for each of {axes} axes")
 
 
 @builtin("Pad", since=11, host_inputs=[1, 3])
@@ -33,19 +41,21 @@ def pad(
     """Elements added around a tensor, or cut off."""
     chosen = range(x.ndim) if axes is None else distinct(axes.tolist(), x.ndim)
     amounts = pads.tolist()
-    count = len(amounts) // 2
+    count = len(chosen)
+    _expect_amounts(len(amounts), count)
     widths = [(0, 0)] * x.ndim
     for i, axis in enumerate(chosen):
         widths[axis] = (amounts[i], amounts[i + count])
     fill = 0 if value is None or not value.size else value.reshape(())
-    _pad(ctx, x, widths, fill, ctx.attrs["mode"])
+    _pad(ctx, x, widths, fill)
 
 
 @builtin("Pad", since=2, until=10)
 def _pad_before_11(ctx: Context, x: Array) -> None:
     given = ctx.attrs["pads"]
+    _expect_amounts(len(given), x.ndim)
     widths = list(zip(given[: x.ndim], given[x.ndim :], strict=True))
-    _pad(ctx, x, widths, ctx.attrs["value"], ctx.attrs["mode"])
+    _pad(ctx, x, widths, ctx.attrs["value"])
 
 
 @builtin("CenterCropPad", since=18, host_inputs=[1])

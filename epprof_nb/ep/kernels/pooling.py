@@ -11,7 +11,7 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.averages import mean
 from epprof_nb.ep.kernels.precision import at_least_float32
-from epprof_nb.ep.kernels.windows import Geometry, geometry, view, windows
+from epprof_nb.ep.kernels.windows import Geometry, geometry, padding_mode, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,27 +20,37 @@ if TYPE_CHECKING:
 @builtin("MaxPool", since=1)
 def max_pool(ctx: Context, x: Array) -> None:
     """Maximum of each window, and its index."""
-    xp, kernel = ctx.xp, ctx.attrs["kernel_shape"]
+    xp = ctx.xp
+    places = _geometry(ctx, x)
+    kernel = places.kernel
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    found = windows(ctx, x, kernel, lowest)
+    found = view(xp, x, places, lowest)
     shape = found.shape[: -len(kernel)]
     out = ctx.out(shape, index=0)
     indices = ctx.out(shape, index=1) if ctx.num_outputs > 1 else None
     if indices is not None:
-        _write_indices(ctx, x, found, indices)
+        _write_indices(ctx, x, places, found, indices)
     out[...] = found[(..., *(0,) * len(kernel))]
     # Place by place within the windows: NumPy reduces short, strided axes slowly.
     for place in itertools.product(*map(range, kernel)):
         xp.maximum(out, found[(..., *place)], out=out)
 
 
-def _write_indices(ctx: Context, x: Array, found: Array, indices: Array) -> None:
+def _geometry(ctx: Context, x: Array) -> Geometry:
+    """Return the windows of a node, each of which has an element that is not padding."""
+    found = geometry(ctx.attrs, x.shape[2:], ctx.attrs["kernel_shape"])
+    given = ctx.attrs.get("pads") if padding_mode(ctx.attrs) == "NOTSET" else None
+    if given and any(max(pads) >= k for pads, k in zip(found.pads, found.kernel, strict=True)):
+        raise ValueError(f"pads={given} reach the size of the window, {found.kernel}")
+    return found
+
+
+def _write_indices(ctx: Context, x: Array, shape: Geometry, found: Array, indices: Array) -> None:
     """Write the index of each maximum into the flattened input."""
     xp, attrs = ctx.xp, ctx.attrs
     spatial = x.shape[2:]
     rank = len(spatial)
-    shape = geometry(attrs, spatial, attrs["kernel_shape"])
-    place = found.reshape(*found.shape[:-rank], -1).argmax(axis=-1)
+    place = found.reshape(*found.shape[:-rank], math.prod(shape.kernel)).argmax(axis=-1)
     within = xp.unravel_index(place, shape.kernel)
     total = xp.zeros(place.shape, np.int64)
     column_major = attrs.get("storage_order", 0)
@@ -59,7 +69,7 @@ def average_pool(ctx: Context, x: Array) -> None:
     """Mean of each window; padding counts if ``count_include_pad`` is set."""
     xp, attrs = ctx.xp, ctx.attrs
     wide = at_least_float32(x)
-    shape = geometry(attrs, x.shape[2:], attrs["kernel_shape"])
+    shape = _geometry(ctx, x)
     total = _sum(view(xp, wide, shape, 0), len(shape.kernel))
     ctx.out(total.shape)[...] = total / _counts(xp, wide, shape, attrs)
 
@@ -84,8 +94,9 @@ def _counts(xp: ArrayModule, x: Array, shape: Geometry, attrs: Attributes) -> Ar
 def lp_pool(ctx: Context, x: Array) -> None:
     """p-norm of each window."""
     p = ctx.attrs["p"]
-    found = windows(ctx, ctx.xp.abs(at_least_float32(x)) ** p, ctx.attrs["kernel_shape"], 0)
-    total = _sum(found, len(ctx.attrs["kernel_shape"]))
+    shape = _geometry(ctx, x)
+    found = view(ctx.xp, ctx.xp.abs(at_least_float32(x)) ** p, shape, 0)
+    total = _sum(found, len(shape.kernel))
     ctx.out(total.shape)[...] = total ** (1 / p)
 
 

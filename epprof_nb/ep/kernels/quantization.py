@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.axes import nonnegative
+from epprof_nb.ep.kernels.checks import expect_shape
 from epprof_nb.ep.kernels.linear import product_shape
 
 _BYTES = "uint8 int8"
@@ -33,7 +34,10 @@ def spread(xp: ArrayModule, parameter: Array, x: Array, axis: int, block: int = 
         return parameter.reshape(())
     axis = nonnegative(axis, x.ndim)
     if block:
+        shape = (*x.shape[:axis], -(-x.shape[axis] // block), *x.shape[axis + 1 :])
+        expect_shape("the scale or zero point", parameter, shape)
         return xp.repeat(parameter, block, axis=axis)[tuple(slice(0, n) for n in x.shape)]
+    expect_shape("the scale or zero point", parameter, (x.shape[axis],))
     return parameter.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
 
 
@@ -43,10 +47,16 @@ def quantize(xp: ArrayModule, x: Array, zero_point: Array | int, dtype: Any) -> 
     return xp.clip(xp.rint(x) + zero_point, limits.min, limits.max).astype(dtype)
 
 
+def _expect_zero_point(scale: Array, zero_point: Array | None) -> None:
+    if zero_point is not None and not zero_point.size == scale.size == 1:
+        expect_shape("the zero point", zero_point, scale.shape)
+
+
 @builtin("QuantizeLinear", since=10)
 def quantize_linear(ctx: Context, x: Array, scale: Array, zero_point: Array | None = None) -> None:
     """Integers for the multiples of a scale."""
     xp, attrs = ctx.xp, ctx.attrs
+    _expect_zero_point(scale, zero_point)
     y = ctx.out(x.shape)
     axis, block = attrs.get("axis", 1), attrs.get("block_size", 0)
     wide = x.astype(np.float32) / spread(xp, scale, x, axis, block).astype(np.float32)
@@ -60,6 +70,7 @@ def dequantize_linear(
 ) -> None:
     """The multiples of a scale that integers stand for."""
     xp, attrs = ctx.xp, ctx.attrs
+    _expect_zero_point(scale, zero_point)
     axis, block = attrs.get("axis", 1), attrs.get("block_size", 0)
     y = ctx.out(x.shape)
     wide = x.astype(np.float32)

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.activation import sigmoid
+from epprof_nb.ep.kernels.checks import choice, expect_shape
 from epprof_nb.ep.kernels.normalization import write_optional
 from epprof_nb.ep.kernels.precision import at_least_float32
 
@@ -18,12 +19,18 @@ if TYPE_CHECKING:
     Step = Callable[..., "tuple[Array, ...]"]
 
 
+_DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+
+
 def _functions(
     ctx: Context, direction: int, count: int, default: tuple[str, ...]
 ) -> list[Function]:
     """Return the activation functions of a direction."""
     xp, attrs = ctx.xp, ctx.attrs
     names = attrs.get("activations") or default * 2
+    directions = _DIRECTIONS[attrs["direction"]]
+    if len(names) < count * directions:
+        raise ValueError(f"activations names {len(names)} functions, not {count * directions}")
     chosen = [name.lower() for name in names[direction * count : (direction + 1) * count]]
     # Parameters are listed for the functions that take them, in the order of all directions.
     before = names[: direction * count]
@@ -100,7 +107,13 @@ def _run(
     steps_first = wide.transpose(1, 0, 2) if batch_first else wide
     steps, batch = steps_first.shape[:2]
     kind, hidden = attrs["direction"], attrs["hidden_size"]
-    directions = 2 if kind == "bidirectional" else 1
+    directions = _DIRECTIONS[kind]
+    for number, given in enumerate(initial):
+        shape = (batch, directions, hidden) if batch_first else (directions, batch, hidden)
+        expect_shape(("initial_h", "initial_c")[number], given, shape)
+    expect_shape("sequence_lens", lengths, (batch,))
+    if lengths is not None and lengths.size and (lengths.min() < 0 or lengths.max() > steps):
+        raise ValueError(f"sequence_lens has an entry that is not between 0 and {steps}")
     y = xp.zeros((steps, directions, batch, hidden), wide.dtype)
     last = [xp.zeros((directions, batch, hidden), wide.dtype) for _ in initial]
     for d in range(directions):
@@ -126,6 +139,16 @@ def _run(
         write_optional(ctx, number + 1, state.transpose(1, 0, 2) if batch_first else state)
 
 
+def _expect_weights(  # noqa: PLR0917 - the inputs of the operators
+    ctx: Context, x: Array, w: Array, r: Array, bias: Array | None, gates: int
+) -> None:
+    directions = _DIRECTIONS[choice(ctx.attrs, "direction", _DIRECTIONS)]
+    hidden = ctx.attrs["hidden_size"]
+    expect_shape("W", w, (directions, gates * hidden, x.shape[2]))
+    expect_shape("R", r, (directions, gates * hidden, hidden))
+    expect_shape("B", bias, (directions, 2 * gates * hidden))
+
+
 def _biases(bias: Array | None, d: int) -> tuple[Any, Any]:
     """Return the biases of the input and of the state."""
     if bias is None:
@@ -142,6 +165,7 @@ def rnn(  # noqa: PLR0917 - the inputs of the operator
     bias: Array | None = None, lengths: Array | None = None, h: Array | None = None,
 ) -> None:  # fmt: skip
     """Recurrent layer with one activation."""
+    _expect_weights(ctx, x, w, r, bias, 1)
 
     def make_step(d: int) -> Step:
         (f,) = _functions(ctx, d, 1, ("Tanh",))
@@ -159,6 +183,7 @@ def gru(  # noqa: PLR0917 - the inputs of the operator
     bias: Array | None = None, lengths: Array | None = None, h: Array | None = None,
 ) -> None:  # fmt: skip
     """Recurrent layer with update and reset gates."""
+    _expect_weights(ctx, x, w, r, bias, 3)
     xp, n = ctx.xp, ctx.attrs["hidden_size"]
 
     def make_step(d: int) -> Step:
@@ -193,7 +218,9 @@ def lstm(  # noqa: PLR0917 - the inputs of the operator
     c: Array | None = None, peepholes: Array | None = None,
 ) -> None:  # fmt: skip
     """Recurrent layer with a cell, and input, output and forget gates."""
+    _expect_weights(ctx, x, w, r, bias, 4)
     xp, n = ctx.xp, ctx.attrs["hidden_size"]
+    expect_shape("P", peepholes, (len(w), 3 * n))
 
     def make_step(d: int) -> Step:
         f, g, k = _functions(ctx, d, 3, ("Sigmoid", "Tanh", "Tanh"))

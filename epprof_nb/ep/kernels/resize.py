@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels import interpolation
 from epprof_nb.ep.kernels.axes import distinct
+from epprof_nb.ep.kernels.checks import choice
 
 
 def _sizes_and_scales(
@@ -21,6 +22,8 @@ def _sizes_and_scales(
     """Return size and scale of each axis of the output."""
     resized, factors = list(shape), [1.0] * len(shape)
     if scales is not None and scales.size:
+        if sizes is not None and sizes.size:
+            raise ValueError("the node has both scales and sizes")
         for axis, scale in zip(axes, scales.tolist(), strict=True):
             factors[axis] = scale
             resized[axis] = math.floor(shape[axis] * scale)
@@ -28,7 +31,8 @@ def _sizes_and_scales(
     if sizes is None or not sizes.size:
         raise ValueError("the node has neither scales nor sizes")
     wanted = dict(zip(axes, sizes.tolist(), strict=True))
-    policy = attrs.get("keep_aspect_ratio_policy", "stretch")
+    known = ("stretch", "not_larger", "not_smaller")
+    policy = choice(attrs, "keep_aspect_ratio_policy", known, "stretch")
     ratios = [n / shape[axis] for axis, n in wanted.items()]
     for axis, n in wanted.items():
         if policy == "stretch":
@@ -44,8 +48,10 @@ def resample(
 ) -> None:
     """Write the output of a node with the attributes of Resize."""
     xp, attrs = ctx.xp, ctx.attrs
-    mode = attrs["mode"]
-    transformation = attrs.get("coordinate_transformation_mode", "asymmetric")
+    mode = choice(attrs, "mode", ("nearest", "linear", "cubic"))
+    transformation = choice(
+        attrs, "coordinate_transformation_mode", interpolation.TRANSFORMATIONS, "asymmetric"
+    )
     out = ctx.out(shape)
     if not out.size:
         return
@@ -63,7 +69,8 @@ def resample(
             beyond = (positions < 0) | (positions > size - 1)
             outside.append(beyond.reshape([-1 if i == axis else 1 for i in range(x.ndim)]))
         if mode == "nearest":
-            index = interpolation.nearest(attrs.get("nearest_mode", "floor"), positions, size)
+            rounding = choice(attrs, "nearest_mode", interpolation.ROUNDERS, "floor")
+            index = interpolation.nearest(rounding, positions, size)
             y = xp.take(y, xp.asarray(index), axis=axis)
         else:
             y = interpolation.apply(xp, y, _weights(attrs, positions, size, scale), axis)

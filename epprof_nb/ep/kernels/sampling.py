@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernels.checks import choice, expect_shape
 from epprof_nb.ep.kernels.interpolation import cubic_kernel
 from epprof_nb.ep.kernels.precision import at_least_float32
 
@@ -32,12 +33,19 @@ def _taps(xp: ArrayModule, mode: str, position: Array) -> list[tuple[Array, Arra
     return [(floor + i, kernel(fraction - i)) for i in (-1, 0, 1, 2)]
 
 
+_GRID_MODES = ("nearest", "linear", "bilinear", "cubic", "bicubic")
+
+
 @builtin("GridSample", since=16)
 def grid_sample(ctx: Context, x: Array, grid: Array) -> None:
     """Samples of an image at the positions of a grid, which are between -1 and 1."""
     xp, attrs = ctx.xp, ctx.attrs
     spatial = x.shape[2:]
     rank = len(spatial)
+    mode = choice(attrs, "mode", _GRID_MODES)
+    padding = choice(attrs, "padding_mode", ("zeros", "border", "reflection"))
+    if grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != rank:
+        raise ValueError(f"grid of shape {grid.shape} does not fit X of shape {x.shape}")
     aligned = bool(attrs["align_corners"])
     wide, where = at_least_float32(x), at_least_float32(grid)
     axes = []
@@ -46,8 +54,8 @@ def grid_sample(ctx: Context, x: Array, grid: Array) -> None:
         position = (unit + 1) / 2 * (n - 1) if aligned else ((unit + 1) * n - 1) / 2
         axes.append(
             [
-                (*_resolve(xp, index, n, attrs["padding_mode"], aligned=aligned), weight)
-                for index, weight in _taps(xp, attrs["mode"], position)
+                (*_resolve(xp, index, n, padding, aligned=aligned), weight)
+                for index, weight in _taps(xp, mode, position)
             ]
         )
     batch = xp.arange(x.shape[0]).reshape((-1,) + (1,) * rank)
@@ -128,6 +136,11 @@ def bilinear(xp: ArrayModule, image: Array, y: Array, x: Array) -> tuple[Array, 
 def _roi_align(ctx: Context, x: Array, rois: Array, batch: Array, *, half_pixel: bool) -> None:
     xp, attrs = ctx.xp, ctx.attrs
     height, width = attrs["output_height"], attrs["output_width"]
+    expect_shape("rois", rois, (rois.shape[0], 4))
+    expect_shape("batch_indices", batch, rois.shape[:1])
+    if batch.size and (batch.min() < 0 or batch.max() >= x.shape[0]):
+        raise IndexError(f"one of batch_indices is outside of the batch of {x.shape[0]} images")
+    largest = choice(attrs, "mode", ("avg", "max")) == "max"
     out = ctx.out((rois.shape[0], x.shape[1], height, width))
     shift = 0.5 if half_pixel else 0.0
     for number, (box, image) in enumerate(zip(rois.tolist(), batch.tolist(), strict=True)):
@@ -136,13 +149,16 @@ def _roi_align(ctx: Context, x: Array, rois: Array, batch: Array, *, half_pixel:
         if not half_pixel:
             extent_y, extent_x = max(extent_y, 1.0), max(extent_x, 1.0)
         ratio = attrs["sampling_ratio"]
-        samples_y = ratio or max(int(np.ceil(extent_y / height)), 1)
-        samples_x = ratio or max(int(np.ceil(extent_x / width)), 1)
+        samples_y = ratio or int(np.ceil(extent_y / height))
+        samples_x = ratio or int(np.ceil(extent_x / width))
+        if min(samples_y, samples_x) <= 0:  # the end of the region is not after its start
+            out[number] = 0
+            continue
         y = _samples(top, extent_y, height, samples_y)
         x_ = _samples(left, extent_x, width, samples_x)
-        found = _align(xp, x[image], y, x_, maximum=attrs["mode"] == "max")
+        found = _align(xp, x[image], y, x_, maximum=largest)
         parts = found.reshape(-1, height, samples_y, width, samples_x)
-        out[number] = parts.max(axis=(2, 4)) if attrs["mode"] == "max" else parts.mean(axis=(2, 4))
+        out[number] = parts.max(axis=(2, 4)) if largest else parts.mean(axis=(2, 4))
 
 
 def _samples(start: float, extent: float, bins: int, count: int) -> Array:
@@ -169,7 +185,8 @@ def _align(xp: ArrayModule, image: Array, y: Array, x: Array, *, maximum: bool) 
 @builtin("RoiAlign", since=16, host_inputs=[1, 2])
 def roi_align(ctx: Context, x: Array, rois: Array, batch: Array) -> None:
     """Regions of images, pooled to one size."""
-    half_pixel = ctx.attrs["coordinate_transformation_mode"] == "half_pixel"
+    known = ("half_pixel", "output_half_pixel")
+    half_pixel = choice(ctx.attrs, "coordinate_transformation_mode", known) == "half_pixel"
     _roi_align(ctx, x, rois, batch, half_pixel=half_pixel)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.axes import nonnegative
+from epprof_nb.ep.kernels.checks import single
 from epprof_nb.ep.kernels.normalization import write_optional
 
 
@@ -29,7 +30,7 @@ def _top(ctx: Context, x: Array, count: int, *, largest: bool) -> None:
 @builtin("TopK", since=10, host_inputs=[1])
 def top_k(ctx: Context, x: Array, k: Array) -> None:
     """The largest or smallest elements along an axis, sorted, and their indices."""
-    _top(ctx, x, int(k.reshape(-1)[0]), largest=bool(ctx.attrs.get("largest", 1)))
+    _top(ctx, x, single("K", k), largest=bool(ctx.attrs.get("largest", 1)))
 
 
 @builtin("TopK", since=1, until=9)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from epprof_nb.ep.kernels.checks import choice, per_axis
+
 if TYPE_CHECKING:
-    from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context
+    from epprof_nb.ep.kernel import Array, ArrayModule, Attributes
 
 
 class Geometry(NamedTuple):
@@ -37,10 +39,17 @@ def geometry(attrs: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...])
         Sizes of the spatial axes.
     kernel
         Shape of a window.
+
+    Raises
+    ------
+    ValueError
+        If the window or an attribute does not fit the spatial axes.
     """
-    rank = len(kernel)
-    strides = attrs.get("strides") or (1,) * rank
-    dilations = attrs.get("dilations") or (1,) * rank
+    rank = len(shape)
+    if len(kernel) != rank or min(kernel, default=1) < 1:
+        raise ValueError(f"a window of shape {tuple(kernel)} does not fit {rank} spatial axes")
+    strides = per_axis(attrs, "strides", rank)
+    dilations = per_axis(attrs, "dilations", rank)
     sizes = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     pads = _pads(attrs, shape, sizes, strides)
     extra = [0] * rank
@@ -52,17 +61,17 @@ def geometry(attrs: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...])
     return Geometry(tuple(kernel), tuple(strides), tuple(dilations), pads, extra)
 
 
-def windows(ctx: Context, x: Array, kernel: tuple[int, ...], padding_value: float) -> Array:
+def view(xp: ArrayModule, x: Array, geometry: Geometry, padding_value: float) -> Array:
     """Return a view with the windows of each position.
 
     Parameters
     ----------
-    ctx
-        Context of a node with the attributes that `geometry` reads.
+    xp
+        Array module.
     x
         Array of shape (batch, channels, *spatial).
-    kernel
-        Shape of a window.
+    geometry
+        The windows.
     padding_value
         Value of the elements around `x`.
 
@@ -71,11 +80,6 @@ def windows(ctx: Context, x: Array, kernel: tuple[int, ...], padding_value: floa
     windows
         Array of shape (batch, channels, *positions, *kernel).
     """
-    return view(ctx.xp, x, geometry(ctx.attrs, x.shape[2:], kernel), padding_value)
-
-
-def view(xp: ArrayModule, x: Array, geometry: Geometry, padding_value: float) -> Array:
-    """Return a view with the windows of each position; see `windows`."""
     if any(begin or end for begin, end in geometry.padding):
         x = xp.pad(x, [(0, 0), (0, 0), *geometry.padding], constant_values=padding_value)
     rank = len(geometry.kernel)
@@ -86,13 +90,19 @@ def view(xp: ArrayModule, x: Array, geometry: Geometry, padding_value: float) ->
     return found[(slice(None), slice(None), *every, *within)]
 
 
+def padding_mode(attrs: Attributes) -> str:
+    """Return the attribute ``auto_pad``."""
+    known = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+    return choice(attrs, "auto_pad", known, "NOTSET")
+
+
 def _pads(
     attrs: Attributes, shape: tuple[int, ...], sizes: list[int], strides: tuple[int, ...]
 ) -> list[tuple[int, int]]:
     rank = len(shape)
-    mode = attrs.get("auto_pad", "NOTSET")
+    mode = padding_mode(attrs)
     if mode == "NOTSET":
-        given = attrs.get("pads") or (0,) * (2 * rank)
+        given = per_axis(attrs, "pads", 2 * rank, 0)
         return list(zip(given[:rank], given[rank:], strict=True))
     if mode == "VALID":
         return [(0, 0)] * rank
