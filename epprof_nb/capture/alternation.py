@@ -86,7 +86,7 @@ def split(
         The session's data. Each repeat ended with a wait for its device work, and has an op of the
         type ``cell``.
     sides
-        The side of each repeat, from 0.
+        The side of each repeat that began, from 0.
     cells, sources
         Name and source of the cell of each side.
     recording
@@ -107,6 +107,8 @@ def split(
             "cell": cell,
             "alternated": {"recording": recording, "side": side},
             "repeats": [],
+            # The last repeat is the one that raised.
+            "error": None if sides and side != sides[-1] else data.info.get("error"),
             "notes": [
                 *data.info["notes"],
                 f"The repeats alternated with those of {other}, whose time is cut out.",

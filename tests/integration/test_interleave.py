@@ -96,6 +96,18 @@ def test_an_error_names_the_cell_it_is_from(run, shell, shown, capsys):
     assert "if order: gone()" in captured.out
     assert "cell_run.py" not in captured.out
     assert shown[-1].verdict == "cannot be compared"
+    new = shell.user_ns["new"]
+    assert (new.info["error"], new.baseline.info["error"]) == (None, "NameError")
+    assert "The new recording ended" not in shown[-1].reason
+
+
+@pytest.mark.usefixtures("prepared")
+def test_an_error_in_the_new_code_is_not_one_of_the_baseline(run, shell, shown):
+    run("%%gpuprofile new -q --repeat 12 --baseline old --interleave\nif len(order) > 4: gone()")
+    new = shell.user_ns["new"]
+    assert (new.info["error"], new.baseline.info["error"]) == ("NameError", None)
+    assert shown[-1].verdict == "cannot be compared"
+    assert "The old recording ended" not in shown[-1].reason
 
 
 @pytest.mark.usefixtures("prepared")
