@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 50_000
 """Longest answer, in characters."""
-_MAX_SECONDS, _MAX_BYTES = 30.0, 256 * 2**20
-"""Limits of a query; the bytes are those of its work and of its result each."""
+_MAX_SECONDS, _MAX_BYTES = 30.0, 2 * 2**30
+_SMALL_BYTES, _ROW_BYTES = 256 * 2**20, 256
+"""Limits of a query: 256 MiB and 256 bytes for each row of the profile, at most 2 GiB."""
 _INSTRUCTIONS = (
     "Profiles of GPU code by epprof_nb: what the host did (ops), what the device did (activities) "
     "and which op launched it. Call `profiles` for their names, then `summary`; each of its "
@@ -121,7 +122,7 @@ class Tools:
                 prof,
                 query,
                 time_limit_s=_MAX_SECONDS,
-                max_bytes=_MAX_BYTES,
+                max_bytes=query_bytes(sum(map(len, prof.tables.values()))),
                 max_rows=max_rows + 1,
                 max_chars=MAX_CHARS,
             )
@@ -157,3 +158,8 @@ def _cut(text: str) -> str:
     if len(text) <= MAX_CHARS:
         return text
     return f"{text[:MAX_CHARS]}\n(cut off after {MAX_CHARS:,} of {len(text):,} characters)"
+
+
+def query_bytes(rows: int) -> int:
+    """Return the memory limit of a query, bytes: those of `summary` must fit on large profiles."""
+    return min(_SMALL_BYTES + rows * _ROW_BYTES, _MAX_BYTES)

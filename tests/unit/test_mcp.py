@@ -24,7 +24,7 @@ from mcp.client.client import Client  # noqa: E402
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
 from mcp.client.streamable_http import streamable_http_client  # noqa: E402
 
-from epprof_nb.mcp.tools import MAX_CHARS, make_server  # noqa: E402
+from epprof_nb.mcp.tools import MAX_CHARS, make_server, query_bytes  # noqa: E402
 
 MS = 1_000_000
 TOOLS = {"profiles", "summary", "sql", "compare", "timeline_png"}
@@ -110,6 +110,13 @@ def test_a_large_result_is_cut_where_it_is_computed(query, expected, server, mon
     [(rows, characters)] = converted
     assert rows <= 2
     assert characters <= MAX_CHARS
+
+
+def test_the_memory_of_a_query_grows_with_the_profile():
+    assert query_bytes(0) == 256 * 2**20
+    # The queries of a summary of 2,000,000 activities need between 256 and 512 MiB.
+    assert query_bytes(2_000_000) >= 512 * 2**20
+    assert query_bytes(10**9) == 2 * 2**30
 
 
 @pytest.mark.parametrize(
