@@ -455,7 +455,7 @@ def nvtx_attached() -> list[str]:
     """Paths of the libraries whose copies of NVTX are attached."""
 
 def nvtx_details(first: int, /) -> dict[str, bytes]:
-    """What ranges and marks have besides a name, from id `first` on.
+    """Return the attributes of ranges and marks besides their name, from id `first` on.
 
     Columns: domain u32, category u32 (number; 0: none), category_name u32, flags u32 (1: has a
     color, 2: is a mark), color u32 (ARGB), payload_type i32 (1: u64, 2: i64, 3: f64, 4: u32, 5:

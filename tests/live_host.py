@@ -116,7 +116,7 @@ class LiveHost:
         self.page.wait_for_function("window.waiting === 0")
 
     def stamps(self, kind: str = "window") -> list[dict[str, Any]]:
-        """What each answer of a type took, from the request until it was painted."""
+        """Time of each answer of a type, from the request until it was painted."""
         return [s for s in self.page.evaluate("window.stamps") if s["type"] == kind]
 
     def _answers(self, text: str) -> dict[str, Any] | None:

@@ -50,7 +50,7 @@ class RecorderOutput:
     capture_ops: Table | None = None
     """Rows of the ops that captured these nodes, also if no op was recorded then."""
     graphs: Table | None = None
-    """What the recorder knows about graphs, by ``graph_id``; other columns are missing."""
+    """Known facts about graphs, by ``graph_id``; other columns are missing."""
     api_calls: Table | None = None
     """API calls recorded with external correlation, where the launch log is not available."""
     external_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None

@@ -1,4 +1,4 @@
-"""What GitHub lets through when it shows HTML, after the allow list it documents.
+"""HTML as GitHub shows it, after the allow list that it documents.
 
 https://github.com/gjtorikian/html-pipeline (SanitizationFilter) names elements and attributes;
 contents of scripts and styles go with their elements.

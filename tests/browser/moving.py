@@ -1,4 +1,4 @@
-"""Where the timeline's window stands, and the gestures that move it."""
+"""Position of the timeline's window, and the gestures that move it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def near(found: tuple[float, float], expected: tuple[float, float], within: floa
 
 
 def stage_box(page) -> dict[str, float]:
-    """Where the timeline's canvas stands on the page."""
+    """Bounding box of the timeline's canvas on the page."""
     return page.locator(".ep-stage canvas").bounding_box()
 
 

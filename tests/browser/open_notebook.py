@@ -37,7 +37,7 @@ class OpenNotebook:
         return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
 
     def output(self, number: int) -> str:
-        """What stands under a cell, as text."""
+        """Output of a cell, as text."""
         return self.cell(number).locator(".jp-OutputArea-output").first.inner_text()
 
     def start(self, number: int, source: str) -> None:
@@ -82,6 +82,6 @@ class OpenNotebook:
         return page
 
     def told(self, expression: str) -> str:
-        """What Python says of an expression, asked in the second cell."""
+        """Value of an expression, evaluated in the second cell."""
         self.run(1, f"print({expression})")
         return self.output(1).strip()

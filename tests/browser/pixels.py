@@ -41,7 +41,7 @@ def pixel(page, x: float, y: float) -> tuple[int, int, int]:
 
 
 def picture(page) -> npt.NDArray[np.int64]:
-    """What the reader sees of the canvas: (height, width, 3), 0 to 255."""
+    """Pixels of the canvas on the screen: (height, width, 3), 0 to 255."""
     from PIL import Image
 
     shot = canvas(page).screenshot()
@@ -54,7 +54,7 @@ def width(page) -> float:
 
 
 def x_at(page, ms: float) -> float:
-    """Where a time of the known profile lies while all 100 ms of it are shown."""
+    """Position of a time of the known profile while all 100 ms of it are shown."""
     return width(page) * ms / 100
 
 

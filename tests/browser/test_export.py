@@ -1,4 +1,4 @@
-"""What is left of a view where notebooks are exported, printed and sanitised."""
+"""Views in exported, printed and sanitised notebooks."""
 
 from __future__ import annotations
 

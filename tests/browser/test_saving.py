@@ -1,4 +1,4 @@
-"""What a notebook saves of a view, in JupyterLab and Notebook 7: run, look, save, open again."""
+"""Views in saved notebooks, in JupyterLab and Notebook 7: run, look, save, open again."""
 
 from __future__ import annotations
 

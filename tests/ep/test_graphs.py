@@ -160,7 +160,7 @@ class TestRuns:
                 np.testing.assert_array_equal(made.run(None, {"x": value})[0], np.abs(value))
 
     def test_intermediate_memory_is_not_reused_by_others(self, ep, x):
-        """What a capture allocated stays the graph's: other sessions write over nothing."""
+        """Memory allocated by a capture stays with the graph: no other session overwrites it."""
         made, other = chain_with_graph(ep), ep.session(models.chain())
         made.run(None, {"x": x})
         for times in range(20):

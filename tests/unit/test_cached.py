@@ -16,7 +16,7 @@ class Asked:
 
     @cached_property
     def value(self):
-        """What is asked for."""
+        """The requested value."""
         self.times += 1
         sleep(0.02)
         return [self.other]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = Literal["total", "device", "host"]
 PLACES: tuple[Place, ...] = ("total", "device", "host")
-"""What varies: the elapsed time of a repeat, times on devices, and times of ops on the host."""
+"""Quantities that vary: the elapsed time of a repeat, device times, and host times of ops."""
 
 MIN_RECORDINGS = 5
 """Fewer recordings tell too little about their spread."""

@@ -20,7 +20,7 @@ _launched = collections.deque(maxlen=500)  # callbacks that streams may still ca
 
 
 class Module:
-    """What tests pass off as the module ``cupy``."""
+    """Stand-in for the module ``cupy``."""
 
     __version__ = "0 (stand-in)"
 

@@ -34,7 +34,7 @@ def build():
 
 
 class FakeDriver:
-    """What tests see and change in the driver."""
+    """The stand-in driver, with functions to inspect it and to inject faults."""
 
     loaded = False
     """Whether it has taken the driver's place in this process."""
