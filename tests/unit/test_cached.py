@@ -38,7 +38,7 @@ def test_concurrent_threads_get_the_same_value():
     assert all(value is found[0] for value in found)
     assert (asked.times, found[0]) == (1, [1])
     assert Asked().value == [1]
-    assert Asked.value.__doc__ == "What is asked for."
+    assert Asked.value.__doc__ == "The requested value."
 
 
 def test_failed_computation_is_repeated():
