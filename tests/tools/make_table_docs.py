@@ -23,7 +23,7 @@ Columns of the breakdowns are *inclusive*, of an op and all ops below it, unless
 with `self_`. Inclusive times of nested ops overlap; self times add up to the device time of the
 profile.
 
-This page is generated from `epprof_nb/data/columns.py` by `tests/tools/make_table_docs.py`.
+This page is generated from `epprof_nb/data/columns/` by `tests/tools/make_table_docs.py`.
 """
 
 

@@ -1,0 +1,66 @@
+"""Columns of the tables of a comparison."""
+
+from __future__ import annotations
+
+from epprof_nb.data.columns.description import TableDoc, column
+
+_COMPARED = (
+    column("status", "category", "matched, renamed, added or removed"),
+    column("before_ns", "Int64", "old: median time; missing if added"),
+    column("after_ns", "Int64", "new: median time; missing if removed"),
+    column("change", "float64", "`after_ns` / `before_ns` - 1; NaN if unknown", "fraction"),
+    column(
+        "change_low", "float64",
+        "lower end of its interval, which covers all rows of the table together; NaN if not "
+        "tested",
+        "fraction",
+    ),
+    column("change_high", "float64", "upper end of this interval", "fraction"),
+    column(
+        "p_value", "float64", "of no change, with Holm's correction over all rows", "probability"
+    ),
+    column(
+        "verdict", "category",
+        "faster, slower or no difference found; added or removed; not tested if it did not run "
+        "in every repeat or the recordings cannot be compared",
+    ),
+)  # fmt: skip
+
+COMPARISON: dict[str, TableDoc] = {
+    "compare_ops": TableDoc(
+        "epprof_nb.compare(old, new).ops",
+        "One row per path of ops that ran in a repeat of either side, by descending difference in "
+        "time. Times, executions and bytes are those of one repeat.",
+        (
+            column("path", "category", "names of the op and the ops above it, below the cell"),
+            column("name", "category", "name of the op"),
+            column("old_name", "category", "its name in the old recording if it is renamed"),
+            column("op_type", "category", "cell, line, range, or an ONNX operator"),
+            column("category", "category", "category of the op, as in `ops`"),
+            column("provider", "category", "execution provider that ran it"),
+            column(
+                "measure", "category",
+                "time compared: `device`, inclusive, if the op launched device work in every "
+                "repeat in which it ran, else `host`",
+            ),
+            *_COMPARED,
+            column("count_before", "Int64", "old: executions; missing if added"),
+            column("count_after", "Int64", "new: executions; missing if removed"),
+            column("bytes_before", "Int64", "old: bytes copied and set", "bytes"),
+            column("bytes_after", "Int64", "new: bytes copied and set", "bytes"),
+        ),
+    ),
+    "compare_kernels": TableDoc(
+        "epprof_nb.compare(old, new).kernels",
+        "One row per path of ops and kernel name that it launched in a repeat of either side, by "
+        "descending difference in time. Times and launches are those of one repeat.",
+        (
+            column("path", "category", "names of the op that launched it and the ops above it"),
+            column("name", "category", "demangled name of the kernel"),
+            *_COMPARED,
+            column("count_before", "Int64", "old: launches; missing if added"),
+            column("count_after", "Int64", "new: launches; missing if removed"),
+        ),
+    ),
+}  # fmt: skip
+"""Tables of a comparison by name."""

@@ -1,0 +1,52 @@
+"""Columns of the tables of records, and of their join."""
+
+from __future__ import annotations
+
+from epprof_nb.data import schema
+from epprof_nb.data.columns.description import TableDoc, column, of_schema
+
+RECORDS: dict[str, TableDoc] = {
+    "ops": TableDoc("prof.ops", "One row per op.", of_schema(schema.OPS)),
+    "activities": TableDoc(
+        "prof.activities", "One row per activity of a device.", of_schema(schema.ACTIVITIES)
+    ),
+    "api_calls": TableDoc("prof.api_calls", "One row per API call.", of_schema(schema.API_CALLS)),
+    "graphs": TableDoc(
+        "prof.graphs", "One row per CUDA graph that was launched.", of_schema(schema.GRAPHS)
+    ),
+    "memory": TableDoc(
+        "prof.memory", "One row per allocation or release (`--detail memory`).",
+        of_schema(schema.MEMORY),
+    ),
+    "overhead": TableDoc(
+        "prof.overhead", "One row per interval of CUPTI's overhead (`--detail overhead`).",
+        of_schema(schema.OVERHEAD),
+    ),
+    "joined": TableDoc(
+        "prof.joined()",
+        "One row per activity: the columns of `prof.activities`, followed by those of its op, its "
+        "nearest named range and its API call.",
+        (
+            *of_schema(schema.ACTIVITIES),
+            column("op_name", "category", "name of the op"),
+            column("op_type", "category", "type of the op, as in `ops`"),
+            column("op_category", "category", "category of the op, as in `ops`"),
+            column("cell", "category", "cell of the innermost statement that contains the op"),
+            column("line", "Int64", "first line of that statement"),
+            column("range_id", "Int64", "op id of the nearest named range: the op or above it"),
+            column("range_name", "category", "name of that range"),
+            column("arg_<name>", "by value", "argument of that range, one column for each"),
+            column("module", "category", "path of the module, in its forward or backward pass"),
+            column("step", "Int64", "step that launched it, as in `by_step`"),
+            column("api_name", "category", "API call that launched it; missing if not recorded"),
+            column("api_start_ns", "Int64", "start of the call, since the profile's start"),
+            column("api_duration_ns", "Int64", "duration of the call"),
+            column(
+                "launch_delay_ns", "Int64",
+                "time from the start of the call to that of the activity, at least 0; missing for "
+                "waits",
+            ),
+        ),
+    ),
+}  # fmt: skip
+"""Tables of records by name."""
