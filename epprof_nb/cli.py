@@ -425,14 +425,17 @@ def convert(source: Path, target: Path) -> None:
 
     IN is an .epprof file, a trace of PyTorch (Kineto), a JSON profile of ONNX Runtime or a Chrome
     trace. The suffix of OUT selects the format: .epprof, .html (a page), .json or .json.gz (a
-    Chrome trace).
+    Chrome trace), .speedscope.json or .speedscope.json.gz (flame graphs).
     """
     from epprof_nb.commands.convert import open_any, writer_for
 
     write = writer_for(target)
     if write is None:
-        raise click.BadParameter("its suffix must be .epprof, .html, .json or .json.gz",
-                                 param_hint="OUT")  # fmt: skip
+        raise click.BadParameter(
+            "its suffix must be .epprof, .html, .json, .json.gz, .speedscope.json or "
+            ".speedscope.json.gz",
+            param_hint="OUT",
+        )
     _refuse_same_file("OUT", target, {"IN": source})
     _refuse_unwritable(target, "OUT")
     try:
