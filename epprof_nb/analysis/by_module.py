@@ -67,8 +67,7 @@ def by_module(
     >>> by_module(synthetic_profile(activities=100)).index.tolist()
     ['(outside of modules)']
     """
-    table = module_table(index or ProfileIndex(profile), attribution=attribution)
-    return table.to_frame().set_index("path")
+    return module_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
 
 
 def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
@@ -130,7 +129,7 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
         "kernels": inclusive(sums["kernels"][:-1], own_kernels),
     }
     order = np.lexsort((-host_ns[:-1], -device_ns[:-1]))
-    return ResultTable(columns).take(np.append(order, outside))
+    return ResultTable(columns, index="path").take(np.append(order, outside))
 
 
 def is_call(index: ProfileIndex) -> BoolArray:
