@@ -123,7 +123,9 @@ class Profile(ProfileAnalyses):
 
     def breakdown(
         self,
-        by: Literal["op", "op_type", "node", "kernel", "line", "stream", "tree"] = "op",
+        by: Literal[
+            "op", "op_type", "node", "kernel", "line", "stream", "module", "tree", "module_tree"
+        ] = "op",
     ) -> View:
         """Return a view of the profile that opens on the breakdown.
 
@@ -131,7 +133,8 @@ class Profile(ProfileAnalyses):
         ----------
         by
             The table shown first: ``"op"`` for that of `by_op` and so on; ``"tree"`` for the
-            icicle of `by_path`.
+            icicle of `by_path`; ``"module_tree"`` for that of its paths of modules. Tables of
+            modules are in a tab of their own, if the profile has modules.
 
         Returns
         -------

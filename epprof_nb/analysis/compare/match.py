@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from epprof_nb.analysis.compare.siblings import match_siblings
-from epprof_nb.analysis.op_paths import SESSION, OpPaths
+from epprof_nb.analysis.op_paths import SESSION, OpPaths, op_steps
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
@@ -60,7 +60,7 @@ class Side:
             without an op.
         """
         ops = index.profile.tables["ops"]
-        tree = OpPaths(ops, index.tree)
+        tree = OpPaths(op_steps(ops, index.tree))
         of_node = np.zeros(len(tree.parent), np.int64)
         nodes = slice(SESSION + 1, tree.no_op)
         rows = tree.row[nodes]
