@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from epprof_nb.analysis.devices import device_labels
-from epprof_nb.analysis.op_paths import SESSION, OpPaths
+from epprof_nb.analysis.op_paths import SESSION, OpPaths, op_steps
 from epprof_nb.analysis.op_tree import OpTree
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
@@ -185,7 +185,7 @@ class _Pieces:
         """Stack of each activity: the path of its op, that of its capture, and its name."""
         ops, activities = self._profile.tables["ops"], self._profile.tables["activities"]
         tree = OpTree(ops)
-        paths = OpPaths(ops, tree)
+        paths = OpPaths(op_steps(ops, tree))
         owner = np.append(paths.of_op, SESSION)[tree.rows(activities["op_id"])]
         owner = paths.add_captured(ops, owner, tree.rows(activities["capture_op_id"]))
         host = self._host_frames
