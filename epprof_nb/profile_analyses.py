@@ -201,17 +201,36 @@ class ProfileAnalyses(ProfileData):
         return by_step(self)
 
     @with_columns("by_path")
-    def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+    def by_path(
+        self,
+        *,
+        by: Literal["op", "module"] = "op",
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
         """Device and host time of each path from the session through cells and ops to kernels.
+
+        Parameters
+        ----------
+        by
+            ``"module"`` for paths of PyTorch's modules instead: below a module are the modules
+            that it calls, and rows ``forward`` and ``backward`` with the ops and kernels of its
+            own work.
+        attribution
+            See `by_op`.
 
         Returns
         -------
         frame
             {columns}
+
+        Raises
+        ------
+        ValueError
+            If `by` or `attribution` is unknown.
         """
         from epprof_nb.analysis.by_path import by_path
 
-        return by_path(self, attribution=attribution)
+        return by_path(self, by=by, attribution=attribution)
 
     @with_columns("by_node")
     def by_node(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:

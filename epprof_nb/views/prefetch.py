@@ -50,6 +50,5 @@ def prefetch_for_page(view_model: ViewModel) -> AbstractContextManager[None]:
         lambda: view_model.by_op,
         lambda: view_model.findings,
         lambda: view_model.counters,
-        *(partial(view_model.breakdown, by) for by in ("kernel", "stream", "line")),
-        lambda: view_model.path_tree,
+        *(partial(view_model.breakdown, by) for by in ("kernel", "stream", "line", "tree")),
     )

@@ -5,14 +5,14 @@ from click.testing import CliRunner
 
 from epprof_nb.analysis.threads import thread_names
 from epprof_nb.cli import main
-from epprof_nb.commands import demo
+from epprof_nb.commands import demo_run
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.wire.payload import full_header
 
 
 @pytest.fixture(scope="module")
 def prof():
-    return demo.run()[0]
+    return demo_run.run()[0]
 
 
 def test_the_timeline_has_kernels_copies_and_memsets_on_several_rows(prof):

@@ -188,7 +188,7 @@ export interface Overview extends EventsHeader {
   /** Available breakdowns. */
   breakdowns: string[];
   tables: Record<string, TableData>;
-  tree: TreeData;
+  trees: Record<string, TreeData>;
   source: SourceCell[];
 }
 
