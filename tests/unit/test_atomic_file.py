@@ -50,7 +50,7 @@ def test_a_fifo_receives_the_bytes_and_stays_a_fifo(tmp_path):
     reader = threading.Thread(target=lambda: received.append(path.read_bytes()))
     reader.start()
     write(path)
-    reader.join(20)
+    reader.join(120)
     assert received == [b"new"]
     assert stat.S_ISFIFO(path.stat().st_mode)
 
