@@ -63,7 +63,8 @@ bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vec
 
 // An output in host memory that depends on device memory: a replay would have to wait for it.
 bool writes_host_data(const Definition& definition, const ep_tensor* inputs, size_t count) {
-  if (definition.host_outputs.empty() || definition.op_type == "Shape") return false;
+  if (definition.host_outputs.empty()) return false;
+  if (definition.op_type == "Shape" || definition.op_type == "Size") return false;
   for (size_t i = 0; i < count; i++) {
     if (inputs[i].present && !contains(definition.host_inputs, i)) return true;
   }
