@@ -141,7 +141,9 @@ def modules() -> Profile:
             "attribution": CategoryColumn.constant("stack", len(work)),
         },
     )
-    return Profile({"ops": ops, "activities": activities}, {"wall_ns": 120 * MS})
+    info = {"wall_ns": 120 * MS, "class_places": {"Layer": {"file": "net/layers.py", "line": 3}}}
+    source = "\n\ndef forward(self, values):\n    return self.linear(values)\n"
+    return Profile({"ops": ops, "activities": activities}, info, {"net/layers.py": source})
 
 
 PROFILES = {"known": known_profile, "loop": training_loop, "modules": modules}

@@ -78,6 +78,15 @@ def test_the_tree_has_a_box_for_each_pass_of_a_module(exported):
     _selected(page, "1 model.layers.1")  # its backward pass only
 
 
+def test_the_source_has_the_method_of_a_class_and_leads_to_its_modules(exported):
+    page = exported("modules")
+    page.click(f"{TABS}[data-tab=source]")
+    row = page.locator(".ep-source tr[data-line='3']")
+    assert "80.0 ms" in row.text_content()
+    row.click()
+    _selected(page, "4 times line 3 of net/layers.py")
+
+
 @pytest.mark.parametrize("by", ["module", "module_tree"])
 def test_a_breakdown_by_module_opens_the_tab(opened, tmp_path, by):
     from epprof_nb.views.renderers.html import page_html
