@@ -479,10 +479,9 @@ def ep_set_functions(
     Parameters
     ----------
     open_session
-        Gets the provider's options. Returns the number of the session, whether it claims If, Loop
-        and Scan, whether it captures graphs, the selected operator types and node names (empty:
-        all), and the kernels: tuples of operator type, domain, first and last version, element
-        types by type constraint, inputs and outputs in host memory, and a handle for `make_node`.
+        Gets the provider's options. Returns the number of the session, whether it captures graphs,
+        the selected operator types and node names (empty: all), and its kernels
+        (`ep_make_kernels`).
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
         list with the function to call, and the object whose attributes `KernelContext` has.
@@ -569,6 +568,13 @@ def ep_unclaimed_nodes() -> list[tuple[str, str]]:
 
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
+
+def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> object:
+    """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
+
+    A kernel: operator type, domain, first and last version, element types by type constraint,
+    inputs and outputs in host memory, and a handle for `make_node`.
+    """
 
 def ep_make_domain(
     name: str,

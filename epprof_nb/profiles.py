@@ -205,6 +205,18 @@ class Profile(ProfileAnalyses):
 
         to_chrome(self.redacted(redact), path)
 
+    def to_speedscope(
+        self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
+    ) -> None:
+        """Write flame graphs for https://www.speedscope.app: device time by op, and host threads.
+
+        Each stream is a profile whose stacks lead from the statement to the kernel. The file is
+        compressed if its name ends in ``.gz``. `redact` is what to remove from it; see `redacted`.
+        """
+        from epprof_nb.exporters.speedscope import to_speedscope
+
+        to_speedscope(self.redacted(redact), path)
+
     def to_html(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
     ) -> None:

@@ -1,129 +1,36 @@
-"""``epprof calibrate``: how much recordings of the same code vary on this machine."""
+"""``epprof calibrate``: the command line. `epprof_nb.commands.calibration` measures."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from dataclasses import asdict
-from datetime import UTC, datetime
-from importlib.resources import as_file, files
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from epprof_nb.analysis.compare.match import match
-from epprof_nb.analysis.compare.recordings import Recordings
-from epprof_nb.analysis.compare.refusals import MIN_REPEATS, refusals
-from epprof_nb.analysis.compare.spread import MIN_RECORDINGS, measure_spread, place_of
-from epprof_nb.commands.recorded_scripts import Script, ScriptFailedError, record_rounds
-from epprof_nb.core.errors import EpprofError
-from epprof_nb.formats.spread_file import check_spread_writable, save_spread, spread_path
-from epprof_nb.profiles import load
-from epprof_nb.util.machine import machine_id
+from epprof_nb.commands.parameters import EXISTING_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from epprof_nb.data.profile_data import ProfileData
+    from pathlib import Path
 
 
-def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
-    """Measure the spread between recordings, print it and keep it in the user's cache.
+@click.command()
+@click.option("--run", "script", metavar="COMMAND", help="Record this, as 'python train.py'.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(5, 999),
+    default=10,
+    show_default=True,
+    help="Recordings to make.",
+)
+@click.argument("files", nargs=-1, type=EXISTING_FILE)
+def calibrate(*, script: str | None, rounds: int, files: tuple[Path, ...]) -> None:
+    """Measure how much recordings of the same code vary on this machine, for comparisons.
 
-    Parameters
-    ----------
-    paths
-        Recordings of the same code; without any, a script is recorded.
-    script
-        The script; None for the work that comes with the command, on the host device.
-    rounds
-        Number of recordings to make.
-
-    Raises
-    ------
-    click.ClickException
-        If there are too few recordings, or they are not of the same code. If the cache cannot be
-        written, after the values were printed.
+    FILES are profiles of the same code, made with --repeat 20 or in steps. Without any, COMMAND
+    is recorded several times, or a short piece of work on the host device. The result replaces
+    the assumed value in comparisons of recordings made on this machine and its devices.
     """
-    if not paths:
-        try:
-            check_spread_writable()
-        except OSError as error:
-            click.echo(f"The values will be printed, but not kept. {_why(error)}", err=True)
-    try:
-        profiles = [load(path) for path in paths] if paths else _record(script, rounds)
-    except (EpprofError, OSError, ScriptFailedError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
-    side = Recordings(profiles)
-    _check(side)
-    machine, devices = place_of(side.indexes) or ("", "")
-    if machine != machine_id():
-        raise click.ClickException(
-            "The recordings were not made on this machine with the same devices, so they do not "
-            "tell how much recordings vary here."
-        )
-    spread = measure_spread(side, datetime.now(UTC).astimezone().date().isoformat())
-    click.echo(
-        f"{spread.recordings} recordings of the same code on {devices or 'no device'} vary by "
-        f"(standard deviation of the median):\n"
-        f"  elapsed time {spread.total:.2%}\n"
-        f"  device times {spread.device:.2%}\n"
-        f"  host times   {spread.host:.2%}"
-    )
-    load_average, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if not paths and load_average > cores:
-        click.echo(
-            f"Other processes kept the machine busy (load average {load_average:.1f} on {cores} "
-            "cores). On a quiet machine, recordings vary by less: calibrate again when it is.",
-            err=True,
-        )
-    try:
-        path = save_spread(machine, devices, asdict(spread))
-    except OSError as error:
-        raise click.ClickException(f"The values were not kept. {_why(error)}") from error
-    click.echo(
-        "Comparisons of recordings made on this machine with the same devices use these values. "
-        f"Kept in {path}"
-    )
+    from epprof_nb.commands.calibration import run
 
-
-def _why(error: OSError) -> str:
-    return (
-        f"{spread_path()} cannot be written: {error.strerror or error}. Set XDG_CACHE_HOME to a "
-        "folder that can be."
-    )
-
-
-def _record(script: str | None, rounds: int) -> list[ProfileData]:
-    with tempfile.TemporaryDirectory() as folder:
-        if script is not None:
-            return [*record_rounds([Script.parse(script)], rounds, Path(folder))[0]]
-        with as_file(files("epprof_nb.commands") / "demo_scripts" / "same_work.py") as path:
-            parts = Script.parse(f"python '{path}'")
-            # Step 1 warms up.
-            return [*record_rounds([parts], rounds, Path(folder), steps="2:22")[0]]
-
-
-def _check(side: Recordings) -> None:
-    if len(side.indexes) < MIN_RECORDINGS:
-        raise click.ClickException(
-            f"{len(side.indexes)} recordings tell too little; record the same code at least "
-            f"{MIN_RECORDINGS} times, better 10."
-        )
-    if min(side.repeats) < MIN_REPEATS:
-        raise click.ClickException(
-            f"A recording has {min(side.repeats)} repeats, and at least {MIN_REPEATS} are needed. "
-            "Record a cell with --repeat 20, or call epprof_nb.step() at the start of each step "
-            "of a script."
-        )
-    for refusal in refusals(side.indexes[:1], side.indexes[1:]):
-        raise click.ClickException(f"The recordings cannot be taken together. {refusal.text}")
-    first = Recordings([side.indexes[0].profile])
-    for index in side.indexes[1:]:
-        pairs = match(first.side, Recordings([index.profile]).side)
-        if any(pair.status != "matched" for pair in pairs):
-            raise click.ClickException(
-                "The recordings are not of the same code: their ops differ. Record one piece of "
-                "code several times."
-            )
+    if files and script:
+        raise click.UsageError("Pass recordings or --run, not both.")
+    run(files, script, rounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from epprof_nb.commands.parameters import NEW_FILE, refuse_same_file, refuse_unwritable
 from epprof_nb.core.errors import EpprofError
 
 if TYPE_CHECKING:
@@ -44,6 +46,98 @@ class Output:
     markdown: bool
     allow: tuple[Allowed, ...]
     html: Path | None = None
+
+
+@click.command()
+@click.option(
+    "--fail-above",
+    default="0%",
+    show_default=True,
+    metavar="PERCENT",
+    help="Exit with 1 only if the new code is slower by more than this, with 95 % confidence.",
+)
+@click.option("--html", type=NEW_FILE, help="Path of an HTML page with both timelines.")
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="DIFFERENCE",
+    help="Compare in spite of other devices, clocks, counts (executions of an op), shapes, or "
+    "dropped records.",
+)
+@click.option("--more-old", multiple=True, type=NEW_FILE, help="A further recording like OLD.")
+@click.option("--more-new", multiple=True, type=NEW_FILE, help="A further recording like NEW.")
+@click.option(
+    "--run",
+    "run_scripts",
+    is_flag=True,
+    help="OLD and NEW are commands such as 'python train.py', which are recorded in turn.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 999),
+    default=10,
+    show_default=True,
+    help="With --run: recordings of each command.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, exists=True, writable=True, path_type=Path),
+    help="With --run: folder to keep the recordings in.",
+)
+@click.argument("old")
+@click.argument("new")
+def compare(
+    *,
+    old: str,
+    new: str,
+    more_old: tuple[Path, ...],
+    more_new: tuple[Path, ...],
+    run_scripts: bool,
+    rounds: int,
+    keep: Path | None,
+    fail_above: str,
+    html: Path | None,
+    markdown: bool,
+    allow: tuple[str, ...],
+) -> None:
+    """Compare two saved profiles of code that ran with --repeat or in steps.
+
+    With --run, two scripts are run and compared. A script may begin each step with
+    epprof_nb.step(); of others, whole runs are compared, which takes 10 rounds or more.
+
+    Exit codes: 0 the new code is not slower, 1 it is slower, 3 they cannot be compared, 4 a file
+    cannot be used or a script failed.
+    """
+    from epprof_nb.analysis.compare.refusals import ALLOWED
+    from epprof_nb.commands.recorded_scripts import Script
+
+    for name in allow:
+        if name not in ALLOWED:
+            raise click.BadParameter(
+                f"{name} is not one of {', '.join(ALLOWED)}", param_hint="--allow"
+            )
+    try:
+        limit = parse_percent(fail_above)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--fail-above") from error
+    if html is not None:
+        refuse_unwritable(html, "--html")
+        files = {} if run_scripts else {"OLD": Path(old), "NEW": Path(new)}
+        refuse_same_file("--html", html, {**files})
+    output = Output(limit, markdown, allow, html)  # type: ignore[arg-type] # checked above
+    if not run_scripts:
+        if keep is not None:
+            raise click.UsageError("--keep needs --run.")
+        sides = ([old, *map(str, more_old)], [new, *map(str, more_new)])
+        sys.exit(compare_files(*sides, output))
+    if more_old or more_new:
+        raise click.UsageError("--more-old and --more-new name files; --run records --rounds.")
+    try:
+        scripts = Script.parse(old), Script.parse(new)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    sys.exit(compare_scripts(*scripts, rounds, keep, output))
 
 
 def compare_files(old: Sequence[str], new: Sequence[str], output: Output) -> int:

@@ -1,31 +1,46 @@
-"""``epprof convert``: profiles and traces of other tools, by content; results by suffix."""
+"""``epprof convert``: profiles and traces of other tools, written in another format."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from epprof_nb.profiles import Profile, load, read_trace
+import click
+
+from epprof_nb.commands.parameters import (
+    EXISTING_FILE,
+    NEW_FILE,
+    refuse_same_file,
+    refuse_unwritable,
+)
+from epprof_nb.core.errors import EpprofError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-_ZIP = b"PK"
-_WRITERS: dict[str, Callable[[Profile, Path], None]] = {
-    ".epprof": Profile.save,
-    ".html": Profile.to_html,
-    ".json": Profile.to_chrome,
-    ".json.gz": Profile.to_chrome,
-}
 
+@click.command()
+@click.argument("source", metavar="IN", type=EXISTING_FILE)
+@click.argument("target", metavar="OUT", type=NEW_FILE)
+def convert(source: Path, target: Path) -> None:
+    """Convert a saved profile or a trace of another tool.
 
-def open_any(path: Path) -> Profile:
-    """Read a saved profile, which is a zip archive, or a trace of another tool."""
-    with path.open("rb") as file:
-        is_profile = file.read(len(_ZIP)) == _ZIP
-    return load(path) if is_profile else read_trace(path)
+    IN is an .epprof file, a trace of PyTorch (Kineto), a JSON profile of ONNX Runtime or a Chrome
+    trace. The suffix of OUT selects the format: .epprof, .html (a page), .json or .json.gz (a
+    Chrome trace), .speedscope.json or .speedscope.json.gz (flame graphs).
+    """
+    from epprof_nb.commands.profile_files import SUFFIXES, open_any, writer_for
 
-
-def writer_for(path: Path) -> Callable[[Profile, Path], None] | None:
-    """Return the method that writes the format of a path's suffix; None for other suffixes."""
-    return next((write for suffix, write in _WRITERS.items() if path.name.endswith(suffix)), None)
+    write = writer_for(target)
+    if write is None:
+        known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+        raise click.BadParameter(f"its suffix must be {known}", param_hint="OUT")
+    refuse_same_file("OUT", target, {"IN": source})
+    refuse_unwritable(target, "OUT")
+    try:
+        profile = open_any(source)
+        write(profile, target)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    for note in profile.info.get("notes") or ():
+        click.echo(f"note: {note}")
+    click.echo(f"Wrote {target}")

@@ -1,76 +1,33 @@
-"""``epprof demo``: a small workload on the GPU, or on the host device if there is none."""
+"""``epprof demo``: the command line. `epprof_nb.commands.demo_run` runs the workload."""
 
 from __future__ import annotations
 
-import ast
-from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from epprof_nb import _native
-from epprof_nb.capture import session
-from epprof_nb.capture.op_log import CELL
-from epprof_nb.instrument.cell import instrument
-from epprof_nb.instrument.markers import install_markers
-from epprof_nb.instrument.statements import Cell
-from epprof_nb.profiles import Profile
+import click
 
-if TYPE_CHECKING:
-    from types import CodeType
+from epprof_nb.commands.parameters import NEW_FILE, refuse_unwritable
 
 
-def run() -> tuple[Profile, str]:
-    """Profile a script that trains a two-layer network.
+@click.command()
+@click.option(
+    "--report",
+    type=NEW_FILE,
+    default=Path("epprof-demo.html"),
+    show_default=True,
+    help="Path of the HTML report.",
+)
+def demo(report: Path) -> None:
+    """Profile a small training loop, print its ops and write an HTML report."""
+    from epprof_nb.commands.demo_run import run
+    from epprof_nb.views.renderers.text import as_text
+    from epprof_nb.views.view_model import ViewModel
 
-    Returns
-    -------
-    tuple of Profile and str
-        The profile, and a sentence that names the device and the reason for its choice.
-    """
-    name, where = _script()
-    source = files("epprof_nb.commands").joinpath("demo_scripts", name).read_text("utf-8")
-    cell = Cell(name, source)
-    code = _instrumented(cell)
-    _execute(code)  # warm up: compilation and first allocations
-    recording = session.start(cell=name, source=source, script=name)
-    try:
-        op = _native.push(_native.intern(name), CELL)
-        _execute(code)
-        _native.pop(op)
-        return Profile.from_data(recording.stop()), where
-    except BaseException:
-        recording.abort()
-        raise
-
-
-def _script() -> tuple[str, str]:
-    """Return the script for this machine, and a sentence that names the device."""
-    on_host = "train_on_host.py"
-    try:
-        import cupy
-
-        cupy.arange(4).sum().item()
-    except ImportError:
-        return on_host, (
-            "Ran on the host device (this machine's CPU), because CuPy is not installed. To use "
-            'an NVIDIA GPU, run: pip install -e ".[cuda13]" (or cuda12).'
-        )
-    except Exception as error:  # noqa: BLE001 - after any CUDA error the demo uses the host device
-        return on_host, (
-            "Ran on the host device (this machine's CPU), because CuPy found no usable GPU "
-            f"({type(error).__name__}). Run `epprof doctor` to find out what is missing."
-        )
-    name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    return "train_on_gpu.py", f"Ran on {name} through CuPy."
-
-
-def _instrumented(cell: Cell) -> CodeType:
-    """Compile a script so that its statements are recorded as ops."""
-    tree = ast.parse(cell.source, cell.name)
-    tree.body = instrument(tree.body, cell)
-    return compile(tree, cell.name, "exec")
-
-
-def _execute(code: CodeType) -> None:
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    install_markers(namespace)
-    exec(code, namespace)  # noqa: S102 - a script of this package
+    refuse_unwritable(report, "--report")
+    prof, where = run()
+    click.echo(as_text(ViewModel(prof)))
+    click.echo()
+    click.echo(where)
+    prof.to_html(report)
+    click.echo(f"Report with the timeline: {report.resolve()} (open it in a browser)")
+    click.echo("In a notebook: jupyter lab notebooks/01_quickstart.ipynb")

@@ -5,12 +5,31 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from epprof_nb.util.format import duration
+import click
+
+from epprof_nb.commands.parameters import EXISTING_FILE
+from epprof_nb.core.errors import EpprofError
+from epprof_nb.util.format import duration, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from epprof_nb.data.profile_data import ProfileData
+
+
+@click.command()
+@click.argument("file", type=EXISTING_FILE)
+def info(file: Path) -> None:
+    """Print what is in a saved profile: devices, versions, duration, counts and notes."""
+    from epprof_nb.profiles import load
+
+    try:
+        profile = load(file)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{file} ({size(file.stat().st_size)})")
+    click.echo(describe(profile))
 
 
 def describe(profile: ProfileData) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pandas as pd
+import click
 
-from epprof_nb.core.ort_binding import PROVIDER
+from epprof_nb.core.errors import EpprofError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pandas as pd
 
 _ORDER = ("same", "types", "missing", "only here")
 _MEANINGS = {
@@ -18,6 +20,32 @@ _MEANINGS = {
     "missing": "no kernel",
     "only here": "no other provider has a kernel",
 }
+
+
+@click.command()
+@click.option(
+    "--provider", "providers", multiple=True, metavar="NAME",
+    help="Compare with this provider only; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--all", "every", is_flag=True, help="List all operators, also those without difference."
+)
+@click.option("--csv", is_flag=True, help="Print the whole table as CSV.")
+def parity(*, providers: tuple[str, ...], every: bool, csv: bool) -> None:
+    """Compare the operators, opset versions and types of execution providers.
+
+    The kernels of each provider come from the installed ONNX Runtime.
+    """
+    from epprof_nb.ep import parity as compare_providers
+
+    try:
+        table = compare_providers(providers or None)
+    except EpprofError as error:
+        raise click.ClickException(str(error)) from error
+    if csv:
+        click.echo(table.to_csv(index=False), nl=False)
+    else:
+        click.echo("\n".join(describe(table, every=every)))
 
 
 def describe(table: pd.DataFrame, *, every: bool) -> Iterator[str]:
@@ -30,6 +58,8 @@ def describe(table: pd.DataFrame, *, every: bool) -> Iterator[str]:
     every
         Whether to list all rows; else those with types or kernels that are missing.
     """
+    from epprof_nb.core.ort_binding import PROVIDER
+
     others = [c for c in table.columns if c.endswith("ExecutionProvider") and c != PROVIDER]
     yield f"{PROVIDER} compared with {', '.join(others) or 'no other provider'}"
     yield ""
@@ -49,6 +79,8 @@ def describe(table: pd.DataFrame, *, every: bool) -> Iterator[str]:
 
 
 def _lines(rows: pd.DataFrame, others: list[str]) -> Iterator[str]:
+    import pandas as pd
+
     for row in rows.to_dict("records"):
         name = f"{row['domain']}.{row['op_type']}" if row["domain"] else row["op_type"]
         end = "+" if pd.isna(row["last_opset"]) else f"-{row['last_opset']}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from epprof_nb.commands.shell_syntax import refuse_shell_syntax
 from epprof_nb.profiles import Profile, load
 
 if TYPE_CHECKING:
@@ -54,9 +55,13 @@ class Script:
         Raises
         ------
         ValueError
-            If it does not run a Python script or module.
+            If it does not run a Python script or module, or needs a shell.
         """
-        parts = shlex.split(text)
+        try:
+            parts = shlex.split(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} cannot be split into words: {error}.") from error
+        refuse_shell_syntax(text)
         interpreter, options = sys.executable, []
         if parts and re.fullmatch(r"python[\d.]*", Path(parts[0]).name):
             named = parts.pop(0)

@@ -1,249 +1,128 @@
-"""``epprof run``: profile a script from its start to its end, or some of its steps.
-
-The script runs as it would under ``python``: arguments, ``__main__``, output, exit code and
-signals are its own. The profile is saved however the script ends.
-"""
+"""``epprof run``: the command line. `epprof_nb.commands.script_run` runs the script."""
 
 from __future__ import annotations
 
-import os
-import signal
+import re
 import sys
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
 
-from epprof_nb import _native, onnxruntime
-from epprof_nb.capture import session, steps
-from epprof_nb.capture.op_log import CELL
-from epprof_nb.commands.ending import Ending, say
-from epprof_nb.core.errors import CaptureError
-from epprof_nb.profiles import Profile
-from epprof_nb.recorders.onnxruntime import sessions
+import click
 
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import FrameType, TracebackType
+from epprof_nb.commands.parameters import NEW_FILE, refuse_same_file
 
-    from epprof_nb.capture.session import Session
-    from epprof_nb.commands.main_module import MainModule
+
+class _RunCommand(click.Command):
+    """A command whose options end at the script, or at the module after ``-m``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options; what follows the script or module is left to it."""
+        valued = {
+            name
+            for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag
+            for name in param.opts
+        }
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] not in ("-", "--"):
+            if args[at] == "-m":
+                args = [*args[: at + 2], "--", *args[at + 2 :]]
+                break
+            at += 2 if args[at] in valued else 1
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_RunCommand, context_settings={"allow_interspersed_args": False})
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
+@click.option("-o", "--out", type=NEW_FILE, help="Path of the profile; default: SCRIPT.epprof.")
+@click.option("--html", type=NEW_FILE, help="Path of an HTML report.")
+@click.option(
+    "--steps",
+    metavar="A:B",
+    help="Record only steps A to B-1; the script begins a step with epprof_nb.step(). Step 0 is "
+    "what comes before the first call.",
+)
+@click.option("-d", "--detail", default="default", help="Record more: api, memory, overhead, all.")
+@click.option("--max-records", type=int, default=5_000_000, help="Maximum number of activities.")
+@click.option("--time-limit", type=float, help="Stop recording after this many seconds.")
+@click.option("--no-lines", is_flag=True, help="Do not record the script's statements as ops.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the script's output and errors.")
+@click.argument("script", required=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    ctx: click.Context,
+    *,
+    module: str | None,
+    out: Path | None,
+    html: Path | None,
+    steps: str | None,
+    detail: str,
+    max_records: int,
+    time_limit: float | None,
+    no_lines: bool,
+    quiet: bool,
+    script: str | None,
+    args: tuple[str, ...],
+) -> None:
+    """Profile a script: epprof run [OPTIONS] SCRIPT [ARGS]...
+
+    The script runs as under python, with its arguments, exit code and signals. The profile is
+    saved however the script ends.
+    """
+    from epprof_nb.commands.main_module import ScriptNotFoundError, find_module, find_script
+    from epprof_nb.commands.script_run import RunRequest
+    from epprof_nb.commands.script_run import run as run_script
     from epprof_nb.core.options import Options
 
-
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """Parts of a script to record, and files to write.
-
-    Attributes
-    ----------
-    options
-        Options of the session.
-    out, html
-        Paths of the profile and of the page; None for none.
-    steps
-        First step and last + 1 to record; None for the whole script.
-    lines
-        Whether to record the statements of the script as ops.
-    quiet
-        Whether to print nothing but errors.
-    """
-
-    options: Options
-    out: Path | None = None
-    html: Path | None = None
-    steps: tuple[int, int] | None = None
-    lines: bool = True
-    quiet: bool = False
-
-
-class _Recording:
-    """The session of a run: the whole script, or from one step to another."""
-
-    def __init__(self, request: RunRequest, main: MainModule) -> None:
-        self.profile: Profile | None = None
-        self.step = 0
-        self.error: BaseException | None = None
-        self._process = os.getpid()
-        self._request, self._main = request, main
-        self._session: Session | None = None
-        self._op: int | None = None
-
-    def begin(self) -> None:
-        """Start with the script, unless a later step is the first one."""
-        steps.on_step(self._on_step)
-        if self._request.steps is None:
-            self._start()
-            self._op = _native.push(_native.intern(self._main.cell.name), CELL)
-        elif self._request.steps[0] == 0:
-            self._start()
-
-    def end(self) -> None:
-        """Stop recording; the profile is kept in `profile`."""
-        with suppress(ValueError):
-            steps.off_step(self._on_step)
-        opened, self._session = self._session, None
-        if opened is None:
-            return
-        name = None if self.error is None else type(self.error).__name__
-        try:
-            self.profile = Profile.from_data(opened.stop(error=name))
-        except BaseException:
-            opened.abort()
-            raise
-
-    def _start(self) -> None:
-        cell = self._main.cell
-        self._session = session.start(
-            self._request.options,
-            cell=cell.name,
-            source=cell.source or None,
-            script=cell.name,
+    arguments = [*args] if module is None else [*([] if script is None else [script]), *args]
+    if module is None and script is None:
+        raise click.UsageError("Name a script to run, or a module after -m.")
+    try:
+        request = RunRequest(
+            Options(detail, max_records, time_limit), out, html,
+            None if steps is None else _steps(steps), not no_lines, quiet,
+        )  # fmt: skip
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    try:
+        target = find_module(module) if module is not None else find_script(str(script))
+    except ScriptNotFoundError as error:
+        raise click.UsageError(str(error)) from error
+    if out is None and html is None:
+        name = Path(target.argument).stem if module is None else module.rpartition(".")[2]
+        request = replace(request, out=Path(f"{name}.epprof"))
+    for path in (request.out, request.html):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise click.UsageError(f"{path} cannot be written: its folder does not exist.")
+    refuse_same_file("--out", request.out, {"the script": Path(target.path)})
+    refuse_same_file(
+        "--html", request.html, {"the script": Path(target.path), "the profile": request.out}
+    )
+    # The script may change the working directory.
+    request = replace(
+        request, out=request.out and request.out.resolve(),
+        html=request.html and request.html.resolve(),
+    )  # fmt: skip
+    own = {name for param in ctx.command.params for name in param.opts}
+    given = [part for part in arguments if part.partition("=")[0] in own and part[:2] == "--"]
+    if given and not quiet:
+        click.echo(
+            f"epprof: {', '.join(given)} was passed to {target.argument}; options of epprof run "
+            "come before the script.",
+            err=True,
         )
-        self._session.mark_repeat(self.step)
-
-    def close_op(self) -> None:
-        """Close the op of the script, and the statement that is still open."""
-        op, self._op = self._op, None
-        if op is not None:
-            _native.pop(op)
-
-    def _on_step(self) -> None:
-        if os.getpid() != self._process:
-            return  # a child that the script forked
-        self.step += 1
-        first, end = self._request.steps or (0, sys.maxsize)
-        try:
-            if self.step == end:
-                self.end()
-            elif self._session is not None:
-                self._session.mark_repeat(self.step)
-            elif self.step == first:
-                self._start()
-        except Exception as error:  # noqa: BLE001 - the script must run in any case
-            say(f"step {self.step} could not be recorded ({type(error).__name__}: {error})")
+    sys.exit(run_script(target, arguments, request))
 
 
-def run(main: MainModule, arguments: list[str], request: RunRequest) -> int:
-    """Run a script; its profile is saved when the interpreter ends.
-
-    By then the threads that the script left have ended and its ``atexit`` callbacks have run.
-
-    Returns
-    -------
-    int
-        The exit code of the script. If a signal ended it, the same signal ends this process.
-
-    Raises
-    ------
-    SystemExit
-        If the script raised it.
-    """
-    main.prepare(arguments)
-    recording = _Recording(request, main)
-    ending = Ending(stop=recording.end, save=lambda: _save(recording, request))
-    try:
-        code = main.compile(lines=request.lines)
-        _observe_onnxruntime()
-        ending.install()
-        _begin(recording)
-        try:
-            _raise_recursion_limit()
-            main.execute(code)
-        finally:
-            recording.close_op()
-    except SystemExit:
-        raise
-    except BaseException as raised:  # noqa: BLE001 - reported as Python reports it
-        recording.error = raised
-        _report(raised)
-        if isinstance(raised, KeyboardInterrupt):
-            ending.by = signal.SIGINT
-        return 1
-    return 0
-
-
-def _begin(recording: _Recording) -> None:
-    try:
-        recording.begin()
-    except Exception as error:  # noqa: BLE001 - the script must run in any case
-        say(
-            f"profiling could not be started ({type(error).__name__}: {error}). The script runs "
-            "without it. Run `epprof doctor` to find out what is missing."
+def _steps(text: str) -> tuple[int, int]:
+    """Parse ``A:B``, where either may be left out."""
+    match = re.fullmatch(r"(\d*):(\d*)", text)
+    if not match:
+        raise click.BadParameter(
+            f"{text!r} is not of the form A:B, as 10:20.", param_hint="--steps"
         )
-
-
-def _save(recording: _Recording, request: RunRequest) -> None:
-    """Write the files, then print what was recorded; problems are printed, never raised."""
-    profile = recording.profile
-    if profile is None:
-        if request.steps is not None:
-            say(
-                f"nothing was recorded: the script ended in step {recording.step}, before "
-                f"step {request.steps[0]}. epprof_nb.step() begins a step."
-            )
-        return
-    written = []
-    for path, write in ((request.out, profile.save), (request.html, profile.to_html)):
-        if path is None:
-            continue
-        try:
-            write(path)
-            written.append(path)
-        except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001
-            say(f"{path} could not be written ({type(problem).__name__}: {problem})")
-    if not request.quiet:
-        _summarise(profile)
-        for path in written:
-            say(f"Wrote {path}", prefix="")
-
-
-def _summarise(profile: Profile) -> None:
-    from epprof_nb.views.renderers.text import as_text
-    from epprof_nb.views.view_model import ViewModel
-
-    try:
-        text = as_text(ViewModel(profile))
-    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001
-        say(f"the profile could not be summarised ({type(problem).__name__}: {problem})")
-    else:
-        say(text, prefix="")
-
-
-def _observe_onnxruntime() -> None:
-    try:
-        onnxruntime.install()
-    except CaptureError as error:
-        sessions.disable_with_reason(str(error))  # reported in the profile
-
-
-def _raise_recursion_limit() -> None:
-    """Give the script the depth that the frames of the command line take up."""
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001
-    depth = 0
-    while frame is not None:
-        frame, depth = frame.f_back, depth + 1
-    sys.setrecursionlimit(sys.getrecursionlimit() + depth)
-
-
-def _report(error: BaseException) -> None:
-    """Print an error as Python does, without the frames of this package."""
-    shown = _without_own(error.__traceback__)
-    error = error.with_traceback(shown)
-    try:
-        sys.excepthook(type(error), error, shown)
-    except SystemExit:
-        raise
-    except BaseException as failure:  # noqa: BLE001 - a hook of the script failed
-        inner = _without_own(failure.__traceback__)
-        failure.__context__ = None
-        say("Error in sys.excepthook:", prefix="")
-        sys.__excepthook__(type(failure), failure.with_traceback(inner), inner)
-        say("\nOriginal exception was:", prefix="")
-        sys.__excepthook__(type(error), error, shown)
-
-
-def _without_own(shown: TracebackType | None) -> TracebackType | None:
-    folder = os.path.dirname(__file__)  # noqa: PTH120
-    while shown is not None and shown.tb_frame.f_code.co_filename.startswith(folder):
-        shown = shown.tb_next
-    return shown
+    first, end = int(match[1] or 0), int(match[2] or sys.maxsize)
+    if end <= first:
+        raise click.BadParameter(f"{text} contains no step.", param_hint="--steps")
+    return first, end

@@ -66,6 +66,7 @@ class Registry:
         """Grows whenever the function of a kernel is replaced."""
         self._defined: list[Kernel] = []
         self._builtin: list[Kernel] = []
+        self._current: tuple[list[Kernel], list[Kernel], tuple[Kernel, ...]] = ([], [], ())
 
     def define(self, kernel: Kernel, *, builtin: bool = False) -> Kernel:
         """Add a kernel; replace the function of one with the same declaration.
@@ -94,17 +95,26 @@ class Registry:
             )
         return kernel
 
-    def kernels(self) -> list[Kernel]:
+    def kernels(self) -> tuple[Kernel, ...]:
         """Return the kernels for a new session: the user's, and the others that they leave."""
         with self._lock:
-            redefined = {k.declaration.op_type for k in self._defined}
-            rest = [
-                b
-                for b in self._builtin
-                if b.declaration.op_type not in redefined
-                or not any(b.overlaps(d) for d in self._defined)
-            ]
-            return [*self._defined, *rest]
+            defined, builtin, current = self._current
+            if (defined, builtin) != (self._defined, self._builtin):
+                redefined = {k.declaration.op_type for k in self._defined}
+                rest = (
+                    b
+                    for b in self._builtin
+                    if b.declaration.op_type not in redefined
+                    or not any(b.overlaps(d) for d in self._defined)
+                )
+                current = (*self._defined, *rest)
+                self._current = (self._defined.copy(), self._builtin.copy(), current)
+            return current
+
+    def of_domains_without_schema(self) -> list[Kernel]:
+        """Return the user's kernels of operators that ONNX Runtime has no schema for."""
+        with self._lock:
+            return [k for k in self._defined if k.declaration.operator is not None]
 
     def of_package(self, op_types: Iterable[str]) -> list[Kernel]:
         """Return the kernels that come with the package, of these operators of ONNX."""

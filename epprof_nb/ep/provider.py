@@ -14,11 +14,11 @@ from epprof_nb.ep import (
     devices,
     graph_creation,
     graphs,
+    kernel_sets,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
 )
 from epprof_nb.ep.kernel import REGISTRY
-from epprof_nb.ep.kernels.channels_last import CHANNELS_LAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -240,19 +240,7 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     """Return what the native core needs for a new session; see `ep_set_functions`."""
     only, nodes = _check(options)
     device = options.get("device", devices.HOST)
-    specs = []
-    prefers_channels_last = options.get("prefer_nhwc") == "1"
-    for kernel in REGISTRY.kernels():
-        d = kernel.declaration
-        if d.domain == CHANNELS_LAST and not prefers_channels_last:
-            continue
-        if only and d.op_type not in only and d.operator is None:
-            continue  # a kernel costs 2 us of the creation of a session
-        given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
-        for first, last, numbers in d.numbered_ranges:
-            specs.append((
-                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, given,
-            ))  # fmt: skip
+    found = kernel_sets.kernels_for(device, channels_last=options.get("prefer_nhwc") == "1")
     number, warm_ups = _native.ort_new_session(), _warm_ups(options)
     graph_creation.note_opened(number, warm_ups)
-    return number, True, warm_ups is not None, only, nodes, tuple(specs)
+    return number, warm_ups is not None, only, nodes, found

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.data.plausible import with_plausible_numbers
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.data.schema import TABLES
 from epprof_nb.data.table import row_bytes
@@ -174,7 +175,8 @@ def _read(file: IO[bytes], path: Path, max_bytes: int) -> ProfileData:
     info = manifest["info"]
     if notes:
         info["notes"] = [*info.get("notes", []), *notes]
-    return upgrade(ProfileData(tables, info, manifest["sources"]), manifest["version"])
+    profile = upgrade(ProfileData(tables, info, manifest["sources"]), manifest["version"])
+    return with_plausible_numbers(profile)
 
 
 def _check_directory(file: IO[bytes], path: Path, size: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.core.errors import ProfileFileError
+from epprof_nb.data.plausible import with_plausible_numbers
 from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.readers import chrome_trace, kineto, onnxruntime_json
 from epprof_nb.readers.byte_stream import ByteStream
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.data.table import Table
 
-_SUMMED = ("duration_ns", "bytes")
-_MAX_SUM = 2**62
-
 
 def read_trace(path: str | os.PathLike[str], *, max_bytes: int = 16 * 2**30) -> ProfileData:
     """Read a trace; see `epprof_nb.read_trace`."""
@@ -36,6 +34,7 @@ def read_trace(path: str | os.PathLike[str], *, max_bytes: int = 16 * 2**30) -> 
             with _without_gc():
                 profile = _read(stream, budget, skipped)
             _check_content(stream, profile)
+            profile = _plausible(profile)
         except ProfileFileError as error:
             raise ProfileFileError(f"{path} could not be read: {error}") from error
     notes = [*profile.info.get("notes", ()), *skipped.notes()]
@@ -100,12 +99,13 @@ def _check_content(stream: ByteStream, profile: ProfileData) -> None:
         raise ProfileFileError(
             f"{stream.damage}, and it has no complete event. Copy it again from its source."
         )
-    for table in profile.tables.values():
-        for name in set(_SUMMED) & set(table.schema.names):
-            if table[name].astype(np.float64).sum() > _MAX_SUM:
-                raise ProfileFileError(
-                    f"the sum of {table.schema.name}.{name} exceeds 64 bits: it is damaged."
-                )
+
+
+def _plausible(profile: ProfileData) -> ProfileData:
+    try:
+        return with_plausible_numbers(profile)
+    except ValueError as error:
+        raise ProfileFileError(f"{error}: it is damaged.") from error
 
 
 def _length(tables: dict[str, Table]) -> int:

@@ -66,7 +66,7 @@ def save(page, path, done) -> list[dict]:
     """Save until the outputs in the file satisfy `done`; return them."""
     page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=0")  # not into a frame
     outputs: list[dict] = []
-    for _ in range(20):
+    for _ in range(60):
         before = path.stat().st_mtime_ns
         page.keyboard.press("Control+s")
         for _ in range(20):

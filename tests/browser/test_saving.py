@@ -58,7 +58,7 @@ def test_a_live_view_takes_the_static_ones_place_and_is_never_saved(front_end):
     viewer.locator(".ep-chain").wait_for()
     page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=1")
     page.keyboard.press("Shift+Enter")
-    page.wait_for_selector("text=2 rows", timeout=20_000)
+    page.wait_for_selector("text=2 rows", timeout=60_000)
 
     save(page, path, no_widget)
     page.reload()

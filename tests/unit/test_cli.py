@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -22,7 +24,7 @@ def no_work(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("work was done for a report that cannot be written")
 
-    monkeypatch.setattr("epprof_nb.commands.demo.run", fail)
+    monkeypatch.setattr("epprof_nb.commands.demo_run.run", fail)
     monkeypatch.setattr("epprof_nb.profiles.load", fail)
 
 
@@ -70,3 +72,11 @@ def test_info_writes_the_size_of_a_small_file(saved):
     result = CliRunner().invoke(main, ["info", saved])
     assert "(0.0 MB)" not in result.output
     assert re.match(r".*run\.epprof \(\d[\d.]* (B|kB)\)\n", result.output)
+
+
+def test_the_command_line_imports_only_what_the_command_needs():
+    code = "import sys, epprof_nb.cli; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert "epprof_nb.commands.run" in loaded
+    heavy = {"numpy", "pandas", "pyarrow", "mcp", "epprof_nb.profiles"}
+    assert not heavy & set(loaded)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from epprof_nb.commands import doctor, doctor_checks
+from epprof_nb.commands import diagnosis, doctor_checks
 from epprof_nb.commands.doctor_checks import Check
 from epprof_nb.recorders import nvml
 from epprof_nb.recorders.cupti import library
@@ -43,7 +43,7 @@ def machine(monkeypatch):
 
 
 def test_the_diagnosis_of_this_machine_is_whole():
-    checks = doctor.diagnose()
+    checks = diagnosis.diagnose()
     assert [check.name for check in checks] == [
         "platform", "Python", "dependencies", "native core", "NVIDIA driver", "CUDA", "libcupti",
         "profiling permission", "other profilers", "NVTX", "ONNX Runtime", "front end",
@@ -69,7 +69,7 @@ def test_missing_and_old_dependencies_are_named(machine, monkeypatch):
 
 def test_the_text_shows_every_check_and_its_remedy():
     checks = [Check("one", "ok", "fine"), Check("second", "missing", "x " * 80, "do this")]
-    text = doctor.render(checks, width=60)
+    text = diagnosis.render(checks, width=60)
     assert text.splitlines()[0] == "ok       one     fine"
     assert text.splitlines()[-1].split() == ["->", "do", "this"]
     assert max(map(len, text.splitlines())) <= 60
@@ -77,8 +77,8 @@ def test_the_text_shows_every_check_and_its_remedy():
 
 @pytest.mark.parametrize(("status", "code"), [("ok", 0), ("warning", 0), ("missing", 1)])
 def test_the_exit_code_says_whether_anything_is_missing(monkeypatch, capsys, status, code):
-    monkeypatch.setattr(doctor, "CHECKS", (("x", lambda: Check("x", status, "found")),))
-    assert doctor.run() == code
+    monkeypatch.setattr(diagnosis, "CHECKS", (("x", lambda: Check("x", status, "found")),))
+    assert diagnosis.run() == code
     assert "found" in capsys.readouterr().out
 
 
@@ -86,8 +86,10 @@ def test_a_check_that_breaks_hides_no_other(monkeypatch):
     def broken():
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(doctor, "CHECKS", (("bad", broken), ("platform", doctor_checks._platform)))
-    first, second = doctor.diagnose()
+    monkeypatch.setattr(
+        diagnosis, "CHECKS", (("bad", broken), ("platform", doctor_checks._platform))
+    )
+    first, second = diagnosis.diagnose()
     assert first.status == "warning"
     assert "ZeroDivisionError: oops" in first.found
     assert second.name == "platform"

@@ -313,3 +313,33 @@ def test_times_that_contradict_each_other_are_shown(table, column, value, forged
         getattr(loaded.plot, name)()
     loaded.to_chrome(path.with_suffix(".json"))
     plt.close("all")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("table", ["ops", "activities", "api_calls"])
+@pytest.mark.parametrize("value", [-(2**62), 2**62, 2**63 - 1])
+def test_impossible_times_are_counted_and_change_no_other_number(table, value, forged, path):
+    rows = forged.manifest["tables"][table]["rows"]
+    forged.change(table, duration_ns=pa.array([value] * rows, pa.int64()))
+    forged.write(path)
+    loaded = load(path)
+    frame = getattr(loaded, table)
+    assert not frame["duration_ns"].any()
+    assert frame["end_ns"].equals(frame["start_ns"])
+    assert f"{rows} of {rows} rows of {table} have impossible numbers (duration_ns)" in str(
+        loaded.info["notes"]
+    )
+    for name in ("by_module", "by_node", "by_step", "by_stream", "launches", "overlap", "insights"):
+        result = getattr(loaded, name)()
+        times = result[[column for column in result if column.endswith("_ns")]]
+        assert not (times.abs() > 2**53).any(axis=None), name
+
+
+def test_impossible_sizes_are_missing(forged, path):
+    rows = forged.manifest["tables"]["activities"]["rows"]
+    sizes = pa.array([2**62, *[None] * (rows - 1)], pa.int64())
+    forged.change("activities", bytes=sizes)
+    forged.write(path)
+    loaded = load(path)
+    assert loaded.activities["bytes"].isna().all()
+    assert "1 of" in loaded.info["notes"][-1]

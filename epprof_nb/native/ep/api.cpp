@@ -21,31 +21,12 @@ using namespace epprof::ep;
 
 extern "C" {
 
-void ep_plan_add_kernel(ep_plan* plan, const ep_definition* given, void* handle) {
-  auto kernel = std::make_unique<PythonKernel>();
-  Definition& definition = kernel->definition;
-  definition.op_type = given->op_type;
-  definition.domain = given->domain;
-  definition.first_version = given->first_version;
-  definition.last_version = given->last_version;
-  definition.host_inputs.assign(given->host_inputs, given->host_inputs + given->host_input_count);
-  definition.host_outputs.assign(given->host_outputs,
-                                 given->host_outputs + given->host_output_count);
-  kernel->handle = handle;
-  kernel->plan = plan;
-  plan->kernels.push_back(std::move(kernel));
-}
-
-void ep_plan_add_types(ep_plan* plan, const char* constraint, const int32_t* types, size_t count) {
-  plan->kernels.back()->definition.types.emplace_back(
-      constraint, std::vector<int32_t>(types, types + count));
-}
+void ep_plan_use_kernels(ep_plan* plan, const ep_kernels* kernels) { plan->kernels = kernels->set; }
 
 void ep_plan_set_session(ep_plan* plan, uint32_t number) { plan->session = number; }
 void ep_plan_capture_graphs(ep_plan* plan) { plan->graphs = true; }
 void ep_plan_select_type(ep_plan* plan, const char* op_type) { plan->types.insert(op_type); }
 void ep_plan_select_node(ep_plan* plan, const char* name) { plan->nodes.insert(name); }
-void ep_plan_claim_control_flow(ep_plan* plan) { plan->control_flow = true; }
 
 char* ep_load_driver(const char* path, int* devices) {
   std::string failed = load_driver(path);

@@ -62,15 +62,23 @@ typedef struct {
   size_t host_input_count, host_output_count;
 } ep_definition;
 
-// `definition` identifies the kernel in `create_kernel`.
-void ep_plan_add_kernel(ep_plan* plan, const ep_definition* definition, void* handle);
+// Kernels that sessions on a device share (-1: the host device). Sessions keep what they use.
+typedef struct ep_kernels ep_kernels;
+ep_kernels* ep_kernels_new(int device);
+// `handle` identifies the kernel in `create_kernel`.
+void ep_kernels_add(ep_kernels* kernels, const ep_definition* definition, void* handle);
 // Restricts a type constraint of the kernel that was added last.
-void ep_plan_add_types(ep_plan* plan, const char* constraint, const int32_t* types, size_t count);
+void ep_kernels_add_types(ep_kernels* kernels, const char* constraint, const int32_t* types,
+                          size_t count);
+// Once all are added. Returns null or an error message for the caller to free.
+char* ep_kernels_register(ep_kernels* kernels);
+void ep_kernels_release(ep_kernels* kernels);
+
+void ep_plan_use_kernels(ep_plan* plan, const ep_kernels* kernels);
 void ep_plan_set_session(ep_plan* plan, uint32_t number);
 void ep_plan_capture_graphs(ep_plan* plan);
 void ep_plan_select_type(ep_plan* plan, const char* op_type);  // only nodes of selected types ...
 void ep_plan_select_node(ep_plan* plan, const char* name);     // ... or with selected names
-void ep_plan_claim_control_flow(ep_plan* plan);
 
 // A replay that is recorded: what its activities have in common, and the node of the next one.
 typedef struct {
@@ -92,7 +100,7 @@ void ep_retain(const void* data);  // keeps the memory that holds `data`: an arr
 typedef struct {
   char* (*open_session)(const char* const* keys, const char* const* values, size_t count,
                         ep_plan* plan);
-  void (*close_session)(void* definition);
+  void (*release_definition)(void* definition);
   char* (*create_kernel)(void* definition, const ep_node* node, void** kernel);
   void (*release_kernel)(void* kernel);
   // `function`: the one to call; null: the kernel's current one. `replay`: null outside of one.

@@ -8,7 +8,6 @@
 #include "ep/cuda_streams.h"
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
-#include "ep/native_kernels.h"
 #include "ep/shape_nodes.h"
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
@@ -30,11 +29,9 @@ constexpr const char* kChannelsLastDomain = "com.ms.internal.nhwc";
 
 struct Provider : Ep {
   std::unique_ptr<ep_plan> plan;
-  KernelRegistry* registry = nullptr;
   std::atomic<bool> has_profiler{false};
 
   ~Provider() {
-    if (registry) rt.release_registry(registry);
     if (plan && plan->device >= 0) reclaim_memory(plan->device);
   }
 };
@@ -56,21 +53,17 @@ void note_attributes(const ep_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
   check(rt.graph_node_type(node, &op_type));
   check(rt.graph_node_domain(node, &domain));
-  for (auto& kernel : plan.kernels) {
-    const Definition& definition = kernel->definition;
-    if (definition.op_type != op_type || definition.domain != domain) continue;
-    size_t count = 0;
-    check(rt.graph_node_attribute_count(node, &count));
-    std::vector<const OpAttr*> attributes(count);
-    if (count) check(rt.graph_node_attributes(node, attributes.data(), count));
-    for (const OpAttr* attribute : attributes) {
-      const char* key = nullptr;
-      int32_t type = 0;
-      check(rt.attribute_name(attribute, &key));
-      check(rt.attribute_type(attribute, &type));
-      note_attribute(definition, key, type);
-    }
-    return;
+  if (plan.kernels->of(domain, op_type).empty()) return;
+  size_t count = 0;
+  check(rt.graph_node_attribute_count(node, &count));
+  std::vector<const OpAttr*> attributes(count);
+  if (count) check(rt.graph_node_attributes(node, attributes.data(), count));
+  for (const OpAttr* attribute : attributes) {
+    const char* key = nullptr;
+    int32_t type = 0;
+    check(rt.attribute_name(attribute, &key));
+    check(rt.attribute_type(attribute, &type));
+    note_attribute(domain, op_type, key, type);
   }
 }
 
@@ -122,31 +115,33 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
 }
 
 // A session gets kernels for the last axis as channels if it prefers that layout.
-bool has_channels_last_kernel(const ep_plan& plan, const char* op_type) {
-  for (auto& kernel : plan.kernels) {
-    const Definition& definition = kernel->definition;
-    if (definition.domain != kChannelsLastDomain) continue;
-    if (!op_type || definition.op_type == op_type) return true;
-  }
-  return false;
+bool prefers_channels_last(const ep_plan& plan, const Definition& definition) {
+  return definition.domain == kChannelsLastDomain &&
+         (plan.types.empty() || plan.types.count(definition.op_type));
 }
 
 Status* get_preferred_data_layout(Ep* self, int32_t* layout) {
   const ep_plan& plan = *static_cast<Provider*>(self)->plan;
-  *layout = has_channels_last_kernel(plan, nullptr) ? kChannelsLast : kChannelsFirst;
+  *layout = kChannelsFirst;
+  for (const auto& kernel : plan.kernels->all()) {
+    if (prefers_channels_last(plan, kernel->definition)) *layout = kChannelsLast;
+  }
   return nullptr;
 }
 
 Status* should_convert_data_layout_for_op(Ep* self, const char* domain, const char* op_type,
                                           int32_t layout, int* should_convert) {
   const ep_plan& plan = *static_cast<Provider*>(self)->plan;
-  *should_convert =
-      layout == kChannelsLast && !*domain && has_channels_last_kernel(plan, op_type);
+  *should_convert = 0;
+  if (layout != kChannelsLast || *domain) return nullptr;
+  for (const PythonKernel* kernel : plan.kernels->of(kChannelsLastDomain, op_type)) {
+    if (prefers_channels_last(plan, kernel->definition)) *should_convert = 1;
+  }
   return nullptr;
 }
 
 Status* get_kernel_registry(Ep* self, const KernelRegistry** registry) {
-  *registry = static_cast<Provider*>(self)->registry;
+  *registry = static_cast<Provider*>(self)->plan->kernels->registry();
   return nullptr;
 }
 
@@ -244,20 +239,18 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
     provider->get_graph_capture_node_assignment_policy = graph_capture_policy;
     provider->release_captured_graph = release_captured_graph;
   }
-  check(rt.create_registry(&provider->registry));
-  if (plan->device < 0) {
-    add_copy_kernels(provider->registry);
-  } else {
-    add_cuda_copy_kernels(provider->registry, plan->device);
+  if (plan->device >= 0) {
     provider->sync = synchronize;
     if (plan->stream) provider->create_sync_stream_for_device = share_stream;
   }
-  if (plan->control_flow) add_control_flow_kernels(provider->registry, plan->device);
-  for (auto& kernel : plan->kernels) {
-    add_kernel(provider->registry, kernel->definition, create_python_kernel, kernel.get());
-  }
   provider->plan = std::move(plan);
   return provider.release();
+}
+
+const ep_plan& plan_of(const KernelInfo* info) {
+  const Ep* ep = nullptr;
+  check(rt.kernel_ep(info, &ep));
+  return *static_cast<const Provider*>(ep)->plan;
 }
 
 int32_t node_index(const ep_plan& plan, const std::string& name) {
@@ -280,7 +273,3 @@ void ep_unclaimed_node(size_t index, const char** name, const char** op_type) {
 }
 
 }  // extern "C"
-
-ep_plan::~ep_plan() {
-  for (auto& kernel : kernels) epprof::ep::interpreter.close_session(kernel->handle);
-}

@@ -336,9 +336,9 @@ void read_output(const KernelInfo* info, size_t index, NodeDescription* node) {
 
 }  // namespace
 
-void note_attribute(const Definition& definition, const char* name, int32_t type) {
+void note_attribute(const char* domain, const char* op_type, const char* name, int32_t type) {
   ForkLockGuard lock(attributes_mutex);
-  seen_attributes[{definition.domain, definition.op_type}].insert({name, type});
+  seen_attributes[{domain, op_type}].insert({name, type});
 }
 
 Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** kernel) {
@@ -360,7 +360,7 @@ Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** k
     instance->kernel = made;
     instance->definition = definition;
     instance->node = node.name;
-    const ep_plan* plan = definition->plan;
+    const ep_plan* plan = definition->of_provider ? &plan_of(info) : nullptr;
     instance->session = plan ? plan->session : 0;
     instance->node_index = plan ? node_index(*plan, node.name) : -1;
     *kernel = instance;

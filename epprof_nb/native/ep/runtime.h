@@ -71,6 +71,7 @@ struct Runtime {
 
   Status* (*add_single_node)(GraphSupportInfo*, const Node*);
   Status* (*look_up_kernel)(GraphSupportInfo*, const Node*, const KernelDef**);
+  Status* (*kernel_ep)(const KernelInfo*, const Ep**);
   Status* (*add_allocator_info)(EpDevice*, const MemoryInfo*);
   const MemoryDevice* (*memory_device)(const MemoryInfo*);
   const MemoryDevice* (*value_memory_device)(const Value*);

@@ -154,6 +154,7 @@ enum EpApiSlot : size_t {
   kReleaseKernelDef = 33,
   kGetTensorDataType = 40,
   kEpGraphSupportInfo_LookUpKernel = 41,
+  kKernelInfo_GetEp = 43,
   kCreateIfKernel = 45,
   kCreateLoopKernel = 46,
   kCreateScanKernel = 47,

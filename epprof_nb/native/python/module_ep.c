@@ -63,7 +63,7 @@ static int numbers_of(PyObject* tuple, size_t* numbers, size_t* count) {
   return 0;
 }
 
-static int add_kernel(ep_plan* plan, PyObject* spec) {
+static int add_kernel(ep_kernels* kernels, PyObject* spec) {
   ep_definition definition = {0};
   size_t host_inputs[kMaxNumbers], host_outputs[kMaxNumbers];
   PyObject *types, *inputs, *outputs, *handle;
@@ -77,7 +77,7 @@ static int add_kernel(ep_plan* plan, PyObject* spec) {
   definition.host_inputs = host_inputs;
   definition.host_outputs = host_outputs;
   Py_INCREF(handle);
-  ep_plan_add_kernel(plan, &definition, handle);
+  ep_kernels_add(kernels, &definition, handle);
   PyObject *constraint, *allowed;
   Py_ssize_t position = 0;
   while (PyDict_Next(types, &position, &constraint, &allowed)) {
@@ -86,9 +86,37 @@ static int add_kernel(ep_plan* plan, PyObject* spec) {
     const char* name = PyUnicode_AsUTF8AndSize(constraint, NULL);
     if (!name || numbers_of(allowed, numbers, &count) < 0) return -1;
     for (size_t i = 0; i < count; i++) element_types[i] = (int32_t)numbers[i];
-    ep_plan_add_types(plan, name, element_types, count);
+    ep_kernels_add_types(kernels, name, element_types, count);
   }
   return 0;
+}
+
+static void release_definition(void* handle) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return;
+  Py_DECREF((PyObject*)handle);
+  PyGILState_Release(state);
+}
+
+static const char kKernelsCapsule[] = "epprof_nb.ep_kernels";
+
+static void release_kernels(PyObject* capsule) {
+  ep_kernels_release(PyCapsule_GetPointer(capsule, kKernelsCapsule));
+}
+
+static PyObject* make_kernels(PyObject* Py_UNUSED(m), PyObject* args) {
+  int device;
+  PyObject* specs;
+  if (!PyArg_ParseTuple(args, "iO!", &device, &PyTuple_Type, &specs)) return NULL;
+  ep_kernels* kernels = ep_kernels_new(device);
+  PyObject* capsule = PyCapsule_New(kernels, kKernelsCapsule, release_kernels);
+  for (Py_ssize_t i = 0; capsule && i < PyTuple_Size(specs); i++) {
+    if (add_kernel(kernels, PyTuple_GetItem(specs, i)) < 0) Py_CLEAR(capsule);
+  }
+  char* failed = capsule ? ep_kernels_register(kernels) : NULL;
+  if (!failed) return capsule;
+  Py_DECREF(capsule);
+  return raise_message(failed);
 }
 
 static int select_names(ep_plan* plan, PyObject* names, void (*select)(ep_plan*, const char*)) {
@@ -113,20 +141,18 @@ static int build_plan(const char* const* keys, const char* const* values, size_t
   Py_XDECREF(options);
   if (!result) return -1;
   unsigned int session;
-  int control_flow, graphs;
-  PyObject *types, *nodes, *kernels;
-  int failed = !PyArg_ParseTuple(result, "IppO!O!O!", &session, &control_flow, &graphs,
-                                 &PyTuple_Type, &types, &PyTuple_Type, &nodes, &PyTuple_Type,
-                                 &kernels);
+  int graphs;
+  PyObject *types, *nodes, *capsule;
+  int failed = !PyArg_ParseTuple(result, "IpO!O!O", &session, &graphs, &PyTuple_Type, &types,
+                                 &PyTuple_Type, &nodes, &capsule);
+  ep_kernels* kernels = failed ? NULL : PyCapsule_GetPointer(capsule, kKernelsCapsule);
+  failed = !kernels;
   if (!failed) {
+    ep_plan_use_kernels(plan, kernels);
     ep_plan_set_session(plan, session);
     if (graphs) ep_plan_capture_graphs(plan);
-    if (control_flow) ep_plan_claim_control_flow(plan);
     failed = select_names(plan, types, ep_plan_select_type) < 0 ||
              select_names(plan, nodes, ep_plan_select_node) < 0;
-    for (Py_ssize_t i = 0; !failed && i < PyTuple_Size(kernels); i++) {
-      failed = add_kernel(plan, PyTuple_GetItem(kernels, i)) < 0;
-    }
   }
   Py_DECREF(result);
   return failed ? -1 : 0;
@@ -139,13 +165,6 @@ static char* open_session(const char* const* keys, const char* const* values, si
   char* error = build_plan(keys, values, count, plan) < 0 ? take_error(NULL) : NULL;
   PyGILState_Release(state);
   return error;
-}
-
-static void close_session(void* handle) {
-  PyGILState_STATE state;
-  if (enter(&state) < 0) return;
-  Py_DECREF((PyObject*)handle);
-  PyGILState_Release(state);
 }
 
 // -- nodes ----------------------------------------------------------------------------------
@@ -492,7 +511,7 @@ static void end_replay(const ep_replay_record* replay, int64_t start, int64_t en
 }
 
 static const ep_interpreter interpreter = {
-    open_session,  close_session, create_kernel,  release_kernel, compute,      record_copy,
+    open_session,  release_definition, create_kernel, release_kernel, compute, record_copy,
     hold_function, drop_function, is_current,     release_graphs, begin_replay, end_replay,
     enter_replay,  leave_replay};
 
@@ -581,6 +600,7 @@ static PyObject* add_domain(PyObject* Py_UNUSED(m), PyObject* args) {
 }
 
 PyMethodDef ep_functions[] = {
+    {"ep_make_kernels", make_kernels, METH_VARARGS, NULL},
     {"ep_make_domain", make_domain, METH_VARARGS, NULL},
     {"ep_add_domain", add_domain, METH_VARARGS, NULL},
     {"ep_set_functions", ep_set_functions, METH_VARARGS, NULL},

@@ -1,0 +1,33 @@
+"""``epprof summary``: totals, findings and rankings of a profile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from epprof_nb.commands.parameters import EXISTING_FILE, redact_option, redacted_parts
+from epprof_nb.core.errors import EpprofError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@click.argument("file", type=EXISTING_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--max-chars", type=click.IntRange(min=500), default=8_000, show_default=True)
+@redact_option("Leave out")
+def summary(file: Path, *, as_json: bool, max_chars: int, redact: str) -> None:
+    """Print totals, findings and rankings, each number with the SQL query that reproduces it.
+
+    FILE is a saved profile (.epprof), or a trace of another tool.
+    """
+    from epprof_nb.commands.profile_files import open_any
+
+    parts = redacted_parts(redact)
+    try:
+        profile = open_any(file)
+    except (EpprofError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(profile.summary(max_chars, "json" if as_json else "text", redact=parts))
