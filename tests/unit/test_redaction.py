@@ -286,7 +286,8 @@ def test_sources_of_files_go_with_their_names():
     for name in ("one", "two"):
         prof.sources[f"/srv/{name}.py"] = "def work(): pass\n"
     prof.info["op_places"] = {"In[1]": {"file": "/srv/one.py", "line": 1}}
+    prof.info["class_places"] = {"Net": {"file": "/srv/two.py", "line": 1}}
     after = prof.redacted("paths")
     assert list(after.sources) == ["In[1]"]
-    assert after.info["op_places"] == {}
+    assert after.info["op_places"] == after.info["class_places"] == {}
     assert len(prof.redacted("source").sources) == 3
