@@ -85,8 +85,6 @@ def describe(table: pd.DataFrame, *, every: bool) -> Iterator[str]:
 
 
 def _lines(rows: pd.DataFrame, others: list[str]) -> Iterator[str]:
-    import pandas as pd
-
     for row in rows.to_dict("records"):
         has = [other for other in others if isinstance(row[other], str)]
         what = row["missing"] or (", ".join(has) if row["status"] == "missing" else "")
@@ -94,6 +92,8 @@ def _lines(rows: pd.DataFrame, others: list[str]) -> Iterator[str]:
 
 
 def _name(row: Mapping[Hashable, Any]) -> str:
+    import pandas as pd
+
     name = f"{row['domain']}.{row['op_type']}" if row["domain"] else row["op_type"]
     end = "+" if pd.isna(row["last_opset"]) else f"-{row['last_opset']}"
     return f"{name} {row['first_opset']}{end}"
