@@ -465,6 +465,7 @@ def nvtx_details(first: int, /) -> dict[str, bytes]:
 # -- the execution provider with kernels in Python
 def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
+    limit_of: Callable[[Any, dict[str, Any], tuple[bool, ...]], str | None],
     make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
     describe_error: Callable[[Any, BaseException], str],
     record: Callable[[Any, int, int, Any], None],
@@ -482,6 +483,9 @@ def ep_set_functions(
         Gets the provider's options. Returns the number of the session, whether it captures graphs,
         the selected operator types and node names (empty: all), and its kernels
         (`ep_make_kernels`).
+    limit_of
+        Gets the handle of a kernel with limits, and the attributes of a node and which inputs it
+        has. Returns why the kernel does not take the node, or None.
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
         list with the function to call, and the object whose attributes `KernelContext` has.
@@ -563,8 +567,12 @@ def ep_set_captured_in(graph: object, line: str, /) -> None:
 def ep_changed_nodes(graph: object, /) -> list[str]:
     """Nodes of a graph whose kernel has another function since the capture."""
 
-def ep_unclaimed_nodes() -> list[tuple[str, str]]:
-    """Name and operator type of the nodes that the last session of this thread left to others."""
+def ep_unclaimed_nodes() -> list[tuple[str, str, str, str]]:
+    """Nodes that the last session of this thread left to other providers.
+
+    A node: its name, its operator's type and domain, and the limit of its kernel that the node is
+    beyond, or an empty string.
+    """
 
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
@@ -573,7 +581,8 @@ def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> obj
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
 
     A kernel: operator type, domain, first and last version, element types by type constraint,
-    inputs and outputs in host memory, and a handle for `make_node`.
+    inputs and outputs in host memory, whether it has limits, and a handle for `limit_of` and
+    `make_node`.
     """
 
 def ep_make_domain(

@@ -205,6 +205,19 @@ class Profile(ProfileAnalyses):
 
         to_chrome(self.redacted(redact), path)
 
+    def to_perfetto(
+        self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
+    ) -> None:
+        """Write a trace in Perfetto's own format, for https://ui.perfetto.dev.
+
+        It is compressed if the name ends in ``.gz``. `redact` is what to remove from the file; see
+        `redacted`. ``pip install epprof-nb[perfetto]`` installs what this needs; an ImportError
+        says so where it is missing.
+        """
+        from epprof_nb.exporters.perfetto import to_perfetto
+
+        to_perfetto(self.redacted(redact), path)
+
     def to_speedscope(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
     ) -> None:

@@ -107,7 +107,7 @@ def test_the_draft_of_another_writer_at_work_is_left_alone(tmp_path):
     assert first.read_bytes() == second.read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("method", ["save", "to_html", "to_chrome", "to_speedscope"])
+@pytest.mark.parametrize("method", ["save", "to_html", "to_chrome", "to_speedscope", "to_perfetto"])
 def test_bad_paths_are_explained(method, tmp_path):
     from epprof_nb.profiles import Profile
 

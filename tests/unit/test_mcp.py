@@ -125,7 +125,20 @@ def test_the_memory_of_a_query_grows_with_the_profile():
 def test_a_query_that_needs_much_memory_is_refused(query, server):
     result = call(server, "sql", profile="old", query=query)
     assert result.is_error
-    assert "bytes of memory" in text(result)
+    # The caller cannot change the limit: the answer says what it can change.
+    assert "needs more than 268 MB of memory" in text(result)
+    assert "`group by`" in text(result)
+    assert "max_bytes" not in text(result)
+
+
+def test_a_query_that_takes_long_says_what_to_change(server, monkeypatch):
+    monkeypatch.setattr("epprof_nb.mcp.tools._MAX_SECONDS", 0.1)
+    slow = "select count(*) from range(1e8::int) a, range(1e8::int) b where a.range * b.range = 7"
+    result = call(server, "sql", profile="old", query=slow)
+    assert result.is_error
+    assert "did not finish in 0.1 s" in text(result)
+    assert "`group by`" in text(result)
+    assert "time_limit_s" not in text(result)
 
 
 def test_compare_takes_one_or_several_recordings(server):

@@ -49,6 +49,8 @@ typedef struct {
   size_t attribute_count;
   const ep_output* outputs;
   size_t output_count;
+  const int* has_input;  // of each input, while a node is placed
+  size_t input_count;
 } ep_node;
 
 typedef struct ep_plan ep_plan;  // a session in the making
@@ -60,6 +62,7 @@ typedef struct {
   int first_version, last_version;
   const size_t *host_inputs, *host_outputs;
   size_t host_input_count, host_output_count;
+  int has_limits;  // `limit_of` tells which nodes it takes
 } ep_definition;
 
 // Kernels that sessions on a device share (-1: the host device). Sessions keep what they use.
@@ -101,6 +104,8 @@ typedef struct {
   char* (*open_session)(const char* const* keys, const char* const* values, size_t count,
                         ep_plan* plan);
   void (*release_definition)(void* definition);
+  // Why the kernel does not take a node, for the caller to free; null: it takes it.
+  char* (*limit_of)(void* definition, const ep_node* node, char** reason);
   char* (*create_kernel)(void* definition, const ep_node* node, void** kernel);
   void (*release_kernel)(void* kernel);
   // `function`: the one to call; null: the kernel's current one. `replay`: null outside of one.
@@ -160,7 +165,9 @@ ep_graph_node ep_graph_node_at(const ep_graph* graph, size_t index);
 
 // Nodes of the session created last on this thread that no kernel was found for.
 size_t ep_unclaimed_count(void);
-void ep_unclaimed_node(size_t index, const char** name, const char** op_type);
+// `reason`: why its kernel does not take it; empty: it has no kernel, or was not selected.
+void ep_unclaimed_node(size_t index, const char** name, const char** op_type, const char** domain,
+                       const char** reason);
 
 // A domain of operators without a schema, which is never released. Errors are messages for the
 // caller to free.

@@ -114,9 +114,10 @@ static PyObject* unclaimed_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a))
   size_t count = ep_unclaimed_count();
   PyObject* nodes = PyList_New((Py_ssize_t)count);
   for (size_t i = 0; nodes && i < count; i++) {
-    const char *name, *op_type;
-    ep_unclaimed_node(i, &name, &op_type);
-    PyObject* node = Py_BuildValue("(NN)", text_of(name), text_of(op_type));
+    const char *name, *op_type, *domain, *reason;
+    ep_unclaimed_node(i, &name, &op_type, &domain, &reason);
+    PyObject* node = Py_BuildValue("(NNNN)", text_of(name), text_of(op_type), text_of(domain),
+                                   text_of(reason));
     if (!node || PyList_SetItem(nodes, (Py_ssize_t)i, node) < 0) Py_CLEAR(nodes);
   }
   return nodes;

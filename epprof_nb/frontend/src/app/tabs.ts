@@ -93,9 +93,9 @@ function mountSource({ source, select }: TabContext): TabView {
   const load = async (): Promise<void> => {
     try {
       const cells = await source.sourceCode();
-      const view = sourceView(cells, (cell, { line }) =>
+      const view = sourceView(cells, (cell, { line, ops }) =>
         select(
-          { what: "where", prefix: "op", equals: { cell, line } },
+          { what: "where", prefix: "op", equals: ops ? { name: ops } : { cell, line } },
           `times line ${line} of ${cell}`,
         ),
       );

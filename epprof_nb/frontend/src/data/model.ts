@@ -36,6 +36,8 @@ export interface LineTotals {
   copies: number;
   bytes: number;
   top: [name: string, count: number, ns: number][];
+  /** Names of the ops of a function in a file. */
+  ops?: string[];
 }
 
 /** Range of characters to colour: a keyword, a string or a comment. */
