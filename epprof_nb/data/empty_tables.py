@@ -70,9 +70,9 @@ def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataF
 
     Examples
     --------
-    >>> from epprof_nb.profiles import Profile
-    >>> Profile().by_repeat().attrs["note"]
-    'The code was not repeated: use `%%gpuprofile --repeat N`, or call `epprof_nb.step()` in ...'
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> synthetic_profile(activities=100).graphs.attrs["note"]
+    'No CUDA graph was launched.'
     """
     if not _is_empty(table, frame):
         return frame

@@ -30,10 +30,10 @@ class NotedFrame(pd.DataFrame):
     """
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}\nNote: {self.attrs.get(NOTE, '')}"
+        return f"{pd.DataFrame(self)!r}\nNote: {self.attrs.get(NOTE, '')}"
 
     def _repr_html_(self) -> str | None:
-        table = super()._repr_html_()  # type: ignore[misc] # not in the stubs
+        table: str | None = pd.DataFrame(self)._repr_html_()  # type: ignore[operator]
         if table is None:  # HTML is switched off
             return None
         return f"{table}<p>Note: {escape(str(self.attrs.get(NOTE, '')))}</p>"

@@ -20,6 +20,7 @@ def note(frame):
     """The note, which has to be part of what is shown."""
     text = frame.attrs["note"]
     assert repr(frame).endswith(f"\nNote: {text}")
+    assert "NotedFrame" not in repr(frame)
     assert "<p>Note: " in frame._repr_html_()
     return text
 
