@@ -7,7 +7,9 @@ import pytest
 from onnx import helper
 
 from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import model, on_cpu, one_node
+from tests.ep.test_contrib_operators import DOMAIN, LIMITS
 from tests.ep.test_operators import CASES
 
 NOT_CAPTURED = {
@@ -101,3 +103,10 @@ def test_other_values_in_host_memory_have_a_graph_of_their_own(ep):
         x = feeds["x"] + shape[0]
         (result,) = made.run(None, {"x": x, "shape": np.array(shape)})
         np.testing.assert_array_equal(result, x.reshape(shape))
+
+
+def test_a_graph_names_the_limit_that_a_node_is_beyond(ep):
+    op_type, inputs, attributes, reason = LIMITS[2]
+    serialized, _ = one_node(op_type, inputs, attributes, domain=DOMAIN)
+    with pytest.raises(KernelError, match=f"These do not: node .Attention.: {reason}"):
+        ep.session(serialized, enable_cuda_graph=True)
