@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from epprof_nb.profiles import Profile
 from tests.browser.known import modules
 from tests.browser.settling import settled
 
@@ -85,6 +86,18 @@ def test_the_source_has_the_method_of_a_class_and_leads_to_its_modules(exported)
     assert "80.0 ms" in row.text_content()
     row.click()
     _selected(page, "4 times line 3 of net/layers.py")
+
+
+def test_the_source_shows_host_times_where_there_is_no_device_time(shown):
+    profile = modules()
+    page = shown(Profile({"ops": profile.tables["ops"]}, profile.info, profile.sources), width=600)
+    page.click(f"{TABS}[data-tab=source]")
+    heads = page.locator(".ep-source th:visible").all_inner_texts()
+    assert [head for head in heads if head in {"device", "kernels", "host", "count"}] == [
+        "host", "count",
+    ]  # fmt: skip
+    assert "100 ms" in page.locator(".ep-source tr[data-line='3']").inner_text()
+    assert page.locator(".ep-hottest").get_attribute("data-line") == "3"
 
 
 @pytest.mark.parametrize("by", ["module", "module_tree"])

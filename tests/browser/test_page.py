@@ -233,7 +233,7 @@ def test_source_opens_at_the_marked_line_with_the_most_device_time(opened, loop_
     view = page.locator(".ep-source")
     hottest = view.locator(".ep-hottest")
     expect(hottest).to_have_count(1)
-    expect(hottest).to_have_attribute("title", "Most device time")
+    expect(hottest).to_have_attribute("title", "Most time")
     assert "loss.backward()" in hottest.inner_text()
     # The heads stay at the very top: no line shows above them.
     view.evaluate("e => e.scrollBy(0, 40)")

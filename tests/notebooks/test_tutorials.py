@@ -1,5 +1,6 @@
 """The tutorials run from top to bottom, and what they save can be read without a kernel."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -12,6 +13,8 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
 def executed(request):
+    if "pytorch" in request.param.stem and find_spec("torch") is None:
+        pytest.skip("needs PyTorch; tests.frameworks.run_torch_matrix runs it")
     notebook = nbformat.read(request.param, as_version=4)
     run_notebook(notebook, cwd=request.param.parent, timeout_s=240)
     return notebook
