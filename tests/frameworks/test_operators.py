@@ -106,6 +106,16 @@ def test_the_backward_pass_has_the_numbers_of_the_forward_pass(named, values):
     ):  # fmt: skip
         assert nodes[node] == forward.first()[operator]
     assert nodes["torch::autograd::AccumulateGrad"].isna().all()
+    frame = prof.by_operator().set_index("name")
+    host = frame["backward_host_ns"]
+    for node, operator in (
+        ("AddmmBackward0", "aten::addmm"), ("ExpBackward0", "aten::exp"),
+        ("SumBackward0", "aten::sum"),
+    ):  # fmt: skip
+        assert host[operator] == frame.loc[node, "host_ns"] > 0
+    assert host["aten::linear"] >= host["aten::addmm"]
+    modules = prof.by_operator(modules=True).set_index("name")["module"]
+    assert modules["aten::addmm"] == modules["AddmmBackward0"] == "layer"
 
 
 def test_sums_are_those_of_a_profile_without_operators(named, values, library):
