@@ -40,7 +40,8 @@ class Operators:
         self._owner: int | None = None
         """The thread on which the observer is enabled."""
         self._is_wanted = False
-        self._interrupted_ns: int | None = None
+        self._interrupted: tuple[int, int] | None = None
+        """Thread and time at which another profiler took the place of the observer."""
         self._lost_ns = 0
         self._with_shapes = True
         self._notes: list[str] = []
@@ -53,7 +54,7 @@ class Operators:
     def start(self) -> None:
         """Enable the observer; without it, a note says why."""
         self._end_on_this_thread()
-        self._notes, self._lost_ns, self._interrupted_ns = [], 0, None
+        self._notes, self._lost_ns, self._interrupted = [], 0, None
         if self._owner is not None:
             self._notes.append(
                 "Operators of torch are not recorded: a recording on another thread has not ended."
@@ -84,10 +85,13 @@ class Operators:
 
     def notes(self) -> list[str]:
         """Return notes on what was not recorded."""
-        if not self._lost_ns:
+        lost = self._lost_ns
+        if self._interrupted is not None:
+            lost += _native.now_ns() - self._interrupted[1]
+        if not lost:
             return self._notes
         note = (
-            f"Operators of torch were not recorded for {duration(self._lost_ns)}, while another "
+            f"Operators of torch were not recorded for {duration(lost)}, while another "
             "profiler of torch ran."
         )
         return [*self._notes, note]
@@ -162,7 +166,7 @@ class Operators:
         def enable(*args: Any, **kwargs: Any) -> object:
             if self._owner == threading.get_ident():
                 self._disable_observer()
-                self._interrupted_ns = _native.now_ns()
+                self._interrupted = threading.get_ident(), _native.now_ns()
             try:
                 return original(*args, **kwargs)
             except BaseException:
@@ -183,10 +187,10 @@ class Operators:
         return disable
 
     def _resume(self) -> None:
-        if self._interrupted_ns is None:
+        if self._interrupted is None or self._interrupted[0] != threading.get_ident():
             return
-        self._lost_ns += _native.now_ns() - self._interrupted_ns
-        self._interrupted_ns = None
+        self._lost_ns += _native.now_ns() - self._interrupted[1]
+        self._interrupted = None
         if self._is_wanted:
             self._enable_observer()
 

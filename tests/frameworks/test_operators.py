@@ -218,6 +218,23 @@ def test_torch_profiler_inside_works_and_a_note_says_what_is_missing(values):
     assert note.startswith("Operators of torch were not recorded for ")
 
 
+def test_torch_profiler_that_outlives_the_profile(values):
+    theirs = torch.profiler.profile()
+    with epprof_nb.profile(detail="operators") as prof:
+        torch.exp(values)
+        theirs.start()
+        torch.sin(values)
+    torch.cos(values)
+    theirs.stop()
+    assert {event.name for event in theirs.events()} == {"aten::sin", "aten::cos"}
+    assert [row[0] for row in operators(prof)] == ["aten::exp"]
+    assert any("while another profiler of torch ran" in note for note in prof.info["notes"])
+    assert not torch.autograd._profiler_enabled()
+    with epprof_nb.profile(detail="operators") as again:
+        torch.exp(values)
+    assert [row[0] for row in operators(again)] == ["aten::exp"]
+
+
 def test_torch_profiler_around_works_and_a_note_says_what_is_missing(values):
     with torch.profiler.profile() as theirs:
         with epprof_nb.profile(detail="operators") as prof:

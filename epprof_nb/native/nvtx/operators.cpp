@@ -121,6 +121,7 @@ bool parse_operator(std::string_view message, OperatorMessage* found) {
     size_t end = rest.rfind(kInputs);
     found->sizes = rest.substr(kSizes.size(), end == std::string_view::npos ? end
                                                                             : end - kSizes.size());
+    if (found->sizes == "[]") found->sizes = {};
     return true;
   }
   return rest.empty() || starts_with(rest, kInputs);
