@@ -255,7 +255,8 @@ def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
     """Take the finished ops and, on request, copies of the open ones, which end at `end_ns`.
 
     Columns: op_id u64, parent_op_id u64 (0: none), start_ns i64, end_ns i64, duration_ns i64,
-    suspended_ns i64, name_id u32, payload_id u32 (statement key, args id or event details id),
+    suspended_ns i64 (for operators of PyTorch, which have none, the sequence number), name_id u32,
+    payload_id u32 (statement key, args id, event details id or id of an operator's sizes),
     count u32, category u16, flags u16 (1: open, 2: coalesced), thread_id u64. ``lost`` is the
     number of ops dropped since the last drain for want of memory. Name ids of 2**31 and up are
     indices into the list ``op_names``; args ids minus 1 are indices into the list ``op_args`` of
@@ -461,6 +462,35 @@ def nvtx_details(first: int, /) -> dict[str, bytes]:
     color, 2: is a mark), color u32 (ARGB), payload_type i32 (1: u64, 2: i64, 3: f64, 4: u32, 5:
     i32, 6: f32; 0: none), payload u64 (its bits). Names are ids of `names`; 0: none.
     """
+
+# -- operators of PyTorch, named by its NVTX observer
+def operators_record(on: bool, /) -> None:
+    """Record operators as ops, on the calling thread and on threads that work for it."""
+
+def operators_pause(on: bool, /) -> None:
+    """Record no operators for a while; they are counted all the same."""
+
+def operators_backward(op_id: int, /) -> None:
+    """Set the parent of operators on threads other than the recording one, without an open op.
+
+    0: these are not recorded.
+    """
+
+def operators_seen() -> int:
+    """Return the number of messages of operators so far."""
+
+def operator_sizes(first: int, /) -> list[str]:
+    """Return the sizes of operators' inputs, as PyTorch writes them, from id `first` on."""
+
+def torch_observe(library: str, /) -> bool:
+    """Receive the observer's messages in a build of PyTorch without CUDA.
+
+    `library` is the path of its ``libtorch_cpu.so``. Returns False if that is not loaded or lacks
+    the functions.
+    """
+
+def torch_enable(on: bool, /) -> None:
+    """Let PyTorch enable its observer, after `torch_observe`."""
 
 # -- the execution provider with kernels in Python
 def ep_set_functions(

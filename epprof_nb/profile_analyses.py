@@ -184,6 +184,41 @@ class ProfileAnalyses(ProfileData):
 
         return explained(self, "by_module", by_module(self, attribution=attribution))
 
+    @with_columns("by_operator")
+    def by_operator(
+        self,
+        *,
+        modules: bool = False,
+        shapes: bool = False,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Device and host time of each operator of PyTorch, with that of its backward pass.
+
+        Operators are recorded with ``detail="operators"``.
+
+        Parameters
+        ----------
+        modules
+            Whether operators of different modules have rows of their own.
+        shapes
+            Whether operators with different shapes of their inputs have rows of their own.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> frame = prof.by_operator(modules=True)  # doctest: +SKIP
+        >>> frame[frame["module"] == "model.layers.0"]  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_operator import by_operator
+
+        return by_operator(self, modules=modules, shapes=shapes, attribution=attribution)
+
     @with_columns("by_step")
     def by_step(self) -> pd.DataFrame:
         """Device and host time of each step of a training loop, by phase.

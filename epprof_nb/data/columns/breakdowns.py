@@ -306,5 +306,23 @@ BREAKDOWNS: dict[str, TableDoc] = {
             kernels="inclusive: kernels of the module and all modules called in it",
         ),
     ),
+    "by_operator": TableDoc(
+        "prof.by_operator()",
+        "One row per operator and per kind of backward node of PyTorch, by descending device time. "
+        "A last row `(no operator)` holds activities outside of operators.",
+        columns(
+            column("name", "category", "name of the operator or node"),
+            column("op_type", "category", "operator or autograd_node"),
+            column("module", "category", "path of the module, with `modules=True`"),
+            column("input_shapes", "category", "shapes of the inputs, with `shapes=True`"),
+            "count", *DEVICE,
+            column(
+                "backward_ns", "int64",
+                "device time of the backward nodes that the operator, or those in it, created",
+            ),
+            "host_ns", "self_host_ns",
+            column("backward_host_ns", "int64", "host time of these nodes"),
+        ),
+    ),
 }  # fmt: skip
 """Breakdowns by name."""
