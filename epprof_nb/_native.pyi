@@ -505,6 +505,7 @@ def ep_set_functions(
 def ep_set_device_functions(
     view: Callable[[int, int, int, int, tuple[int, ...]], Any],
     current_stream: Callable[[int, int], Any],
+    capturing_stream: Callable[[int, int], Any],
     /,
 ) -> None:
     """Set the functions that kernels on CUDA devices need.
@@ -515,7 +516,18 @@ def ep_set_device_functions(
         Returns an array for a device, an address, a size in bytes, ONNX's element type and a shape.
     current_stream
         Returns a context manager for a device and the address of a stream.
+    capturing_stream
+        Likewise, for a stream that is being captured into a graph.
     """
+
+def ep_device_allocate(device: int, nbytes: int, /) -> int:
+    """Allocate memory of a CUDA device, and of the graph that this thread captures, if any.
+
+    Raises MemoryError if there is none.
+    """
+
+def ep_device_free(device: int, address: int, /) -> None:
+    """Free memory of `ep_device_allocate`."""
 
 def ep_load_driver(path: str, /) -> int:
     """Open NVIDIA's driver, unless one is open, and return the number of its devices."""
@@ -538,6 +550,9 @@ def ep_allow_capture(allowed: bool, /) -> None:
 
 def ep_is_capturing() -> bool:
     """Tell whether the kernels of this thread are being captured."""
+
+def ep_capture_is_intact() -> bool:
+    """Tell whether this thread captures kernels, and no call on a CUDA device has ended that."""
 
 def ep_report_violation(what: str, /) -> None:
     """End the capture of this thread after the current kernel; `what` it did, and a remedy."""

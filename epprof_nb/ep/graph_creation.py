@@ -20,18 +20,18 @@ FIRST_RELEASE = (1, 26)
 
 
 class _Opened(threading.local):
-    """Number and warm-up runs of the session that this thread creates; None: it captures none."""
+    """Arguments of `SessionGraphs` for the session that this thread creates; None: no graphs."""
 
     def __init__(self) -> None:
-        self.session: tuple[int, int] | None = None
+        self.session: tuple[int, int, int | None] | None = None
 
 
 _opened = _Opened()
 
 
-def note_opened(number: int, warm_ups: int | None) -> None:
+def note_opened(number: int, warm_ups: int | None, cuda_device: int | None) -> None:
     """Note the session that is being created; `warm_ups` is None if it captures no graphs."""
-    _opened.session = None if warm_ups is None else (number, warm_ups)
+    _opened.session = None if warm_ups is None else (number, warm_ups, cuda_device)
 
 
 @contextmanager

@@ -12,6 +12,10 @@ extern "C" {
 
 void ep_allow_capture(int allowed) { allow_capture(allowed != 0); }
 int ep_is_capturing(void) { return any_capture() != nullptr; }
+int ep_capture_is_intact(void) {
+  const GraphRun* run = any_capture();
+  return run && (!run->graph->cuda || run->graph->cuda->is_intact());
+}
 void ep_report_violation(const char* what) { report_violation(what); }
 
 ep_graph_run* ep_begin_graph_run(uint32_t session, int64_t gpu_graph_id, ep_graph* graph,

@@ -40,6 +40,10 @@ static PyObject* is_capturing(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyBool_FromLong(ep_is_capturing());
 }
 
+static PyObject* capture_is_intact(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyBool_FromLong(ep_capture_is_intact());
+}
+
 static PyObject* report_violation(PyObject* Py_UNUSED(m), PyObject* what) {
   const char* text = PyUnicode_AsUTF8AndSize(what, NULL);
   if (!text) return NULL;
@@ -125,6 +129,7 @@ static PyObject* unclaimed_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a))
 PyMethodDef graph_functions[] = {
     {"ep_allow_capture", allow_capture, METH_O, NULL},
     {"ep_is_capturing", is_capturing, METH_NOARGS, NULL},
+    {"ep_capture_is_intact", capture_is_intact, METH_NOARGS, NULL},
     {"ep_report_violation", report_violation, METH_O, NULL},
     {"ep_begin_graph_run", begin_graph_run, METH_VARARGS, NULL},
     {"ep_end_graph_run", end_graph_run, METH_O, NULL},
