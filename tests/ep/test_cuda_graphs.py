@@ -13,11 +13,12 @@ import threading
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import helper
 
 from epprof_nb import _native
 from epprof_nb.ep.kernel import REGISTRY
 from tests.ep.fake_cuda.library import OUT_OF_MEMORY
-from tests.ep.sessions import on_cpu
+from tests.ep.sessions import model, on_cpu
 from tests.ort import models
 
 INVALIDATED = 901
@@ -326,3 +327,36 @@ def test_waiting_for_the_device_ends_no_capture_of_another_thread(ep, fake_cuda,
     made_here = graph_session(ep)
     check(made_here, x)
     assert fake_cuda.graphs()[0] == 0
+
+
+def test_memory_of_cupy_is_bound_by_its_address(ep, fake_cuda, x, recwarn):
+    calls = sigmoid_with(ep, lambda ctx, x: None)
+    made = graph_session(ep)
+    with fake_cuda.module.cuda.Device(0):
+        given, taken = fake_cuda.module.asarray(x), fake_cuda.module.asarray(x * 0)
+        fake_cuda.module.synchronize()
+        binding = made.io_binding()
+        binding.bind_input("x", "cuda", 0, np.float32, x.shape, given.data.ptr)
+        name = made.get_outputs()[0].name
+        binding.bind_output(name, "cuda", 0, np.float32, x.shape, taken.data.ptr)
+        for i in range(4):
+            given[:] = fake_cuda.module.asarray(x + i)
+            fake_cuda.module.synchronize()
+            made.run_with_iobinding(binding)
+            np.testing.assert_allclose(taken.get(), expected(x + i), rtol=1e-6)
+    assert len(calls) == 3
+    assert not [w for w in recwarn if "graph" in str(w.message).lower()]
+
+
+def test_results_in_host_memory_are_constants_of_the_graph(ep, fake_cuda, x, recwarn):
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"], name="shape"),
+        helper.make_node("Abs", ["x"], ["y"], name="abs"),
+    ]
+    serialized = model(nodes, {"x": x}, {"shape": np.int64, "y": np.float32})
+    made = ep.session(serialized, device="cuda:0", enable_cuda_graph=True)
+    for i in range(4):
+        shape, y = made.run(None, {"x": x - i})
+        np.testing.assert_array_equal(shape, x.shape)
+        np.testing.assert_array_equal(y, np.abs(x - i))
+    assert not [w for w in recwarn if "captured" in str(w.message)]

@@ -8,9 +8,9 @@ namespace {
 
 // The streams on which a thread replays graphs, by device. Streams that ONNX Runtime has are those
 // of any run: a run of another thread may be about to capture them.
-class ReplayStreams {
+class ThreadStreams {
  public:
-  ~ReplayStreams() {
+  ~ThreadStreams() {
     if (is_forked()) return;
     for (auto [device, stream] : streams_) {
       try {
@@ -30,9 +30,11 @@ class ReplayStreams {
  private:
   std::map<int, CudaStream> streams_;
 };
-thread_local ReplayStreams replay_streams;
+thread_local ThreadStreams thread_streams;
 
 }  // namespace
+
+CudaStream stream_of_thread(int device) { return thread_streams.on(device); }
 
 CudaGraph::~CudaGraph() {
   if (is_forked()) return;
@@ -100,7 +102,7 @@ void CudaGraph::abandon() noexcept {
 
 void CudaGraph::launch() {
   CurrentDevice current(device_);
-  CudaStream stream = external_ ? external_ : replay_streams.on(device_);
+  CudaStream stream = external_ ? external_ : stream_of_thread(device_);
   if (executable_) check_cuda("cuGraphLaunch", cuda.GraphLaunch(executable_, stream));
   check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(stream));
 }

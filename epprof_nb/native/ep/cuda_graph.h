@@ -40,4 +40,7 @@ class CudaGraph {
   CudaGraphExec executable_ = nullptr;
 };
 
+// A stream of this thread that nobody captures. The device is current; throws.
+CudaStream stream_of_thread(int device);
+
 }  // namespace epprof::ep
