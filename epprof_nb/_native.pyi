@@ -570,6 +570,9 @@ def ep_end_graph_run(run: object, /) -> tuple[object | None, bool, str | None, s
     cannot have, with the reason.
     """
 
+def ep_take_replays() -> list[tuple[int, int]]:
+    """Take the replays on CUDA devices that were recorded: the op that was open, and the graph."""
+
 def ep_describe_graph(graph: object, /) -> tuple[Any, ...]:
     """Fields of `epprof_nb.core.kernel_log.CapturedGraph`, with nodes as tuples."""
 

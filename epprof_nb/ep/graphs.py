@@ -166,8 +166,8 @@ class SessionGraphs:
             slot.graph = run.captured
             slot.version = REGISTRY.version
             _native.ep_set_captured_in(run.captured, user_line())
-            if self.cuda_device is None:  # CUPTI reports those of CUDA devices
-                KERNELS.add_graph(_native.ep_describe_graph(run.captured))
+            add = KERNELS.add_graph if self.cuda_device is None else KERNELS.add_cuda_graph
+            add(_native.ep_describe_graph(run.captured))
         return True
 
     def warn_once(self, message: str) -> None:

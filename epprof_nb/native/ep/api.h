@@ -146,7 +146,10 @@ typedef struct {
   int64_t id, start, end;
   int32_t node_index;
   uint64_t op;
+  size_t device_nodes;
 } ep_graph_node;
+// Takes the replays on CUDA devices that were recorded, each with the op that was open.
+void ep_take_replays(void (*each)(uint64_t op, int64_t graph, void*), void* data);
 void ep_set_captured_in(ep_graph* graph, const char* line);
 ep_graph_info ep_describe_graph(const ep_graph* graph);
 size_t ep_graph_node_count(const ep_graph* graph);

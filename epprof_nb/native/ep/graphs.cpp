@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/launch_log.h"
 #include "core/op_stack.h"
 #include "core/string_table.h"
@@ -24,6 +25,9 @@ namespace {
 
 std::atomic<int64_t> next_graph{1}, next_node{1};
 thread_local GraphRun* current = nullptr;
+ForkSafeMutex replays_mutex;
+std::vector<RecordedReplay>& replays = *new std::vector<RecordedReplay>;
+constexpr size_t kMostReplays = 1 << 20;  // of a recording
 thread_local bool allowed_here = false;
 
 void use_graph_memory(GraphRun* run, bool use) {
@@ -54,6 +58,15 @@ void end_capture(GraphRun* run) {
   if (run->graph->cuda) run->graph->cuda->abandon();  // unless its capture has ended
   run->graph->end = ep_now_ns();
   pop_owner(run);
+}
+
+// CUPTI records the work of the driver's graph, but does not know which of ours it is.
+void launch_graph(const CapturedGraph& graph) {
+  if (uint64_t op = recording_ops.load(std::memory_order_relaxed) ? top_op() : 0) {
+    ForkLockGuard lock(replays_mutex);
+    if (replays.size() < kMostReplays) replays.push_back({op, graph.id});
+  }
+  graph.cuda->launch();
 }
 
 struct Replay {
@@ -183,7 +196,7 @@ void graph_run_ended(GraphRun* run) {
   }
   end_capture(run);
   run->state = GraphRunState::captured;
-  if (graph) graph->launch();  // the capture has made no launch
+  if (graph) launch_graph(*run->graph);  // the capture has made no launch
 }
 
 bool is_capturing(uint32_t session) {
@@ -247,10 +260,15 @@ uint64_t open_node_op(uint32_t session, const std::string& name, const std::stri
   return push_op(ort::intern_event_text(name), kOrtNode, details, nullptr, 0);
 }
 
+std::vector<RecordedReplay> take_replays() {
+  ForkLockGuard lock(replays_mutex);
+  return std::move(replays);
+}
+
 std::string replay(GraphRun* run) {
   run->replayed = true;
-  if (run->graph->cuda) {  // CUPTI records it
-    run->graph->cuda->launch();
+  if (run->graph->cuda) {
+    launch_graph(*run->graph);
     return "";
   }
   Replay replay{run, recording_ops.load(std::memory_order_relaxed), {}, {}};

@@ -35,6 +35,7 @@ struct Launch {
   std::string node, op_type;
   int32_t node_index = -1;  // ONNX Runtime's; -1: unknown
   int64_t node_id = 0;  // of the graph
+  size_t device_nodes = 1;  // that it added to the driver's graph; on the host device, itself
   uint64_t op = 0;      // that captured it
   int64_t start = 0, end = 0;  // of the capture
   std::vector<LaunchTensor> inputs, outputs;
@@ -116,6 +117,13 @@ void report_violation(const char* what);  // of the capture on this thread
 // Opens an op for a node of a marked run unless ONNX Runtime has reported its event. 0: none.
 uint64_t open_node_op(uint32_t session, const std::string& name, const std::string& op_type,
                       int32_t node_index);
+
+// Replays of CUDA graphs in a recording since the last call, each with the op that was open.
+struct RecordedReplay {
+  uint64_t op;
+  int64_t graph;
+};
+std::vector<RecordedReplay> take_replays();
 
 // Replays the graph of a run and waits for its end. Returns an error message, or an empty text, or
 // throws. If a launch cannot be replayed, the run says so.

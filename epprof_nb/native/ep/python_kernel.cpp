@@ -148,7 +148,10 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
   char* error = interpreter.compute(instance.kernel, &call, inputs, count, launch->function,
                                     nullptr);
   launch->end = ep_now_ns();
-  if (cuda_graph && !error) check_capture(run, *launch, nodes_before);
+  if (cuda_graph && !error) {
+    check_capture(run, *launch, nodes_before);
+    launch->device_nodes = cuda_graph->node_count() - nodes_before;
+  }
   if (run->violated) {
     free(error);
     abandon_capture(run, instance.node, std::string(run->violation));
