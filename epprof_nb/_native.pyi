@@ -538,6 +538,7 @@ def ep_set_functions(
 def ep_set_device_functions(
     view: Callable[[int, int, int, int, tuple[int, ...]], Any],
     current_stream: Callable[[int, int], Any],
+    capturing_stream: Callable[[int, int], Any],
     /,
 ) -> None:
     """Set the functions that kernels on CUDA devices need.
@@ -548,7 +549,18 @@ def ep_set_device_functions(
         Returns an array for a device, an address, a size in bytes, ONNX's element type and a shape.
     current_stream
         Returns a context manager for a device and the address of a stream.
+    capturing_stream
+        Likewise, for a stream that is being captured into a graph.
     """
+
+def ep_device_allocate(device: int, nbytes: int, /) -> int:
+    """Allocate memory of a CUDA device, and of the graph that this thread captures, if any.
+
+    Raises MemoryError if there is none.
+    """
+
+def ep_device_free(device: int, address: int, /) -> None:
+    """Free memory of `ep_device_allocate`."""
 
 def ep_load_driver(path: str, /) -> int:
     """Open NVIDIA's driver, unless one is open, and return the number of its devices."""
@@ -572,6 +584,9 @@ def ep_allow_capture(allowed: bool, /) -> None:
 def ep_is_capturing() -> bool:
     """Tell whether the kernels of this thread are being captured."""
 
+def ep_capture_is_intact() -> bool:
+    """Tell whether this thread captures kernels, and no call on a CUDA device has ended that."""
+
 def ep_report_violation(what: str, /) -> None:
     """End the capture of this thread after the current kernel; `what` it did, and a remedy."""
 
@@ -587,6 +602,9 @@ def ep_end_graph_run(run: object, /) -> tuple[object | None, bool, str | None, s
     Returns the captured graph, whether one was replayed, and the name of the node that a graph
     cannot have, with the reason.
     """
+
+def ep_take_replays() -> list[tuple[int, int]]:
+    """Take the replays on CUDA devices that were recorded: the op that was open, and the graph."""
 
 def ep_describe_graph(graph: object, /) -> tuple[Any, ...]:
     """Fields of `epprof_nb.core.kernel_log.CapturedGraph`, with nodes as tuples."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from epprof_nb import _native
 from epprof_nb.core.kernel_log import KERNELS, Replay
-from epprof_nb.ep import cuda, limits
+from epprof_nb.ep import cuda, cuda_capture, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,6 +97,8 @@ def describe_error(node: Node | None, error: BaseException) -> str:
         return str(error)
     if isinstance(error, KeyboardInterrupt):
         _interrupted.set()
+    if node.device != "host" and _native.ep_is_capturing():
+        cuda_capture.report(error)
     where = f"node {node.name!r} ({node.op_type})" if node.name else f"a {node.op_type} node"
     what = "".join(traceback.format_exception_only(error)).strip()
     message = f"The kernel of {where} failed: {what}"

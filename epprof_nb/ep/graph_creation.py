@@ -26,14 +26,15 @@ class _Opened(threading.local):
     def __init__(self) -> None:
         self.number: int | None = None
         self.warm_ups: int | None = None
+        self.cuda_device: int | None = None
 
 
 _opened = _Opened()
 
 
-def note_opened(number: int, warm_ups: int | None) -> None:
+def note_opened(number: int, warm_ups: int | None, cuda_device: int | None) -> None:
     """Note the session that is being created; `warm_ups` is None if it captures no graphs."""
-    _opened.number, _opened.warm_ups = number, warm_ups
+    _opened.number, _opened.warm_ups, _opened.cuda_device = number, warm_ups, cuda_device
 
 
 @contextmanager
@@ -76,7 +77,8 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
             stacklevel=user_level(),
         )
         return
-    setattr(session, ATTRIBUTE, SessionGraphs(_opened.number, _opened.warm_ups))
+    graphs = SessionGraphs(_opened.number, _opened.warm_ups, _opened.cuda_device)
+    setattr(session, ATTRIBUTE, graphs)
 
 
 def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401

@@ -96,6 +96,7 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
 int ep_call_device(const ep_call* call, void** stream);
 
 int ep_call_is_replayed(const ep_call* call);
+int ep_call_is_captured(const ep_call* call);  // into a graph
 void ep_retain(const void* data);  // keeps the memory that holds `data`: an array refers to it
 
 // Provided by the Python module. ONNX Runtime calls them on any thread, without the GIL. Errors are
@@ -126,6 +127,7 @@ void ep_set_interpreter(const ep_interpreter* interpreter);
 // Graphs. A session may capture them if its thread allows it while it is created.
 void ep_allow_capture(int allowed);
 int ep_is_capturing(void);  // whether the launches of this thread are being captured
+int ep_capture_is_intact(void);  // and nothing has ended the capture, on a CUDA device
 void ep_report_violation(const char* what);
 
 // Marks the runs of a session on this thread: `graph` is replayed; null: a graph is captured after
@@ -157,7 +159,10 @@ typedef struct {
   int64_t id, start, end;
   int32_t node_index;
   uint64_t op;
+  size_t device_nodes;
 } ep_graph_node;
+// Takes the replays on CUDA devices that were recorded, each with the op that was open.
+void ep_take_replays(void (*each)(uint64_t op, int64_t graph, void*), void* data);
 void ep_set_captured_in(ep_graph* graph, const char* line);
 ep_graph_info ep_describe_graph(const ep_graph* graph);
 size_t ep_graph_node_count(const ep_graph* graph);
@@ -180,6 +185,11 @@ char* ep_domain_add_to(ep_domain* domain, void* session_options);
 
 // Opens NVIDIA's driver. Returns null or an error message for the caller to free.
 char* ep_load_driver(const char* path, int* devices);
+
+// Device memory, which is a graph's if the launches of this thread are being captured. Null: there
+// is none, and `*failed` is a message for the caller to free.
+void* ep_device_allocate(int device, size_t bytes, char** failed);
+void ep_device_free(int device, void* memory);
 
 typedef struct {
   size_t in_use, most_in_use, reserved;  // bytes

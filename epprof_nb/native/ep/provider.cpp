@@ -6,6 +6,7 @@
 #include <atomic>
 #include <utility>
 
+#include "ep/cuda_arena.h"
 #include "ep/cuda_memory.h"
 #include "ep/cuda_streams.h"
 #include "ep/graphs.h"
@@ -181,15 +182,21 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
 Status* on_run_start(Ep* self, const RunOptions*) {
   uint32_t session = static_cast<Provider*>(self)->plan->session;
   run_started(session);
-  if (GraphRun* run = graph_run(session)) graph_run_started(run);
+  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  if (GraphRun* run = graph_run(session)) {
+    graph_run_started(run, plan.device, static_cast<CudaStream>(plan.stream));
+  }
   return nullptr;
 }
 
 Status* on_run_end(Ep* self, const RunOptions*, bool) {
   uint32_t session = static_cast<Provider*>(self)->plan->session;
-  if (GraphRun* run = graph_run(session)) graph_run_ended(run);
+  GraphRun* run = graph_run(session);
+  Status* status = as_status([&] {
+    if (run) graph_run_ended(run);
+  });
   run_ended(session);
-  return nullptr;
+  return status;
 }
 
 // Of a session that uses a stream of the user's.
@@ -203,8 +210,7 @@ Status* share_stream(Ep* self, const MemoryDevice*, SyncStreamImpl** stream) {
 // IOBinding.synchronize_inputs and synchronize_outputs.
 Status* synchronize(Ep* self) {
   return as_status([&] {
-    CurrentDevice current(static_cast<Provider*>(self)->plan->device);
-    check_cuda("cuCtxSynchronize", cuda.CtxSynchronize());
+    arena_of(static_cast<Provider*>(self)->plan->device).synchronize();
   });
 }
 

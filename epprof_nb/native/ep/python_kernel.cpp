@@ -71,17 +71,48 @@ bool writes_host_data(const Definition& definition, const ep_tensor* inputs, siz
   return false;
 }
 
+// Reports what a launch on a CUDA device did that cannot be part of a graph, if Python has not.
+void check_capture(GraphRun* run, const Launch& launch, size_t nodes_before) {
+  if (run->violated) return;
+  const CudaGraph& graph = *run->graph->cuda;
+  if (!graph.is_intact()) {
+    report_violation(
+        "makes a call that a capture does not allow, and catches its error. A kernel in a graph "
+        "neither waits for the device nor reads its results on the host: leave that out");
+    return;
+  }
+  bool writes = std::any_of(launch.outputs.begin(), launch.outputs.end(), [](const auto& output) {
+    return output.tensor.on_device && output.bytes;
+  });
+  if (writes && graph.node_count() == nodes_before) {
+    report_violation(
+        "launches nothing on the session's stream, so a replay would not repeat it. Launch on the "
+        "stream that is current in the kernel, whose address is ctx.stream");
+  }
+}
+
 // Calls the function of a node and adds the call to the graph. Returns false if that is impossible:
 // the capture has ended, and the node is to be run eagerly.
 bool capture_launch(const Instance& instance, KernelContext* context, const ep_tensor* inputs,
-                    size_t count) {
+                    size_t count, void* stream) {
   const Definition& definition = instance.definition->definition;
   GraphRun* run = graph_run(instance.session);
+  CudaGraph* cuda_graph = run->graph->cuda.get();
   if (writes_host_data(definition, inputs, count)) {
     abandon_capture(run, instance.node,
                     "writes an output in host memory that depends on device memory. Leave it on "
                     "the device: define the kernel without host_outputs");
     return false;
+  }
+  size_t nodes_before = 0;
+  if (cuda_graph) {
+    try {
+      cuda_graph->begin(static_cast<CudaStream>(stream));
+    } catch (const std::runtime_error& error) {
+      abandon_capture(run, instance.node, std::string("is the first one: ") + error.what());
+      return false;
+    }
+    nodes_before = cuda_graph->node_count();
   }
   auto launch = std::make_unique<Launch>();
   launch->kernel = instance.kernel;
@@ -100,12 +131,18 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
   ep_call call;
   call.context = context;
   call.kernel = instance.definition;
+  call.device = instance.definition->device;
+  call.stream = stream;
   call.capture = launch.get();
   launch->start = ep_now_ns();
   launch->op = capturing_op();
   char* error = interpreter.compute(instance.kernel, &call, inputs, count, launch->function,
                                     nullptr);
   launch->end = ep_now_ns();
+  if (cuda_graph && !error) {
+    check_capture(run, *launch, nodes_before);
+    launch->device_nodes = cuda_graph->node_count() - nodes_before;
+  }
   if (run->violated) {
     free(error);
     abandon_capture(run, instance.node, std::string(run->violation));
@@ -171,12 +208,13 @@ Status* compute(KernelImpl* self, KernelContext* context) {
     }
     NodeOp op(instance);
     if (is_capturing(instance.session) &&
-        capture_launch(instance, context, inputs, count)) {
+        capture_launch(instance, context, inputs, count, stream)) {
       return;
     }
     ep_call call;
     call.context = context;
     call.kernel = &kernel;
+    call.device = device;
     call.stream = stream;
     raise(interpreter.compute(instance.kernel, &call, inputs, count, nullptr, nullptr));
   });
@@ -265,8 +303,10 @@ int ep_call_is_replayed(const ep_call* call) { return call->recorded != nullptr;
 
 int ep_call_device(const ep_call* call, void** stream) {
   *stream = call->stream;
-  return call->kernel ? call->kernel->device : -1;
+  return call->device;
 }
+
+int ep_call_is_captured(const ep_call* call) { return call->capture != nullptr; }
 
 void ep_retain(const void* data) {
   for (int device = 0; device < device_count(); device++) {

@@ -405,13 +405,16 @@ static void record(python_kernel* kernel, int64_t start, int64_t end,
   PyErr_Restore(type, value, traceback);
 }
 
-// `function`: null: the kernel's current one. `device`: -1: the host device.
-static int call_function(python_kernel* kernel, PyObject* args, int device, void* stream,
+// `function`: null: the kernel's current one.
+static int call_function(python_kernel* kernel, PyObject* args, const ep_call* call,
                          PyObject* function, const ep_replay_record* replay) {
+  void* stream;
+  int device = ep_call_device(call, &stream);
   if (!function) function = PyList_GetItem(kernel->cell, 0);
   if (!function) return -1;
   Py_INCREF(function);  // the kernel may be redefined during the call
-  PyObject* guard = device >= 0 ? device_enter(kernel, device, stream) : NULL;
+  PyObject* guard =
+      device >= 0 ? device_enter(kernel, device, stream, ep_call_is_captured(call)) : NULL;
   if (device >= 0 && !guard) {
     Py_DECREF(function);
     return -1;
@@ -441,7 +444,7 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
   void* stream;
   int device = ep_call_device(call, &stream);
   PyObject* args = context ? arguments(kernel, device, context, arrays, inputs, count) : NULL;
-  int failed = args ? call_function(kernel, args, device, stream, function, replay) : -1;
+  int failed = args ? call_function(kernel, args, call, function, replay) : -1;
   Py_XDECREF(args);
   if (context) {
     if (!failed) failed = context_check_outputs(context);
