@@ -1,0 +1,103 @@
+"""Cost of recording PyTorch's operators, beside that of torch.profiler, on the CPU.
+
+The training step of `tests.benchmarks.torch_modules`. Ratios are to the same steps without a
+profile, and to torch.profiler with shapes, which both record. The second part is the time from the
+end of the work to a table by operator. A small width makes the ratio of the profile's cost to the
+step's time large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+import epprof_nb
+from tests.benchmarks.harness import header, paired, show
+from tests.benchmarks.torch_modules import Training
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def training(width: int, count: int, rounds: int) -> None:
+    """Print the time of a step, and that to a table."""
+    made = Training(width)
+    made.steps(3)
+    to_table: dict[str, list[float]] = {"operators": [], "torch.profiler, shapes": []}
+    rows: dict[str, int] = {}
+
+    def recorded(detail: str) -> float:
+        with epprof_nb.profile(detail=detail) as prof:
+            made.steps(1)
+            seconds = made.steps(count)
+            end = time.perf_counter()
+        if detail == "operators":
+            prof.by_operator(shapes=True)
+            to_table["operators"].append(time.perf_counter() - end)
+            rows["operators"] = len(prof.ops)
+        return seconds
+
+    def theirs(*, shapes: bool) -> float:
+        with torch.profiler.profile(record_shapes=shapes) as prof:
+            made.steps(1)
+            seconds = made.steps(count)
+            end = time.perf_counter()
+        if shapes:
+            prof.key_averages(group_by_input_shape=True)
+            to_table["torch.profiler, shapes"].append(time.perf_counter() - end)
+            rows["torch.profiler, shapes"] = len(prof.events())
+        return seconds
+
+    variants: dict[str, Callable[[], float]] = {
+        "no profile": lambda: made.steps(count),
+        "default": lambda: recorded("default"),
+        "operators": lambda: recorded("operators"),
+        "torch.profiler": lambda: theirs(shapes=False),
+        "torch.profiler, shapes": lambda: theirs(shapes=True),
+    }
+    print(f"Training step, width {width}")
+    results = paired(variants, rounds)
+    show(results, ("no profile", "torch.profiler, shapes"), "ms a step", 1e3)
+    print(f"From the end of {count + 1} steps to a table by operator and shapes")
+    for name, seconds in to_table.items():
+        print(f"  {name:24} {statistics.median(seconds) * 1e3:8.1f} ms, {rows[name]:,} events")
+
+
+def memory(width: int, profiles: int) -> None:
+    """Print the memory of the process after some profiles of two steps each."""
+    made = Training(width)
+    pages = os.sysconf("SC_PAGE_SIZE")
+    print("Profiles in one process, each of two training steps")
+    for number in range(1, profiles + 1):
+        with epprof_nb.profile(detail="operators") as prof:
+            made.steps(2)
+        if number in {1, 10, profiles}:
+            gc.collect()
+            resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * pages
+            print(f"  after {number:3}: {resident / 2**20:.1f} MiB, {len(prof.ops)} ops")
+
+
+def main() -> None:
+    """Print all measurements."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--widths", type=int, nargs="+", default=[64, 256])
+    parser.add_argument("--profiles", type=int, default=100)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    header(f"Operators of torch {torch.__version__}")
+    for width in options.widths:
+        training(width, options.steps, options.rounds)
+    memory(options.widths[0], options.profiles)
+
+
+if __name__ == "__main__":
+    main()
