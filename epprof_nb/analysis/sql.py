@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from threading import Timer
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from epprof_nb.data.table import Table
 
 _BATCH_ROWS = 100_000
+_INTERRUPT_EVERY_S = 0.05
 _CONFIG = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -101,10 +102,13 @@ def sql(
     with closing(
         _connect(duckdb, profile, max_bytes, is_preview=max_rows is not None)
     ) as connection:
-        # Interrupting a closed connection does nothing.
-        timer = Timer(max(deadline - monotonic(), 0), connection.interrupt)
-        timer.start()
+        ended = Event()
         try:
+            # Interrupting a closed connection does nothing.
+            Thread(
+                target=_interrupt, args=(connection, deadline, ended),
+                name="epprof query limit", daemon=True,
+            ).start()  # fmt: skip
             _check(connection, query)
             relation = connection.sql(query)
             names, batches = relation.columns, []
@@ -120,13 +124,24 @@ def sql(
         except duckdb.Error as error:
             raise ValueError(f"the query failed: {error}") from error
         finally:
-            timer.cancel()
+            ended.set()
     columns = []
     for column in pa.Table.from_batches(batches).columns:
         columns.append(_to_series(column))
         if monotonic() > deadline:
             raise too_late
     return _to_frame(columns, names)
+
+
+def _interrupt(connection: duckdb.DuckDBPyConnection, deadline: float, ended: Event) -> None:
+    """Interrupt the query after the deadline, until it has ended.
+
+    An interrupt has no effect before the query has begun, or between two batches.
+    """
+    wait_s = max(deadline - monotonic(), 0)
+    while not ended.wait(wait_s):
+        connection.interrupt()
+        wait_s = _INTERRUPT_EVERY_S
 
 
 def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent

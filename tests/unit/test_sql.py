@@ -123,15 +123,31 @@ def test_a_query_cannot_leave_or_change_the_profile(query, tmp_path):
     assert len(secret_of_the_test) == 1
 
 
+SLOW = "select count(*) from range(1e6::int) a, range(1e6::int) b where a.range * b.range = 7"
+"""A query of minutes that needs little memory."""
+
+
 def test_time_and_memory_are_bounded():
-    slow = "select count(*) from range(1e8::int) a, range(1e8::int) b where a.range * b.range = 7"
     with pytest.raises(TimeoutError, match="time_limit_s"):
-        nested().sql(slow, time_limit_s=0.1)
+        nested().sql(SLOW, time_limit_s=0.1)
     for large in ("select * from range(100_000_000)", "select list(range) from range(100_000_000)"):
         with pytest.raises(MemoryError, match="max_bytes"):
             nested().sql(large, max_bytes=50_000_000)
     with pytest.raises(ValueError, match="more than 0"):
         nested().sql("select 1", time_limit_s=0)
+
+
+def test_a_query_that_begins_after_its_time_ends_at_once(monkeypatch):
+    check = sql._check
+
+    def waiting(*args):
+        check(*args)
+        sleep(0.3)  # the limit is reached before DuckDB runs anything
+
+    monkeypatch.setattr(sql, "_check", waiting)
+    with pytest.raises(TimeoutError, match="time_limit_s") as caught:
+        nested().sql(SLOW.replace("1e6", "2e5"), time_limit_s=0.1)
+    assert "Interrupt" in type(caught.value.__cause__).__name__  # it did not run to its end
 
 
 def test_the_time_limit_includes_the_preparation_and_the_conversion(monkeypatch):
