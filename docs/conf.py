@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from epprof_nb.core.version import package_version
@@ -36,6 +37,8 @@ myst_heading_anchors = 3
 # Notebooks run on the host device while the pages are built, so that their outputs are those of
 # this version.
 nb_execution_mode = "cache"
+# The extra for the documentation has no PyTorch: without it, this page has no outputs.
+nb_execution_excludepatterns = [] if find_spec("torch") else ["*/07_pytorch_training.ipynb"]
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_merge_streams = True

@@ -184,6 +184,41 @@ class ProfileAnalyses(ProfileData):
 
         return explained(self, "by_module", by_module(self, attribution=attribution))
 
+    @with_columns("by_operator")
+    def by_operator(
+        self,
+        *,
+        modules: bool = False,
+        shapes: bool = False,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Device and host time of each operator of PyTorch, with that of its backward pass.
+
+        Operators are recorded with ``detail="operators"``.
+
+        Parameters
+        ----------
+        modules
+            Whether operators of different modules have rows of their own.
+        shapes
+            Whether operators with different shapes of their inputs have rows of their own.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> frame = prof.by_operator(modules=True)  # doctest: +SKIP
+        >>> frame[frame["module"] == "model.layers.0"]  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_operator import by_operator
+
+        return by_operator(self, modules=modules, shapes=shapes, attribution=attribution)
+
     @with_columns("by_step")
     def by_step(self) -> pd.DataFrame:
         """Device and host time of each step of a training loop, by phase.
@@ -204,17 +239,38 @@ class ProfileAnalyses(ProfileData):
         return explained(self, "by_step", by_step(self))
 
     @with_columns("by_path")
-    def by_path(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
+    def by_path(
+        self,
+        *,
+        by: Literal["op", "module"] = "op",
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
         """Device and host time of each path from the session through cells and ops to kernels.
+
+        Parameters
+        ----------
+        by
+            ``"module"`` for paths of PyTorch's modules instead: below a module are the modules
+            that it calls, and rows ``forward`` and ``backward`` with the ops and kernels of its
+            own work.
+        attribution
+            See `by_op`.
 
         Returns
         -------
         frame
             {columns}
+
+        Raises
+        ------
+        ValueError
+            If `by` or `attribution` is unknown.
         """
         from epprof_nb.analysis.by_path import by_path
 
-        return explained(self, "by_path", by_path(self, attribution=attribution))
+        if by == "module":
+            return explained(self, "by_module", by_path(self, by=by, attribution=attribution))
+        return explained(self, "by_path", by_path(self, by=by, attribution=attribution))
 
     @with_columns("by_node")
     def by_node(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:

@@ -128,7 +128,9 @@ class Profile(ProfileAnalyses):
 
     def breakdown(
         self,
-        by: Literal["op", "op_type", "node", "kernel", "line", "stream", "tree"] = "op",
+        by: Literal[
+            "op", "op_type", "node", "kernel", "line", "stream", "module", "tree", "module_tree"
+        ] = "op",
     ) -> View:
         """Return a view of the profile that opens on the breakdown.
 
@@ -136,7 +138,8 @@ class Profile(ProfileAnalyses):
         ----------
         by
             The table shown first: ``"op"`` for that of `by_op` and so on; ``"tree"`` for the
-            icicle of `by_path`.
+            icicle of `by_path`; ``"module_tree"`` for that of its paths of modules. Tables of
+            modules are in a tab of their own, if the profile has modules.
 
         Returns
         -------
@@ -206,6 +209,31 @@ class Profile(ProfileAnalyses):
         from epprof_nb.exporters.chrome_trace import to_chrome
 
         to_chrome(self.redacted(redact), path)
+
+    def to_perfetto(
+        self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
+    ) -> None:
+        """Write a trace in Perfetto's own format, for https://ui.perfetto.dev.
+
+        It is compressed if the name ends in ``.gz``. `redact` is what to remove from the file; see
+        `redacted`. ``pip install epprof-nb[perfetto]`` installs what this needs; an ImportError
+        says so where it is missing.
+        """
+        from epprof_nb.exporters.perfetto import to_perfetto
+
+        to_perfetto(self.redacted(redact), path)
+
+    def to_speedscope(
+        self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
+    ) -> None:
+        """Write flame graphs for https://www.speedscope.app: device time by op, and host threads.
+
+        Each stream is a profile whose stacks lead from the statement to the kernel. The file is
+        compressed if its name ends in ``.gz``. `redact` is what to remove from it; see `redacted`.
+        """
+        from epprof_nb.exporters.speedscope import to_speedscope
+
+        to_speedscope(self.redacted(redact), path)
 
     def to_html(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False

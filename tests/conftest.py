@@ -1,7 +1,8 @@
-"""Ctrl-C as in a terminal, hypothesis without deadlines, and the tests of each xdist worker."""
+"""Ctrl-C as in a terminal, hypothesis without deadlines, xdist's groups, and repeats in CI."""
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -28,14 +29,16 @@ JUPYTER = {"lab", "notebook7", "front_end", "in_jupyterlab", "open_notebook"}
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config, items):
     """Give each worker whole files, and one of them all tests that need a Jupyter server."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
+    xdist = config.pluginmanager.hasplugin("xdist")
+    repeats = "CI" in os.environ and config.pluginmanager.hasplugin("rerunfailures")
     for item in items:
         params = item.callspec.params if hasattr(item, "callspec") else {}
         in_jupyter = JUPYTER & set(item.fixturenames) or params.get("shows") == "JupyterLab"
-        group = "jupyter" if in_jupyter else item.nodeid.split("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
-        if in_jupyter:
-            # A server, a kernel, a browser and the other worker share the processors: now and then
-            # a step takes longer than any limit. Failures that repeat are reported.
-            item.add_marker(pytest.mark.flaky(reruns=2))
+        if xdist:
+            group = "jupyter" if in_jupyter else item.nodeid.split("::")[0]
+            item.add_marker(pytest.mark.xdist_group(group))
+        if repeats:
+            # A machine for CI may suspend everything for a second, and a Jupyter server, a kernel
+            # and a browser share its processors with the other worker. The summary lists what was
+            # repeated; what fails again is a failure.
+            item.add_marker(pytest.mark.flaky(reruns=2 if in_jupyter else 1))

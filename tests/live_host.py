@@ -75,6 +75,9 @@ _HOST = """async ({ bundle, state, first }) => {
   return performance.now() - began;
 }"""
 
+_NEXT_FRAME = """() => new Promise(
+  (done) => requestAnimationFrame(() => requestAnimationFrame(done)))"""
+
 
 class LiveHost:
     """A page with a live view.
@@ -112,7 +115,7 @@ class LiveHost:
 
     def settle(self) -> None:
         """Wait until every window that was asked for is painted."""
-        self.page.wait_for_timeout(40)
+        self.page.evaluate(_NEXT_FRAME)  # it asks for what the last input needs
         self.page.wait_for_function("window.waiting === 0")
 
     def stamps(self, kind: str = "window") -> list[dict[str, Any]]:

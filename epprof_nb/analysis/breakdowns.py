@@ -1,13 +1,16 @@
-"""Registry of the breakdowns."""
+"""Registry of the breakdowns: tables and trees."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from epprof_nb.analysis.by_kernel import kernel_table
+from epprof_nb.analysis.by_module import module_table
 from epprof_nb.analysis.by_node import node_table, op_type_table
 from epprof_nb.analysis.by_op import line_table, op_table
+from epprof_nb.analysis.by_path import path_table
 from epprof_nb.analysis.by_stream import stream_table
+from epprof_nb.analysis.module_tree import module_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +25,17 @@ BREAKDOWNS: dict[str, Callable[[ProfileIndex], ResultTable]] = {
     "kernel": kernel_table,
     "line": line_table,
     "stream": stream_table,
+    "module": module_table,
 }
 """Breakdowns that are tables, by the name used in ``prof.breakdown(by=...)``, in display order."""
 
+TREES: dict[str, Callable[[ProfileIndex], ResultTable]] = {
+    "tree": path_table,
+    "module_tree": module_tree,
+}
+"""Breakdowns that are trees, likewise."""
+
 
 def breakdown(index: ProfileIndex, by: str) -> ResultTable:
-    """Return one of `BREAKDOWNS`, for `ProfileIndex.cached`."""
-    return BREAKDOWNS[by](index)
+    """Return one of `BREAKDOWNS` or `TREES`, for `ProfileIndex.cached`."""
+    return (BREAKDOWNS.get(by) or TREES[by])(index)

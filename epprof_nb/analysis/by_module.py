@@ -67,8 +67,7 @@ def by_module(
     >>> by_module(synthetic_profile(activities=100)).index.tolist()
     ['(outside of modules)']
     """
-    table = module_table(index or ProfileIndex(profile), attribution=attribution)
-    return table.to_frame().set_index("path")
+    return module_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
 
 
 def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
@@ -109,29 +108,31 @@ def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") ->
     device_ns = inclusive(sums["device_ns"][:-1], own_ns)
     whole = int(sums["device_ns"].sum())
     host = _host_ns(index, groups, outermost, is_module, n)
-    calls = sum_by_group(groups, np.where(_is_call(index, is_module), ops["count"], 0), n)
+    calls = sum_by_group(groups, np.where(is_call(index), ops["count"], 0), n)
     calls[outside] = 0
+    host_ns = host[FORWARD] + host[BACKWARD]
+    # Device and host time side by side: one of them is 0 in many profiles.
     columns: dict[str, Column] = {
         "path": categorical([*ops.names("name").take(named[first]).to_list(), OUTSIDE]),
         "type": _types(index, named[first], is_module),
         "class": _classes(index, named, of_named, n),
         "calls": calls,
-        "forward_ns": device[FORWARD],
-        "backward_ns": device[BACKWARD],
-        "other_ns": device_ns - device[FORWARD] - device[BACKWARD],
         "device_ns": device_ns,
+        "host_ns": host_ns,
+        "forward_ns": device[FORWARD],
+        "forward_host_ns": host[FORWARD],
+        "backward_ns": device[BACKWARD],
+        "backward_host_ns": host[BACKWARD],
+        "other_ns": device_ns - device[FORWARD] - device[BACKWARD],
         "self_device_ns": own_ns,
         "share": share(device_ns, whole),
         "kernels": inclusive(sums["kernels"][:-1], own_kernels),
-        "forward_host_ns": host[FORWARD],
-        "backward_host_ns": host[BACKWARD],
     }
-    host_ns = host[FORWARD] + host[BACKWARD]
     order = np.lexsort((-host_ns[:-1], -device_ns[:-1]))
-    return ResultTable(columns).take(np.append(order, outside))
+    return ResultTable(columns, index="path").take(np.append(order, outside))
 
 
-def _is_call(index: ProfileIndex, is_module: BoolArray) -> BoolArray:
+def is_call(index: ProfileIndex) -> BoolArray:
     """Return a mask of the ops that count as calls of their row.
 
     A wrapper, such as a compiled module, has the path of the module that it calls.
@@ -140,6 +141,7 @@ def _is_call(index: ProfileIndex, is_module: BoolArray) -> BoolArray:
     names, args = ops.names("name").codes, ops.names("args").codes
     # The module call around each op, if there is one.
     above = np.append(index.cached(modules), MISSING)[index.tree.parent]
+    is_module = is_of_type(index, *MODULE_TYPES)
     is_wrapped = is_module & (above >= 0) & (names == names[above]) & (args != args[above])
     repeats_forward = is_of_type(index, "recompute", "backward")
     counted: BoolArray = is_framework_op(index) & ran(ops) & ~is_wrapped & ~repeats_forward

@@ -199,16 +199,16 @@ def path_op_table(index: ProfileIndex, attribution: Attribution = "launch") -> R
     return ResultTable(
         {
             "name": categorical([*names.take(rows).to_list(), *[NO_OP] * last]),
+            "saving_ns": optional(column(_savings(index, path, groups, order), MISSING)),
+            "path_ns": inclusive_ns,
+            "share": inclusive_ns / max(path.length_ns, 1),
             "op_type": categorical([*types.take(rows).to_list(), *[None] * last]),
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional(column(ops["line"][first], MISSING)),
             "count": column(sum_by_group(groups, ops["count"], n)[:-1], 0),
-            "path_ns": inclusive_ns,
-            "share": inclusive_ns / max(path.length_ns, 1),
             "self_path_ns": column(own_ns, no_op[0]),
             "device_path_ns": column(device_ns, no_op[1]),
             "host_path_ns": column(path_ns - device_ns, no_op[0] - no_op[1]),
-            "saving_ns": optional(column(_savings(index, path, groups, order), MISSING)),
         }
     )
 

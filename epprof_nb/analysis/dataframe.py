@@ -56,7 +56,7 @@ class ResultTable:
         Column name to `CategoryColumn`, `OptionalColumn` or NumPy array; see `categorical`,
         `optional` and `objects`.
     index
-        Name of the index of the DataFrame, which numbers the rows.
+        Name of the index of the DataFrame: a column, or a new index that numbers the rows.
 
     Examples
     --------
@@ -124,10 +124,12 @@ class ResultTable:
         """Build the DataFrame; its dtypes are the same on pandas 2.3 and 3, empty or not."""
         import pandas as pd
 
-        index = None if self._index is None else pd.RangeIndex(len(self), name=self._index)
+        is_new = self._index is not None and self._index not in self
+        index = pd.RangeIndex(len(self), name=self._index) if is_new else None
         data = {name: to_series(column, index) for name, column in self._columns.items()}
         # A copy: changing the frame does not change the result that views share.
-        return pd.DataFrame(data, copy=True, index=index)
+        frame = pd.DataFrame(data, copy=True, index=index)
+        return frame.set_index(self._index) if self._index in self else frame
 
 
 def to_series(column: Column, index: pd.Index | None = None) -> pd.Series:

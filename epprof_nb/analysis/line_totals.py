@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, is_device_kind
+from epprof_nb.analysis.framework_phases import MODULE_TYPES, is_of_type
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.op_args import arguments
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from epprof_nb.analysis.index import ProfileIndex
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
 
 _KERNELS_SHOWN = 12
+_OPS_LISTED = 1000
 
 
 @dataclass(slots=True)
@@ -28,7 +33,7 @@ class LineTotals:
     and memsets without that of lines nested in it; ``host_ns`` the time for which one of its
     statements was open; ``count`` the executions of its statements, of which a one-line loop has
     two; ``start_ns`` and ``end_ns`` enclose all executions; ``top`` holds up to twelve
-    (name, count, ns) by descending time.
+    (name, count, ns) by descending time; ``ops`` the names of the ops of a function in a file.
     """
 
     cell: str
@@ -42,6 +47,7 @@ class LineTotals:
     copies: int
     bytes: int
     top: list[tuple[str, int, int]] = field(default_factory=list)
+    ops: list[str] = field(default_factory=list)
 
 
 def line_totals(index: ProfileIndex) -> list[LineTotals]:
@@ -56,16 +62,39 @@ def line_totals(index: ProfileIndex) -> list[LineTotals]:
 
 
 def function_totals(index: ProfileIndex) -> list[LineTotals]:
-    """Return the totals of each op whose function is defined in a file, at its first line."""
-    op_places = index.profile.info.get("op_places")
-    if not isinstance(op_places, dict):
-        return []
-    names = index.profile.tables["ops"].names("name")
-    known = [i for i, name in enumerate(names.categories) if _place(op_places.get(name))]
-    rows = np.flatnonzero(np.isin(names.codes, known))
-    groups, first = group_codes(names.codes[rows])
-    places = [_place(op_places[name]) for name in names.take(rows[first]).to_list() if name]
-    return _totals(index, rows, groups, [place for place in places if place])
+    """Return the totals of each op whose function is defined in a file, at its first line.
+
+    The function of a module is that of its class. Its time is that of the forward and the backward
+    pass, its count that of the calls.
+    """
+    info, ops = index.profile.info, index.profile.tables["ops"]
+    numbers: dict[tuple[str, int], int] = {}
+
+    def numbered(names: Sequence[str], known: object) -> IntArray:
+        """Return the number of the place of each name; `MISSING` for none, and as last element."""
+        places = [_place(known.get(name)) if isinstance(known, dict) else None for name in names]
+        found = [numbers.setdefault(p, len(numbers)) if p else MISSING for p in places]
+        return np.array([*found, MISSING], np.int64)
+
+    names = ops.names("name")
+    place = numbered(names.categories, info.get("op_places"))[names.codes]
+    modules = np.flatnonzero(is_of_type(index, *MODULE_TYPES))
+    classes = arguments(ops.names("args"), modules, ["class"])[0]
+    place[modules] = numbered(classes.distinct, info.get("class_places"))[classes.codes]
+    rows = np.flatnonzero(place >= 0)
+    groups, first = group_codes(place[rows])
+    of_number = list(numbers)
+    places = [of_number[number] for number in place[rows[first]].tolist()]
+    is_execution = ~is_of_type(index, "recompute", "backward")
+    totals = _totals(index, rows, groups, places, is_execution)
+    _, example = group_codes(groups, names.codes[rows])
+    names_of: dict[tuple[str, int], list[str]] = {}
+    of_example = names.take(rows[example]).to_list()
+    for group, name in zip(groups[example].tolist(), of_example, strict=True):
+        names_of.setdefault(places[group], []).append(str(name))
+    for function in totals:
+        function.ops = names_of[function.cell, function.line][:_OPS_LISTED]
+    return totals
 
 
 def _place(value: object) -> tuple[str, int] | None:
@@ -77,9 +106,25 @@ def _place(value: object) -> tuple[str, int] | None:
 
 
 def _totals(
-    index: ProfileIndex, rows: IntArray, groups: IntArray, places: list[tuple[str, int]]
+    index: ProfileIndex,
+    rows: IntArray,
+    groups: IntArray,
+    places: list[tuple[str, int]],
+    is_execution: BoolArray | None = None,
 ) -> list[LineTotals]:
-    """Sum up the ops at `rows` by group; `places` has the cell and line of each group."""
+    """Sum up the ops at `rows` by group.
+
+    Parameters
+    ----------
+    index
+        Index of the profile.
+    rows, groups
+        int64 arrays of one length: ops, and the group of each.
+    places
+        Cell and line of each group.
+    is_execution
+        bool array, one value per op: whether it counts as an execution; all of them if None.
+    """
     profile = index.profile
     ops, n = profile.tables["ops"], len(places)
     group_of_op = np.full(len(ops) + 1, MISSING, np.int64)
@@ -96,8 +141,9 @@ def _totals(
     # The body of a one-line loop runs within the loop, on the same line.
     outer = np.flatnonzero(index.tree.is_outermost(group_of_op[:-1]))
     host_ns = sum_by_group(group_of_op[outer], ops["duration_ns"][outer], n)[:-1]
+    counts = ops["count"] if is_execution is None else np.where(is_execution, ops["count"], 0)
     columns = (
-        sum_by_group(groups, ops["count"][rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
+        sum_by_group(groups, counts[rows], n)[:-1].tolist(), starts.tolist(), ends.tolist(),
         of_group["ns"], host_ns.tolist(),
         of_group["kernels"], of_group["copies"], of_group["bytes"], _top(profile, parts, n),
     )  # fmt: skip

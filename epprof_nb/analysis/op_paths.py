@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.by_op import NO_OP
+from epprof_nb.analysis.op_tree import nearest_ancestor
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
@@ -20,33 +22,67 @@ SESSION = 0
 """Node of the session, the root of all paths."""
 
 
-class OpPaths:
-    """The paths of the ops: nodes in order of depth, starting with the session.
+class Steps(NamedTuple):
+    """The steps of which paths consist, one per row: those of the ops, and any further ones.
 
     Attributes
     ----------
-    of_op
-        int64 array, one value per op: its node.
-    parent, depth, row
-        int64 arrays, one value per node: the node above (`MISSING` for the session), the steps
-        from the session, and the first op of the path (`MISSING` for nodes without an op).
-    no_op
-        The node of activities without an op.
+    keys
+        int64 arrays: rows below one node that are equal in all of them are one node.
+    parent, depth
+        int64 arrays: row above (`MISSING` for none), and number of rows above.
     """
 
-    def __init__(self, ops: Table, tree: OpTree) -> None:
-        columns = [ops.names(name).codes for name in ("name", "op_type", "cell")]
-        columns.append(ops["line"])
-        depth = tree.depth
+    keys: tuple[IntArray, ...]
+    parent: IntArray
+    depth: IntArray
+
+
+def op_steps(ops: Table, tree: OpTree) -> Steps:
+    """Return the ops themselves as steps."""
+    return Steps(op_keys(ops), tree.parent, tree.depth)
+
+
+def op_keys(ops: Table) -> tuple[IntArray, ...]:
+    """Return the columns in which ops of one path are equal."""
+    names = (ops.names(name).codes.astype(np.int64) for name in ("name", "op_type", "cell"))
+    return (*names, ops["line"])
+
+
+class OpPaths:
+    """The paths of the ops: nodes in order of depth, starting with the session.
+
+    Parameters
+    ----------
+    steps
+        The steps; the ops come first.
+
+    Attributes
+    ----------
+    of_row
+        int64 array, one value per step: its node.
+    of_op
+        int64 array, one value per op: the node of the work that it launches.
+    parent, depth, row
+        int64 arrays, one value per node: the node above (`MISSING` for the session), the steps
+        from the session, and the first row of the path (`MISSING` for nodes without an op).
+    no_op
+        The node of activities without an op.
+    labels
+        Node to its level and name, where these are not those of its op.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        keys, above_row, depth = steps
         # The last element is the parent of a root: the session.
-        of_op = np.full(len(ops) + 1, SESSION, np.int64)
+        of_row = np.full(len(depth) + 1, SESSION, np.int64)
         parents, rows, depths = ([np.array([value])] for value in (MISSING, MISSING, 0))
         known = 1
         for level in range(min(int(depth.max(initial=-1)) + 1, MAX_DEPTH)):
             here = np.flatnonzero(depth == level)
-            above = of_op[tree.parent[here]]
-            groups, first = group_codes(above, *(column[here] for column in columns))
-            of_op[here] = known + groups
+            above = of_row[above_row[here]]
+            groups, first = group_codes(above, *(column[here] for column in keys))
+            of_row[here] = known + groups
             parents.append(above[first])
             rows.append(here[first])
             depths.append(np.full(len(first), level + 1))
@@ -55,11 +91,15 @@ class OpPaths:
         rows.append(np.array([MISSING]))
         depths.append(np.array([1]))
         deeper = np.flatnonzero(depth >= MAX_DEPTH)
-        of_op[deeper] = of_op[tree.nearest_ancestor(depth < MAX_DEPTH)[deeper]]
-        self.of_op = of_op[:-1]
+        of_row[deeper] = of_row[nearest_ancestor(above_row, depth < MAX_DEPTH)[deeper]]
+        self.of_row = self.of_op = of_row[:-1]
         self.parent, self.row = np.concatenate(parents), np.concatenate(rows)
         self.depth = np.concatenate(depths)
         self.no_op = known
+        self.labels: dict[int, tuple[str | None, str | None]] = {
+            SESSION: ("session", "session"),
+            known: ("none", NO_OP),
+        }
 
     def add_captured(self, ops: Table, owner: IntArray, captured: IntArray) -> IntArray:
         """Append nodes for the ops that captured the activities of graphs.
@@ -85,8 +125,7 @@ class OpPaths:
         if not len(rows):
             return owner
         op = captured[rows]
-        names = (ops.names(name).codes[op] for name in ("name", "op_type", "cell"))
-        groups, first = group_codes(owner[rows], *names, ops["line"][op])
+        groups, first = group_codes(owner[rows], *(column[op] for column in op_keys(ops)))
         above = owner[rows][first]
         owner[rows] = len(self.parent) + groups
         self.depth = np.append(self.depth, self.depth[above] + 1)

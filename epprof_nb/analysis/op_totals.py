@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,7 @@ def totals(
         if name == "device_ns":
             device_ns_of_op = of_op
     host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
-    own_host_ns = host_ns.copy()
-    above = owner[tree.parent]
-    inner = np.flatnonzero((groups >= 0) & (above >= 0))
-    inner = inner[ops["thread_id"][inner] == ops["thread_id"][above[inner]]]
-    np.subtract.at(own_host_ns, above[inner], host_ns[inner])
+    own_host_ns = self_host_ns(ops, np.where(groups >= 0, owner[tree.parent], MISSING))
     count = sum_by_group(groups, np.where(ran(ops), ops["count"], 0), n)[:-1]
     return Totals(
         shown=(count > 0) | (measures["activities"] > 0),
@@ -125,9 +122,27 @@ def totals(
             name: sum_by_group(groups, values[:-1], n)[:-1] for name, values in of_owner.items()
         },
         host_ns=sum_by_group(group_of_outermost, host_ns[outermost], n)[:-1],
-        own_host_ns=sum_by_group(groups, np.maximum(own_host_ns, 0), n)[:-1],
+        own_host_ns=sum_by_group(groups, own_host_ns, n)[:-1],
         unattributed={name: int(values[-1]) for name, values in of_owner.items()},
     )
+
+
+def self_host_ns(ops: Table, above: IntArray) -> IntArray:
+    """Return the host time (ns) of each op without that of the ops below it on its thread.
+
+    Parameters
+    ----------
+    ops
+        The ops.
+    above
+        int64 array: row of the op from whose time that of each op is taken; `MISSING` for none.
+    """
+    host_ns = np.where(has_host_time(ops), ops["duration_ns"], 0)
+    own: IntArray = host_ns.copy()
+    inner = np.flatnonzero(above >= 0)
+    inner = inner[ops["thread_id"][inner] == ops["thread_id"][above[inner]]]
+    np.subtract.at(own, above[inner], host_ns[inner])
+    return np.maximum(own, 0)
 
 
 def share(part: IntArray, whole: int) -> npt.NDArray[np.float64]:

@@ -99,13 +99,7 @@ class OpTree:
 
     def nearest_ancestor(self, mask: BoolArray) -> IntArray:
         """Return the row of the nearest op in `mask`, an op itself or above it, else `MISSING`."""
-        rows = np.arange(len(self))
-        jump = np.append(np.where(mask, rows, self.parent), MISSING)
-        while True:
-            next_jump = jump[jump]
-            if np.array_equal(next_jump, jump):
-                return jump[:-1]
-            jump = next_jump
+        return nearest_ancestor(self.parent, mask)
 
     def open_op_at(self, thread_ids: IntArray, times: IntArray) -> IntArray:
         """Return the row of the deepest op open on a thread at a time; `MISSING` for none.
@@ -133,6 +127,16 @@ class OpTree:
             result[left] = self.parent[result[left]]
             left = left[result[left] >= 0]
         return result
+
+
+def nearest_ancestor(parent: IntArray, mask: BoolArray) -> IntArray:
+    """Return the row of the nearest row in `mask`, a row itself or above it, else `MISSING`."""
+    jump = np.append(np.where(mask, np.arange(len(parent)), parent), MISSING)
+    while True:
+        next_jump = jump[jump]
+        if np.array_equal(next_jump, jump):
+            return jump[:-1]
+        jump = next_jump
 
 
 def _without_cycles(parent: IntArray) -> IntArray:

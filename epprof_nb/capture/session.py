@@ -155,10 +155,12 @@ class Session:
             if self._first_step is not None:
                 info["first_step"] = self._first_step
             tables = with_repeats(tables, info)
-        places, sources = range_sources.sources_of(tables["ops"])
-        if places:
-            info["op_places"] = places
-        return ProfileData(tables, info, {**self._sources, **sources})
+        functions = range_sources.sources_of(tables["ops"], self._sources)
+        if functions.op_places:
+            info["op_places"] = functions.op_places
+        if functions.class_places:
+            info["class_places"] = functions.class_places
+        return ProfileData(tables, info, {**self._sources, **functions.texts})
 
     def batches_since(self, index: int) -> list[Batch] | None:
         """Return the batches recorded so far, from `index` on; None once recording has ended."""

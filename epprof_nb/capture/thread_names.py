@@ -42,10 +42,7 @@ class ThreadNames:
         for thread in _python_threads():
             if thread.native_id is not None and not isinstance(thread, _FOREIGN):
                 self._names.setdefault(thread.native_id, thread.name[:_MAX_LENGTH])
-        ended = _native.ended_threads()
-        ended_ids = np.frombuffer(ended["thread_id"], np.uint64).tolist()
-        ended_names = np.frombuffer(ended["name_id"], np.uint32).tolist()
-        names = {i: name_of(name) for i, name in zip(ended_ids, ended_names, strict=True)}
+        names = _names_of_ended()
         new = (names.keys() | set(thread_ids)) - self._seen
         if not new:
             return
@@ -53,6 +50,8 @@ class ThreadNames:
         unnamed = {_comm("comm"), ""}
         for thread_id in new:
             name = names.get(thread_id) or _comm(f"task/{thread_id}/comm")
+            if not name:  # it has ended since
+                name = _names_of_ended().get(thread_id, "")
             if name not in unnamed:
                 self._names.setdefault(thread_id, name)
         self._seen |= new
@@ -71,6 +70,14 @@ def _python_threads() -> Iterator[threading.Thread]:
     yield from threading.enumerate()
     yield from created_threads.take()
     yield from list(getattr(threading, "_dangling", ()))
+
+
+def _names_of_ended() -> dict[int, str]:
+    """Return the system's names of recorded threads that have ended, by thread id."""
+    ended = _native.ended_threads()
+    thread_ids = np.frombuffer(ended["thread_id"], np.uint64).tolist()
+    names = np.frombuffer(ended["name_id"], np.uint32).tolist()
+    return {i: name_of(name) for i, name in zip(thread_ids, names, strict=True)}
 
 
 def _comm(path: str) -> str:

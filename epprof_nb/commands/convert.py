@@ -26,20 +26,21 @@ def convert(source: Path, target: Path) -> None:
 
     IN is an .epprof file, a trace of PyTorch (Kineto), a JSON profile of ONNX Runtime or a Chrome
     trace. The suffix of OUT selects the format: .epprof, .html (a page), .json or .json.gz (a
-    Chrome trace).
+    Chrome trace), .pftrace or .pftrace.gz (Perfetto), .speedscope.json or .speedscope.json.gz
+    (flame graphs).
     """
-    from epprof_nb.commands.profile_files import open_any, writer_for
+    from epprof_nb.commands.profile_files import SUFFIXES, open_any, writer_for
 
     write = writer_for(target)
     if write is None:
-        raise click.BadParameter("its suffix must be .epprof, .html, .json or .json.gz",
-                                 param_hint="OUT")  # fmt: skip
+        known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+        raise click.BadParameter(f"its suffix must be {known}", param_hint="OUT")
     refuse_same_file("OUT", target, {"IN": source})
     refuse_unwritable(target, "OUT")
     try:
         profile = open_any(source)
         write(profile, target)
-    except (EpprofError, OSError) as error:
+    except (EpprofError, ImportError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for note in profile.info.get("notes") or ():
         click.echo(f"note: {note}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from epprof_nb.ep.declaration import Types
+    from epprof_nb.ep.limits import Limits
 
 # Arrays and contexts are those of whichever array module the device has.
 Array: TypeAlias = Any
@@ -32,8 +33,8 @@ class Kernel:
 
     declaration: Declaration
     cell: list[Callable[..., None]]
-    refuse: Callable[[Attributes], str | None] | None = None
-    """Returns why the kernel cannot run a node with these attributes, or None."""
+    limits: Limits = field(default_factory=dict)
+    """Nodes that the kernel leaves to other providers."""
     nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     """Nodes of open sessions that run it."""
 
@@ -66,6 +67,7 @@ class Registry:
         """Grows whenever the function of a kernel is replaced."""
         self._defined: list[Kernel] = []
         self._builtin: list[Kernel] = []
+        self._current: tuple[list[Kernel], list[Kernel], tuple[Kernel, ...]] = ([], [], ())
 
     def define(self, kernel: Kernel, *, builtin: bool = False) -> Kernel:
         """Add a kernel; replace the function of one with the same declaration.
@@ -94,17 +96,26 @@ class Registry:
             )
         return kernel
 
-    def kernels(self) -> list[Kernel]:
+    def kernels(self) -> tuple[Kernel, ...]:
         """Return the kernels for a new session: the user's, and the others that they leave."""
         with self._lock:
-            redefined = {k.declaration.op_type for k in self._defined}
-            rest = [
-                b
-                for b in self._builtin
-                if b.declaration.op_type not in redefined
-                or not any(b.overlaps(d) for d in self._defined)
-            ]
-            return [*self._defined, *rest]
+            defined, builtin, current = self._current
+            if (defined, builtin) != (self._defined, self._builtin):
+                redefined = {k.declaration.op_type for k in self._defined}
+                rest = (
+                    b
+                    for b in self._builtin
+                    if b.declaration.op_type not in redefined
+                    or not any(b.overlaps(d) for d in self._defined)
+                )
+                current = (*self._defined, *rest)
+                self._current = (self._defined.copy(), self._builtin.copy(), current)
+            return current
+
+    def of_domains_without_schema(self) -> list[Kernel]:
+        """Return the user's kernels of operators that ONNX Runtime has no schema for."""
+        with self._lock:
+            return [k for k in self._defined if k.declaration.operator is not None]
 
     def of_package(self, op_types: Iterable[str]) -> list[Kernel]:
         """Return the kernels that come with the package, of these operators of ONNX."""
@@ -216,14 +227,14 @@ def builtin(
     op_type: str,
     *,
     since: int,
-    refuse: Callable[[Attributes], str | None] | None = None,
+    limits: Limits | None = None,
     **options: Any,
 ) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options.
 
     A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
     Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
-    providers. `refuse` gets the attributes of a node, and returns why the kernel cannot run it.
+    providers, and so are nodes for which one of `limits` holds.
     """
 
     def decorate(function: Function) -> Function:
@@ -231,7 +242,9 @@ def builtin(
         if not schema.exists(op_type, domain, since):
             return function
         options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
-        kernel = Kernel(declare(op_type, function, since=since, **options), [function], refuse)
+        kernel = Kernel(
+            declare(op_type, function, since=since, **options), [function], limits or {}
+        )
         REGISTRY.define(kernel, builtin=True)
         return function
 

@@ -11,14 +11,15 @@ from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.ep import (
     context,
     cuda,
+    cuda_capture,
     devices,
     graph_creation,
     graphs,
+    kernel_sets,
     kernels,  # noqa: F401 - defines the built-in ones
     sessions,
 )
 from epprof_nb.ep.kernel import REGISTRY
-from epprof_nb.ep.kernels.channels_last import CHANNELS_LAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -104,7 +105,7 @@ def provider(
     # The host device comes first: without device_id, ONNX Runtime takes the first device.
     register_library(PROVIDER, "the provider of Python kernels")
     if "device_id" in options:
-        cuda.connect()
+        cuda_capture.connect()
         register_library(cuda.LIBRARY, "the provider of Python kernels on CUDA devices")
     sessions.patch()
     return PROVIDER, options
@@ -202,11 +203,7 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if options.get("prefer_nhwc", "0") not in ("0", "1"):
         raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
     only, nodes = selected
-    if _warm_ups(options) is not None and "device_id" in options:
-        raise KernelError(
-            f"{_GRAPHS} with device={options['device']!r} is not supported: the provider captures "
-            'graphs on the host device only. Leave it out, or use device="host".'
-        )
+    _warm_ups(options)
     missing = set(only) - {*_CONTROL_FLOW}
     if missing:
         missing -= {k.declaration.op_type for k in REGISTRY.kernels()}
@@ -240,19 +237,7 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     """Return what the native core needs for a new session; see `ep_set_functions`."""
     only, nodes = _check(options)
     device = options.get("device", devices.HOST)
-    specs = []
-    prefers_channels_last = options.get("prefer_nhwc") == "1"
-    for kernel in REGISTRY.kernels():
-        d = kernel.declaration
-        if d.domain == CHANNELS_LAST and not prefers_channels_last:
-            continue
-        if only and d.op_type not in only and d.operator is None:
-            continue  # a kernel costs 2 us of the creation of a session
-        given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
-        for first, last, numbers in d.numbered_ranges:
-            specs.append((
-                d.op_type, d.domain, first, last, numbers, d.host_inputs, d.host_outputs, given,
-            ))  # fmt: skip
+    found = kernel_sets.kernels_for(device, channels_last=options.get("prefer_nhwc") == "1")
     number, warm_ups = _native.ort_new_session(), _warm_ups(options)
-    graph_creation.note_opened(number, warm_ups)
-    return number, True, warm_ups is not None, only, nodes, tuple(specs)
+    graph_creation.note_opened(number, warm_ups, devices.cuda_index(device))
+    return number, warm_ups is not None, only, nodes, found

@@ -114,9 +114,8 @@ def with_domains(session_options: Any) -> Any:  # noqa: ANN401
         If the options hold other operators of such a domain from before.
     """
     by_domain: dict[str, list[Kernel]] = {}
-    for kernel in REGISTRY.kernels():
-        if kernel.declaration.operator is not None:
-            by_domain.setdefault(kernel.declaration.domain, []).append(kernel)
+    for kernel in REGISTRY.of_domains_without_schema():
+        by_domain.setdefault(kernel.declaration.domain, []).append(kernel)
     if not by_domain:
         return session_options
     if session_options is None:

@@ -13,18 +13,18 @@ from collections import deque
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from epprof_nb.analysis.devices import device_names
-from epprof_nb.analysis.threads import thread_names
-from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.ids import IdIndex
-from epprof_nb.arrays.row_packing import pack_rows
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.repeats import repeat_bounds, repeat_names
-from epprof_nb.exporters.chrome_counters import counters
+from epprof_nb.exporters.activity_tracks import DEVICES, ActivityTracks
+from epprof_nb.exporters.compression import compressed
+from epprof_nb.exporters.device_counters import device_counters
+from epprof_nb.exporters.host_tracks import host_threads, is_nested, is_shown
 from epprof_nb.exporters.json_rows import (
     Piece,
     Texts,
@@ -41,7 +41,6 @@ from epprof_nb.util.thread_pool import ThreadPool
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
-    from contextlib import AbstractContextManager
 
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -50,13 +49,11 @@ if TYPE_CHECKING:
 Batch: TypeAlias = "tuple[int, Callable[[], memoryview]]"
 """A number of events, and what makes their JSON."""
 _HOST = 1
-_DEVICES = 3
-"""Process ids of the host and of device 0; 0 has a special meaning in viewers."""
+"""Process id of the host; 0 has a special meaning in viewers."""
 _REPEATS = 2**22 + 1
 """Thread id of the track of the repeats, larger than Linux gives to any thread."""
 _INFO = ("started_at_epoch_ns", "wall_ns", "devices", "versions")
 """Entries of the profile's info that a trace has."""
-_COMPRESSION_LEVEL = 1
 _MAX_THREADS = 4
 
 
@@ -79,14 +76,14 @@ def to_chrome(profile: ProfileData, path: str | os.PathLike[str]) -> None:
     OSError
         If the file cannot be written.
     """
-    tracks = _Tracks(profile)
+    tracks = ActivityTracks(profile)
     tables = profile.tables
     # Each activity has an arrow with two ends.
     lines = len(repeat_bounds(profile.info)[0])
     lines += len(tables["ops"]) + len(tables["api_calls"]) + 3 * len(tables["activities"])
     with (
         replacing(path) as file,
-        _compressed(file) if Path(path).suffix in ("", ".gz") else nullcontext(file) as stream,
+        compressed(file) if Path(path).suffix in ("", ".gz") else nullcontext(file) as stream,
         progress_bar(f"Writing {Path(path).name}", lines, " events") as bar,
     ):
         stream.write(f'{{"displayTimeUnit": "ns", "otherData": {_other(profile)}, '.encode())
@@ -122,63 +119,15 @@ def _made_in_order(batches: Iterable[Batch]) -> Iterator[tuple[int, memoryview]]
             yield events, made.result()
 
 
-def _compressed(file: IO[bytes]) -> AbstractContextManager[Any]:
-    """Return a stream that compresses into `file`, in a thread of its own."""
-    from isal import igzip_threaded
-
-    stream: AbstractContextManager[Any] = igzip_threaded.open(  # type: ignore[no-untyped-call]
-        file, "wb", compresslevel=_COMPRESSION_LEVEL, threads=1
-    )
-    return stream
-
-
-class _Tracks:
-    """Tracks of the activities, on which slices do not overlap.
-
-    Attributes
-    ----------
-    process, thread
-        int64 arrays, one value per activity: process and thread id of its track.
-    labels
-        ``(process, thread)`` to name of the track.
-    """
-
-    def __init__(self, profile: ProfileData) -> None:
-        activities = profile.tables["activities"]
-        starts = activities["start_ns"]
-        ends = np.maximum(activities["end_ns"], starts)
-        # A wait lasts as long as the work it waits for, which is on the track of the stream.
-        is_wait = activities.names("kind").equals("synchronization")
-        owner = np.where(is_wait, activities["thread_id"], activities["stream_id"])
-        groups, first = group_codes(activities["device_id"], is_wait.astype(np.int8), owner)
-        order = np.argsort(groups, kind="stable")
-        bounds = np.searchsorted(groups[order], np.arange(len(first) + 1))
-        self.process = activities["device_id"] + _DEVICES
-        self.thread = np.zeros(len(activities), np.int64)
-        self.labels: dict[tuple[int, int], str] = {}
-        thread = 1
-        for group in np.lexsort((owner[first], is_wait[first], self.process[first])).tolist():
-            rows = order[bounds[group] : bounds[group + 1]]
-            track = pack_rows(starts[rows], ends[rows])
-            self.thread[rows] = thread + track
-            number = int(owner[first[group]])
-            name = f"waits of thread {number}" if is_wait[first[group]] else f"stream {number}"
-            for i in range(int(track.max()) + 1):
-                label = name if i == 0 else f"{name}, overlapping ({i + 1})"
-                self.labels[int(self.process[first[group]]), thread + i] = label
-            thread += int(track.max()) + 1
-        # Viewers take the thread with the id of its process for the main thread, and sort it
-        # first: skip this id.
-        self.thread += self.thread >= self.process
-        self.labels = {(p, t + (t >= p)): label for (p, t), label in self.labels.items()}
-
-
-def _head(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
+def _head(profile: ProfileData, tracks: ActivityTracks) -> Iterator[str]:
     yield from _track_names(profile, tracks)
-    yield from counters(profile, _DEVICES)
+    for counter in device_counters(profile):
+        head = f'{{"ph":"C","pid":{counter.device_id + DEVICES},"tid":0,"name":"{counter.name}"'
+        for time, value in zip(counter.times.tolist(), counter.values.tolist(), strict=True):
+            yield f'{head},"ts":{time / 1000:.3f},"args":{json.dumps({counter.unit: value})}}}'
 
 
-def _events(profile: ProfileData, tracks: _Tracks) -> Iterator[Batch]:
+def _events(profile: ProfileData, tracks: ActivityTracks) -> Iterator[Batch]:
     """Yield batches of events, each event with the comma that separates it from the one before."""
     yield from _repeats(profile)
     yield from _ops(profile.tables["ops"])
@@ -187,14 +136,14 @@ def _events(profile: ProfileData, tracks: _Tracks) -> Iterator[Batch]:
     yield from _arrows(profile, tracks)
 
 
-def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
+def _track_names(profile: ProfileData, tracks: ActivityTracks) -> Iterator[str]:
     def event(what: str, process: int, thread: int, **args: str | int) -> str:
         return json.dumps({"ph": "M", "pid": process, "tid": thread, "name": what, "args": args})
 
     yield event("process_name", _HOST, 0, name="host")
     names = device_names(profile.info)
     for process in sorted({process for process, _ in tracks.labels}):
-        device_id = process - _DEVICES
+        device_id = process - DEVICES
         name = f"device {device_id}: {names.get(device_id, 'unknown')}"
         yield event("process_name", process, 0, name=name)
     for (process, thread), label in tracks.labels.items():
@@ -203,17 +152,9 @@ def _track_names(profile: ProfileData, tracks: _Tracks) -> Iterator[str]:
     if len(repeat_bounds(profile.info)[0]):
         yield event("thread_name", _HOST, _REPEATS, name=f"{repeat_names(profile.info).word}s")
         yield event("thread_sort_index", _HOST, _REPEATS, sort_index=-1)
-    threads = np.unique(
-        np.concatenate([profile.tables[name]["thread_id"] for name in ("ops", "api_calls")])
-    )
-    ops = profile.tables["ops"]
-    cells = ops["thread_id"][ops.names("category").equals("cell")]
-    main = int(cells[0]) if len(cells) else None
-    named = thread_names(profile.info)
-    for thread in sorted(threads.tolist(), key=lambda thread: (thread != main, thread)):
-        name = "main thread" if thread == main else named.get(thread, f"thread {thread}")
+    for rank, (thread, name) in enumerate(host_threads(profile).items()):
         yield event("thread_name", _HOST, thread, name=name)
-        yield event("thread_sort_index", _HOST, thread, sort_index=int(thread != main))
+        yield event("thread_sort_index", _HOST, thread, sort_index=rank)
 
 
 def _repeats(profile: ProfileData) -> Iterator[Batch]:
@@ -233,9 +174,7 @@ def _repeat_slices(word: str, start: IntArray, end: IntArray, number: IntArray) 
 
 
 def _ops(ops: Table) -> Iterator[Batch]:
-    # Ops of an earlier profile, which captured graphs, have no time on this clock.
-    shown = ~ops.names("status").equals("earlier")
-    nested = (ops["count"] <= 1) & (ops["suspended_ns"] == 0)
+    shown, nested = is_shown(ops), is_nested(ops)
     title = Texts(_op_title, ops.names("op_type"), ops.names("name"))
     args = Texts(_op_args, ops.names("args"))
     longest = title.longest + args.longest
@@ -305,7 +244,7 @@ def _call_result(value: int) -> str:
     return f',"return_value":{value}}}}}'
 
 
-def _activities(activities: Table, tracks: _Tracks) -> Iterator[Batch]:
+def _activities(activities: Table, tracks: ActivityTracks) -> Iterator[Batch]:
     title = Texts(_activity_title, activities.names("kind"), activities.names("name"))
     is_kernel = activities.names("kind").equals("kernel")
     for at in batches(len(activities), title.longest):
@@ -313,7 +252,7 @@ def _activities(activities: Table, tracks: _Tracks) -> Iterator[Batch]:
 
 
 def _activity_slices(
-    activities: Table, tracks: _Tracks, title: Texts, is_kernel: BoolArray, at: IntArray
+    activities: Table, tracks: ActivityTracks, title: Texts, is_kernel: BoolArray, at: IntArray
 ) -> memoryview:
     start, end = activities["start_ns"][at], activities["end_ns"][at]
     size = np.where(is_kernel[at], 0, activities["bytes"][at])
@@ -342,7 +281,7 @@ def _activity_detail(is_kernel: int, size: int, *shape: int) -> str:
     return f',"grid":[{x},{y},{z}],"block":[{block_x},{block_y},{block_z}]}}}}'
 
 
-def _arrows(profile: ProfileData, tracks: _Tracks) -> Iterator[Batch]:
+def _arrows(profile: ProfileData, tracks: ActivityTracks) -> Iterator[Batch]:
     activities, calls = profile.tables["activities"], profile.tables["api_calls"]
     call = IdIndex(calls["correlation_id"]).rows(activities["correlation_id"])
     launched = (call >= 0) & ~activities.names("kind").equals("synchronization")
@@ -351,7 +290,7 @@ def _arrows(profile: ProfileData, tracks: _Tracks) -> Iterator[Batch]:
 
 
 def _arrow_ends(
-    activities: Table, calls: Table, tracks: _Tracks, call: IntArray, at: IntArray
+    activities: Table, calls: Table, tracks: ActivityTracks, call: IntArray, at: IntArray
 ) -> memoryview:
     source, number = call[at], integers(at)
     both = ',"cat":"launch","name":"launch"}'

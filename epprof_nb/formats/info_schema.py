@@ -97,6 +97,7 @@ _TYPES: dict[str, Any] = {
     "gpu": _MAPPING,
     "plausibility": _MAPPING,
     "op_places": {_ANY: {"file": is_text, "line": _integer}},
+    "class_places": {_ANY: {"file": is_text, "line": _integer}},
     "onnxruntime_sessions": {_ANY: is_text},
     "onnxruntime_providers": {_ANY: [is_text]},
     "onnxruntime_stretch": [{_ANY: _number}],

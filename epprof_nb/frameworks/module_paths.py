@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epprof_nb import _native
 from epprof_nb.frameworks.framework_ops import kind_id
+from epprof_nb.instrument import range_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,6 +109,9 @@ class ModulePaths:
 
         references[key] = weakref.ref(module, forget)
         class_name = type(module).__name__
+        forward_method = getattr(type(module), "forward", None)
+        if not str(getattr(forward_method, "__module__", "torch.")).startswith("torch."):
+            range_sources.register_class(class_name, forward_method)
         forward, recompute, backward = (
             kind_id(op_type, "torch", **{"class": class_name})
             for op_type in ("module", "recompute", "backward")

@@ -1,16 +1,22 @@
-"""Source locations and text of the functions decorated with ``@epprof_nb.op``."""
+"""Source locations and text of functions that are ops: of ranges, and of modules of PyTorch."""
 
 from __future__ import annotations
 
 import inspect
 import linecache
+import sys
 import tokenize
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from epprof_nb.data.op_args import arguments
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from epprof_nb.data.table import Table
 
 _FUNCTIONS = 40
@@ -19,60 +25,103 @@ _LINE_CHARACTERS = 400
 _FILE_BYTES = 4_000_000
 
 _lock = fork_safe_lock()
-_locations: dict[str, tuple[str, int]] = {}
+_of_ranges: dict[str, tuple[str, int]] = {}
 """Op name to the file and first line of the most recently decorated function."""
+_of_classes: dict[str, tuple[str, int]] = {}
+"""Class of a module to the file and first line of the method that a call runs."""
+
+
+class FunctionSources(NamedTuple):
+    """Source of the functions of a profile, for at most forty of each kind.
+
+    Attributes
+    ----------
+    op_places, class_places
+        Op name, or class of a module, to ``{"file", "line"}`` with the first line of the function.
+        The file of a function that is defined in a cell is the cell.
+    texts
+        File name to text, which contains these functions and blank lines otherwise.
+    """
+
+    op_places: dict[str, dict[str, Any]]
+    class_places: dict[str, dict[str, Any]]
+    texts: dict[str, str]
 
 
 def register(name: str, function: object) -> None:
     """Register the source location of a function that runs inside the range `name`."""
+    _register(_of_ranges, name, function)
+
+
+def register_class(name: str, method: object) -> None:
+    """Register the source location of the method that calls of a module of class `name` run."""
+    _register(_of_classes, name, method)
+
+
+def _register(locations: dict[str, tuple[str, int]], name: str, function: object) -> None:
     code = getattr(inspect.unwrap(function), "__code__", None)  # type: ignore[arg-type]
     if code is not None:
         with _lock:
-            _locations[name] = (code.co_filename, code.co_firstlineno)
+            locations[name] = (code.co_filename, code.co_firstlineno)
 
 
-def sources_of(ops: Table) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the source locations and text of the functions of a profile's ranges.
+def sources_of(ops: Table, cells: Container[str] = ()) -> FunctionSources:
+    """Return the source of the functions of a profile's ranges and modules, where it is readable.
 
     Parameters
     ----------
     ops
         A table of schema `epprof_nb.data.schema.OPS`.
-
-    Returns
-    -------
-    places
-        Op name to ``{"file", "line"}`` with the first line of the function, for at most forty
-        functions in readable files. Functions defined in cells are shown with their cell.
-    sources
-        File name to text, which contains the functions of `places` and blank lines otherwise.
+    cells
+        Cells that are shown anyway; functions in them are left out.
     """
     with _lock:
-        known = dict(_locations)
+        known, classes = dict(_of_ranges), dict(_of_classes)
     ranges = ops.names("name").take(ops.names("op_type").equals("range"))
-    names = [name for name in ranges.compact().categories if name in known][:_FUNCTIONS]
-    places: dict[str, dict[str, Any]] = {}
-    files: dict[str, dict[int, str]] = {}
-    for name in names:
-        file, first = known[name]
-        block = _block(file, first)
-        if not block:
-            continue
-        places[name] = {"file": file, "line": first}
-        files.setdefault(file, {}).update(enumerate(block, first))
+    texts: dict[str, dict[int, str]] = {}
+    places: list[dict[str, dict[str, Any]]] = []
+    for names, locations in (
+        (ranges.compact().categories, known),
+        (_module_classes(ops), classes),
+    ):
+        found: dict[str, dict[str, Any]] = {}
+        for name in [name for name in names if name in locations][:_FUNCTIONS]:
+            file, first = locations[name]
+            shown = _cell_of(file) or file
+            block = [] if shown in cells else _block(file, first)
+            if block:
+                found[name] = {"file": shown, "line": first}
+                texts.setdefault(shown, {}).update(enumerate(block, first))
+        places.append(found)
     sources = {
         file: "\n".join(lines.get(number, "") for number in range(1, max(lines) + 1))
-        for file, lines in files.items()
+        for file, lines in texts.items()
     }
-    return places, sources
+    return FunctionSources(places[0], places[1], sources)
+
+
+def _module_classes(ops: Table) -> list[str]:
+    rows = np.flatnonzero(ops.names("category").equals("framework"))
+    return [str(name) for name in arguments(ops.names("args"), rows, ["class"])[0].distinct]
+
+
+def _cell_of(file: str) -> str | None:
+    """Return the cell, as ``In[3]``, that IPython compiled under this file name."""
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    compiler = getattr(get_shell() if get_shell else None, "compile", None)
+    describe = getattr(compiler, "format_code_name", None)
+    named = describe(file) if describe else None
+    return named[1] if named else None
 
 
 def _block(file: str, first: int) -> list[str]:
     """Return the lines of the function that begins at line `first`; empty if not readable."""
     try:
-        path = Path(file)
-        if not path.is_file() or path.stat().st_size > _FILE_BYTES:
-            return []
+        # The source of a cell is in the cache only.
+        if file not in linecache.cache:
+            path = Path(file)
+            if not path.is_file() or path.stat().st_size > _FILE_BYTES:
+                return []
         linecache.checkcache(file)
         lines = linecache.getlines(file)[first - 1 :]
         block = inspect.getblock(lines[: _LINES * 4])[:_LINES]

@@ -108,8 +108,9 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
         for cell, text in profile.sources.items()
         if "paths" not in parts or PATH not in filters(cell)  # drop files whose name is redacted
     }
-    if "paths" in parts and "op_places" in info:
-        info["op_places"] = {}
+    for places in ("op_places", "class_places"):
+        if "paths" in parts and places in info:
+            info[places] = {}
     return ProfileData(tables, info, sources)
 
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from epprof_nb.analysis.framework_phases import has_modules
 from epprof_nb.util.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ def prefetch_for_page(view_model: ViewModel) -> AbstractContextManager[None]:
         lambda: view_model.by_op,
         lambda: view_model.findings,
         lambda: view_model.counters,
-        *(partial(view_model.breakdown, by) for by in ("kernel", "stream", "line")),
-        lambda: view_model.path_tree,
+        *(partial(view_model.breakdown, by) for by in ("kernel", "stream", "line", "tree")),
+        partial(_modules, view_model),
     )
+
+
+def _modules(view_model: ViewModel) -> None:
+    if has_modules(view_model.index):
+        for by in ("module", "module_tree"):
+            view_model.breakdown(by)

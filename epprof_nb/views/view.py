@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epprof_nb.analysis.breakdowns import BREAKDOWNS
+from epprof_nb.analysis.breakdowns import BREAKDOWNS, TREES, breakdown
 from epprof_nb.analysis.by_op import line_table
-from epprof_nb.analysis.by_path import path_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.formats.atomic_file import replacing
 from epprof_nb.util.progress_bar import progress_bar
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from epprof_nb.views.widget.widget import LiveView
 
 
+_OF_MODULES = ("module", "module_tree")
+
+
 class View:
     """A profile as shown in notebooks and other front ends.
 
@@ -40,8 +42,8 @@ class View:
     tab
         Tab to open: ``"timeline"``, ``"breakdown"`` or ``"source"``.
     by
-        Table to open in the breakdown: a key of `epprof_nb.analysis.breakdowns.BREAKDOWNS`, or
-        ``"tree"``.
+        Table to open in the breakdown: a key of `epprof_nb.analysis.breakdowns.BREAKDOWNS` or
+        `epprof_nb.analysis.breakdowns.TREES`.
     select
         Rows of the profile's tables to highlight in the timeline; see `Profile.timeline`.
 
@@ -63,8 +65,8 @@ class View:
         by: str = "op",
         select: pd.DataFrame | None = None,
     ) -> None:
-        if by not in (*BREAKDOWNS, "tree"):
-            known = ", ".join((*BREAKDOWNS, "tree"))
+        if by not in BREAKDOWNS | TREES:
+            known = ", ".join(BREAKDOWNS | TREES)
             raise ValueError(f"by must be one of {known}, not {by!r}")
         self.profile = profile
         self.tab = tab
@@ -105,8 +107,10 @@ class View:
 
     @property
     def tab_to_open(self) -> str:
-        """The tab and, for the breakdown, its table, as the viewer expects them."""
-        return f"{self.tab}:{self.by}" if self.tab == "breakdown" else self.tab
+        """The tab and, for a breakdown, its table, as the viewer expects them."""
+        if self.tab != "breakdown":
+            return self.tab
+        return f"{'modules' if self.by in _OF_MODULES else self.tab}:{self.by}"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return self.mimebundle()
@@ -115,8 +119,7 @@ class View:
         """Return the rows behind the view: the activities, or the breakdown that it opens."""
         index = ProfileIndex(self.profile)
         if self.tab == "breakdown":
-            table = path_table if self.by == "tree" else BREAKDOWNS[self.by]
-            return table(index).to_frame()
+            return breakdown(index, self.by).to_frame()
         if self.tab == "source":
             return line_table(index, inclusive=False).to_frame()
         return self.profile.activities

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis import breakdowns, counters, insights, summary
-from epprof_nb.analysis.by_path import path_table
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.line_totals import LineTotals, function_totals, line_totals
 from epprof_nb.analysis.operators import Operators, rank_operators
@@ -109,7 +108,7 @@ class ViewModel:
         return self.index.cached(insights.findings)
 
     def breakdown(self, by: str) -> ResultTable:
-        """Return one of `epprof_nb.analysis.breakdowns.BREAKDOWNS`."""
+        """Return one of the tables and trees of `epprof_nb.analysis.breakdowns`."""
         return self.index.cached(breakdowns.breakdown, by)
 
     @property
@@ -141,11 +140,6 @@ class ViewModel:
                 executions[name] += recorded
         top = sorted(time, key=lambda name: -time[name])[:count]
         return [(name, time[name], executions[name]) for name in top if time[name]]
-
-    @cached_property
-    def path_tree(self) -> ResultTable:
-        """The breakdown by path."""
-        return path_table(self.index)
 
     @property
     def line_totals(self) -> list[LineTotals]:

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from epprof_nb.exporters.chrome_trace import _Tracks, to_chrome
+from epprof_nb.exporters.activity_tracks import ActivityTracks
+from epprof_nb.exporters.chrome_trace import to_chrome
 from epprof_nb.testing import synthetic_profile
 from tests.benchmarks.harness import header, paired, show
 from tests.unit.chrome_events import slices_and_arrows
@@ -26,7 +27,7 @@ def one_by_one(profile: ProfileData, path: Path) -> None:
     """Write the events with `json.dumps`, as plain JSON."""
     with path.open("w", encoding="utf-8") as file:
         file.write('{"displayTimeUnit": "ns", "traceEvents": [{}')
-        for event in slices_and_arrows(profile, _Tracks(profile)):
+        for event in slices_and_arrows(profile, ActivityTracks(profile)):
             file.write(",\n" + json.dumps(event))
         file.write("\n]}\n")
 

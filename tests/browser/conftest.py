@@ -44,7 +44,7 @@ def _chromium() -> str:
 @pytest.fixture(scope="package")
 def browser():
     api = pytest.importorskip("playwright.sync_api")
-    api.expect.set_options(timeout=20_000)  # a busy machine may take long
+    api.expect.set_options(timeout=60_000)  # a busy machine may take long
     arguments = ["--no-sandbox", "--force-color-profile=srgb"]
     with api.sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=_chromium(), args=arguments)
@@ -52,6 +52,7 @@ def browser():
 
         def with_frames_counted(**options):
             context = new_context(**options)
+            context.set_default_timeout(60_000)
             context.add_init_script(COUNT_FRAMES)
             return context
 
@@ -221,9 +222,6 @@ def front_end(request, opened):
 
 @contextlib.contextmanager
 def _server(module: str, folder: Path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     settings = {
         "JUPYTER_CONFIG_DIR": str(folder / ".config"),
@@ -232,26 +230,53 @@ def _server(module: str, folder: Path):
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / ".spaces"),
     }
     command = [
-        sys.executable, "-m", module, "--no-browser", "--ip=127.0.0.1", f"--port={port}",
-        "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True", "--allow-root",
-        "--LabApp.news_url=", f"--ServerApp.root_dir={folder}", "--KernelManager.transport=ipc",
+        sys.executable, "-m", module, "--no-browser", "--ip=127.0.0.1",
+        "--ServerApp.port_retries=0", "--IdentityProvider.token=",
+        "--ServerApp.disable_check_xsrf=True", "--allow-root", "--LabApp.news_url=",
+        f"--ServerApp.root_dir={folder}", "--KernelManager.transport=ipc",
     ]  # fmt: skip
-    log = (folder / "server.log").open("w")
-    server = subprocess.Popen(
-        command, stdout=log, stderr=log, env={**os.environ, **settings, "PYTHONPATH": path}
-    )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{address}/api", timeout=1)
+    environment = {**os.environ, **settings, "PYTHONPATH": path}
+    with (folder / "server.log").open("w") as log:
+        for _ in range(5):  # another process may take the port first
+            port = _free_port()
+            server = subprocess.Popen(
+                [*command, f"--port={port}"], stdout=log, stderr=log, env=environment
+            )
+            address = f"http://127.0.0.1:{port}"
+            if _answers(server, address):
                 break
-            except OSError:
-                time.sleep(0.1)
+            _end(server)
         else:
             pytest.fail((folder / "server.log").read_text()[-3000:])
-        yield address, folder
-    finally:
-        server.terminate()
-        server.wait(20)
-        log.close()
+        try:
+            yield address, folder
+        finally:
+            _end(server)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _answers(server: subprocess.Popen, address: str) -> bool:
+    """Wait until a server answers; False if it ended or took more than four minutes."""
+    end = time.monotonic() + 240
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            urllib.request.urlopen(f"{address}/api", timeout=10)
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return True
+    return False
+
+
+def _end(server: subprocess.Popen) -> None:
+    server.terminate()
+    try:
+        server.wait(60)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()

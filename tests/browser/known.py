@@ -89,4 +89,61 @@ def training_loop() -> Profile:
     return synthetic_profile(activities=3000)
 
 
-PROFILES = {"known": known_profile, "loop": training_loop}
+_CLASS = '{"class": "Layer"}'
+
+
+def modules() -> Profile:
+    """A model of two layers: forward passes of 10 and 20 ms of device time, backward 20 and 30."""
+    rows = [
+        # op_id, parent, name, op_type, start, end, device time
+        (1, -1, "model", "module", 0, 40, 0),
+        (2, 1, "model.layers.0", "module", 0, 20, 10),
+        (3, 1, "model.layers.1", "module", 20, 40, 20),
+        (4, -1, "backward", "autograd", 50, 110, 0),
+        (5, 4, "model", "backward", 50, 110, 0),
+        (6, 5, "model.layers.1", "backward", 50, 80, 30),
+        (7, 5, "model.layers.0", "backward", 80, 110, 20),
+        (8, -1, "SGD.step", "optimizer", 110, 120, 5),
+    ]
+    op_id, parent, names, types, start, end, device = zip(*rows, strict=True)
+    start, end, device = (np.array(times) * MS for times in (start, end, device))
+    n = len(rows)
+    ops = Table(
+        OPS,
+        {
+            "op_id": np.array(op_id),
+            "parent_op_id": np.array(parent),
+            "name": CategoryColumn.of(names),
+            "op_type": CategoryColumn.of(types),
+            "category": CategoryColumn.constant("framework", n),
+            "thread_id": np.full(n, 77),
+            "start_ns": start,
+            "end_ns": end,
+            "duration_ns": end - start,
+            "count": np.ones(n, np.int64),
+            "status": CategoryColumn.constant("complete", n),
+            "args": CategoryColumn.of([_CLASS if "layers" in name else None for name in names]),
+        },
+    )
+    work = np.flatnonzero(device)
+    activities = Table(
+        ACTIVITIES,
+        {
+            "kind": CategoryColumn.constant("kernel", len(work)),
+            "name": CategoryColumn.of([f"kernel of {names[row]}" for row in work]),
+            "device_id": np.zeros(len(work), np.int64),
+            "stream_id": np.full(len(work), 7),
+            "start_ns": start[work],
+            "end_ns": (start + device)[work],
+            "duration_ns": device[work],
+            "correlation_id": np.array(op_id)[work],
+            "op_id": np.array(op_id)[work],
+            "attribution": CategoryColumn.constant("stack", len(work)),
+        },
+    )
+    info = {"wall_ns": 120 * MS, "class_places": {"Layer": {"file": "net/layers.py", "line": 3}}}
+    source = "\n\ndef forward(self, values):\n    return self.linear(values)\n"
+    return Profile({"ops": ops, "activities": activities}, info, {"net/layers.py": source})
+
+
+PROFILES = {"known": known_profile, "loop": training_loop, "modules": modules}

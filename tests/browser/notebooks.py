@@ -54,6 +54,11 @@ def in_notebook7(opened, served, path, **options):
     return page
 
 
+def reload(page) -> None:
+    """Load the notebook of the page anew, and no notebook that another page has opened."""
+    page.goto(f"{page.url.partition('?')[0]}?reset")
+
+
 def run_all(page) -> None:
     """Run every cell, one after the other."""
     page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=0")
@@ -66,7 +71,7 @@ def save(page, path, done) -> list[dict]:
     """Save until the outputs in the file satisfy `done`; return them."""
     page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=0")  # not into a frame
     outputs: list[dict] = []
-    for _ in range(20):
+    for _ in range(60):
         before = path.stat().st_mtime_ns
         page.keyboard.press("Control+s")
         for _ in range(20):

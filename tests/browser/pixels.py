@@ -7,6 +7,8 @@ import io
 import numpy as np
 import numpy.typing as npt
 
+from tests.browser.settling import settled
+
 WHITE = (255, 255, 255)
 KERNEL, COPY, SET = (0, 114, 178), (230, 159, 0), (0, 158, 115)
 KERNEL_2 = (7, 95, 146)
@@ -16,9 +18,8 @@ RULER, BUSY = 22, 38
 
 def ready(page):
     """The page, with its timeline drawn."""
-    page.wait_for_selector(".ep-timeline canvas")
-    page.wait_for_timeout(150)
-    return page
+    page.wait_for_selector(".ep-timeline[data-start] canvas")
+    return settled(page)
 
 
 def canvas(page):
@@ -67,4 +68,4 @@ def lane_y(page, label: str) -> float:
 def click(page, ms: float, y: float) -> None:
     """Click at a time of the known profile."""
     page.click(".ep-timeline canvas", position={"x": x_at(page, ms), "y": y})
-    page.wait_for_timeout(80)
+    settled(page)

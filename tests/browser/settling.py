@@ -32,10 +32,15 @@ COUNT_FRAMES = """
 })();
 """
 
-LIMIT_MS = 20_000
+LIMIT_MS = 60_000
 
 
 def settled(page):
     """Return the page, or the frame, once it draws nothing more."""
     page.evaluate("limit => window.framesSettled(limit)", LIMIT_MS)
     return page
+
+
+def pause(page, milliseconds: int) -> None:
+    """Wait in the page: its timers of less than this time have run, even if it was suspended."""
+    page.evaluate("time => new Promise((done) => setTimeout(done, time))", milliseconds)

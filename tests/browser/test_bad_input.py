@@ -6,6 +6,7 @@ import pytest
 
 from epprof_nb.views.view import write_html
 from tests.browser.pixels import ready
+from tests.browser.settling import settled
 from tests.unit.tiny import kernel, line, op, profile
 
 pytestmark = pytest.mark.browser
@@ -72,7 +73,7 @@ def test_the_page_opens_and_every_tab_fits_it(page_of, name):
     page.on("pageerror", lambda error: errors.append(str(error)))
     for tab in ("breakdown", "source", "timeline"):
         page.click(f"[role=tab][data-tab={tab}]")
-        page.wait_for_timeout(100)
+        settled(page)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, tab
     assert not errors
     assert len(page.title()) < 250

@@ -50,7 +50,7 @@ def test_a_live_view_loads_what_was_thinned_out(in_jupyterlab):
     for _ in range(18):
         page.keyboard.press("w")
     expect(viewer.locator(".ep-panel")).to_contain_text(
-        "Every event of this window is drawn", timeout=20_000
+        "Every event of this window is drawn", timeout=60_000
     )
     # Keys of the viewer are no commands of the notebook: A would insert a cell, D D delete one.
     for key in "addbs":
@@ -59,11 +59,10 @@ def test_a_live_view_loads_what_was_thinned_out(in_jupyterlab):
 
 
 PROGRESS = """%%gpuprofile --live prof
-import time, numpy as np, epprof_nb
+import pathlib, numpy as np, epprof_nb
 from epprof_nb import host
 x = host.empty((200_000,), np.float32)
-begun = time.time()
-while time.time() - begun < 4:
+while not pathlib.Path("progress.seen").exists():
     with epprof_nb.op("attention"):
         for _ in range(20):
             host.launch(np.sin, x, x, name="sin")
@@ -73,6 +72,7 @@ while time.time() - begun < 4:
 
 def test_progress_moves_while_the_cell_runs_and_is_gone_after_it(opened, lab):
     _, folder = lab
+    (folder / "progress.seen").unlink(missing_ok=True)
     path = notebook(folder, "progress.ipynb", "%load_ext epprof_nb", PROGRESS)
     page = in_lab(opened, lab, path)
     run_all(page)
@@ -86,6 +86,7 @@ def test_progress_moves_while_the_cell_runs_and_is_gone_after_it(opened, lab):
     # The display is made anew with each update: the picture is of its place.
     picture = pixels(page.screenshot(clip=place))
     assert ((picture == (0, 114, 178)).all(axis=2)).sum() > 100  # the bars
+    (folder / "progress.seen").touch()
     frame = page.frame_locator("iframe.epprof-frame")
     frame.locator(".ep-timeline canvas").wait_for(timeout=60_000)
     assert progress.count() == 0
@@ -161,7 +162,7 @@ def test_a_view_outlives_its_kernel_and_says_that_python_is_silent(opened, lab, 
         page.keyboard.press("w")
     settled(page)
     assert (pixels(canvas.screenshot()) != before).any()  # it still zooms
-    viewer.locator("text=Python does not answer").wait_for(timeout=20_000)
+    viewer.locator("text=Python does not answer").wait_for(timeout=60_000)
     viewer.locator("[role=tab][data-tab=timeline]").click()
     assert canvas.is_visible()
 
@@ -188,7 +189,7 @@ def test_two_views_are_apart_and_a_closed_one_gives_its_place_back(in_jupyterlab
     assert drawn(second) == before[1]
 
     in_jupyterlab.run(1, "one.close()")
-    page.frame_locator("iframe.epprof-frame").locator("canvas").first.wait_for(timeout=30_000)
+    page.frame_locator("iframe.epprof-frame").locator("canvas").first.wait_for(timeout=60_000)
     assert page.locator("iframe.epprof-frame").count() == 1
     assert viewers.count() == 1
     assert drawn(viewers.nth(0).locator(".ep-timeline canvas")) == before[1]

@@ -20,7 +20,7 @@ def _lit(page, ms: float, y: float) -> set[tuple[int, int, int]]:
 
 
 def _shows_two_copies(page) -> None:
-    expect(page.locator(".ep-panel")).to_contain_text("2 rows of a DataFrame", timeout=20_000)
+    expect(page.locator(".ep-panel")).to_contain_text("2 rows of a DataFrame", timeout=60_000)
     page.locator(".ep-timeline").press("0")
     settled(page)
     assert COPY in _lit(page, 84, lane_y(page, "stream 13"))
@@ -81,5 +81,5 @@ def test_a_view_opens_with_the_rows_it_was_asked_for(in_jupyterlab):
     # Without the widget the static view lights them, too.
     in_jupyterlab.run(3, "prof.timeline(select=copies)")
     frame = page.frame_locator("iframe.epprof-frame")
-    expect(frame.locator(".ep-panel")).to_contain_text("2 rows of a DataFrame", timeout=20_000)
+    expect(frame.locator(".ep-panel")).to_contain_text("2 rows of a DataFrame", timeout=60_000)
     in_jupyterlab.run(3, "None")

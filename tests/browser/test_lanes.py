@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from epprof_nb.data.names import CategoryColumn
+from epprof_nb.data.schema import OPS
 from epprof_nb.data.table import Table
 from epprof_nb.profiles import Profile
 from epprof_nb.views.view import write_html
@@ -150,3 +152,40 @@ def test_several_devices_have_groups_that_fold(opened, profile, tmp_path):
     page.click(".ep-label-device .ep-fold >> nth=0")
     assert "stream 7" not in labels(page)
     assert "stream 13" in labels(page)
+
+
+def test_long_names_of_threads_stay_distinguishable(shown):
+    threads = {11: "main", 12: "ThreadPoolExecutor-0_0", 13: "ThreadPoolExecutor-0_1"}
+    ids = np.array(list(threads))
+    ones = np.ones(len(ids), np.int64)
+    ops = Table(
+        OPS,
+        {
+            "op_id": ids,
+            "parent_op_id": -ones,
+            "name": CategoryColumn.constant("work", len(ids)),
+            "thread_id": ids,
+            "start_ns": ids,
+            "end_ns": ids + 1000,
+            "duration_ns": 1000 * ones,
+            "count": ones,
+            "status": CategoryColumn.constant("complete", len(ids)),
+        },
+    )
+    named = [{"thread_id": number, "name": name} for number, name in threads.items()]
+    page = shown(Profile({"ops": ops}, {"wall_ns": 1100, "threads": named}))
+    assert labels(page) == ["main thread", *list(threads.values())[1:]]
+    whole, cut, last = (
+        page.locator(".ep-label", has_text="0_1")
+        .locator(".ep-name")
+        .evaluate(
+            """name => {
+          const head = name.firstElementChild;
+          const end = document.createRange();
+          end.selectNode(head.nextSibling);
+          const [room, last] = [name, end].map(e => e.getBoundingClientRect().right);
+          return [end.toString(), head.scrollWidth > head.clientWidth, last <= room + 1];
+        }"""
+        )
+    )
+    assert (whole, cut, last) == ("utor-0_1", True, True)

@@ -8,7 +8,7 @@ import pytest
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.view_model import ViewModel
 from tests.browser.pixels import lane_y, pixel, width
-from tests.browser.settling import settled
+from tests.browser.settling import pause, settled
 from tests.live_host import LiveHost
 
 pytestmark = pytest.mark.browser
@@ -42,7 +42,7 @@ def _quiet(host) -> None:
     requested = -1
     while requested != len(_windows(host)):
         requested = len(_windows(host))
-        host.page.wait_for_timeout(300)
+        pause(host.page, 300)
         host.settle()
 
 
@@ -85,7 +85,7 @@ def test_silence_is_told_and_what_is_drawn_stays(host):
     before = len(_windows(host))
     _press(page, "w", 6)
     status = page.locator(".ep-status")
-    status.wait_for(timeout=8000)
+    status.wait_for(timeout=60_000)
     assert status.text_content() == "no answer from Python: showing the events loaded so far"
     # Asked, asked once more, and then left in peace.
     assert len(_windows(host)) - before <= 3
@@ -93,7 +93,7 @@ def test_silence_is_told_and_what_is_drawn_stays(host):
     host.silent = False
     # The retry comes with the next move of the reader.
     _press(page, "d", 2)
-    status.wait_for(state="hidden", timeout=8000)
+    status.wait_for(state="hidden", timeout=60_000)
     assert page.locator(".ep-timeline canvas").last.screenshot() != colours
 
 

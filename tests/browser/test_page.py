@@ -167,7 +167,7 @@ def test_a_finding_leads_to_its_place(exported):
 
 
 def test_each_finding_has_a_line_of_its_own(opened, page_file):
-    page = opened(page_file.as_uri(), width=1600)
+    page = ready(opened(page_file.as_uri(), width=1600))
     boxes = [finding.bounding_box() for finding in page.locator(".ep-finding").all()]
     assert len(boxes) == 2
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
@@ -233,7 +233,7 @@ def test_source_opens_at_the_marked_line_with_the_most_device_time(opened, loop_
     view = page.locator(".ep-source")
     hottest = view.locator(".ep-hottest")
     expect(hottest).to_have_count(1)
-    expect(hottest).to_have_attribute("title", "Most device time")
+    expect(hottest).to_have_attribute("title", "Most time")
     assert "loss.backward()" in hottest.inner_text()
     # The heads stay at the very top: no line shows above them.
     view.evaluate("e => e.scrollBy(0, 40)")

@@ -21,6 +21,7 @@ from tests.browser.pixels import (
     width,
     x_at,
 )
+from tests.browser.settling import settled
 
 pytestmark = pytest.mark.browser
 
@@ -76,7 +77,7 @@ def test_nanoseconds_stand_in_place_in_a_profile_of_ten_seconds(shown):
     page.locator(".ep-timeline").focus()
     for _ in range(90):
         page.keyboard.press("w")
-    page.wait_for_timeout(200)
+    settled(page)
     y = lane_y(page, "stream 7") + 6
     whole = width(page)
 
@@ -155,5 +156,5 @@ def test_high_contrast_has_colours_of_its_own(browser, page_file, wish):
         assert pixel(page, x_at(page, 43), y) == (0, 69, 124)
         # Asked for while the page is open, it comes at once.
         page.emulate_media(contrast="no-preference", forced_colors="none")
-        page.wait_for_timeout(150)
+        settled(page)
         assert pixel(page, x_at(page, 43), y) == KERNEL

@@ -101,7 +101,7 @@ def test_memory_stays_flat_over_many_runs(registered, device):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     before = run(500)
-    assert run(3000) - before < 8000  # kB; one array of each run would be 240,000
+    assert run(3000) - before < 60_000  # kB; one array of each run would be 240,000
 
 
 def test_the_parallel_executor_works(registered, x, device):

@@ -157,7 +157,7 @@ def test_a_forked_child_can_define_kernels_while_another_thread_does(ep):
             warnings.simplefilter("ignore", DeprecationWarning)
             child = os.fork()
         if not child:
-            os._exit(0 if lock.acquire(timeout=5) else 1)
+            os._exit(0 if lock.acquire(timeout=60) else 1)
         assert os.waitpid(child, 0)[1] == 0
         thread.join()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -17,6 +18,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402 - torch may be missing
 
+from tests.frameworks import layers  # noqa: E402
 from tests.frameworks.layers import Layer, kernel_modules, names_of  # noqa: E402
 
 
@@ -294,3 +296,14 @@ def test_a_torch_without_what_is_needed_is_named_in_a_note(tmp_path):
     """)
     assert "Modules of torch 1.0 are not recorded, because it has no " in printed
     assert "torch.compiler.is_compiling" in printed
+
+
+def test_the_method_of_a_class_in_a_file_is_known(named):
+    model = nn.Sequential(Layer("a"), nn.ReLU())
+    named(model=model)
+    with epprof_nb.profile() as prof:
+        model(torch.ones(2, 4))
+    file, line = layers.__file__, inspect.getsourcelines(Layer.forward)[1]
+    # Modules of PyTorch itself have no source of the user's.
+    assert prof.info["class_places"] == {"Layer": {"file": file, "line": line}}
+    assert "return work(self.linear(values), self.label)" in prof.sources[file]

@@ -20,7 +20,7 @@ host.synchronize()
 
 def execute(command, folder):
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=240
     )
 
 

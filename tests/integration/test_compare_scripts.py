@@ -41,7 +41,7 @@ def epprof(tmp_path):
 
 def test_scripts_with_steps_are_recorded_in_turn_and_compared(epprof, tmp_path):
     (tmp_path / "kept").mkdir()
-    commands = "python steps.py 0.002", "python -u steps.py 0.02"
+    commands = "python steps.py 0.002", "python -u steps.py 0.1"
     result = epprof("compare", "--run", *commands, "--rounds", "2", "--keep", "kept")
     assert result.returncode == 1, result.stdout + result.stderr
     assert result.stdout.startswith("slower\n")
@@ -85,7 +85,7 @@ def test_what_follows_the_last_step_is_not_compared(epprof, tmp_path):
 
 def test_whole_runs_are_the_repeats_of_scripts_without_steps(epprof, tmp_path):
     (tmp_path / "job.py").write_text("import sys, time\ntime.sleep(float(sys.argv[1]))\n")
-    result = epprof("compare", "--run", "job.py 0.001", "job.py 0.05", "--rounds", "10")
+    result = epprof("compare", "--run", "job.py 0.001", "job.py 0.3", "--rounds", "10")
     assert result.returncode == 1, result.stdout + result.stderr
     assert "The runs of both alternated" in result.stdout
 

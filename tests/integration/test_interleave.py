@@ -8,6 +8,7 @@ from IPython.core.error import UsageError
 
 import epprof_nb
 from epprof_nb.views.comparison import Comparison
+from tests.time_limits import TimeLimits
 
 SETUP = (
     "import time\nimport numpy as np\nfrom epprof_nb import host\n"
@@ -111,12 +112,13 @@ def test_an_error_in_the_new_code_is_not_one_of_the_baseline(run, shell, shown):
 
 
 @pytest.mark.usefixtures("prepared")
-def test_a_time_limit_ends_the_recording_and_not_the_code(run, shell, shown, capsys):
-    result = run(NEW.format(12, " --time-limit 0.03"))
+def test_a_time_limit_ends_the_recording_and_not_the_code(run, shell, shown, capsys, monkeypatch):
+    shell.user_ns["limits"] = TimeLimits(monkeypatch)
+    cell = NEW.format(12, " --time-limit 0.03")
+    result = run(cell.replace("len(order)", "if len(order) == 9: limits.reach()\nlen(order)"))
     assert result.result == 24
     new = shell.user_ns["new"]
-    for prof in (new, new.baseline):
-        assert 0 < len(prof.info["repeats"]) < 12
+    assert [len(prof.info["repeats"]) for prof in (new, new.baseline)] == [5, 4]
     assert shown[-1].verdict == "cannot be compared"
     assert capsys.readouterr().err == ""
 

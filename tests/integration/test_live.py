@@ -17,6 +17,7 @@ from epprof_nb.capture import session
 from epprof_nb.capture.running_totals import Progress, RunningTotals
 from epprof_nb.core.options import Options
 from epprof_nb.notebook import live_progress
+from tests.time_limits import TimeLimits
 
 WORK = """\
 import numpy as np, epprof_nb
@@ -26,7 +27,7 @@ with epprof_nb.op("attention"):
     for _ in range(30):
         host.launch(np.sin, x, x, name="sin")
 """
-UNTIL_SHOWN = "screen.seen.wait(20)\n"
+UNTIL_SHOWN = "screen.seen.wait(60)\n"
 
 
 class Screen:
@@ -119,9 +120,10 @@ def test_a_screen_that_breaks_is_told_in_a_line_and_costs_nothing(run, screen, s
     assert "Traceback" not in errors
 
 
-def test_progress_ends_where_a_time_limit_ends_the_recording(run, screen, shell):
+def test_progress_ends_where_a_time_limit_ends_the_recording(run, screen, shell, monkeypatch):
+    shell.user_ns["limits"] = TimeLimits(monkeypatch)
     cell = (
-        "%%gpuprofile --live --time-limit 0.2 prof\n" + WORK + UNTIL_SHOWN +
+        "%%gpuprofile --live --time-limit 0.2 prof\n" + WORK + UNTIL_SHOWN + "limits.reach()\n"
         "import threading\nwhile any('live' in t.name for t in threading.enumerate()):\n    pass\n"
     )  # fmt: skip
     assert run(cell).success
@@ -197,9 +199,18 @@ def test_a_log_gets_no_progress(run, shell, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+def progress_in(messages):
+    """The pages of progress that were displayed."""
+    shown = [m["content"] for m in messages if "display_data" in m["msg_type"]]
+    pages = [content["data"].get("text/html", "") for content in shown]
+    return [page for page in pages if "Profile in progress" in page]
+
+
 @pytest.mark.parametrize("ending", ["x = 1", "1 / 0"])
-def test_a_saved_notebook_holds_nothing_of_the_progress(ending):
-    code = f"{WORK}import time\ntime.sleep(1.3)\nprint('done')\n{ending}"
+def test_a_saved_notebook_holds_nothing_of_the_progress(ending, tmp_path):
+    seen = tmp_path / "seen"
+    wait = f"import pathlib, time\nwhile not pathlib.Path({str(seen)!r}).exists():\n"
+    code = f"{WORK}{wait}    time.sleep(0.05)\nprint('done')\n{ending}"
     cells = [
         nbformat.v4.new_code_cell("%load_ext epprof_nb"),
         nbformat.v4.new_code_cell(f"%%gpuprofile --live prof\n{code}"),
@@ -210,16 +221,15 @@ def test_a_saved_notebook_holds_nothing_of_the_progress(ending):
     class Client(NotebookClient):
         def process_message(self, message, cell, index):
             messages.append(message)
+            if len(progress_in(messages)) == 2:
+                seen.touch()  # the cell ends
             return super().process_message(message, cell, index)
 
     try:
         Client(notebook, timeout=120).execute()
     except CellExecutionError:
         assert ending == "1 / 0"
-    shown = [m["content"] for m in messages if "display_data" in m["msg_type"]]
-    progress = [c for c in shown if "Profile in progress" in c["data"].get("text/html", "")]
-    assert len(progress) >= 2
-    assert "attention" in progress[-1]["data"]["text/html"]
+    assert "attention" in progress_in(messages)[-1]
     saved = nbformat.writes(notebook)
     assert "Profile in progress" not in saved
     assert "kernels/s" not in saved

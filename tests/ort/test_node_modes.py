@@ -16,8 +16,16 @@ NAMES = [f"n{i}" for i in range(24)]
 
 
 @pytest.fixture
-def auto(installed):
+def auto(installed, monkeypatch):
     epprof_nb.onnxruntime.install(nodes="auto")
+    add = run_histories.RunHistory.add
+
+    def add_three_times_as_long(history, *, recorded, duration_ns, **run):
+        assert duration_ns > 0
+        add(history, recorded=recorded, duration_ns=3_000_000 if recorded else 1_000_000, **run)
+
+    # The measured times of these tiny runs depend on what else the machine does.
+    monkeypatch.setattr(run_histories.RunHistory, "add", add_three_times_as_long)
     return installed
 
 
@@ -38,7 +46,7 @@ def test_without_device_work_some_runs_are_recorded_and_all_have_an_op(auto, x):
     assert states(prof)[:2] == ["recorded", "recorded"]
     assert set(states(prof)) == {"recorded", "not recorded"}
     recorded = states(prof).count("recorded")
-    assert recorded < 50  # each takes several times as long as another one
+    assert 2 < recorded < 10  # each takes three times as long as another one
     (entry,) = prof.info["onnxruntime_runs"]
     assert entry["runs"] == len(runs(prof)) == 200
     assert entry["recorded"] == recorded

@@ -48,10 +48,13 @@ def check_kernels(events):
     of_node = {e["name"].removesuffix("_kernel_time"): e for e in events if e["cat"] == "Node"}
     kernels = [e for e in events if e["cat"] == "Kernel"]
     assert sorted(e["args"]["parent_name"] for e in kernels) == sorted(of_node)
+    ends = [node["ts"] + node["dur"] for node in of_node.values()]
     for kernel in kernels:
         node = of_node[kernel["args"]["parent_name"]]
-        # Stamps of one moment, taken one after the other; a busy machine may come between.
-        assert abs(kernel["ts"] - node["ts"]) < 20_000
+        # Two stamps of the node's start, taken one after the other; the system may suspend the
+        # thread in between. The order with other stamps is certain, but for rounding.
+        earlier = max((end for end in ends if end <= node["ts"]), default=0)
+        assert earlier - 2 <= kernel["ts"] <= node["ts"] + node["dur"] + 2
     (run,) = (e for e in events if e["name"] == "model_run")
     assert all(run["ts"] - 2 <= k["ts"] <= run["ts"] + run["dur"] + 2 for k in kernels)
 
@@ -173,7 +176,7 @@ def test_other_ways_to_run_write_files_too(installed, x, options, tmp_path, with
         check_kernels(json.loads(path.read_text()))
     done = threading.Event()
     session.run_async(None, {"x": x}, lambda *_: done.set(), None, options)
-    assert done.wait(10)
+    assert done.wait(120)
 
 
 @pytest.fixture

@@ -30,16 +30,20 @@ def stretches(prof):
 def test_runs_are_held_against_unprofiled_ones_of_the_same_session(installed, x):
     session = installed.InferenceSession(models.chain([f"n{i}" for i in range(60)]))
     ran(session, {"x": x}, 6)
+    (times,) = getattr(session, unprofiled_runs.ATTRIBUTE)._times.values()
+    assert len(times) == 5
+    assert min(times) > 0
+    # A busy machine may slow any run: with these times, the profiled ones are the longer ones.
+    times.extend([1_000] * unprofiled_runs._MAX_RUNS)
     prof = profiled(session, {"x": x}, 5)
     (entry,) = stretches(prof)
     table = prof.by_run()
+    assert set(table["unprofiled_ns"]) == {1_000}
     assert entry["runs"] == entry["compared"] == 5
     assert entry["unprofiled_ns"] == table["unprofiled_ns"].median()
     assert entry["profiled_ns"] == table["call_ns"].median()
     assert entry["stretch"] == pytest.approx(entry["profiled_ns"] / entry["unprofiled_ns"], 1e-3)
-    # The call encloses the run; noting 60 tiny nodes takes longer than computing them.
-    assert (table["call_ns"] > table["host_ns"]).all()
-    assert entry["stretch"] > 1.1
+    assert (table["call_ns"] > table["host_ns"]).all()  # the call encloses the run
     slowed = f"slowed these runs by {three_digits(entry['stretch'])}x"
     assert any(slowed in note for note in prof.info["notes"])
 

@@ -68,7 +68,7 @@ def leaks(handler: object) -> dict[str, object]:
 
 def limit_ended(thread: threading.Thread) -> bool:
     """Tell whether the thread of a time limit ends, though it may need a moment to."""
-    thread.join(10)
+    thread.join(60)
     return not thread.is_alive()
 
 

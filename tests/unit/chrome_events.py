@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.exporters.chrome_trace import _Tracks
+    from epprof_nb.exporters.activity_tracks import ActivityTracks
 
 _DEVICES = 3
 
 
-def slices_and_arrows(profile: ProfileData, tracks: _Tracks) -> Iterator[dict[str, Any]]:
+def slices_and_arrows(profile: ProfileData, tracks: ActivityTracks) -> Iterator[dict[str, Any]]:
     """Yield the events of ops, API calls and activities, and the arrows between them."""
     for op in rows(profile, "ops"):
         if op["status"] == "earlier":

@@ -9,7 +9,7 @@ def fail(*_):
     raise ValueError("this kernel fails")
 
 
-def wait_until(condition, seconds=5.0):
+def wait_until(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.005)

@@ -14,10 +14,16 @@ def test_modules_have_their_forward_and_backward_time():
     assert (net["type"], net["class"], net["calls"]) == ("module", "Net", 2)
     assert (net["forward_ns"], net["backward_ns"], net["other_ns"]) == (130, 420, 0)
     assert (net["device_ns"], net["self_device_ns"], net["kernels"]) == (550, 110, 14)
-    assert (net["forward_host_ns"], net["backward_host_ns"]) == (400, 560)
+    assert (net["forward_host_ns"], net["backward_host_ns"], net["host_ns"]) == (400, 560, 960)
     b = frame.loc["net.b"]
     assert (b["forward_ns"], b["backward_ns"], b["calls"]) == (80, 240, 2)
     assert (b["forward_host_ns"], b["backward_host_ns"]) == (160, 160)
+
+
+def test_device_and_host_time_are_the_first_times():
+    assert by_module(training()).columns[3:9].tolist() == [
+        "device_ns", "host_ns", "forward_ns", "forward_host_ns", "backward_ns", "backward_host_ns",
+    ]  # fmt: skip
 
 
 def test_work_outside_of_modules_has_rows_of_its_own():

@@ -115,7 +115,7 @@ def test_empty_profile_has_only_the_session():
 
 @pytest.mark.parametrize("limit", [1, 5, 20, 1000])
 def test_rows_beyond_the_limit_are_merged(limit):
-    data = icicle(ViewModel(synthetic_profile(activities=2000)), limit)
+    data = icicle(ViewModel(synthetic_profile(activities=2000)), max_nodes=limit)
     kept = data["others"].count(0)
     assert kept == min(limit, data["paths"])
     assert all(above < at for at, above in enumerate(data["parent"]))

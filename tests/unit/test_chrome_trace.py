@@ -11,7 +11,8 @@ from tiny import activity, call, kernel, line, op, profile
 
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.exporters import json_rows
-from epprof_nb.exporters.chrome_trace import _Tracks, to_chrome
+from epprof_nb.exporters.activity_tracks import ActivityTracks
+from epprof_nb.exporters.chrome_trace import to_chrome
 from epprof_nb.testing import synthetic_profile
 
 
@@ -295,7 +296,7 @@ def awkward():
 def test_events_are_those_of_a_writer_that_knows_no_columns(made, device_events, monkeypatch):
     several_batches(monkeypatch)
     written = [e for e in device_events(made()) if e["ph"] in "Xbesf"]
-    expected = list(slices_and_arrows(made(), _Tracks(made())))
+    expected = list(slices_and_arrows(made(), ActivityTracks(made())))
     in_order = [sorted(json.dumps(e, sort_keys=True) for e in es) for es in (written, expected)]
     assert in_order[0] == in_order[1]
 

@@ -27,8 +27,8 @@ def test_the_source_has_the_script_with_its_device_time(prof):
     assert script["cell"] == "train_on_host.py"
     lines = {script["lines"][of["line"] - 1].strip(): of for of in script["totals"]}
     assert lines["host.launch(matmul, x, w1, pre)"]["kernels"] == 5
-    attributed = sum(of["device_ns"] for of in script["totals"])
-    assert attributed >= 0.9 * prof.activities.query("kind == 'kernel'")["duration_ns"].sum()
+    work = prof.activities.query("kind != 'synchronization'")
+    assert sum(of["device_ns"] for of in script["totals"]) == work["duration_ns"].sum()
 
 
 def test_the_page_is_titled(prof, tmp_path):

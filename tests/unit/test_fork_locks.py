@@ -42,6 +42,6 @@ def test_a_child_finds_no_lock_locked(path):
     held.wait()
     child = os.fork()
     if child == 0:
-        os._exit(0 if lock_of(path).acquire(timeout=10) else 1)
+        os._exit(0 if lock_of(path).acquire(timeout=60) else 1)
     assert os.waitpid(child, 0)[1] == 0
     thread.join()

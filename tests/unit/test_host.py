@@ -45,7 +45,7 @@ def test_a_full_stream_holds_the_launching_thread_up(stream):
     thread = threading.Thread(target=launch_many)
     thread.start()
     assert wait_until(lambda: len(launched) == _queue.DEPTH - 1)
-    time.sleep(0.05)
+    time.sleep(0.05)  # a launch too many would come now
     assert len(launched) == _queue.DEPTH - 1
     gate.set()
     thread.join()
@@ -120,15 +120,19 @@ def test_the_caller_can_be_interrupted_while_it_waits(stream, restarting):
     # Once CUDA has started in a process, waits behave as with restarting system calls.
     signal.siginterrupt(signal.SIGINT, not restarting)
     gate = threading.Event()
-    give_up = threading.Timer(5, gate.set)
+    give_up = threading.Timer(60, gate.set)
     give_up.start()
     host.launch(gate.wait, stream=stream)
     main = threading.main_thread().ident
     timer = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
-    timer.start()
+
+    def wait():
+        timer.start()
+        stream.synchronize()
+
     try:
         with pytest.raises(KeyboardInterrupt):
-            stream.synchronize()
+            wait()
         assert not gate.is_set()  # while it waited, not after
     finally:
         give_up.cancel()

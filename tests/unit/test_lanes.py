@@ -54,6 +54,16 @@ def test_the_row_stands_for_the_statement(stepped):
     assert [event["name"] for event in chain] == ["In[1]", "step"]
 
 
+def test_threads_of_one_name_are_told_apart_by_their_ids():
+    threads = {11: "main", 12: "worker", 13: "worker", 14: "reader"}
+    made = profile(
+        [op(thread, f"op {thread}", 0, 5, thread_id=thread) for thread in threads],
+        info={"threads": [{"thread_id": t, "name": name} for t, name in threads.items()]},
+    )
+    labels = [lane["label"] for lane in full_header(ViewModel(made))["lanes"]]
+    assert labels == ["main thread", "worker · 12", "worker · 13", "reader"]
+
+
 def test_devices_are_called_by_their_names():
     info = {
         "devices": [

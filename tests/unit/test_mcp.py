@@ -240,7 +240,7 @@ def test_a_process_serves_its_profiles_with_a_token(local):
     local.stop()
     assert "stopped" in repr(local)
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(local.url, timeout=5)
+        urllib.request.urlopen(local.url, timeout=60)
     local.stop()
 
 
@@ -260,7 +260,7 @@ def test_requests_without_the_token_are_refused(local, headers):
     for path in (local.url, local.url.replace("/mcp", "/other")):
         request = urllib.request.Request(path, b"{}", sent | {"Content-Type": "application/json"})
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(request, timeout=20)
+            urllib.request.urlopen(request, timeout=60)
 
 
 def test_other_sites_cannot_reach_it_through_a_browser(local):
@@ -269,7 +269,7 @@ def test_other_sites_cannot_reach_it_through_a_browser(local):
                "Accept": "application/json, text/event-stream", "Host": "example.com"}  # fmt: skip
     request = urllib.request.Request(local.url, b"{}", headers)
     with pytest.raises(urllib.error.HTTPError, match="421"):
-        urllib.request.urlopen(request, timeout=20)
+        urllib.request.urlopen(request, timeout=60)
 
 
 def test_ports_and_tokens_that_cannot_be_used(local):

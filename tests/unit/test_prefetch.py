@@ -1,6 +1,7 @@
 """Prefetching does not change results or errors."""
 
 import pytest
+from training import training
 
 from epprof_nb.analysis import breakdowns
 from epprof_nb.testing import synthetic_profile
@@ -8,9 +9,9 @@ from epprof_nb.views import prefetch
 from epprof_nb.views.view import View
 
 
-@pytest.fixture(scope="module")
-def made():
-    return synthetic_profile(activities=3_000)
+@pytest.fixture(scope="module", params=["synthetic", "modules"])
+def made(request):
+    return synthetic_profile(activities=3_000) if request.param == "synthetic" else training()
 
 
 def test_a_page_is_the_same_with_and_without_threads(made, monkeypatch):

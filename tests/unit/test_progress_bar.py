@@ -54,7 +54,8 @@ def test_a_long_export_tells_how_far_it_is_and_clears_its_line(terminal, tmp_pat
     assert not any("tqdm" in type(thread).__module__ for thread in threading.enumerate())
 
 
-def test_what_is_quick_shows_nothing(terminal, tmp_path):
+def test_what_is_quick_shows_nothing(terminal, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress_bar, "_DELAY_S", progress_bar._DELAY_S * 3600)
     with terminal() as screen, progress_bar.progress_bar("Quick", 10) as bar:
         bar.update(10)
     assert screen.getvalue().strip() == ""

@@ -114,11 +114,15 @@ def _shared(profile, tmp_path, redact):
     profile.to_html(tmp_path / "page.html", redact=redact)
     profile.save(tmp_path / "run.epprof", redact=redact)
     profile.to_chrome(tmp_path / "trace.json", redact=redact)
+    profile.to_speedscope(tmp_path / "run.speedscope.json", redact=redact)
+    profile.to_perfetto(tmp_path / "run.pftrace", redact=redact)
     bundle = profile.redacted(redact).timeline().mimebundle()
     return {
         "page": _page_bytes(tmp_path / "page.html"),
         "file": _file_bytes(tmp_path / "run.epprof"),
         "trace": (tmp_path / "trace.json").read_bytes(),
+        "Perfetto trace": (tmp_path / "run.pftrace").read_bytes(),
+        "flame graph": (tmp_path / "run.speedscope.json").read_bytes(),
         "output": (_readable(bundle["text/html"]) + bundle["text/plain"]).encode(),
     }
 
@@ -282,7 +286,8 @@ def test_sources_of_files_go_with_their_names():
     for name in ("one", "two"):
         prof.sources[f"/srv/{name}.py"] = "def work(): pass\n"
     prof.info["op_places"] = {"In[1]": {"file": "/srv/one.py", "line": 1}}
+    prof.info["class_places"] = {"Net": {"file": "/srv/two.py", "line": 1}}
     after = prof.redacted("paths")
     assert list(after.sources) == ["In[1]"]
-    assert after.info["op_places"] == {}
+    assert after.info["op_places"] == after.info["class_places"] == {}
     assert len(prof.redacted("source").sources) == 3

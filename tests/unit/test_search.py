@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-import time
+from types import SimpleNamespace
 
 import pytest
 from tiny import call, kernel, op, profile
@@ -80,11 +81,11 @@ def test_what_is_no_pattern_is_refused(view_model):
         ("((((((a){50}){50}){50}){50}){50}){50}", "Repeating more than 1,000 times"),
     ],
 )
-def test_what_re2_has_not_is_refused_at_once(pattern, what):
-    began = time.monotonic()
+def test_what_re2_has_not_is_refused_before_any_name_is_searched(pattern, what):
+    names = iter(["a"])
     with pytest.raises(ValueError, match=f"{what}.* not supported; patterns use RE2 syntax."):
-        match_names(["a" * 2000] * 100, pattern)
-    assert time.monotonic() - began < 0.5
+        match_names(names, pattern)
+    assert next(names) == "a"
 
 
 def test_a_pattern_of_absurd_size_is_refused():
@@ -93,18 +94,18 @@ def test_a_pattern_of_absurd_size_is_refused():
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)+$", "(a|aa)+$", "(.*)*b$", "((a*)*)*c"])
-def test_no_pattern_takes_more_than_linear_time(pattern):
-    began = time.monotonic()
+def test_patterns_that_take_exponential_time_elsewhere_end(pattern):
+    # With backtracking, the first name alone would take longer than the age of the universe.
     assert match_names(["a" * 2000 + "!"] * 100, pattern) == []
-    assert time.monotonic() - began < 1
 
 
 def test_an_expensive_pattern_is_stopped(monkeypatch):
-    monkeypatch.setattr(search, "_MAX_SECONDS", 0.2)
-    began = time.monotonic()
-    with pytest.raises(ValueError, match="takes more than 0 s"):
-        match_names(["ab" * 1000] * 10_000, "(.*a.{900})z")
-    assert time.monotonic() - began < 2
+    seconds = itertools.count()  # each look at the clock is a second later
+    monkeypatch.setattr(search, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    names = iter(["name"] * 100)
+    with pytest.raises(ValueError, match="takes more than 3 s"):
+        match_names(names, "gemm")
+    assert len(list(names)) == 96
 
 
 def test_a_pattern_of_absurd_length_is_refused(view_model):

@@ -2,10 +2,14 @@
 
 import importlib.util
 import json
+import linecache
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tiny import activity, kernel, line, op, profile
+from training import framework, training
 
 import epprof_nb
 from epprof_nb.instrument import range_sources
@@ -197,6 +201,37 @@ def test_places_that_make_no_sense_are_passed_over(places):
     source_listing(ViewModel(made))
 
 
+def test_the_modules_of_a_class_share_the_line_of_its_method():
+    places = {"A": {"file": "net.py", "line": 3}, "Net": {"file": "net.py", "line": 9}}
+    made = training(class_places=places)
+    made.sources["net.py"] = "\n\ndef forward(self): a\n\n\n\n\n\ndef forward(self): net\n"
+    a, net = ViewModel(made).function_totals
+    assert (a.line, a.count, a.device_ns, a.ops) == (3, 2, 120, ["net.a"])
+    # Modules of classes without a place count for the one that calls them.
+    assert (net.line, net.count, net.device_ns, net.ops) == (9, 2, 550 - 120, ["net"])
+    shown = [part for part in source_listing(ViewModel(made)) if part["file"]]
+    assert [part["first"] for part in shown] == [3, 9]
+    assert shown[0]["totals"][0]["ops"] == ["net.a"]
+
+
+def test_a_class_of_another_cell_is_shown_under_the_name_of_the_cell(monkeypatch):
+    file = "/tmp/not-a-file/7.py"
+    source = "class Net:\n    def forward(self):\n        pass\n\n    x = 1\n"
+    lines = source.splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, file, (len(source), None, lines, file))
+    scope = {}
+    exec(compile(source, file, "exec"), scope)
+    range_sources.register_class("NetOfACell", scope["Net"].forward)
+    ops = profile([framework(1, "net", 0, 9, args={"class": "NetOfACell"})]).tables["ops"]
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name={file: ("Cell", "In[7]")}.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    found = range_sources.sources_of(ops)
+    assert found.class_places == {"NetOfACell": {"file": "In[7]", "line": 2}}
+    assert found.texts["In[7]"].split("\n") == ["", "    def forward(self):", "        pass"]
+    # The profiled cell is shown as a whole anyway.
+    assert range_sources.sources_of(ops, ["In[7]"]) == ({}, {}, {})
+
+
 def test_redacting_the_source_leaves_no_text_of_a_function(module):
     shared = run(module).redacted(["source", "paths"])
     text = json.dumps([shared.sources, shared.info["op_places"], source_listing(ViewModel(shared))])
@@ -207,7 +242,8 @@ def test_redacting_the_source_leaves_no_text_of_a_function(module):
 def test_decorating_what_has_no_code_is_fine():
     range_sources.register("built in", len)
     range_sources.register("class method", classmethod(run))
-    assert range_sources.sources_of(profile([op(1, "built in", 0, 1)]).tables["ops"]) == ({}, {})
+    ops = profile([op(1, "built in", 0, 1)]).tables["ops"]
+    assert range_sources.sources_of(ops) == ({}, {}, {})
 
 
 def test_totals_do_not_depend_on_the_order_of_the_ops():

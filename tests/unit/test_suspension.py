@@ -49,7 +49,6 @@ def test_a_yield_takes_the_op_off_and_resumption_puts_it_back():
     (row,) = rows_named(rows, "gen")
     assert row.parent == "first"
     assert row.suspended_ns >= 5 * MS
-    assert row.duration_ns < 5 * MS
     assert row.duration_ns + row.suspended_ns == row.end_ns - row.start_ns
     assert row.flags == 0
 

@@ -5,7 +5,9 @@ import json
 import pandas as pd
 import pytest
 from tiny import activity, kernel, line, op, profile
+from training import training
 
+from epprof_nb.profiles import Profile
 from epprof_nb.testing import synthetic_profile
 from epprof_nb.views.queries.selections import Selections
 from epprof_nb.views.queries.tables import (
@@ -16,6 +18,7 @@ from epprof_nb.views.queries.tables import (
 )
 from epprof_nb.views.view_model import ViewModel
 from epprof_nb.views.widget.requests import handle
+from epprof_nb.views.wire.payload import full_header
 
 
 def many(n=900):
@@ -38,6 +41,19 @@ def test_only_breakdowns_that_say_something_are_offered():
     assert available_breakdowns(ViewModel(profile([line(1, 1, 0, 5)]))) == ["op", "line"]
     made = synthetic_profile(activities=200)
     assert available_breakdowns(ViewModel(made)) == ["op", "kernel", "line", "stream"]
+    trained = ViewModel(training())
+    assert available_breakdowns(trained) == ["op", "kernel", "line", "module"]
+    assert full_header(trained)["trees"].keys() == {"tree", "module_tree"}
+    assert full_header(ViewModel(made))["trees"].keys() == {"tree"}
+
+
+def test_the_tree_of_modules_has_short_names_below_their_model():
+    selections = Selections(ViewModel(training()))
+    tree = handle(selections, {"type": "tree", "by": "module_tree"}).content["tree"]
+    modules = [i for i, level in enumerate(tree["level"]) if tree["names"][level] == "module"]
+    at = {tree["short_names"].get(tree["name"][i], "net"): i for i in modules}
+    assert tree["parent"][at["a"]] == tree["parent"][at["b"]] == at["net"]
+    assert tree["names"][tree["name"][at["b"]]] == "net.b"
 
 
 def test_a_with_statement_that_only_opens_an_op_has_no_row_of_its_own():
@@ -132,5 +148,10 @@ def test_a_view_gives_the_frame_of_the_table_it_opens_on():
     for by in ("op", "kernel", "line", "stream"):
         pd.testing.assert_frame_equal(made.breakdown(by).to_frame(), getattr(made, f"by_{by}")())
     pd.testing.assert_frame_equal(made.breakdown("tree").to_frame(), made.by_path())
+    trained = Profile.from_data(training())
+    pd.testing.assert_frame_equal(trained.breakdown("module").to_frame(), trained.by_module())
+    pd.testing.assert_frame_equal(
+        trained.breakdown("module_tree").to_frame(), trained.by_path(by="module")
+    )
     with pytest.raises(ValueError, match="by must be one of op, op_type"):
         made.breakdown("colour")

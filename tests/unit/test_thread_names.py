@@ -4,14 +4,17 @@ import _thread
 import ctypes
 import gc
 import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 import epprof_nb
 from epprof_nb import host
 from epprof_nb.analysis.threads import thread_names
+from epprof_nb.capture import thread_names as names_of_threads
 from epprof_nb.views.view_model import ViewModel
 
 PR_SET_NAME = 15
@@ -73,6 +76,32 @@ def test_threads_that_python_has_forgotten_keep_their_names():
     assert {"loader_0", "loader_1"} >= set(names) - {"writer", threading.current_thread().name}
     gc.collect()
     assert writer() is None  # the profile does not keep the thread
+
+
+def test_a_thread_that_ends_while_names_are_read_keeps_its_name(monkeypatch):
+    goes_on = threading.Event()
+    started = []
+
+    def run():
+        ctypes.CDLL(None).prctl(PR_SET_NAME, b"short-lived", 0, 0, 0)
+        work()
+        started.append(threading.get_native_id())
+        goes_on.wait(60)
+
+    def read(path):
+        if path == f"task/{started[0]}/comm":
+            goes_on.set()
+            while Path("/proc/self", path).exists():
+                time.sleep(0.001)
+        return system_name(path)
+
+    system_name = names_of_threads._comm
+    monkeypatch.setattr(names_of_threads, "_comm", read)
+    with epprof_nb.profile() as prof:
+        _thread.start_new_thread(run, ())
+        while not started:
+            time.sleep(0.001)
+    assert thread_names(prof.info)[started[0]] == "short-lived"
 
 
 def test_the_names_belong_to_the_threads_of_the_tables(prof):

@@ -1,9 +1,9 @@
 """Matching of the ops of two sides of a comparison, by path.
 
 A path is matched by the names and types of its ops, from the outermost op down. Names of cells and
-line numbers do not count: the code may have moved. Siblings with equal names are matched in order.
-An op without a counterpart is added or removed, or renamed if one op of the same type has taken its
-place between the same matched siblings.
+line numbers do not count: the code may have moved. `epprof_nb.analysis.compare.siblings` has the
+rules by which ops under the same parent are matched; an op without a counterpart is added or
+removed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from epprof_nb.analysis.op_paths import SESSION, OpPaths
+from epprof_nb.analysis.compare.siblings import match_siblings
+from epprof_nb.analysis.op_paths import SESSION, OpPaths, op_steps
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.arrays.types import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.arrays.types import IntArray
@@ -59,7 +60,7 @@ class Side:
             without an op.
         """
         ops = index.profile.tables["ops"]
-        tree = OpPaths(ops, index.tree)
+        tree = OpPaths(op_steps(ops, index.tree))
         of_node = np.zeros(len(tree.parent), np.int64)
         nodes = slice(SESSION + 1, tree.no_op)
         rows = tree.row[nodes]
@@ -148,46 +149,17 @@ def match(old: Side, new: Side) -> list[Pair]:
     for number, pair in enumerate(pairs):  # grows meanwhile
         before = {} if pair.old is None else old.children[pair.old]
         after = {} if pair.new is None else new.children[pair.new]
-        renamed = dict(_renamed(before, after))
-        found = [
-            Pair(number, path, after.get(renamed.get(key, key)), is_renamed=key in renamed)
-            for key, path in before.items()
-        ]
-        taken = set(renamed.values()) | before.keys()
-        found += [Pair(number, None, path) for key, path in after.items() if key not in taken]
-        pairs += found
+        equal, renamed = match_siblings(
+            [(name, kind) for name, kind, _ in before], [(name, kind) for name, kind, _ in after]
+        )
+        olds, news = list(before.values()), list(after.values())
+        partners = equal | renamed
+        for i, path in enumerate(olds):
+            partner = news[partners[i]] if i in partners else None
+            pairs.append(Pair(number, path, partner, is_renamed=i in renamed))
+        taken = set(partners.values())
+        pairs += [Pair(number, None, path) for j, path in enumerate(news) if j not in taken]
     return pairs
-
-
-def _renamed(before: dict[Key, int], after: dict[Key, int]) -> Iterator[tuple[Key, Key]]:
-    """Yield the keys of siblings that have taken each other's place.
-
-    These are as many on each side, of one type, between the same matched siblings.
-    """
-    places = _places(list(before), after), _places(list(after), before)
-    for place, olds in places[0].items():
-        news = places[1].get(place, ())
-        if len(olds) == len(news):
-            yield from zip(olds, news, strict=True)
-
-
-def _places(
-    keys: Sequence[Key], others: dict[Key, int]
-) -> dict[tuple[Key | None, Key | None, str | None], list[Key]]:
-    """Group the keys that are not in `others` by the matched siblings around them and the type."""
-    following: list[Key | None] = []
-    last = None
-    for key in reversed(keys):
-        following.append(last)
-        last = key if key in others else last
-    groups: dict[tuple[Key | None, Key | None, str | None], list[Key]] = {}
-    last = None
-    for key, next_matched in zip(keys, reversed(following), strict=True):
-        if key in others:
-            last = key
-        else:
-            groups.setdefault((last, next_matched, key[1]), []).append(key)
-    return groups
 
 
 def path_names(pairs: Sequence[Pair], old: Side, new: Side) -> list[str]:

@@ -209,17 +209,18 @@ ANALYSES: dict[str, TableDoc] = {
         'prof.critical_path(by="op")',
         "One row per op name with time on the critical path, by descending time on it.",
         columns(
-            "name", "op_type", "cell", "line", "count",
-            column("path_ns", "int64", f"inclusive: time on the path {INCLUSIVE}"),
-            column("share", "float64", "`path_ns` / length of the path", "fraction"),
-            column("self_path_ns", "int64", "self: time of the op itself on the path"),
-            column("device_path_ns", "int64", "part of `path_ns` after a launch or wait"),
-            column("host_path_ns", "int64", "part of `path_ns` in code and API calls"),
+            "name",
             column(
                 "saving_ns", "Int64",
                 "by how much the path is shorter if the op and all ops below it cost nothing; at "
                 "most `path_ns`; missing beyond the first 24 rows",
             ),
+            column("path_ns", "int64", f"inclusive: time on the path {INCLUSIVE}"),
+            column("share", "float64", "`path_ns` / length of the path", "fraction"),
+            "op_type", "cell", "line", "count",
+            column("self_path_ns", "int64", "self: time of the op itself on the path"),
+            column("device_path_ns", "int64", "part of `path_ns` after a launch or wait"),
+            column("host_path_ns", "int64", "part of `path_ns` in code and API calls"),
         ),
     ),
     "roofline": TableDoc(

@@ -4,47 +4,26 @@
 // has a distance: the length of the longest path that leads to it. No step is longer than the time
 // between its two points, so no distance exceeds the time since the start.
 #include <algorithm>
-#include <array>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <new>
 #include <vector>
 
 #include "analysis/api.h"
+#include "analysis/path_lanes.h"
+#include "analysis/path_trace.h"
 
 namespace epprof {
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
-
-// What a row of the path is; the numbers are known to epprof_nb/analysis/critical_path.py.
-enum class Step : uint8_t { kHost, kCall, kActivity, kLaunch, kGap, kEvent, kReturn };
-
-enum class From : uint8_t { kStart, kCall, kLane, kEvent, kHost };
-
 constexpr size_t kMaxDepth = 1000;  // of the ops that end at one time
-
-template <size_t K>
-using Distances = std::array<int64_t, K>;
 
 template <size_t K>
 class Sweep {
  public:
   Sweep(const ep_path_input& in, bool keep_path)
-      : in_(in), keep_path_(keep_path), threads_(in.threads), lanes_(in.lanes) {
-    int32_t contexts = 0;
-    for (size_t i = 0; i < in.lanes; i++) contexts = std::max(contexts, in.lane_context[i] + 1);
-    contexts_.resize(static_cast<size_t>(contexts));
-    for (size_t i = 0; i < in.lanes; i++) context_of(i).lanes.push_back(static_cast<int32_t>(i));
+      : in_(in), trace_(in, keep_path), threads_(in.threads), lanes_(in), call_distance_(in.calls) {
     for (Thread& thread : threads_) thread.time = in.start;
-    call_distance_.resize(in.calls);
-    if (!keep_path_) return;
-    call_point_.assign(in.calls, -1);
-    from_.resize(in.activities);
-    from_row_.assign(in.activities, -1);
-    gap_.resize(in.activities);
-    points_.reserve(2 * (in.calls + in.ops) + in.activities / 8 + 16);
   }
 
   void run() {
@@ -73,7 +52,7 @@ class Sweep {
         case 1: end_op(row(in_.op_end_order, op_end++)); break;
         case 2: start_op(row(in_.op_start_order, op++)); break;
         case 3:
-          lanes_[static_cast<size_t>(in_.wait_lane[wait])].waits.push_back(in_.wait_time[wait]);
+          lanes_.add_wait(static_cast<size_t>(in_.wait_lane[wait]), in_.wait_time[wait]);
           wait++;
           break;
         case 4: start_call(row(in_.call_start_order, call++)); break;
@@ -83,61 +62,9 @@ class Sweep {
     }
   }
 
-  Distances<K> longest() const { return longest_; }
+  const Distances<K>& longest() const { return longest_; }
 
-  // The rows of the path, from its end to its start.
-  void trace(Columns& out) {
-    std::vector<uint8_t> step;
-    std::vector<int32_t> rows;
-    std::vector<int64_t> starts, ends;
-    auto add = [&](Step kind, int32_t of, int64_t end, int64_t length) {
-      if (length <= 0) return;
-      if (!step.empty() && kind == Step::kHost && step.back() == static_cast<uint8_t>(kind) &&
-          rows.back() == of && starts.back() == end) {
-        starts.back() = end - length;
-        return;
-      }
-      step.push_back(static_cast<uint8_t>(kind));
-      rows.push_back(of);
-      starts.push_back(end - length);
-      ends.push_back(end);
-    };
-    int32_t point = last_point_, activity = last_activity_;
-    while (point >= 0 || activity >= 0) {
-      if (activity >= 0) {
-        size_t a = static_cast<size_t>(activity);
-        add(Step::kActivity, activity, in_.activity_end[a], length_of(a));
-        int64_t start = in_.activity_start[a];
-        int32_t row = activity;
-        activity = point = -1;
-        switch (from_[a]) {
-          case From::kStart: break;
-          case From::kCall:
-            add(Step::kLaunch, row, start, gap_[a]);
-            point = call_point_[static_cast<size_t>(in_.activity_call[a])];
-            break;
-          case From::kLane:
-            add(Step::kGap, row, start, gap_[a]);
-            activity = from_row_[a];
-            break;
-          case From::kEvent:
-            add(Step::kEvent, row, start, gap_[a]);
-            activity = from_row_[a];
-            break;
-          case From::kHost: point = from_row_[a]; break;
-        }
-        continue;
-      }
-      const Point& p = points_[static_cast<size_t>(point)];
-      add(p.step, p.row, p.time, p.length);
-      activity = p.activity;
-      point = activity >= 0 ? -1 : p.before;
-    }
-    out.add("step", std::move(step));
-    out.add("row", std::move(rows));
-    out.add("start_ns", std::move(starts));
-    out.add("end_ns", std::move(ends));
-  }
+  void trace(Columns& out) const { trace_.follow(last_point_, last_activity_, out); }
 
  private:
   struct Thread {
@@ -148,50 +75,9 @@ class Sweep {
     int32_t waiting = 0;  // open calls that wait for a device
     std::vector<int32_t> calls;
   };
-  struct Ended {
-    int64_t end;
-    int32_t row;
-    Distances<K> distance;
-    bool operator<(const Ended& other) const { return end > other.end; }  // for a min-heap
-  };
-  // What has ended on a lane, or in a context.
-  struct Done {
-    int64_t end = kNever;
-    int32_t last = -1;     // row that ended last
-    int32_t longest = -1;  // row with the greatest distance
-    Distances<K> distance{};
-
-    void add(int64_t ended, int32_t row, int32_t by, const Distances<K>& from) {
-      if (ended >= end) {
-        end = ended;
-        last = row;
-      }
-      if (longest < 0 || from[0] >= distance[0]) longest = by;
-      for (size_t k = 0; k < K; k++) distance[k] = std::max(distance[k], from[k]);
-    }
-  };
-  struct Lane {
-    std::vector<Ended> running;  // a heap: what has started and not ended yet
-    std::deque<int64_t> waits;
-    Done done;
-    bool is_dirty = false;
-  };
-  struct Context {
-    std::vector<int32_t> lanes, dirty;
-    Done done;
-  };
-  struct Point {
-    int64_t time, length;
-    int32_t before;    // the point before it
-    int32_t activity;  // instead, the activity before it
-    int32_t row;
-    Step step;
-  };
-
   static size_t row(const int32_t* order, size_t at) {
     return order ? static_cast<size_t>(order[at]) : at;
   }
-  Context& context_of(size_t lane) { return contexts_[static_cast<size_t>(in_.lane_context[lane])]; }
   uint8_t free_in(int32_t op) const {
     return in_.free_ops[op < 0 ? in_.ops : static_cast<size_t>(op)];
   }
@@ -201,13 +87,6 @@ class Sweep {
   void extend(Distances<K>& distance, int64_t length, int32_t op) const {
     uint8_t free = free_in(op);
     for (size_t k = 0; k < K; k++) distance[k] += free >> k & 1 ? 0 : length;
-  }
-
-  int32_t add_point(int64_t time, int64_t length, int32_t before, int32_t activity, Step step,
-                    int32_t row) {
-    if (!keep_path_) return -1;
-    points_.push_back({time, length, before, activity, row, step});
-    return static_cast<int32_t>(points_.size() - 1);
   }
 
   // What a thread does from its last point on.
@@ -235,7 +114,7 @@ class Sweep {
     int64_t length = now.takes_time ? time - thread.time : 0;
     extend(thread.distance, length, now.op);
     if (length > 0) {
-      thread.point = add_point(time, length, thread.point, -1, now.step, now.row);
+      thread.point = trace_.add_point(time, length, thread.point, -1, now.step, now.row);
     }
     thread.time = time;
     if (!is_idle) return;
@@ -243,9 +122,7 @@ class Sweep {
     int32_t point = -1;
     Distances<K> distance = home_at(time, &point);
     if (distance[0] > thread.distance[0]) thread.point = point;
-    for (size_t k = 0; k < K; k++) {
-      thread.distance[k] = std::max(thread.distance[k], distance[k]);
-    }
+    take_longer(thread.distance, distance);
   }
 
   Distances<K> home_at(int64_t time, int32_t* point) {
@@ -254,7 +131,7 @@ class Sweep {
     int64_t length = now.takes_time ? time - home.time : 0;
     Distances<K> distance = home.distance;
     extend(distance, length, now.op);
-    *point = length > 0 ? add_point(time, length, home.point, -1, now.step, now.row) : home.point;
+    *point = length > 0 ? trace_.add_point(time, length, home.point, -1, now.step, now.row) : home.point;
     return distance;
   }
 
@@ -290,7 +167,7 @@ class Sweep {
     Thread& thread = threads_[static_cast<size_t>(number)];
     advance(static_cast<size_t>(number), in_.call_start[call]);
     call_distance_[call] = thread.distance;
-    if (keep_path_) call_point_[call] = thread.point;
+    trace_.set_call(call, thread.point);
     thread.calls.push_back(static_cast<int32_t>(call));
     thread.waiting += in_.call_wait[call] != EP_NO_WAIT;
     if (in_.call_end[call] <= in_.call_start[call]) close_call(call);
@@ -311,76 +188,32 @@ class Sweep {
     uint8_t wait = in_.call_wait[call];
     if (wait == EP_NO_WAIT) return;
     thread.waiting--;
-    Done done;
+    Done<K> done;
     if (wait == EP_WAIT_LANE) {
-      done = settle(static_cast<size_t>(in_.call_lane[call]), end);
+      done = lanes_.settle(static_cast<size_t>(in_.call_lane[call]), end);
     } else if (wait == EP_WAIT_CONTEXT) {
-      done = settle_context(context_of(static_cast<size_t>(in_.call_lane[call])), end);
+      done = lanes_.settle_context_of(static_cast<size_t>(in_.call_lane[call]), end);
     } else {
-      for (Context& context : contexts_) {
-        const Done& other = settle_context(context, end);
-        if (other.last >= 0) done.add(other.end, other.last, other.longest, other.distance);
-      }
+      done = lanes_.settle_all(end);
     }
     // Whatever the call waited for, it returned this long after that, or after its own start.
     int64_t length = end - std::max(done.end, start);
     int32_t op = in_.call_op[call];
     if (op < 0) op = thread.op;
-    int32_t point = keep_path_ ? call_point_[call] : -1, activity = -1;
+    int32_t activity = -1;
     // Calls inside this one count on their own: their time is in the distance of the thread.
     Distances<K> distance = call_distance_[call];
     if (done.last >= 0) {
       if (done.distance[0] > distance[0]) activity = done.longest;
-      for (size_t k = 0; k < K; k++) distance[k] = std::max(distance[k], done.distance[k]);
+      take_longer(distance, done.distance);
     }
     extend(distance, length, op);
     if (distance[0] > thread.distance[0]) {
-      thread.point = add_point(end, length, point, activity,
-                               done.end > start ? Step::kReturn : Step::kCall,
-                               static_cast<int32_t>(call));
+      thread.point = trace_.add_point(end, length, trace_.point_of_call(call), activity,
+                                      done.end > start ? Step::kReturn : Step::kCall,
+                                      static_cast<int32_t>(call));
     }
-    for (size_t k = 0; k < K; k++) {
-      thread.distance[k] = std::max(thread.distance[k], distance[k]);
-    }
-  }
-
-  // Take over what has ended on a lane until `time`.
-  Done& settle(size_t number, int64_t time) {
-    Lane& lane = lanes_[number];
-    while (!lane.running.empty() && lane.running.front().end <= time) {
-      const Ended& first = lane.running.front();
-      lane.done.add(first.end, first.row, first.row, first.distance);
-      std::pop_heap(lane.running.begin(), lane.running.end());
-      lane.running.pop_back();
-    }
-    return lane.done;
-  }
-
-  Done& settle_context(Context& context, int64_t time) {
-    size_t kept = 0;
-    for (int32_t number : context.dirty) {
-      Lane& lane = lanes_[static_cast<size_t>(number)];
-      const Done& done = settle(static_cast<size_t>(number), time);
-      if (done.last >= 0) context.done.add(done.end, done.last, done.longest, done.distance);
-      lane.is_dirty = !lane.running.empty();
-      if (lane.is_dirty) context.dirty[kept++] = number;
-    }
-    context.dirty.resize(kept);
-    return context.done;
-  }
-
-  // The lane whose work, launched before `launched`, ended last before `time`; null for none.
-  const Done* event_for(size_t number, int64_t launched, int64_t time) {
-    const Done* found = nullptr;
-    for (int32_t other : context_of(number).lanes) {
-      if (static_cast<size_t>(other) == number) continue;
-      const Done& done = settle(static_cast<size_t>(other), time);
-      if (done.last < 0 || (found && done.end <= found->end)) continue;
-      int32_t call = in_.activity_call[done.last];
-      if (call >= 0 && in_.call_start[call] > launched) continue;
-      found = &done;
-    }
-    return found;
+    take_longer(thread.distance, distance);
   }
 
   void start_activity(size_t a) {
@@ -388,14 +221,9 @@ class Sweep {
     int64_t start = in_.activity_start[a];
     size_t number = static_cast<size_t>(in_.activity_lane[a]);
     int32_t call = in_.activity_call[a], op = in_.activity_op[a];
-    Lane& lane = lanes_[number];
-    const Done& before = settle(number, start);
+    const Done<K>& before = lanes_.settle(number, start);
     int64_t called = call >= 0 ? in_.call_start[call] : start;
-    const Done* event = nullptr;
-    while (!lane.waits.empty() && lane.waits.front() <= called) {
-      if (const Done* found = event_for(number, lane.waits.front(), start)) event = found;
-      lane.waits.pop_front();
-    }
+    const Done<K>* event = lanes_.take_event(number, called, start);
     // The activity started when its launch had arrived, the lane was free and its event had
     // occurred: the last of these took effect without delay, and the others earlier.
     int64_t arrived = call >= 0 ? std::min(called + in_.latency, start) : kNever;
@@ -420,7 +248,7 @@ class Sweep {
         from_row = by_row;
         gap = length;
       }
-      for (size_t k = 0; k < K; k++) distance[k] = std::max(distance[k], other[k]);
+      take_longer(distance, other);
     };
     if (event) {
       depend(event->distance, cause == From::kEvent ? start - event->end : 0, From::kEvent,
@@ -441,21 +269,11 @@ class Sweep {
         from = point < 0 ? From::kStart : From::kHost;
         from_row = point;
       }
-      for (size_t k = 0; k < K; k++) distance[k] = std::max(distance[k], home[k]);
+      take_longer(distance, home);
     }
-    if (keep_path_) {
-      from_[a] = from;
-      from_row_[a] = from_row;
-      gap_[a] = gap;
-    }
+    trace_.set_activity(a, from, from_row, gap);
     extend(distance, length_of(a), op);
-    lane.running.push_back(
-        {std::max(in_.activity_end[a], start), static_cast<int32_t>(a), distance});
-    std::push_heap(lane.running.begin(), lane.running.end());
-    if (!lane.is_dirty) {
-      lane.is_dirty = true;
-      context_of(number).dirty.push_back(static_cast<int32_t>(number));
-    }
+    lanes_.start(number, std::max(in_.activity_end[a], start), static_cast<int32_t>(a), distance);
   }
 
   void finish() {
@@ -465,29 +283,22 @@ class Sweep {
     last_point_ = threads_[home].point;
     for (const Thread& thread : threads_) {
       if (thread.distance[0] > longest_[0]) last_point_ = thread.point;
-      for (size_t k = 0; k < K; k++) longest_[k] = std::max(longest_[k], thread.distance[k]);
+      take_longer(longest_, thread.distance);
     }
-    for (Context& context : contexts_) {
-      const Done& done = settle_context(context, std::numeric_limits<int64_t>::max());
-      if (done.last < 0) continue;
-      if (done.distance[0] > longest_[0]) {
-        last_point_ = -1;
-        last_activity_ = done.longest;
-      }
-      for (size_t k = 0; k < K; k++) longest_[k] = std::max(longest_[k], done.distance[k]);
+    Done<K> done = lanes_.settle_all(std::numeric_limits<int64_t>::max());
+    if (done.last < 0) return;
+    if (done.distance[0] > longest_[0]) {
+      last_point_ = -1;
+      last_activity_ = done.longest;
     }
+    take_longer(longest_, done.distance);
   }
 
   const ep_path_input& in_;
-  bool keep_path_;
+  PathTrace trace_;
   std::vector<Thread> threads_;
-  std::vector<Lane> lanes_;
-  std::vector<Context> contexts_;
+  Lanes<K> lanes_;
   std::vector<Distances<K>> call_distance_;
-  std::vector<int32_t> call_point_, from_row_;
-  std::vector<int64_t> gap_;
-  std::vector<From> from_;
-  std::vector<Point> points_;
   Distances<K> longest_{};
   int32_t last_point_ = -1, last_activity_ = -1;
 };
@@ -496,7 +307,7 @@ template <size_t K>
 void compute(const ep_path_input& input, bool rows, Columns& out) {
   Sweep<K> sweep(input, rows);
   sweep.run();
-  Distances<K> longest = sweep.longest();
+  const Distances<K>& longest = sweep.longest();
   out.add("length_ns", std::vector<int64_t>(longest.begin(), longest.end()));
   if (rows) sweep.trace(out);
 }

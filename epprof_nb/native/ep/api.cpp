@@ -21,31 +21,12 @@ using namespace epprof::ep;
 
 extern "C" {
 
-void ep_plan_add_kernel(ep_plan* plan, const ep_definition* given, void* handle) {
-  auto kernel = std::make_unique<PythonKernel>();
-  Definition& definition = kernel->definition;
-  definition.op_type = given->op_type;
-  definition.domain = given->domain;
-  definition.first_version = given->first_version;
-  definition.last_version = given->last_version;
-  definition.host_inputs.assign(given->host_inputs, given->host_inputs + given->host_input_count);
-  definition.host_outputs.assign(given->host_outputs,
-                                 given->host_outputs + given->host_output_count);
-  kernel->handle = handle;
-  kernel->plan = plan;
-  plan->kernels.push_back(std::move(kernel));
-}
-
-void ep_plan_add_types(ep_plan* plan, const char* constraint, const int32_t* types, size_t count) {
-  plan->kernels.back()->definition.types.emplace_back(
-      constraint, std::vector<int32_t>(types, types + count));
-}
+void ep_plan_use_kernels(ep_plan* plan, const ep_kernels* kernels) { plan->kernels = kernels->set; }
 
 void ep_plan_set_session(ep_plan* plan, uint32_t number) { plan->session = number; }
 void ep_plan_capture_graphs(ep_plan* plan) { plan->graphs = true; }
 void ep_plan_select_type(ep_plan* plan, const char* op_type) { plan->types.insert(op_type); }
 void ep_plan_select_node(ep_plan* plan, const char* name) { plan->nodes.insert(name); }
-void ep_plan_claim_control_flow(ep_plan* plan) { plan->control_flow = true; }
 
 char* ep_load_driver(const char* path, int* devices) {
   std::string failed = load_driver(path);
@@ -58,6 +39,19 @@ void ep_device_statistics(int device, ep_memory_statistics* now) {
   *now = {stats.in_use, stats.most_in_use, stats.reserved, stats.allocations,
           stats.regions_allocated};
 }
+
+void* ep_device_allocate(int device, size_t bytes, char** failed) {
+  try {
+    void* memory = arena_of(device).allocate(bytes, nullptr);
+    if (!memory) *failed = strdup(out_of_device_memory(device, bytes).c_str());
+    return memory;
+  } catch (const std::exception& error) {
+    *failed = strdup(error.what());
+    return nullptr;
+  }
+}
+
+void ep_device_free(int device, void* memory) { arena_of(device).free(memory); }
 
 char* ep_take_allocation_failure() {
   std::string failure = take_allocation_failure();

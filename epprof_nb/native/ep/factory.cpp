@@ -92,7 +92,6 @@ Status* create_provider(int device, const SessionOptions* options, Ep** ep) {
     raise(interpreter.open_session(own_keys.data(), own_values.data(), own_keys.size(),
                                    plan.get()));
     set_device(plan.get(), device, own_keys, own_values);
-    for (auto& kernel : plan->kernels) kernel->device = device;
     *ep = make_provider(std::move(plan));
   });
 }

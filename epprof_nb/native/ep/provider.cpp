@@ -1,14 +1,17 @@
 #include "ep/provider.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include "ep/cuda_arena.h"
 #include "ep/cuda_memory.h"
 #include "ep/cuda_streams.h"
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
-#include "ep/native_kernels.h"
+#include "ep/node_description.h"
 #include "ep/shape_nodes.h"
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
@@ -17,7 +20,7 @@
 namespace epprof::ep {
 
 struct UnclaimedNode {
-  std::string name, op_type;
+  std::string name, op_type, domain, reason;
 };
 // Of the graph that this thread partitioned last.
 thread_local std::vector<UnclaimedNode> unclaimed_nodes;
@@ -30,11 +33,9 @@ constexpr const char* kChannelsLastDomain = "com.ms.internal.nhwc";
 
 struct Provider : Ep {
   std::unique_ptr<ep_plan> plan;
-  KernelRegistry* registry = nullptr;
   std::atomic<bool> has_profiler{false};
 
   ~Provider() {
-    if (registry) rt.release_registry(registry);
     if (plan && plan->device >= 0) reclaim_memory(plan->device);
   }
 };
@@ -56,21 +57,17 @@ void note_attributes(const ep_plan& plan, const Node* node) {
   const char *op_type = nullptr, *domain = nullptr;
   check(rt.graph_node_type(node, &op_type));
   check(rt.graph_node_domain(node, &domain));
-  for (auto& kernel : plan.kernels) {
-    const Definition& definition = kernel->definition;
-    if (definition.op_type != op_type || definition.domain != domain) continue;
-    size_t count = 0;
-    check(rt.graph_node_attribute_count(node, &count));
-    std::vector<const OpAttr*> attributes(count);
-    if (count) check(rt.graph_node_attributes(node, attributes.data(), count));
-    for (const OpAttr* attribute : attributes) {
-      const char* key = nullptr;
-      int32_t type = 0;
-      check(rt.attribute_name(attribute, &key));
-      check(rt.attribute_type(attribute, &type));
-      note_attribute(definition, key, type);
-    }
-    return;
+  if (plan.kernels->of(domain, op_type).empty()) return;
+  size_t count = 0;
+  check(rt.graph_node_attribute_count(node, &count));
+  std::vector<const OpAttr*> attributes(count);
+  if (count) check(rt.graph_node_attributes(node, attributes.data(), count));
+  for (const OpAttr* attribute : attributes) {
+    const char* key = nullptr;
+    int32_t type = 0;
+    check(rt.attribute_name(attribute, &key));
+    check(rt.attribute_type(attribute, &type));
+    note_attribute(domain, op_type, key, type);
   }
 }
 
@@ -83,11 +80,30 @@ void note_index(ep_plan* plan, const Node* node) {
   if (!added && known->second != int32_t(id)) known->second = -1;
 }
 
-UnclaimedNode describe(const Node* node) {
-  const char *node_name = nullptr, *op_type = nullptr;
+UnclaimedNode describe(const Node* node, const std::string& reason) {
+  const char *node_name = nullptr, *op_type = nullptr, *domain = nullptr;
   check(rt.graph_node_name(node, &node_name));
   check(rt.graph_node_type(node, &op_type));
-  return {node_name, op_type};
+  check(rt.graph_node_domain(node, &domain));
+  return {node_name, op_type, domain, reason};
+}
+
+// Why the kernel that the registry has for a node does not take it; empty: it does.
+std::string limit_of(const ep_plan& plan, const Node* node) {
+  const char *op_type = nullptr, *domain = nullptr;
+  int version = 0;
+  check(rt.graph_node_type(node, &op_type));
+  check(rt.graph_node_domain(node, &domain));
+  check(rt.graph_node_version(node, &version));
+  const PythonKernel* kernel = plan.kernels->find(domain, op_type, version);
+  if (!kernel || !kernel->has_limits) return {};
+  NodeDescription description;
+  read_node(node, &description);
+  ep_node described = description.view();
+  char* reason = nullptr;
+  raise(interpreter.limit_of(kernel->handle, &described, &reason));
+  std::unique_ptr<char, void (*)(void*)> owner(reason, free);
+  return reason ? reason : "";
 }
 
 Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) {
@@ -104,10 +120,12 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
       note_attributes(plan, node);  // also of what stays on the CPU
       note_index(&plan, node);
       check(rt.look_up_kernel(support, node, &def));
-      if (def && is_selected(plan, node)) {
+      bool selected = def && is_selected(plan, node);
+      std::string reason = selected ? limit_of(plan, node) : "";
+      if (selected && reason.empty()) {
         claimed.insert(node);
       } else {
-        unclaimed.push_back(describe(node));
+        unclaimed.push_back(describe(node, reason));
       }
     }
     if (plan.graphs) {
@@ -122,31 +140,33 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
 }
 
 // A session gets kernels for the last axis as channels if it prefers that layout.
-bool has_channels_last_kernel(const ep_plan& plan, const char* op_type) {
-  for (auto& kernel : plan.kernels) {
-    const Definition& definition = kernel->definition;
-    if (definition.domain != kChannelsLastDomain) continue;
-    if (!op_type || definition.op_type == op_type) return true;
-  }
-  return false;
+bool prefers_channels_last(const ep_plan& plan, const Definition& definition) {
+  return definition.domain == kChannelsLastDomain &&
+         (plan.types.empty() || plan.types.count(definition.op_type));
 }
 
 Status* get_preferred_data_layout(Ep* self, int32_t* layout) {
   const ep_plan& plan = *static_cast<Provider*>(self)->plan;
-  *layout = has_channels_last_kernel(plan, nullptr) ? kChannelsLast : kChannelsFirst;
+  *layout = kChannelsFirst;
+  for (const auto& kernel : plan.kernels->all()) {
+    if (prefers_channels_last(plan, kernel->definition)) *layout = kChannelsLast;
+  }
   return nullptr;
 }
 
 Status* should_convert_data_layout_for_op(Ep* self, const char* domain, const char* op_type,
                                           int32_t layout, int* should_convert) {
   const ep_plan& plan = *static_cast<Provider*>(self)->plan;
-  *should_convert =
-      layout == kChannelsLast && !*domain && has_channels_last_kernel(plan, op_type);
+  *should_convert = 0;
+  if (layout != kChannelsLast || *domain) return nullptr;
+  for (const PythonKernel* kernel : plan.kernels->of(kChannelsLastDomain, op_type)) {
+    if (prefers_channels_last(plan, kernel->definition)) *should_convert = 1;
+  }
   return nullptr;
 }
 
 Status* get_kernel_registry(Ep* self, const KernelRegistry** registry) {
-  *registry = static_cast<Provider*>(self)->registry;
+  *registry = static_cast<Provider*>(self)->plan->kernels->registry();
   return nullptr;
 }
 
@@ -162,15 +182,21 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
 Status* on_run_start(Ep* self, const RunOptions*) {
   uint32_t session = static_cast<Provider*>(self)->plan->session;
   run_started(session);
-  if (GraphRun* run = graph_run(session)) graph_run_started(run);
+  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  if (GraphRun* run = graph_run(session)) {
+    graph_run_started(run, plan.device, static_cast<CudaStream>(plan.stream));
+  }
   return nullptr;
 }
 
 Status* on_run_end(Ep* self, const RunOptions*, bool) {
   uint32_t session = static_cast<Provider*>(self)->plan->session;
-  if (GraphRun* run = graph_run(session)) graph_run_ended(run);
+  GraphRun* run = graph_run(session);
+  Status* status = as_status([&] {
+    if (run) graph_run_ended(run);
+  });
   run_ended(session);
-  return nullptr;
+  return status;
 }
 
 // Of a session that uses a stream of the user's.
@@ -184,8 +210,7 @@ Status* share_stream(Ep* self, const MemoryDevice*, SyncStreamImpl** stream) {
 // IOBinding.synchronize_inputs and synchronize_outputs.
 Status* synchronize(Ep* self) {
   return as_status([&] {
-    CurrentDevice current(static_cast<Provider*>(self)->plan->device);
-    check_cuda("cuCtxSynchronize", cuda.CtxSynchronize());
+    arena_of(static_cast<Provider*>(self)->plan->device).synchronize();
   });
 }
 
@@ -244,20 +269,18 @@ Ep* make_provider(std::unique_ptr<ep_plan> plan) {
     provider->get_graph_capture_node_assignment_policy = graph_capture_policy;
     provider->release_captured_graph = release_captured_graph;
   }
-  check(rt.create_registry(&provider->registry));
-  if (plan->device < 0) {
-    add_copy_kernels(provider->registry);
-  } else {
-    add_cuda_copy_kernels(provider->registry, plan->device);
+  if (plan->device >= 0) {
     provider->sync = synchronize;
     if (plan->stream) provider->create_sync_stream_for_device = share_stream;
   }
-  if (plan->control_flow) add_control_flow_kernels(provider->registry, plan->device);
-  for (auto& kernel : plan->kernels) {
-    add_kernel(provider->registry, kernel->definition, create_python_kernel, kernel.get());
-  }
   provider->plan = std::move(plan);
   return provider.release();
+}
+
+const ep_plan& plan_of(const KernelInfo* info) {
+  const Ep* ep = nullptr;
+  check(rt.kernel_ep(info, &ep));
+  return *static_cast<const Provider*>(ep)->plan;
 }
 
 int32_t node_index(const ep_plan& plan, const std::string& name) {
@@ -273,14 +296,13 @@ extern "C" {
 
 size_t ep_unclaimed_count(void) { return epprof::ep::unclaimed_nodes.size(); }
 
-void ep_unclaimed_node(size_t index, const char** name, const char** op_type) {
+void ep_unclaimed_node(size_t index, const char** name, const char** op_type, const char** domain,
+                       const char** reason) {
   const auto& node = epprof::ep::unclaimed_nodes[index];
   *name = node.name.c_str();
   *op_type = node.op_type.c_str();
+  *domain = node.domain.c_str();
+  *reason = node.reason.c_str();
 }
 
 }  // extern "C"
-
-ep_plan::~ep_plan() {
-  for (auto& kernel : kernels) epprof::ep::interpreter.close_session(kernel->handle);
-}

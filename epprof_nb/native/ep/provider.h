@@ -8,22 +8,21 @@
 #include <vector>
 
 #include "ep/api.h"
-#include "ep/python_kernel.h"
+#include "ep/kernel_set.h"
 
 struct ep_plan {
-  std::vector<std::unique_ptr<epprof::ep::PythonKernel>> kernels;
+  std::shared_ptr<epprof::ep::KernelSet> kernels;
   uint32_t session = 0;
   int device = -1;          // -1: the host device
   void* stream = nullptr;   // the user's, on a CUDA device; null: one of ours
   std::set<std::string> types, nodes;  // empty: all
-  bool control_flow = false;
   bool graphs = false;  // captures graphs
   std::map<std::string, int32_t> node_indexes;  // of the main graph, by name; -1: not unique
-
-  ~ep_plan();
 };
 
 namespace epprof::ep {
+
+const ep_plan& plan_of(const KernelInfo*);  // of a kernel of our provider; throws
 
 // ONNX Runtime's index of a node, by name; -1: unknown.
 int32_t node_index(const ep_plan&, const std::string& name);

@@ -5,19 +5,18 @@
 
 #include "ep/kernel_def.h"
 
-struct ep_plan;
-
 namespace epprof::ep {
 
 struct PythonKernel {
   Definition definition;
   void* handle;                   // the interpreter's
   int device = -1;                // -1: the host device
-  const ep_plan* plan = nullptr;  // of the session; null: an operator on another provider
+  bool has_limits = false;        // it does not take all nodes of its types and versions
+  bool of_provider = false;       // false: an operator that runs on another provider
 };
 
 // Remembers an attribute of an operator: a kernel can read it only by name and type.
-void note_attribute(const Definition&, const char* name, int32_t type);
+void note_attribute(const char* domain, const char* op_type, const char* name, int32_t type);
 
 // `kernel`: a PythonKernel.
 Status* create_python_kernel(void* kernel, const KernelInfo*, KernelImpl**);

@@ -53,14 +53,8 @@ const Definition* definition_of(const ep_plan& plan, const Node* node) {
   check(rt.graph_node_type(node, &op_type));
   check(rt.graph_node_domain(node, &domain));
   check(rt.graph_node_version(node, &version));
-  for (const auto& kernel : plan.kernels) {
-    const Definition& definition = kernel->definition;
-    if (definition.op_type == op_type && definition.domain == domain &&
-        version >= definition.first_version && version <= definition.last_version) {
-      return &definition;
-    }
-  }
-  return nullptr;
+  const PythonKernel* kernel = plan.kernels->find(domain, op_type, version);
+  return kernel ? &kernel->definition : nullptr;
 }
 
 // Nodes all of whose inputs are in host memory, or constant.

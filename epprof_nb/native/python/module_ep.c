@@ -11,7 +11,7 @@
 #include "python/numpy_arrays.h"
 
 // Python functions; see `ep_set_functions` in _native.pyi.
-static PyObject *open_function, *node_function, *error_function, *record_function, *copy_function,
+static PyObject *open_function, *limit_function, *node_function, *error_function, *record_function, *copy_function,
     *replay_function, *end_replay_function, *release_function;
 
 static char* message_of(PyObject* text) {
@@ -63,13 +63,13 @@ static int numbers_of(PyObject* tuple, size_t* numbers, size_t* count) {
   return 0;
 }
 
-static int add_kernel(ep_plan* plan, PyObject* spec) {
+static int add_kernel(ep_kernels* kernels, PyObject* spec) {
   ep_definition definition = {0};
   size_t host_inputs[kMaxNumbers], host_outputs[kMaxNumbers];
   PyObject *types, *inputs, *outputs, *handle;
-  if (!PyArg_ParseTuple(spec, "ssiiO!OOO", &definition.op_type, &definition.domain,
+  if (!PyArg_ParseTuple(spec, "ssiiO!OOpO", &definition.op_type, &definition.domain,
                         &definition.first_version, &definition.last_version, &PyDict_Type, &types,
-                        &inputs, &outputs, &handle) ||
+                        &inputs, &outputs, &definition.has_limits, &handle) ||
       numbers_of(inputs, host_inputs, &definition.host_input_count) < 0 ||
       numbers_of(outputs, host_outputs, &definition.host_output_count) < 0) {
     return -1;
@@ -77,7 +77,7 @@ static int add_kernel(ep_plan* plan, PyObject* spec) {
   definition.host_inputs = host_inputs;
   definition.host_outputs = host_outputs;
   Py_INCREF(handle);
-  ep_plan_add_kernel(plan, &definition, handle);
+  ep_kernels_add(kernels, &definition, handle);
   PyObject *constraint, *allowed;
   Py_ssize_t position = 0;
   while (PyDict_Next(types, &position, &constraint, &allowed)) {
@@ -86,9 +86,37 @@ static int add_kernel(ep_plan* plan, PyObject* spec) {
     const char* name = PyUnicode_AsUTF8AndSize(constraint, NULL);
     if (!name || numbers_of(allowed, numbers, &count) < 0) return -1;
     for (size_t i = 0; i < count; i++) element_types[i] = (int32_t)numbers[i];
-    ep_plan_add_types(plan, name, element_types, count);
+    ep_kernels_add_types(kernels, name, element_types, count);
   }
   return 0;
+}
+
+static void release_definition(void* handle) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return;
+  Py_DECREF((PyObject*)handle);
+  PyGILState_Release(state);
+}
+
+static const char kKernelsCapsule[] = "epprof_nb.ep_kernels";
+
+static void release_kernels(PyObject* capsule) {
+  ep_kernels_release(PyCapsule_GetPointer(capsule, kKernelsCapsule));
+}
+
+static PyObject* make_kernels(PyObject* Py_UNUSED(m), PyObject* args) {
+  int device;
+  PyObject* specs;
+  if (!PyArg_ParseTuple(args, "iO!", &device, &PyTuple_Type, &specs)) return NULL;
+  ep_kernels* kernels = ep_kernels_new(device);
+  PyObject* capsule = PyCapsule_New(kernels, kKernelsCapsule, release_kernels);
+  for (Py_ssize_t i = 0; capsule && i < PyTuple_Size(specs); i++) {
+    if (add_kernel(kernels, PyTuple_GetItem(specs, i)) < 0) Py_CLEAR(capsule);
+  }
+  char* failed = capsule ? ep_kernels_register(kernels) : NULL;
+  if (!failed) return capsule;
+  Py_DECREF(capsule);
+  return raise_message(failed);
 }
 
 static int select_names(ep_plan* plan, PyObject* names, void (*select)(ep_plan*, const char*)) {
@@ -113,20 +141,18 @@ static int build_plan(const char* const* keys, const char* const* values, size_t
   Py_XDECREF(options);
   if (!result) return -1;
   unsigned int session;
-  int control_flow, graphs;
-  PyObject *types, *nodes, *kernels;
-  int failed = !PyArg_ParseTuple(result, "IppO!O!O!", &session, &control_flow, &graphs,
-                                 &PyTuple_Type, &types, &PyTuple_Type, &nodes, &PyTuple_Type,
-                                 &kernels);
+  int graphs;
+  PyObject *types, *nodes, *capsule;
+  int failed = !PyArg_ParseTuple(result, "IpO!O!O", &session, &graphs, &PyTuple_Type, &types,
+                                 &PyTuple_Type, &nodes, &capsule);
+  ep_kernels* kernels = failed ? NULL : PyCapsule_GetPointer(capsule, kKernelsCapsule);
+  failed = !kernels;
   if (!failed) {
+    ep_plan_use_kernels(plan, kernels);
     ep_plan_set_session(plan, session);
     if (graphs) ep_plan_capture_graphs(plan);
-    if (control_flow) ep_plan_claim_control_flow(plan);
     failed = select_names(plan, types, ep_plan_select_type) < 0 ||
              select_names(plan, nodes, ep_plan_select_node) < 0;
-    for (Py_ssize_t i = 0; !failed && i < PyTuple_Size(kernels); i++) {
-      failed = add_kernel(plan, PyTuple_GetItem(kernels, i)) < 0;
-    }
   }
   Py_DECREF(result);
   return failed ? -1 : 0;
@@ -139,13 +165,6 @@ static char* open_session(const char* const* keys, const char* const* values, si
   char* error = build_plan(keys, values, count, plan) < 0 ? take_error(NULL) : NULL;
   PyGILState_Release(state);
   return error;
-}
-
-static void close_session(void* handle) {
-  PyGILState_STATE state;
-  if (enter(&state) < 0) return;
-  Py_DECREF((PyObject*)handle);
-  PyGILState_Release(state);
 }
 
 // -- nodes ----------------------------------------------------------------------------------
@@ -210,7 +229,7 @@ static python_kernel* describe_outputs(const ep_node* node) {
   return kernel;
 }
 
-static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
+static PyObject* attributes_of(const ep_node* node) {
   PyObject* attributes = PyDict_New();
   for (size_t i = 0; attributes && i < node->attribute_count; i++) {
     PyObject* value = attribute_value(&node->attributes[i]);
@@ -219,6 +238,42 @@ static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
     }
     Py_XDECREF(value);
   }
+  return attributes;
+}
+
+static PyObject* inputs_of(const ep_node* node) {
+  PyObject* inputs = PyTuple_New((Py_ssize_t)node->input_count);
+  for (size_t i = 0; inputs && i < node->input_count; i++) {
+    PyTuple_SetItem(inputs, (Py_ssize_t)i, PyBool_FromLong(node->has_input[i]));
+  }
+  return inputs;
+}
+
+// `*reason`: null: the kernel takes the node. Returns -1 with an exception.
+static int find_limit(PyObject* definition, const ep_node* node, char** reason) {
+  PyObject* attributes = attributes_of(node);
+  PyObject* inputs = attributes ? inputs_of(node) : NULL;
+  PyObject* found =
+      inputs ? PyObject_CallFunctionObjArgs(limit_function, definition, attributes, inputs, NULL)
+             : NULL;
+  const char* text = found && found != Py_None ? PyUnicode_AsUTF8AndSize(found, NULL) : NULL;
+  if (text) *reason = strdup(text);
+  Py_XDECREF(attributes);
+  Py_XDECREF(inputs);
+  Py_XDECREF(found);
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static char* limit_of(void* definition, const ep_node* node, char** reason) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return not_running();
+  char* error = find_limit(definition, node, reason) < 0 ? take_error(NULL) : NULL;
+  PyGILState_Release(state);
+  return error;
+}
+
+static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
+  PyObject* attributes = attributes_of(node);
   PyObject* name = attributes ? PyUnicode_DecodeUTF8(node->name, (Py_ssize_t)strlen(node->name),
                                                      "backslashreplace")
                               : NULL;
@@ -350,13 +405,16 @@ static void record(python_kernel* kernel, int64_t start, int64_t end,
   PyErr_Restore(type, value, traceback);
 }
 
-// `function`: null: the kernel's current one. `device`: -1: the host device.
-static int call_function(python_kernel* kernel, PyObject* args, int device, void* stream,
+// `function`: null: the kernel's current one.
+static int call_function(python_kernel* kernel, PyObject* args, const ep_call* call,
                          PyObject* function, const ep_replay_record* replay) {
+  void* stream;
+  int device = ep_call_device(call, &stream);
   if (!function) function = PyList_GetItem(kernel->cell, 0);
   if (!function) return -1;
   Py_INCREF(function);  // the kernel may be redefined during the call
-  PyObject* guard = device >= 0 ? device_enter(kernel, device, stream) : NULL;
+  PyObject* guard =
+      device >= 0 ? device_enter(kernel, device, stream, ep_call_is_captured(call)) : NULL;
   if (device >= 0 && !guard) {
     Py_DECREF(function);
     return -1;
@@ -386,7 +444,7 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
   void* stream;
   int device = ep_call_device(call, &stream);
   PyObject* args = context ? arguments(kernel, device, context, arrays, inputs, count) : NULL;
-  int failed = args ? call_function(kernel, args, device, stream, function, replay) : -1;
+  int failed = args ? call_function(kernel, args, call, function, replay) : -1;
   Py_XDECREF(args);
   if (context) {
     if (!failed) failed = context_check_outputs(context);
@@ -492,18 +550,19 @@ static void end_replay(const ep_replay_record* replay, int64_t start, int64_t en
 }
 
 static const ep_interpreter interpreter = {
-    open_session,  close_session, create_kernel,  release_kernel, compute,      record_copy,
+    open_session, release_definition, limit_of, create_kernel, release_kernel, compute, record_copy,
     hold_function, drop_function, is_current,     release_graphs, begin_replay, end_replay,
     enter_replay,  leave_replay};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
-  PyObject *open, *node, *error, *record, *copy, *replay, *end, *release;
-  if (!PyArg_ParseTuple(args, "OOOOOOOO", &open, &node, &error, &record, &copy, &replay, &end,
-                        &release) ||
+  PyObject *open, *limit, *node, *error, *record, *copy, *replay, *end, *release;
+  if (!PyArg_ParseTuple(args, "OOOOOOOOO", &open, &limit, &node, &error, &record, &copy, &replay,
+                        &end, &release) ||
       numpy_load() < 0) {
     return NULL;
   }
   Py_INCREF(open);
+  Py_INCREF(limit);
   Py_INCREF(node);
   Py_INCREF(error);
   Py_INCREF(record);
@@ -512,6 +571,7 @@ static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_INCREF(end);
   Py_INCREF(release);
   open_function = open;  // never released: a session may be about to call the previous ones
+  limit_function = limit;
   node_function = node;
   error_function = error;
   record_function = record;
@@ -581,6 +641,7 @@ static PyObject* add_domain(PyObject* Py_UNUSED(m), PyObject* args) {
 }
 
 PyMethodDef ep_functions[] = {
+    {"ep_make_kernels", make_kernels, METH_VARARGS, NULL},
     {"ep_make_domain", make_domain, METH_VARARGS, NULL},
     {"ep_add_domain", add_domain, METH_VARARGS, NULL},
     {"ep_set_functions", ep_set_functions, METH_VARARGS, NULL},

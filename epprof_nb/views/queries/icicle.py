@@ -21,25 +21,30 @@ _MAX_NAME_LENGTH = 600
 _SUMS = ("count", "device_ns", "self_device_ns", "host_ns", "kernels", "bytes")
 
 
-def icicle(view_model: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
+def icicle(
+    view_model: ViewModel, by: str = "tree", *, max_nodes: int = MAX_NODES
+) -> dict[str, Any]:
     """Return the paths of `epprof_nb.analysis.by_path.by_path` as JSON columns.
 
     Parameters
     ----------
     view_model
         The profile.
+    by
+        A key of `epprof_nb.analysis.breakdowns.TREES`.
     max_nodes
         Maximum number of paths. Those with the most device and host time are kept.
 
     Returns
     -------
     tree
-        ``names`` (string table); ``short_names`` (of kernels, by index into it); ``parent``
+        ``names`` (string table); ``short_names`` (of kernels, and of modules below others, by
+        index into it); ``parent``
         (index of the parent node, -1 for roots; parents precede their children); ``level`` and
         ``name`` (indices into ``names``); the sums; and ``others``, the number of paths that a
         node stands for, 0 for a path itself. ``paths`` is the number of all paths.
     """
-    tree = view_model.path_tree
+    tree = view_model.breakdown(by)
     parent = tree["parent"]
     kept = _largest(tree, max_nodes)
     index = np.full(len(tree) + 1, MISSING, np.int64)
@@ -62,12 +67,6 @@ def icicle(view_model: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
         ]
 
     levels, texts = encode("level", "other"), encode("name", "(other)")
-    short_names = {}
-    is_kernel = tree.names("level").equals("kernel")[kept]
-    kernels = map(str, tree.names("name").take(kept[is_kernel]).to_list())
-    for at, name in zip(np.array(texts)[: len(kept)][is_kernel].tolist(), kernels, strict=True):
-        if (short := short_name(name)) != name:
-            short_names[at] = short
     return {
         "parent": [*index[parent[kept]].tolist(), *above.tolist()],
         "level": levels,
@@ -75,9 +74,26 @@ def icicle(view_model: ViewModel, max_nodes: int = MAX_NODES) -> dict[str, Any]:
         **sums,
         "others": [*[0] * len(kept), *np.bincount(group, minlength=len(above)).tolist()],
         "names": list(names),
-        "short_names": short_names,
+        "short_names": _short_names(tree, kept, np.array(texts)),
         "paths": len(tree),
     }
+
+
+def _short_names(
+    tree: ResultTable, kept: npt.NDArray[np.int64], texts: npt.NDArray[np.int64]
+) -> dict[int, str]:
+    """Return the short names of kernels, and of modules below the one that has them."""
+    short_names = {}
+    names, above = tree.names("name"), tree["parent"]
+    for level in ("kernel", "module"):
+        at = np.flatnonzero(tree.names("level").equals(level)[kept])
+        of_rows = map(str, names.take(kept[at]).to_list())
+        of_parents = names.take(above[kept[at]]).to_list()
+        for text, name, parent in zip(texts[at].tolist(), of_rows, of_parents, strict=True):
+            short = short_name(name) if level == "kernel" else name.removeprefix(f"{parent}.")
+            if short != name:
+                short_names[text] = short
+    return short_names
 
 
 def _largest(tree: ResultTable, max_nodes: int) -> npt.NDArray[np.int64]:

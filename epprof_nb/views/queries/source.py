@@ -51,7 +51,7 @@ def source_listing(view_model: ViewModel) -> list[dict[str, Any]]:
     file_totals = _by_source(view_model.function_totals)
     profile = view_model.profile
     cells = {*profile.tables["ops"].names("cell").categories, profile.info.get("cell")}
-    with_places = bool(profile.info.get("op_places"))
+    with_places = any(profile.info.get(name) for name in ("op_places", "class_places"))
     device_ns = device_kinds_ns(profile.tables["activities"], view_model.index.kinds)
     parts = []
     shown_names = _most_device_time(profile.sources, cell_totals, file_totals)
@@ -120,6 +120,6 @@ def _totals(t: LineTotals) -> dict[str, Any]:
     return {
         "line": t.line, "start": t.start_ns, "end": t.end_ns, "count": t.count,
         "device_ns": t.device_ns, "host_ns": t.host_ns, "kernels": t.kernels,
-        "copies": t.copies, "bytes": t.bytes,
+        "copies": t.copies, "bytes": t.bytes, **({"ops": t.ops} if t.ops else {}),
         "top": [[shorten(name, 300), count, ns] for name, count, ns in t.top],
     }  # fmt: skip

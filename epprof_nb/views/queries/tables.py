@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.analysis.breakdowns import BREAKDOWNS
+from epprof_nb.analysis.framework_phases import has_modules
 from epprof_nb.arrays.groups import group_codes
 from epprof_nb.util.format import shorten
 from epprof_nb.views.queries.search import match_names
@@ -40,6 +41,7 @@ def available_breakdowns(view_model: ViewModel) -> list[str]:
         "line": bool((ops["line"] >= 0).any()),
         "stream": sum(lane.kind == "stream" and lane.rows > 0 for lane in view_model.layout.lanes)
         > 1,
+        "module": has_modules(view_model.index),
     }
     return [by for by in BREAKDOWNS if is_available[by]]
 

@@ -146,9 +146,12 @@ def _thread_lanes(
         )
         threads = {main, *(t for t, _ in host_ns.most_common(MAX_LANES - 1))}
         notes.append(_left_out("threads", len(with_ops | with_calls), "host time"))
+    uses = Counter(names.get(thread) for thread in threads)
     for thread in sorted(threads, key=lambda t: (t != main, t)):
         name = names.get(thread)
         label = "main thread" if thread == main else name or f"thread {thread}"
+        if label == name and uses[name] > 1:
+            label = f"{name} · {thread}"
         described = f"thread {thread} ({name})" if name else f"thread {thread}"
         if thread in with_ops:
             op_lanes[thread] = len(lanes)

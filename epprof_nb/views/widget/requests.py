@@ -76,8 +76,8 @@ def _table(selections: Selections, request: Mapping[str, Any]) -> Response:
     )
 
 
-def _icicle(selections: Selections, _: Mapping[str, Any]) -> Response:
-    return Response({"tree": icicle(selections.view_model)})
+def _icicle(selections: Selections, request: Mapping[str, Any]) -> Response:
+    return Response({"tree": icicle(selections.view_model, str(request["by"]))})
 
 
 def _source(selections: Selections, _: Mapping[str, Any]) -> Response:

@@ -7,6 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.analysis import counters
+from epprof_nb.analysis.breakdowns import TREES
 from epprof_nb.analysis.by_repeat import repeat_statistics
 from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.environment import made_on
@@ -150,11 +151,13 @@ def _notes(view_model: ViewModel) -> list[str]:
 
 def full_header(view_model: ViewModel) -> dict[str, Any]:
     """Return everything except events. A page embeds it, since it has no Python to ask."""
+    offered = available_breakdowns(view_model)
+    trees = TREES if "module" in offered else ["tree"]
     return {
         **first_view_header(view_model),
         **summary_header(view_model),
-        "tables": {by: breakdown_table(view_model, by) for by in available_breakdowns(view_model)},
-        "tree": icicle(view_model),
+        "tables": {by: breakdown_table(view_model, by) for by in offered},
+        "trees": {by: icicle(view_model, by) for by in trees},
         "source": source_listing(view_model),
     }
 

@@ -36,12 +36,20 @@ interface TabView {
 interface Tab {
   id: string;
   title: string;
+  /** Whether a profile has the tab; every profile if undefined. */
+  offered?(overview: Overview): boolean;
   mount(context: TabContext): TabView;
 }
 
 export const TABS: Tab[] = [
   { id: "timeline", title: "timeline", mount: mountTimeline },
-  { id: "breakdown", title: "breakdown", mount: mountBreakdown },
+  { id: "breakdown", title: "breakdown", mount: (context) => mountBreakdown(context, false) },
+  {
+    id: "modules",
+    title: "modules",
+    offered: ({ breakdowns }) => breakdowns.includes("module"),
+    mount: (context) => mountBreakdown(context, true),
+  },
   { id: "source", title: "source", mount: mountSource },
 ];
 
@@ -59,14 +67,15 @@ function mountTimeline({ overview, timeline, controls }: TabContext): TabView {
   };
 }
 
-function mountBreakdown({ overview, source, select }: TabContext): TabView {
-  const breakdown = new Breakdown(overview.breakdowns, source, {
-    row: (by, row) =>
-      select(
-        queryForRow(by, row),
-        String(row.short_name ?? row.name ?? row.source ?? row.op_type ?? `by ${by}`),
-      ),
-    node: (name, level) => select(queryForNode(name, level), name),
+function mountBreakdown({ overview, source, select }: TabContext, modules: boolean): TabView {
+  const offered = overview.breakdowns.filter((by) => (by === "module") === modules);
+  const breakdown = new Breakdown(offered, modules ? "module_tree" : "tree", source, {
+    row(by, row) {
+      const query = queryForRow(by, row);
+      const name = row.short_name ?? row.name ?? row.path ?? row.source ?? row.op_type;
+      if (query) select(query, String(name ?? `by ${by}`));
+    },
+    node: (node) => select(queryForNode(node), node.name),
   });
   return {
     element: h("section", {}, breakdown.element),
@@ -84,9 +93,9 @@ function mountSource({ source, select }: TabContext): TabView {
   const load = async (): Promise<void> => {
     try {
       const cells = await source.sourceCode();
-      const view = sourceView(cells, (cell, { line }) =>
+      const view = sourceView(cells, (cell, { line, ops }) =>
         select(
-          { what: "where", prefix: "op", equals: { cell, line } },
+          { what: "where", prefix: "op", equals: ops ? { name: ops } : { cell, line } },
           `times line ${line} of ${cell}`,
         ),
       );

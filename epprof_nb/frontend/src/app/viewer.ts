@@ -53,7 +53,8 @@ export function mount(
   };
   const prefix = `ep${++viewers}-`;
   const bar = h("div", { class: "ep-tabs", role: "tablist", "aria-label": "Views" });
-  const tabs = TABS.map(({ id, title, mount }) => {
+  const offered = TABS.filter((tab) => tab.offered?.(overview) ?? true);
+  const tabs = offered.map(({ id, title, mount }) => {
     const button = h(
       "button",
       { type: "button", role: "tab", id: `${prefix}${id}`, "data-tab": id },
@@ -124,7 +125,7 @@ export function mount(
     h("footer", { class: "ep-made-on" }, overview.made_on),
   );
   const [tab, detail] = options.tab.split(":");
-  show(TABS.some(({ id }) => id === tab) ? tab : TIMELINE, detail);
+  show(offered.some(({ id }) => id === tab) ? tab : TIMELINE, detail);
   if (source.live) void loadHeadline();
   return {
     destroy() {

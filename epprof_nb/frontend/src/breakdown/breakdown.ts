@@ -1,4 +1,4 @@
-// Breakdown tab: tables or the tree, with one filter for both.
+// Breakdown or modules tab: tables and a tree, with one filter for both.
 
 import { h, on } from "../base/dom.ts";
 import type { DataSource } from "../data/data_source.ts";
@@ -6,15 +6,14 @@ import type { Cell } from "../data/model.ts";
 import type { Theme } from "../render/theme.ts";
 import { Icicle } from "./icicle.ts";
 import { BREAKDOWN_NAMES, Tables } from "./tables.ts";
-import { Tree } from "./tree.ts";
+import { Tree, type TreeNode } from "./tree.ts";
 
 const FILTER_MS = 120;
 
 /** Actions that show events in the timeline. */
 interface BreakdownActions {
   row(by: string, row: Record<string, Cell>): void;
-  /** Name of an op; with the level kernel, memcpy or memset, of an activity. */
-  node(name: string, level: string): void;
+  node(node: TreeNode): void;
 }
 
 export class Breakdown {
@@ -36,16 +35,18 @@ export class Breakdown {
   #shown = "";
   #typing = 0;
 
+  /** `offered` are the tables, `tree` the key of the tree. */
   constructor(
     private readonly offered: string[],
+    private readonly tree: string,
     private readonly source: DataSource,
     private readonly actions: BreakdownActions,
   ) {
-    this.#first = offered[0] ?? "op";
+    this.#first = offered[0] ?? tree;
     const say = (text: string): void => this.#status.replaceChildren(text);
     this.#tables = new Tables(source, (by, row) => actions.row(by, row), say);
-    for (const by of [...offered, "tree"]) {
-      const text = by === "tree" ? "tree" : `by ${BREAKDOWN_NAMES[by] ?? by}`;
+    for (const by of [...offered, tree]) {
+      const text = by === tree ? "tree" : `by ${BREAKDOWN_NAMES[by] ?? by}`;
       const button = h("button", { type: "button", "data-by": by }, text);
       on(button, "click", () => void this.show(by));
       this.#switch.append(button);
@@ -79,7 +80,7 @@ export class Breakdown {
 
   /** Set what is shown when the tab is first opened; by default the first table. */
   openOn(by: string): void {
-    if (by === "tree" || this.offered.includes(by)) this.#first = by;
+    if (by === this.tree || this.offered.includes(by)) this.#first = by;
   }
 
   open(): void {
@@ -91,14 +92,14 @@ export class Breakdown {
     for (const button of this.#switch.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.by === by));
     }
-    this.#tables.tools.hidden = by === "tree";
-    if (by !== "tree") {
+    this.#tables.tools.hidden = by === this.tree;
+    if (by !== this.tree) {
       this.#place.replaceChildren(this.#tables.element);
       this.#tables.show(by);
       return;
     }
     try {
-      const icicle = await this.#tree();
+      const icicle = await this.#loadIcicle();
       if (this.#shown !== by) return;
       this.#place.replaceChildren(icicle.element);
       icicle.setTheme(this.#theme);
@@ -108,10 +109,10 @@ export class Breakdown {
     }
   }
 
-  async #tree(): Promise<Icicle> {
+  async #loadIcicle(): Promise<Icicle> {
     this.#icicle ??= new Icicle(
-      new Tree(await this.source.tree()),
-      (name, level) => this.actions.node(name, level),
+      new Tree(await this.source.tree(this.tree)),
+      (node) => this.actions.node(node),
       (text) => this.#status.replaceChildren(text),
     );
     return this.#icicle;
@@ -120,6 +121,6 @@ export class Breakdown {
   #search(): void {
     const pattern = this.#filter.value.trim();
     this.#tables.filter(pattern);
-    if (this.#shown === "tree") this.#icicle?.search(pattern);
+    if (this.#shown === this.tree) this.#icicle?.search(pattern);
   }
 }

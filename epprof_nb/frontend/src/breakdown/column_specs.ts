@@ -14,6 +14,10 @@ const SPECS: Record<string, Spec> = {
   name: ["name", "Name", 0],
   short_name: ["name", "Short name; the full name is in the tooltip", 0],
   source: ["source", "The line's text", 0],
+  path: ["module", "Path of the module in its model", 0],
+  type: ["type", "Module, or what else the framework did", 25],
+  class: ["class", "Class of the module", 10],
+  calls: ["calls", "Number of calls", 4],
   stream: ["stream", "Stream of the device", 0],
   op_type: ["type", "Cell, line, range, or operator", 7],
   provider: ["provider", "Execution provider that ran it", 7],
@@ -21,7 +25,12 @@ const SPECS: Record<string, Spec> = {
   device_ns: ["device", "Device time, including all ops below", 3],
   self_device_ns: ["self", "Device time of the activities it launched itself", 5],
   busy_ns: ["busy", "Time during which any activity ran", 5],
+  forward_ns: ["forward", "Device time of the forward pass", 3],
+  backward_ns: ["backward", "Device time of the backward pass", 3],
+  other_ns: ["other", "Device time of neither pass", 6],
   host_ns: ["host", "Host time, including all ops below", 8],
+  forward_host_ns: ["host, forward", "Host time of the calls", 8],
+  backward_host_ns: ["host, backward", "Host time of the backward pass", 8],
   self_host_ns: ["host, self", "Host time outside the ops below", 17],
   count: ["count", "Number of executions", 4],
   recorded: ["recorded", "Executions recorded by ONNX Runtime; host times are of these", 20],
@@ -66,10 +75,13 @@ const DEVICE_ONLY = new Set(["kernel", "stream"]);
 const DEVICE_RANKS: Record<string, number> = { mean_device_ns: 9, p95_device_ns: 10 };
 const ORDER = Object.keys(SPECS);
 const TEXTS = new Set(
-  "name short_name source stream op_type cell provider inside grid block fell_back".split(" "),
+  (
+    "name short_name source path type class stream op_type cell provider inside grid block " +
+    "fell_back"
+  ).split(" "),
 );
 /** Columns that identify a row, by preference; the first one present takes the remaining width. */
-const NAME_COLUMNS = ["short_name", "name", "source", "stream", "op_type"];
+const NAME_COLUMNS = ["short_name", "name", "source", "path", "stream", "op_type"];
 const PLAIN_NUMBERS = new Set("line session node_index device_id context_id stream_id".split(" "));
 
 const LETTER = 6.4;

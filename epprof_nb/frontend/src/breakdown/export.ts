@@ -40,8 +40,8 @@ const SHORTENED = 600;
 const FRAMES = { op: "prof.ops", api: "prof.api_calls", act: "prof.activities" };
 
 /** Python expression for the rows of a query; null if there is none. */
-export function python(query: SelectionQuery): string | null {
-  if (query.what !== "where") return null;
+export function python(query: SelectionQuery | null): string | null {
+  if (query?.what !== "where") return null;
   const tests: string[] = [];
   for (const [column, value] of Object.entries(query.equals)) {
     const values = Array.isArray(value) ? value : [value];

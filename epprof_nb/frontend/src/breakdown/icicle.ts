@@ -11,7 +11,7 @@ import { CanvasRenderer } from "../render/canvas_renderer.ts";
 import { palette, type Theme } from "../render/theme.ts";
 import { Matcher } from "./filter.ts";
 import { nodePanel, nodeTooltip } from "./icicle_details.ts";
-import { IcicleLayout, type Measure, type Tree } from "./tree.ts";
+import { IcicleLayout, type Measure, type Tree, type TreeNode } from "./tree.ts";
 import { treeTable } from "./tree_table.ts";
 
 const ROW = 20;
@@ -50,7 +50,7 @@ export class Icicle {
 
   constructor(
     private readonly tree: Tree,
-    private readonly onSelect: (name: string, level: string) => void,
+    private readonly onSelect: (node: TreeNode) => void,
     private readonly onStatus: (text: string) => void,
   ) {
     this.#stage = h(
@@ -289,7 +289,7 @@ export class Icicle {
       this.#details.replaceChildren(h("p", { class: "ep-faint" }, HINT));
       return;
     }
-    const show = (): void => this.onSelect(this.tree.fullName(node), this.tree.level(node));
+    const show = (): void => this.onSelect(this.tree.describe(node));
     this.#details.replaceChildren(...nodePanel(this.tree, node, show));
   }
 

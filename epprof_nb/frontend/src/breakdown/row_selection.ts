@@ -3,13 +3,20 @@
 import { BUSY_KINDS } from "../data/kinds.ts";
 import type { Cell } from "../data/model.ts";
 import type { SelectionQuery } from "../data/queries.ts";
+import type { TreeNode } from "./tree.ts";
 
 const NO_OP = "(no op)";
+/** Op types of the calls of a module, by the level of a tree or the type of a row. */
+const MODULE_TYPES: Record<string, string[]> = {
+  module: ["module", "recompute", "backward"],
+  forward: ["module"],
+  backward: ["recompute", "backward"],
+};
 
 type Row = Record<string, Cell>;
 
-/** Query for the events that a row counts. */
-export function queryForRow(by: string, row: Row): SelectionQuery {
+/** Query for the events that a row counts; null for what is outside of modules. */
+export function queryForRow(by: string, row: Row): SelectionQuery | null {
   const equals = (columns: string[]): Row =>
     Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
   if (by === "kernel") {
@@ -19,6 +26,7 @@ export function queryForRow(by: string, row: Row): SelectionQuery {
     const ids = equals(["device_id", "context_id", "stream_id"]);
     return { what: "where", prefix: "act", equals: { ...ids, kind: BUSY_KINDS } };
   }
+  if (by === "module") return row.type === null ? null : opsOf(String(row.path), String(row.type));
   if (isUnattributed(row)) {
     return { what: "where", prefix: "act", equals: { op_id: null, kind: BUSY_KINDS } };
   }
@@ -26,14 +34,25 @@ export function queryForRow(by: string, row: Row): SelectionQuery {
 }
 
 /** Query for the events of a name in the tree: ops or activities. */
-export function queryForNode(name: string, level: string): SelectionQuery {
+export function queryForNode({ name, level }: TreeNode): SelectionQuery {
   if (BUSY_KINDS.some((kind) => kind === level)) {
     return { what: "where", prefix: "act", equals: { name, kind: level } };
   }
   if (name === NO_OP) {
     return { what: "where", prefix: "act", equals: { op_id: null, kind: BUSY_KINDS } };
   }
-  return { what: "where", prefix: "op", equals: { name } };
+  return level in MODULE_TYPES
+    ? opsOf(name, level)
+    : { what: "where", prefix: "op", equals: { name } };
+}
+
+/** Query for the framework ops of a name and a type. */
+function opsOf(name: string, type: string): SelectionQuery {
+  return {
+    what: "where",
+    prefix: "op",
+    equals: { name, op_type: MODULE_TYPES[type] ?? type, category: "framework" },
+  };
 }
 
 /** Columns that identify a row, by breakdown. */

@@ -193,8 +193,10 @@ export class Tables {
   }
 
   async #code(row: Record<string, Cell>): Promise<void> {
-    const text = python(queryForRow(this.#by, row));
-    if (!text) this.onStatus("This name is too long to copy in full.");
+    const query = queryForRow(this.#by, row);
+    const text = python(query);
+    if (!query) this.onStatus("No op has the work outside of modules.");
+    else if (!text) this.onStatus("This name is too long to copy in full.");
     else if (await copyText(text, this.element))
       this.onStatus(`Copied to the clipboard: ${shorten(text, 90)}`);
   }

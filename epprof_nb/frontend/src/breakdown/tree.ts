@@ -6,6 +6,16 @@ import type { EventColumns, RowSlice, TreeData } from "../data/model.ts";
 /** Measure shown by the width of a box. */
 export type Measure = "device" | "host" | "kernels";
 
+/** Levels of the work of a module itself. */
+const OWN_LEVELS = ["forward", "backward"];
+
+/** Node as its events are selected by. */
+export interface TreeNode {
+  /** Name of an op or activity; of a module's own work, that of the module. */
+  name: string;
+  level: string;
+}
+
 /** Levels of the tree that are activities; the other levels are ops. */
 const ACTIVITY_LEVELS: string[] = [...BUSY_KINDS, "graph_launch"];
 
@@ -65,6 +75,17 @@ export class Tree {
   /** Whether the node is an activity rather than an op. */
   isLeaf(node: number): boolean {
     return ACTIVITY_LEVELS.includes(this.level(node));
+  }
+
+  describe(node: number): TreeNode {
+    const level = this.level(node);
+    const named = OWN_LEVELS.includes(level) ? this.data.parent[node] : node;
+    return { name: this.fullName(named), level };
+  }
+
+  /** Order of a node among its siblings before their sizes: merged ones come last. */
+  rank(node: number): number {
+    return this.data.others[node] ? 9 : OWN_LEVELS.indexOf(this.level(node));
   }
 
   /** Path to a node, from the session down. */
@@ -199,12 +220,12 @@ export class IcicleLayout {
     );
   }
 
-  /** Children with a width, largest first; merged ones come last. */
+  /** Children with a width, largest first; then a module's own work, and merged ones. */
   #sortedChildren(node: number, values: Float64Array): number[] {
-    const { others } = this.tree.data;
-    return this.tree.children[node]
+    const { children } = this.tree;
+    return children[node]
       .filter((child) => values[child] > 0)
-      .sort((a, b) => Math.sign(others[a]) - Math.sign(others[b]) || values[b] - values[a]);
+      .sort((a, b) => this.tree.rank(a) - this.tree.rank(b) || values[b] - values[a]);
   }
 
   children(node: number): number[] {

@@ -51,7 +51,8 @@ export interface DataSource {
   rangeBreakdown(range: Range): Promise<RangeBreakdown>;
   /** Load a breakdown; a live source sorts and filters it as requested. */
   table(by: string, request?: TableRequest): Promise<TableData>;
-  tree(): Promise<TreeData>;
+  /** Tree of paths: "tree", or "module_tree" for paths of modules. */
+  tree(by: string): Promise<TreeData>;
   sourceCode(): Promise<SourceCell[]>;
   /**
    * Report the selection, for `widget.selection`; a live source highlights it in windows requested

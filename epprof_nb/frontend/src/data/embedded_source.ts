@@ -74,8 +74,8 @@ export class EmbeddedSource implements DataSource {
     return tables[by] ?? { columns: [], rows: 0 };
   }
 
-  async tree(): Promise<TreeData> {
-    return this.bundle.header.tree;
+  async tree(by: string): Promise<TreeData> {
+    return this.bundle.header.trees[by];
   }
 
   async sourceCode(): Promise<SourceCell[]> {

@@ -78,8 +78,8 @@ export class LiveSource implements DataSource {
       .table as TableData;
   }
 
-  async tree(): Promise<TreeData> {
-    return (await this.channel.request({ type: "tree" })).content.tree as TreeData;
+  async tree(by: string): Promise<TreeData> {
+    return (await this.channel.request({ type: "tree", by })).content.tree as TreeData;
   }
 
   async sourceCode(): Promise<SourceCell[]> {

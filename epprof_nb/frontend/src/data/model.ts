@@ -36,6 +36,8 @@ export interface LineTotals {
   copies: number;
   bytes: number;
   top: [name: string, count: number, ns: number][];
+  /** Names of the ops of a function in a file. */
+  ops?: string[];
 }
 
 /** Range of characters to colour: a keyword, a string or a comment. */
@@ -188,7 +190,7 @@ export interface Overview extends EventsHeader {
   /** Available breakdowns. */
   breakdowns: string[];
   tables: Record<string, TableData>;
-  tree: TreeData;
+  trees: Record<string, TreeData>;
   source: SourceCell[];
 }
 

@@ -1,4 +1,5 @@
-// Source view: device time, launches and copies per line of cells and of functions in files.
+// Source view: device time, launches and copies per line of cells and of functions in files. Without
+// device work, it shows host times.
 
 import { h, on } from "../base/dom.ts";
 import { count, duration, percent, shorten, size } from "../base/format.ts";
@@ -21,7 +22,9 @@ export function sourceView(
   if (share) place.append(h("p", { class: "ep-note" }, share));
   for (const cell of cells) {
     if (cell.lines.length === 0) continue;
-    place.append(table(cell, cell.device_ns, tooltip, choose));
+    // Host times have no share of a whole, so their bars compare all lines.
+    const beside = cell.device_ns > 0 ? cell.totals : cells.flatMap(({ totals }) => totals);
+    place.append(table(cell, beside, tooltip, choose));
     if (cell.left_out) {
       const text = `${count(cell.left_out)} more lines are omitted.`;
       place.append(h("p", { class: "ep-note" }, text));
@@ -44,7 +47,7 @@ export function shareOfLines(cells: SourceCell[]): string {
   return `${percent(rest / device)} of the device time (${duration(rest)}) belongs to no line shown.`;
 }
 
-/** Mark the line with the most device time, and scroll to it unless it is in view at the top. */
+/** Mark the line with the most time, and scroll to it unless it is in view at the top. */
 export function showHottestLine(view: HTMLElement): void {
   const lines = [...view.querySelectorAll<HTMLElement>(".ep-heat")];
   const heat = (of: HTMLElement): number => Number(of.style.getPropertyValue("--heat"));
@@ -52,24 +55,29 @@ export function showHottestLine(view: HTMLElement): void {
   const row = hottest?.parentElement;
   if (!row || heat(hottest) === 0) return;
   row.classList.add("ep-hottest");
-  row.title = "Most device time";
+  row.title = "Most time";
   const top = hottest.getBoundingClientRect().top - view.getBoundingClientRect().top;
   if (top > 0.8 * view.clientHeight) view.scrollTop = top - 0.5 * view.clientHeight;
 }
 
 function table(
   cell: SourceCell,
-  device: number,
+  beside: LineTotals[],
   tooltip: LineTooltip,
   choose: (cell: string, totals: LineTotals) => void,
 ): HTMLElement {
   const totals = new Map(cell.totals.map((of) => [of.line, of]));
-  const hottest = cell.totals.reduce((most, of) => Math.max(most, of.device_ns), 0);
+  const device = cell.device_ns;
+  const columns = device > 0 ? COLUMNS : HOST_COLUMNS;
+  const time = device > 0 ? "device_ns" : "host_ns";
+  const hottest = beside.reduce((most, of) => Math.max(most, of[time]), 0);
   const body = h("tbody");
   cell.lines.forEach((text, i) => {
     const of = totals.get(cell.first + i);
     const code = highlighted(text, cell.spans[i] ?? []);
-    const row = line(cell.first + i, code, of, device, hottest);
+    const part = of && hottest > 0 ? of[time] / hottest : 0;
+    const share = of && device > 0 ? of.device_ns / device : 0;
+    const row = line(cell.first + i, code, of, columns, part, share);
     if (of) {
       on(row, "click", () => choose(cell.cell, of));
       on(row, "keydown", (event) => {
@@ -86,8 +94,8 @@ function table(
   const note = cell.file
     ? h("span", { class: "ep-faint" }, ` line ${cell.first}, as of the end of the profile`)
     : null;
-  const heads = ["share", "device", "kernels", "copies", "count", "host"].map((text) =>
-    h("th", { scope: "col", class: OPTIONAL.has(text) ? "ep-optional" : "" }, text),
+  const heads = columns.map(({ head, style }) =>
+    h("th", { scope: "col", class: style ?? "" }, head),
   );
   const head = h(
     "tr",
@@ -95,38 +103,60 @@ function table(
     h("th", { scope: "col" }, h("span", { class: "ep-unseen" }, "heat")),
     h("th", { scope: "col" }, h("span", { class: "ep-unseen" }, "line")),
     h("th", { scope: "col", class: "ep-text", title: cell.cell }, name, note),
+    h("th", { scope: "col" }, device > 0 ? "share" : h("span", { class: "ep-unseen" }, "bar")),
     ...heads,
   );
   return h("table", {}, h("thead", {}, head), body);
 }
 
-/** Columns hidden on a narrow page. */
-const OPTIONAL = new Set(["copies", "count", "host"]);
+interface LineColumn {
+  head: string;
+  /** Classes of its cells; ep-optional are hidden on a narrow page. */
+  style?: string;
+  text(of: LineTotals): string;
+}
+
+const executions = (of: LineTotals): string => count(of.count);
+const hostTime = (of: LineTotals): string => duration(of.host_ns);
+const COLUMNS: LineColumn[] = [
+  { head: "device", text: (of) => (of.device_ns ? duration(of.device_ns) : "") },
+  { head: "kernels", text: (of) => (of.kernels ? count(of.kernels) : "") },
+  {
+    head: "copies",
+    style: "ep-optional",
+    text: ({ copies, bytes }) => (copies ? `${count(copies)} (${size(bytes)})` : ""),
+  },
+  { head: "count", style: "ep-optional", text: executions },
+  { head: "host", style: "ep-optional ep-faint", text: hostTime },
+];
+/** Columns of a profile without device work. */
+const HOST_COLUMNS: LineColumn[] = [
+  { head: "host", text: hostTime },
+  { head: "count", text: executions },
+];
 
 function line(
   number: number,
   code: HTMLElement,
   totals: LineTotals | undefined,
-  device: number,
-  hottest: number,
+  columns: LineColumn[],
+  part: number,
+  share: number,
 ): HTMLElement {
-  const share = totals && device > 0 ? totals.device_ns / device : 0;
   const heat = h("td", { class: "ep-heat", "aria-hidden": "true" });
-  // Keep any device time visible.
-  heat.style.setProperty("--heat", share > 0 ? String(0.12 + 0.88 * share) : "0");
-  const copies = totals?.copies ? `${count(totals.copies)} (${size(totals.bytes)})` : "";
+  const warmth = columns === COLUMNS ? share : part;
+  // Keep any time visible.
+  heat.style.setProperty("--heat", warmth > 0 ? String(0.12 + 0.88 * warmth) : "0");
   return h(
     "tr",
     totals ? { class: "ep-ran", tabindex: "0", "data-line": number } : { "data-line": number },
     heat,
     h("td", { class: "ep-number" }, String(number)),
     h("td", { class: "ep-code", title: code.textContent?.trim() ?? "" }, code),
-    bar(totals && hottest > 0 ? totals.device_ns / hottest : 0, share > 0 ? percent(share) : ""),
-    h("td", {}, totals?.device_ns ? duration(totals.device_ns) : ""),
-    h("td", {}, totals?.kernels ? count(totals.kernels) : ""),
-    h("td", { class: "ep-optional" }, copies),
-    h("td", { class: "ep-optional" }, totals ? count(totals.count) : ""),
-    h("td", { class: "ep-optional ep-faint" }, totals ? duration(totals.host_ns) : ""),
+    bar(part, share > 0 ? percent(share) : ""),
+    ...columns.map(({ style, text }) =>
+      h("td", { class: style ?? "" }, totals ? text(totals) : ""),
+    ),
   );
 }
 

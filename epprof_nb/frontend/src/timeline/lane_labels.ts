@@ -1,6 +1,7 @@
 // Column of lane labels: names, folding, pinning, and its width.
 
 import { h, on } from "../base/dom.ts";
+import { labelParts } from "./label_parts.ts";
 import type { PlacedLane } from "./lanes.ts";
 
 const NARROWEST = 64;
@@ -50,7 +51,11 @@ export class LaneLabels {
   /** Key of the row whose label is the tab stop. */
   #current = "";
 
-  constructor(private readonly actions: LabelActions) {
+  /** `all` are the labels of all lanes, folded ones included. */
+  constructor(
+    private readonly actions: LabelActions,
+    private readonly all: string[],
+  ) {
     this.#rows.append(this.#sticky, this.#clip);
     this.element.append(this.corner, this.#rows, this.#more, this.#grip);
     on(this.#rows, "keydown", (event) => this.#key(event));
@@ -126,9 +131,11 @@ export class LaneLabels {
 
   #make({ key, kind, label: text, title, indent, folded }: PlacedLane): Label {
     const foldable = folded !== null;
+    const [head, tail] = labelParts(text, this.all);
+    const parts = [h("span", {}, head), tail];
     const name = foldable
-      ? h("button", { type: "button", class: "ep-name ep-fold", tabindex: "-1" }, text)
-      : h("span", { class: "ep-name" }, text);
+      ? h("button", { type: "button", class: "ep-name ep-fold", tabindex: "-1" }, ...parts)
+      : h("span", { class: "ep-name" }, ...parts);
     on(name, "click", () => foldable && this.actions.fold(key));
     const scale = h("span", { class: "ep-scale" });
     const pin = h("button", {

@@ -112,11 +112,14 @@ export class Timeline {
     });
     this.laneState = new LaneState(overview.lanes, () => this.#relayout());
     this.#layout = new RowLayout(overview, this.laneState, options.maxHeight - MINIMAP);
-    this.#labels = new LaneLabels({
-      fold: (key) => this.laneState.toggleFold(key),
-      pin: (key) => this.laneState.togglePin(key),
-      resized: () => this.#resize(),
-    });
+    this.#labels = new LaneLabels(
+      {
+        fold: (key) => this.laneState.toggleFold(key),
+        pin: (key) => this.laneState.togglePin(key),
+        resized: () => this.#resize(),
+      },
+      overview.lanes.map(({ label }) => label),
+    );
     this.#tracks = new CounterTracks(overview.counters);
     this.#counterLoader = new CounterLoader(source, this.viewport.whole, (bundle, window) => {
       this.#tracks.use(bundle, window);

@@ -153,7 +153,11 @@ describe("copying", () => {
     expect(python(queryForRow("op", { name: "(no op)", count: 0 }))).toBe(
       'prof.activities[lambda rows: rows["op_id"].isna() & rows["kind"].isin(["kernel", "memcpy", "memset"])]',
     );
+    expect(python(queryForRow("module", { path: "net.a", type: "module" }))).toBe(
+      'prof.ops[lambda rows: (rows["name"] == "net.a") & rows["op_type"].isin(["module", "recompute", "backward"]) & (rows["category"] == "framework")]',
+    );
     expect(python(queryForRow("kernel", { name: "x".repeat(600) }))).toBeNull();
+    expect(queryForRow("module", { path: "(outside of modules)", type: null })).toBeNull();
   });
   test("as Python is ASCII and stays inside its quotes", () => {
     expect(pythonString('a"\\\n\u202e😀')).toBe('"a\\"\\\\\\u000a\\u202e\\U0001f600"');

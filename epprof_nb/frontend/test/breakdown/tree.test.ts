@@ -20,6 +20,18 @@ const DATA: TreeData = {
 };
 const tree = new Tree(DATA);
 
+/** session > net > (backward, forward, net.a > backward); forward is the shorter one. */
+const modules = new Tree({
+  ...DATA,
+  names: ["session", "module", "forward", "backward", "net", "net.a"],
+  short_names: { 5: "a" },
+  parent: [-1, 0, 1, 1, 1, 4],
+  level: [0, 1, 3, 2, 1, 3],
+  name: [0, 4, 3, 2, 5, 3],
+  device_ns: [100, 100, 40, 30, 30, 30],
+  others: [0, 0, 0, 0, 0, 0],
+});
+
 describe("the tree", () => {
   test("has depths, names, and the kind an op mostly launches", () => {
     expect([...tree.depth]).toEqual([0, 1, 1, 2, 2, 2, 2]);
@@ -54,6 +66,11 @@ describe("the icicle's boxes", () => {
     expect([...start]).toEqual([0, 70, 0, 90, 70, 0, 60]);
     expect([...values]).toEqual(DATA.device_ns);
   });
+  test("of a module's own work are side by side, the forward pass first", () => {
+    const { start } = new IcicleLayout(modules, "device");
+    expect([...start.slice(2, 5)]).toEqual([60, 30, 0]);
+    expect(modules.name(4)).toBe("a");
+  });
   test("are found at their positions", () => {
     const placed = new IcicleLayout(tree, "device");
     expect([0, 69, 70, 99].map((at) => placed.nodeAt(1, at))).toEqual([2, 2, 1, 1]);
@@ -75,16 +92,28 @@ describe("the icicle's boxes", () => {
 
 describe("from a box to the timeline", () => {
   test("an op is queried by name, a kernel also by kind", () => {
-    expect(queryForNode("forward", "range")).toEqual({
+    expect(queryForNode({ name: "forward", level: "range" })).toEqual({
       what: "where",
       prefix: "op",
       equals: { name: "forward" },
     });
-    expect(queryForNode("gemm", "kernel")).toEqual({
+    expect(queryForNode({ name: "gemm", level: "kernel" })).toEqual({
       what: "where",
       prefix: "act",
       equals: { name: "gemm", kind: "kernel" },
     });
-    expect(queryForNode("(no op)", "none")).toMatchObject({ equals: { op_id: null } });
+    expect(queryForNode({ name: "(no op)", level: "none" })).toMatchObject({
+      equals: { op_id: null },
+    });
+  });
+  test("the work of a module is queried by its calls in the pass", () => {
+    const op_type = (node: number): unknown => {
+      const query = queryForNode(modules.describe(node));
+      expect(query).toMatchObject({ prefix: "op", equals: { name: "net", category: "framework" } });
+      return query.what === "where" && query.equals.op_type;
+    };
+    expect(op_type(1)).toEqual(["module", "recompute", "backward"]);
+    expect(op_type(2)).toEqual(["recompute", "backward"]);
+    expect(op_type(3)).toEqual(["module"]);
   });
 });

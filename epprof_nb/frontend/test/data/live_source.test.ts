@@ -39,7 +39,7 @@ test.each([
     { by: "op", sort: "name", descending: true, pattern: "x" },
     "table",
   ],
-  ["tree", (s: LiveSource) => s.tree(), {}, "tree"],
+  ["tree", (s: LiveSource) => s.tree("module_tree"), { by: "module_tree" }, "tree"],
   ["source", (s: LiveSource) => s.sourceCode(), {}, "source"],
   ["headline", (s: LiveSource) => s.headline(), {}, "headline"],
 ])("%s is requested and unpacked", async (type, call, message, key) => {

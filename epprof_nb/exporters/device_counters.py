@@ -1,9 +1,8 @@
-"""Counters of a Chrome trace: how busy each device was, and how many launches were queued."""
+"""Counters of a trace: how busy each device was, and how many launches were queued."""
 
 from __future__ import annotations
 
-import json
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,23 +24,34 @@ POINTS = 2_000
 """Number of equal intervals for which a counter has a value."""
 
 
-def counters(profile: ProfileData, first_process: int) -> Iterator[str]:
-    """Yield the counter events of each device with work.
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A counter of a device.
 
-    The counters are those of `epprof_nb.analysis.counters`, sampled at equidistant times.
-
-    Parameters
+    Attributes
     ----------
-    profile
-        The profile.
-    first_process
-        Process id of the tracks of device 0.
+    device_id
+        The device.
+    name, unit
+        ``busy`` in ``%``: the percentage of an interval in which the device was busy. ``queued``
+        in ``launches``: the number of queued launches at the start of the interval.
+    times
+        int64 array, ns: times from which the counter has another value.
+    values
+        float64 or int64 array: these values.
+    """
 
-    Yields
-    ------
-    event
-        JSON. ``busy`` is the percentage of an interval in which the device was busy, ``queued``
-        the number of queued launches at the start of the interval.
+    device_id: int
+    name: str
+    unit: str
+    times: IntArray
+    values: npt.NDArray[np.generic]
+
+
+def device_counters(profile: ProfileData) -> Iterator[Counter]:
+    """Yield the counters of each device with work.
+
+    They are those of `epprof_nb.analysis.counters`, sampled at equidistant times.
     """
     index = ProfileIndex(profile)
     work = index.is_device_work
@@ -59,19 +69,13 @@ def counters(profile: ProfileData, first_process: int) -> Iterator[str]:
         percent = busy_shares(index, device, edges) * 100
         level = queued.level[np.searchsorted(queued.t, edges, "right") - 1]
         level = np.where(edges >= queued.t[0], level, 0)
-        process = device + first_process
-        yield from _events(process, "busy", "%", edges, np.append(percent, 0).round(1))
-        yield from _events(process, "queued", "launches", edges, level)
+        yield _changes(device, "busy", "%", edges, np.append(percent, 0).round(1))
+        yield _changes(device, "queued", "launches", edges, level)
 
 
-def _events(
-    process: int, name: str, unit: str, edges: IntArray, values: npt.NDArray[np.generic]
-) -> Iterator[str]:
-    """Yield an event at each edge where the value changes."""
-    before = [None, *values.tolist()]
-    for time, (old, value) in zip(edges.tolist(), pairwise(before), strict=True):
-        if value != old:
-            yield (
-                f'{{"ph":"C","pid":{process},"tid":0,"ts":{time / 1000:.3f},"name":"{name}",'
-                f'"args":{json.dumps({unit: value})}}}'
-            )
+def _changes(
+    device_id: int, name: str, unit: str, edges: IntArray, values: npt.NDArray[np.generic]
+) -> Counter:
+    """Return the counter with its value at each edge where it changes."""
+    kept = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return Counter(device_id, name, unit, edges[kept], values[kept])

@@ -1,0 +1,65 @@
+"""Kernels and their registry in ONNX Runtime, which sessions share.
+
+Building a registry takes as long as creating a small session. Sessions share one as long as they
+are on the same device and no kernel has been added, removed or redefined with another declaration
+in between. Each session keeps the one that it was created with.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from epprof_nb import _native
+from epprof_nb.ep import context, devices
+from epprof_nb.ep.kernel import REGISTRY
+from epprof_nb.ep.kernels.channels_last import CHANNELS_LAST
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+_MAX_SETS = 4
+
+_lock = fork_safe_lock()
+_sets: OrderedDict[Hashable, object] = OrderedDict()
+
+
+def kernels_for(device: str, *, channels_last: bool) -> object:
+    """Return the current kernels for sessions on a device.
+
+    Parameters
+    ----------
+    device
+        Name of the device.
+    channels_last
+        Whether ONNX Runtime may convert nodes to channels as the last axis.
+
+    Returns
+    -------
+    kernels
+        What ``_native.ep_make_kernels`` returns: the same object while the kernels are the same.
+    """
+    kernels = REGISTRY.kernels()
+    key = (device, channels_last, kernels)
+    with _lock:
+        found = _sets.get(key)
+        if found is None:
+            specs = []
+            for kernel in kernels:
+                d = kernel.declaration
+                if d.domain == CHANNELS_LAST and not channels_last:
+                    continue
+                given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
+                memory = d.host_inputs, d.host_outputs
+                specs += [
+                    (d.op_type, d.domain, first, last, numbers, *memory, bool(kernel.limits), given)
+                    for first, last, numbers in d.numbered_ranges
+                ]
+            index = devices.cuda_index(device)
+            found = _native.ep_make_kernels(-1 if index is None else index, tuple(specs))
+            _sets[key] = found
+        _sets.move_to_end(key)
+        while len(_sets) > _MAX_SETS:
+            _sets.popitem(last=False)
+    return found

@@ -1,0 +1,137 @@
+"""Tracks of a trace for the threads of the host: ops and API calls, nested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epprof_nb.analysis.threads import thread_names
+from epprof_nb.arrays.row_packing import pack_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.data.profile_data import ProfileData
+    from epprof_nb.data.table import Table
+
+
+def is_shown(ops: Table) -> BoolArray:
+    """Return which ops have a place in a trace.
+
+    Ops of an earlier profile, which captured graphs, have no time on this clock.
+    """
+    return ~ops.names("status").equals("earlier")
+
+
+def is_nested(ops: Table) -> BoolArray:
+    """Return which ops nest as slices must: not those that merge many or were suspended."""
+    nested: BoolArray = (ops["count"] <= 1) & (ops["suspended_ns"] == 0)
+    return nested
+
+
+def host_threads(profile: ProfileData) -> dict[int, str]:
+    """Return thread id to name of the threads with ops or API calls, the cell's thread first."""
+    ops, calls = profile.tables["ops"], profile.tables["api_calls"]
+    threads = np.unique(np.concatenate([ops["thread_id"], calls["thread_id"]])).tolist()
+    cells = ops["thread_id"][ops.names("category").equals("cell")]
+    main = int(cells[0]) if len(cells) else None
+    named = thread_names(profile.info)
+    return {
+        thread: "main thread" if thread == main else named.get(thread, f"thread {thread}")
+        for thread in sorted(threads, key=lambda thread: (thread != main, thread))
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class HostTrack:
+    """A track whose slices nest.
+
+    Attributes
+    ----------
+    thread_id
+        The thread.
+    name
+        Name of the track.
+    slices
+        int64 array, one value per begin and end in the order of time: the row of `ops`, or that of
+        `api_calls` plus the number of ops.
+    begins
+        bool array: whether the slice begins.
+    times
+        int64 array, ns.
+    """
+
+    thread_id: int
+    name: str
+    slices: IntArray
+    begins: BoolArray
+    times: IntArray
+
+
+def host_tracks(profile: ProfileData) -> Iterator[HostTrack]:
+    """Yield the tracks of each thread of the host.
+
+    The first one has the ops and API calls that nest. Others have what does not: ops that merge
+    many executions or were suspended, and slices that overlap in damaged traces.
+    """
+    ops, calls = profile.tables["ops"], profile.tables["api_calls"]
+    start, end, thread = (
+        np.concatenate([table[name] for table in (ops, calls)])
+        for name in ("start_ns", "end_ns", "thread_id")
+    )
+    end = np.maximum(start, end)
+    shown, nests = (
+        np.append(of_ops, np.ones(len(calls), np.bool_))
+        for of_ops in (is_shown(ops), is_nested(ops))
+    )
+    order = np.argsort(thread, kind="stable")
+    order = order[shown[order]]
+    for thread_id, name in host_threads(profile).items():
+        rows = order[slice(*np.searchsorted(thread[order], [thread_id, thread_id + 1]))]
+        first, left = _nested(rows[nests[rows]], start, end)
+        yield HostTrack(thread_id, name, *first)
+        left = np.concatenate([rows[~nests[rows]], left])
+        packed = pack_rows(start[left], end[left])
+        by_track = np.split(left[np.lexsort((start[left], packed))], np.cumsum(np.bincount(packed)))
+        for number, members in enumerate(by_track[:-1], 2):
+            times = np.stack([start[members], end[members]], axis=1).ravel()
+            begins = np.tile([True, False], len(members))
+            title = f"{name}, overlapping ({number})"
+            yield HostTrack(thread_id, title, np.repeat(members, 2), begins, times)
+
+
+def _nested(
+    rows: IntArray, start: IntArray, end: IntArray
+) -> tuple[tuple[IntArray, BoolArray, IntArray], IntArray]:
+    """Return begins and ends of the slices that nest, as in `HostTrack`, and the other slices."""
+    # Of slices that start together, the longest is the outermost.
+    rows = rows[np.lexsort((rows, -end[rows], start[rows]))]
+    slices: list[int] = []
+    begins: list[bool] = []
+    times: list[int] = []
+    left: list[int] = []
+    stack: list[tuple[int, int]] = []
+
+    def close_until(time: float) -> None:
+        while stack and stack[-1][1] <= time:
+            row, at = stack.pop()
+            slices.append(row)
+            begins.append(False)
+            times.append(at)
+
+    columns = (rows, start[rows], end[rows])
+    for row, begin, until in zip(*(column.tolist() for column in columns), strict=True):
+        close_until(begin)
+        if stack and stack[-1][1] < until:
+            left.append(row)
+            continue
+        slices.append(row)
+        begins.append(True)
+        times.append(begin)
+        stack.append((row, until))
+    close_until(float("inf"))
+    events = np.array(slices, np.int64), np.array(begins, np.bool_), np.array(times, np.int64)
+    return events, np.array(left, np.int64)

@@ -1,0 +1,158 @@
+// The lanes of devices and the contexts they belong to: what runs on each, and what has ended.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <vector>
+
+#include "analysis/api.h"
+
+namespace epprof {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
+
+// Lengths of the longest paths to a point in time; each counts other ops as free.
+template <size_t K>
+using Distances = std::array<int64_t, K>;
+
+template <size_t K>
+void take_longer(Distances<K>& distance, const Distances<K>& other) {
+  for (size_t k = 0; k < K; k++) distance[k] = std::max(distance[k], other[k]);
+}
+
+// What has ended on a lane, or in a context.
+template <size_t K>
+struct Done {
+  int64_t end = kNever;
+  int32_t last = -1;     // row that ended last
+  int32_t longest = -1;  // row with the greatest distance
+  Distances<K> distance{};
+
+  void add(int64_t ended, int32_t row, int32_t by, const Distances<K>& from) {
+    if (ended >= end) {
+      end = ended;
+      last = row;
+    }
+    if (longest < 0 || from[0] >= distance[0]) longest = by;
+    take_longer(distance, from);
+  }
+
+  void add(const Done& other) {
+    if (other.last >= 0) add(other.end, other.last, other.longest, other.distance);
+  }
+};
+
+template <size_t K>
+class Lanes {
+ public:
+  explicit Lanes(const ep_path_input& in) : in_(in), lanes_(in.lanes) {
+    int32_t contexts = 0;
+    for (size_t i = 0; i < in.lanes; i++) contexts = std::max(contexts, in.lane_context[i] + 1);
+    contexts_.resize(static_cast<size_t>(contexts));
+    for (size_t i = 0; i < in.lanes; i++) context_of(i).lanes.push_back(static_cast<int32_t>(i));
+  }
+
+  // An activity starts on a lane.
+  void start(size_t number, int64_t end, int32_t row, const Distances<K>& distance) {
+    Lane& lane = lanes_[number];
+    lane.running.push_back({end, row, distance});
+    std::push_heap(lane.running.begin(), lane.running.end());
+    if (lane.is_dirty) return;
+    lane.is_dirty = true;
+    context_of(number).dirty.push_back(static_cast<int32_t>(number));
+  }
+
+  // From `time` on, what is launched on a lane waits for an event.
+  void add_wait(size_t number, int64_t time) { lanes_[number].waits.push_back(time); }
+
+  // What has ended on a lane until `time`.
+  const Done<K>& settle(size_t number, int64_t time) {
+    Lane& lane = lanes_[number];
+    while (!lane.running.empty() && lane.running.front().end <= time) {
+      const Ended& first = lane.running.front();
+      lane.done.add(first.end, first.row, first.row, first.distance);
+      std::pop_heap(lane.running.begin(), lane.running.end());
+      lane.running.pop_back();
+    }
+    return lane.done;
+  }
+
+  const Done<K>& settle_context_of(size_t number, int64_t time) {
+    return settle_context(context_of(number), time);
+  }
+
+  // What has ended in all contexts.
+  Done<K> settle_all(int64_t time) {
+    Done<K> done;
+    for (Context& context : contexts_) done.add(settle_context(context, time));
+    return done;
+  }
+
+  // The work that an activity at `time` waited for by events, if `launched` is when its call
+  // started; null for none. Events are used up.
+  const Done<K>* take_event(size_t number, int64_t launched, int64_t time) {
+    const Done<K>* event = nullptr;
+    std::deque<int64_t>& waits = lanes_[number].waits;
+    while (!waits.empty() && waits.front() <= launched) {
+      if (const Done<K>* found = event_for(number, waits.front(), time)) event = found;
+      waits.pop_front();
+    }
+    return event;
+  }
+
+ private:
+  struct Ended {
+    int64_t end;
+    int32_t row;
+    Distances<K> distance;
+    bool operator<(const Ended& other) const { return end > other.end; }  // for a min-heap
+  };
+  struct Lane {
+    std::vector<Ended> running;  // a heap: what has started and not ended yet
+    std::deque<int64_t> waits;
+    Done<K> done;
+    bool is_dirty = false;
+  };
+  struct Context {
+    std::vector<int32_t> lanes, dirty;
+    Done<K> done;
+  };
+
+  Context& context_of(size_t lane) { return contexts_[static_cast<size_t>(in_.lane_context[lane])]; }
+
+  const Done<K>& settle_context(Context& context, int64_t time) {
+    size_t kept = 0;
+    for (int32_t number : context.dirty) {
+      context.done.add(settle(static_cast<size_t>(number), time));
+      Lane& lane = lanes_[static_cast<size_t>(number)];
+      lane.is_dirty = !lane.running.empty();
+      if (lane.is_dirty) context.dirty[kept++] = number;
+    }
+    context.dirty.resize(kept);
+    return context.done;
+  }
+
+  // The lane whose work, launched before `launched`, ended last before `time`; null for none.
+  const Done<K>* event_for(size_t number, int64_t launched, int64_t time) {
+    const Done<K>* found = nullptr;
+    for (int32_t other : context_of(number).lanes) {
+      if (static_cast<size_t>(other) == number) continue;
+      const Done<K>& done = settle(static_cast<size_t>(other), time);
+      if (done.last < 0 || (found && done.end <= found->end)) continue;
+      int32_t call = in_.activity_call[done.last];
+      if (call >= 0 && in_.call_start[call] > launched) continue;
+      found = &done;
+    }
+    return found;
+  }
+
+  const ep_path_input& in_;
+  std::vector<Lane> lanes_;
+  std::vector<Context> contexts_;
+};
+
+}  // namespace epprof

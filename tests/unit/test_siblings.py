@@ -1,0 +1,104 @@
+"""Matching of ops under one parent: edited, moved, inserted and repeated statements."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from repeated import repeated
+from tiny import rows
+
+from epprof_nb import compare
+from epprof_nb.analysis.compare import siblings
+from epprof_nb.analysis.compare.siblings import match_siblings
+
+MS = 1_000_000
+
+
+def matched(before, after):
+    """Statements as pairs of old and new text, edited ones apart."""
+    equal, renamed = match_siblings([(s, "line") for s in before], [(s, "line") for s in after])
+    return tuple({before[i]: after[j] for i, j in found.items()} for found in (equal, renamed))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "renamed"),
+    [
+        # One statement was edited, another inserted beside it.
+        (["x = f(a)", "end()"], ["log(a)", "x = g(a)", "end()"], {"x = f(a)": "x = g(a)"}),
+        (["x = f(a)", "end()"], ["x = g(a)", "log(a)", "end()"], {"x = f(a)": "x = g(a)"}),
+        # As many statements on both sides, but not the same ones.
+        (
+            ["a = f(x)", "b = g(y)", "end()"],
+            ["c = h(z)", "a = f2(x)", "end()"],
+            {"a = f(x)": "a = f2(x)"},
+        ),
+        # An operator changed: all words are the same.
+        (["y = a @ b", "end()"], ["log(y)", "y = a * b", "end()"], {"y = a @ b": "y = a * b"}),
+        # Unlike texts in the same place.
+        (["load()", "y.sum()"], ["read_all(path)", "y.sum()"], {"load()": "read_all(path)"}),
+        # More of them on one side: nothing tells which one took the place.
+        (["load()", "y.sum()"], ["alpha(1)", "beta(2)", "y.sum()"], {}),
+        # Another place.
+        (["x = f(a)", "mid()", "end()"], ["mid()", "end()", "x = g(a)"], {}),
+    ],
+)
+def test_edited_statements(before, after, renamed):
+    equal, found = matched(before, after)
+    assert found == renamed
+    assert equal == {text: text for text in before if text in after}
+    assert matched(after, before)[1] == {new: old for old, new in renamed.items()}
+
+
+def test_a_moved_statement_is_the_same_and_no_neighbour():
+    equal, renamed = matched(
+        ["seed()", "x = f(a)", "y = h(x)", "y.sum()", "end()"],
+        ["x = g(a)", "y = h(x)", "y.sum()", "seed()", "end()"],
+    )
+    assert equal.keys() == {"seed()", "y = h(x)", "y.sum()", "end()"}
+    assert renamed == {"x = f(a)": "x = g(a)"}
+
+
+def test_equal_statements_are_matched_by_their_neighbours():
+    before = [(name, "line") for name in ("a()", "step()", "b()", "step()", "c()")]
+    after = [(name, "line") for name in ("a()", "b()", "step()", "c()")]
+    assert match_siblings(before, after) == ({0: 0, 2: 1, 3: 2, 4: 3}, {})
+
+
+def test_ops_of_another_type_do_not_take_the_place():
+    assert match_siblings([("f", "range"), ("g", "line")], [("f2", "line"), ("g", "line")]) == (
+        {1: 1},
+        {},
+    )
+
+
+@given(*[st.lists(st.sampled_from(["f(x)", "g(x)", "x = f(y)", "x = g(y)", "h", "h2"]))] * 2)
+def test_exchanging_the_sides_exchanges_the_matches(before, after):
+    forth = match_siblings(*([(s, "line") for s in side] for side in (before, after)))
+    back = match_siblings(*([(s, "line") for s in side] for side in (after, before)))
+    for one, other in zip(forth, back, strict=True):
+        assert {j: i for i, j in one.items()} == other
+    equal, renamed = forth
+    assert not equal.keys() & renamed.keys()
+    assert all(before[i] == after[j] for i, j in equal.items())
+    assert all(before[i] != after[j] for i, j in renamed.items())
+    assert len({*equal.values(), *renamed.values()}) == len(equal) + len(renamed)
+
+
+def test_many_ops_are_matched_without_comparing_all_texts(monkeypatch):
+    monkeypatch.setattr(siblings, "_similarity", lambda *_: pytest.fail("too many comparisons"))
+    before = [(f"/old/{i}/MatMul", "MatMul") for i in range(4_000)]
+    after = [(f"/new/{i}/MatMul", "MatMul") for i in range(4_000)]
+    same = {i: i for i in range(4_000)}
+    assert match_siblings(before, after) == ({}, same)
+    equal = [("step()", "line")] * 4_000
+    assert match_siblings(equal, equal) == (same, {})
+
+
+def test_an_edited_line_of_a_recording_is_one_row():
+    old = repeated({"load(x)": MS, "x = f(a)": 10 * MS, "x.sum()": MS})
+    new = repeated({"load(x)": MS, "check(x)": MS, "x = g(a)": 5 * MS, "x.sum()": MS}, seed=1)
+    ops = rows(compare(old, new).ops)
+    assert {name: row["status"] for name, row in ops.items()} == {
+        "load(x)": "matched", "check(x)": "added", "x = g(a)": "renamed", "x.sum()": "matched",
+    }  # fmt: skip
+    assert ops["x = g(a)"]["old_name"] == "x = f(a)"
+    assert ops["x = g(a)"]["verdict"] == "faster"
