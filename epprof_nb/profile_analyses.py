@@ -217,7 +217,11 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_operator import by_operator
 
-        return by_operator(self, modules=modules, shapes=shapes, attribution=attribution)
+        return explained(
+            self,
+            "by_operator",
+            by_operator(self, modules=modules, shapes=shapes, attribution=attribution),
+        )
 
     @with_columns("by_step")
     def by_step(self) -> pd.DataFrame:

@@ -57,6 +57,8 @@ class TextLines:
         added = self._lines_of(section, item, mark)
         if section == "facts" and not item["value"]:
             section = "zeros"
+        if not self._sql and (section == "zeros" or (section == "rows" and not any(item.values()))):
+            return True  # nothing that people need to know
         if _TITLES[section] and not self._sections[section]:
             added = ["", f"{_TITLES[section]}:", *added]
         length = _length(added) + _length(queries)

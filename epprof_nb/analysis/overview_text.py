@@ -131,7 +131,7 @@ def _as_json(overview: Overview, max_chars: int) -> str:
 
 
 def _as_text(overview: Overview, max_chars: int, lines: TextLines) -> str:
-    lines.begin(_clean(overview.line.replace("   ", ", "), _NOTE_CHARACTERS))
+    lines.begin(_clean(overview.line.replace("   ", " | "), _NOTE_CHARACTERS))
     last = "({} parts omitted: max_chars is {:,})"
     room = max_chars - len(last.format("0000", max_chars)) - 1
     omitted = 0

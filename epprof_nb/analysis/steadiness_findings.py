@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _SLOW_CLOCK = "Lock the clocks to compare runs (`nvidia-smi --lock-gpu-clocks`), and cool the GPU."
 _GROWTH = "Look for what grows: lists of tensors, memory, data that is kept."
 _MIN_CLOCK_CHANGE = 0.02
+_LEAST_EXCESS_NS = 10_000
+"""Least mean excess of outlying iterations: below, time stamps and caches are as likely a cause as
+garbage collection or other processes."""
 _LIMITS = ("power", "thermal", "slowdown")
 """Parts of the names of NVML's clock events that say why a GPU is slow."""
 
@@ -57,6 +60,8 @@ def outliers(index: ProfileIndex) -> Iterator[Finding]:
     if found is None:
         return
     excess = int(found["excess_wall_ns"].sum())
+    if excess < _LEAST_EXCESS_NS * len(found):
+        return
     word = index.cached(iterations).word
     numbers = ", ".join(str(number) for number in found["number"][:3].tolist())
     more = ", ..." if len(found) > 3 else ""

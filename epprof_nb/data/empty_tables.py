@@ -24,6 +24,7 @@ _NOTES = {
     "by_repeat": "The code was not repeated: use `%%gpuprofile --repeat N`, or call "
     "`epprof_nb.step()` in a script.",
     "by_module": "No module of PyTorch was called, or its frameworks were not recorded.",
+    "by_operator": "No operator of PyTorch was recorded: `--detail operators` records them.",
     "by_step": "There was no training step: neither the `step()` of an optimizer of PyTorch nor "
     "`epprof_nb.step()` was called.",
     "by_node": _NO_NODES,
@@ -46,7 +47,9 @@ _OF_DETAIL = {
     "overhead": "CUPTI reported no overhead.",
 }
 """Notes of tables that are recorded with an option of the same name, if it was given."""
-_PLACEHOLDERS = {"by_module": "path", "by_node": "name", "by_op_type": "op_type"}
+_PLACEHOLDERS = {
+    "by_module": "path", "by_node": "name", "by_op_type": "op_type", "by_operator": "name",
+}  # fmt: skip
 """Tables whose only row can be that of the work that belongs to none of their rows."""
 
 

@@ -34,7 +34,7 @@ def test_every_empty_table_has_a_note_and_no_other(name):
             assert len(note(frame)) > 20
         elif "note" in frame.attrs:
             # The only row is that of the work outside of all nodes or modules.
-            assert name in ("by_node", "by_op_type", "by_module")
+            assert name in ("by_node", "by_op_type", "by_module", "by_operator")
             assert len(frame) == 1
 
 

@@ -308,6 +308,15 @@ def test_warm_up_and_outliers_are_told_from_the_steady_state():
     assert outlier.evidence_rows(prof).tolist() == [12]
 
 
+@pytest.mark.parametrize(("scale", "count"), [(0.5, 1), (0.001, 0)])
+def test_outliers_of_a_few_microseconds_are_no_finding(scale, count):
+    walls = steady()
+    walls[12] = 15 * MS
+    prof = repeats([int(wall * scale) for wall in walls])
+    assert (prof.steadiness()["phase"] == "outlier").sum() == 1
+    assert len(of_kind(prof, "outliers")) == count
+
+
 def test_drift_is_explained_by_a_clock_that_fell():
     walls = [wall + i * MS // 10 for i, wall in enumerate(steady(40))]
     before = {"gpus": [{"sm_clock_mhz": 1980}]}

@@ -185,6 +185,7 @@ def test_a_text_for_people_has_units_and_no_queries():
     assert "Queries:" not in text
     assert not re.search(r"\[\d+\]$", text, re.MULTILINE)
     assert "- wall: 90.0 ms" in text
+    assert ": 0" not in text
     lines = text.split("Ops by host time, ops below them included")[1].splitlines()[1:3]
     assert lines[0].split() == ["name", "op", "type", "cell", "line", "host", "count"]
     assert lines[1].endswith("90.0 ms      1")
