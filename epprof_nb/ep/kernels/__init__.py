@@ -29,6 +29,7 @@ from epprof_nb.ep.kernels import (
     signal,
     softmax,
     text,
+    trees,
 )
 
 __all__ = [
@@ -60,4 +61,5 @@ __all__ = [
     "signal",
     "softmax",
     "text",
+    "trees",
 ]
