@@ -360,3 +360,15 @@ def test_results_in_host_memory_are_constants_of_the_graph(ep, fake_cuda, x, rec
         np.testing.assert_array_equal(shape, x.shape)
         np.testing.assert_array_equal(y, np.abs(x - i))
     assert not [w for w in recwarn if "captured" in str(w.message)]
+
+
+def test_the_memory_of_graphs_makes_no_allocation_wait(ep, fake_cuda):
+    made = graph_session(ep)
+    shapes = [np.ones((rows, 4), np.float32) for rows in range(1 << 12, (1 << 12) + 8)]
+    for value in shapes:
+        made.run(None, {"x": value})
+    waited = fake_cuda.calls("cuCtxSynchronize")
+    other = ep.session(models.chain(), device="cuda:0")
+    for scale in (1, 2, 3):
+        other.run(None, {"x": np.ones((scale << 13, 4), np.float32)})
+    assert fake_cuda.calls("cuCtxSynchronize") == waited

@@ -123,6 +123,17 @@ bool CudaArena::captures() const {
                      [](const auto& stream) { return is_capturing(stream.first); });
 }
 
+// What is free, or will be once all work has ended. The memory of graphs is neither.
+size_t CudaArena::reclaimable() const {
+  size_t bytes = stats_.reserved - stats_.in_use;
+  for (CudaStream graph : graphs_) {
+    auto list = free_.find(graph);
+    if (list == free_.end()) continue;
+    for (const Chunk* chunk : list->second) bytes -= chunk->bytes;
+  }
+  return bytes;
+}
+
 // Waiting would end a capture, so it is left out during one.
 void CudaArena::wait_and_reclaim() {
   if (captures()) return reclaim_idle();
@@ -191,7 +202,7 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
     chunk = take(nullptr, size);
     // More than was ever used at a time is free, but belongs to streams at work: waiting bounds what
     // is reserved.
-    if (!chunk && stats_.reserved - stats_.in_use >= stats_.most_in_use + size) {
+    if (!chunk && reclaimable() >= stats_.most_in_use + size) {
       wait_and_reclaim();
       chunk = take(nullptr, size);
     }
@@ -298,13 +309,11 @@ void CudaArena::allocate_for_graph(const void* graph) {
   if (graph) graphs_.insert(graph_owner);
 }
 
-// Work that uses the memory of a graph may still be in a stream: after a capture that was abandoned,
-// its launches are made there one by one.
-void CudaArena::end_graph(const void* graph) {
+void CudaArena::end_graph(const void* graph, bool is_idle) {
   if (is_forked()) return;
   std::lock_guard lock(mutex_);
   graphs_.erase(as_owner(graph));
-  forget_owner(as_owner(graph), kUnknown);
+  forget_owner(as_owner(graph), is_idle ? nullptr : kUnknown);
 }
 
 // Under the locks, because others ask and wait for streams under them, which would end the capture.

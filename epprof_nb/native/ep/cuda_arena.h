@@ -43,7 +43,7 @@ class CudaArena {
 
   // From now on, what this thread allocates is the graph's. Null: no longer.
   void allocate_for_graph(const void* graph);
-  void end_graph(const void* graph);
+  void end_graph(const void* graph, bool is_idle);  // no work that uses its memory is pending
   void begin_capture(CudaStream stream);  // waits for its work first; throws
 
   bool retain(const void* address);  // never reuses the chunk; false if it is not ours
@@ -64,6 +64,7 @@ class CudaArena {
   void reclaim_idle();
   void wait_and_reclaim();
   bool captures() const;
+  size_t reclaimable() const;
   Chunk* grow(size_t bytes);
   Chunk* add_region(size_t bytes);
   bool release_regions();

@@ -45,7 +45,8 @@ CudaGraph::~CudaGraph() {
     if (graph_) cuda.GraphDestroy(graph_);
   } catch (const std::exception&) {  // the context is lost, and its graphs with it
   }
-  arena_of(device_).end_graph(this);
+  // A replay is waited for. What a capture that failed has recorded may still run, one by one.
+  arena_of(device_).end_graph(this, executable_ != nullptr);
 }
 
 void CudaGraph::use_memory(bool use) { arena_of(device_).allocate_for_graph(use ? this : nullptr); }

@@ -244,7 +244,14 @@ static PyObject* context_out(PyObject* object, PyObject* const* args, Py_ssize_t
   size_t rank;
   if (parse_shape(shape, dims, &rank) < 0 || check_shape(output, dims, rank, at) < 0) return NULL;
   ep_tensor* tensor = &self->tensors[at];
-  char* failed = ep_call_output(self->call, at, dims, rank, tensor);
+  char* failed;
+  if (self->device < 0) {
+    failed = ep_call_output(self->call, at, dims, rank, tensor);
+  } else {
+    Py_BEGIN_ALLOW_THREADS  // the allocation may wait for a device whose work needs the GIL
+    failed = ep_call_output(self->call, at, dims, rank, tensor);
+    Py_END_ALLOW_THREADS
+  }
   if (failed) {
     PyErr_Format(ep_call_is_replayed(self->call) ? PyExc_ValueError : PyExc_MemoryError,
                  "output %zu (%s): %s", at, output->name, failed);
