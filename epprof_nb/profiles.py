@@ -92,11 +92,11 @@ class Profile(ProfileAnalyses):
         >>> print(synthetic_profile(activities=100).summary().splitlines()[3])
         Totals:
         """
-        from epprof_nb.analysis.index import ProfileIndex
+        from epprof_nb.analysis.index import index_of
         from epprof_nb.analysis.overview import overview
         from epprof_nb.analysis.overview_text import render
 
-        return render(overview(ProfileIndex(self.redacted(redact))), max_chars, format)
+        return render(overview(index_of(self.redacted(redact))), max_chars, format)
 
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:
         """Return a view of the profile that opens on the timeline.

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.attribution import Attribution, attributed_op_rows
 from epprof_nb.analysis.by_op import NO_OP
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.op_paths import MAX_DEPTH, SESSION, OpPaths
 from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.arrays.groups import count_distinct, group_codes, sum_by_group
@@ -52,7 +52,7 @@ def by_path(
     >>> by_path(synthetic_profile(activities=100))["level"].head(3).tolist()
     ['session', 'cell', 'line']
     """
-    return path_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+    return path_table(index or index_of(profile), attribution=attribution).to_frame()
 
 
 def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:
