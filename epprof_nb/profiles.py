@@ -96,11 +96,11 @@ class Profile(ProfileAnalyses):
         >>> print(synthetic_profile(activities=100).summary().splitlines()[3])
         Totals:
         """
-        from epprof_nb.analysis.index import ProfileIndex
+        from epprof_nb.analysis.index import index_of
         from epprof_nb.analysis.overview import overview
         from epprof_nb.analysis.overview_text import render
 
-        made = overview(ProfileIndex(self.redacted(redact)))
+        made = overview(index_of(self.redacted(redact)))
         return render(made, max_chars, format, sql=sql)
 
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.activity_sums import activity_sums
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects
 from epprof_nb.analysis.device_work import KERNEL
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.measures import mean_delay
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.chunks import chunks
@@ -44,7 +44,7 @@ def by_kernel(
     by
         ``"name"`` for one row per full name, ``"short_name"`` for one row per short name.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def by_kernel(
     """
     if by not in get_args(KernelName):
         raise ValueError(f"by must be 'name' or 'short_name', not {by!r}")
-    return kernel_table(index or ProfileIndex(profile), by).to_frame()
+    return kernel_table(index or index_of(profile), by).to_frame()
 
 
 def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:

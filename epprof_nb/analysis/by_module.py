@@ -16,7 +16,7 @@ from epprof_nb.analysis.framework_phases import (
     modules,
     op_phases,
 )
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -67,7 +67,7 @@ def by_module(
     >>> by_module(synthetic_profile(activities=100)).index.tolist()
     ['(outside of modules)']
     """
-    return module_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+    return module_table(index or index_of(profile), attribution=attribution).to_frame()
 
 
 def module_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable, categorical, optional
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.node_usage import usage_columns
 from epprof_nb.analysis.op_status import has_host_time
@@ -65,7 +65,7 @@ def by_node(
     >>> by_node(synthetic_profile(activities=100))["name"].tolist()  # runs no session
     ['(no node)']
     """
-    return node_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+    return node_table(index or index_of(profile), attribution=attribution).to_frame()
 
 
 def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
@@ -136,7 +136,7 @@ def by_op_type(
     >>> by_op_type(synthetic_profile(activities=100))["op_type"].tolist()  # runs no session
     ['(no node)']
     """
-    return op_type_table(index or ProfileIndex(profile), attribution=attribution).to_frame()
+    return op_type_table(index or index_of(profile), attribution=attribution).to_frame()
 
 
 def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> ResultTable:
@@ -190,7 +190,7 @@ def by_run(
     >>> len(by_run(synthetic_profile(activities=100)))  # runs no session
     0
     """
-    index = index or ProfileIndex(profile)
+    index = index or index_of(profile)
     ops, tree = profile.tables["ops"], index.tree
     is_run = ops.names("category").equals("session") & ops.names("op_type").equals("run")
     if attribution == "launch":  # a run of an earlier profile has only captured a graph

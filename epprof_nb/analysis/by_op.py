@@ -13,7 +13,7 @@ from epprof_nb.analysis.dataframe import (
     objects,
     optional,
 )
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
 from epprof_nb.analysis.source_lines import line_text, split_lines
@@ -60,7 +60,7 @@ def by_op(
         Op to which an activity is attributed: ``"launch"`` is the op that launched it,
         ``"capture"`` the op that captured it in a CUDA graph, if there is one.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def by_op(
     0                 In[3]       97
     1  for x, y in batches:       97
     """
-    index = index or ProfileIndex(profile)
+    index = index or index_of(profile)
     return op_table(index, args=args, attribution=attribution).to_frame()
 
 
@@ -186,7 +186,7 @@ def by_line(
     0     1  model, optimizer = build(layers=4, width=1024)
     1     2          batches = load("train", batch_size=64)
     """
-    index = index or ProfileIndex(profile)
+    index = index or index_of(profile)
     return line_table(index, inclusive=inclusive, attribution=attribution).to_frame()
 
 

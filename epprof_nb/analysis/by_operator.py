@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.dataframe import ResultTable, categorical
 from epprof_nb.analysis.framework_phases import modules as module_calls
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.op_totals import totals
@@ -70,7 +70,7 @@ def by_operator(
     >>> by_operator(synthetic_profile(activities=100))["name"].tolist()  # has no operators
     ['(no operator)']
     """
-    index = index or ProfileIndex(profile)
+    index = index or index_of(profile)
     table = operator_table(index, modules=modules, shapes=shapes, attribution=attribution)
     return table.to_frame()
 

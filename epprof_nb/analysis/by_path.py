@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.module_tree import module_tree
 from epprof_nb.analysis.op_paths import MAX_DEPTH, SESSION, OpPaths, op_steps
 from epprof_nb.analysis.op_status import has_host_time, ran
@@ -64,7 +64,7 @@ def by_path(
     tables = {"op": path_table, "module": module_tree}
     if by not in tables:
         raise ValueError(f"by must be 'op' or 'module', not {by!r}")
-    return tables[by](index or ProfileIndex(profile), attribution=attribution).to_frame()
+    return tables[by](index or index_of(profile), attribution=attribution).to_frame()
 
 
 def path_table(index: ProfileIndex, *, attribution: Attribution = "launch") -> ResultTable:

@@ -9,7 +9,7 @@ import numpy as np
 
 from epprof_nb.analysis.dataframe import ResultTable
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.whole_repeats import whole_repeats
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
@@ -37,7 +37,7 @@ def by_repeat(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def by_repeat(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     >>> len(by_repeat(synthetic_profile(activities=100)))  # was not repeated
     0
     """
-    return repeat_table(index or ProfileIndex(profile)).to_frame()
+    return repeat_table(index or index_of(profile)).to_frame()
 
 
 def repeat_table(index: ProfileIndex) -> ResultTable:

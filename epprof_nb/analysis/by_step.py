@@ -19,8 +19,9 @@ from epprof_nb.analysis.framework_phases import (
     op_phases,
     phase_host_ns,
 )
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.op_status import ran
+from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.arrays.types import MISSING
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from epprof_nb.analysis.by_repeat import RepeatStatistics
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
+
+_COMMUNICATION = OTHER + 1
+"""Column of communication, after those of the phases."""
 
 
 class Steps(NamedTuple):
@@ -53,7 +57,7 @@ def by_step(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.Da
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def by_step(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.Da
     >>> len(by_step(synthetic_profile(activities=100)))  # has no optimizer
     0
     """
-    return step_table(index or ProfileIndex(profile)).to_frame()
+    return step_table(index or index_of(profile)).to_frame()
 
 
 def steps(index: ProfileIndex) -> Steps:
@@ -114,51 +118,45 @@ def activity_steps(index: ProfileIndex) -> IntArray:
 def _activity_rows(index: ProfileIndex) -> IntArray:
     """Return the position in `steps` of the step that launched each activity."""
     tables, found = index.profile.tables, index.cached(steps)
-    activities = tables["activities"]
-    call = index.calls.rows(activities["correlation_id"])
-    op = index.activity_op
-    # Without a recorded call, the launch was during the op; without an op, the start of the
-    # activity is the best-known time.
-    times = np.where(op >= 0, np.append(tables["ops"]["start_ns"], 0)[op], activities["start_ns"])
-    times = np.where(call >= 0, np.append(tables["api_calls"]["start_ns"], 0)[call], times)
-    return repeat_at(found.starts, found.ends, times)
+    ids, starts = (tables["activities"][name] for name in ("correlation_id", "start_ns"))
+    ops, calls = tables["ops"]["start_ns"], tables["api_calls"]["start_ns"]
+    rows = np.empty(len(starts), np.int64)
+    for chunk in chunks(len(starts)):
+        # Without a recorded call, the launch was during the op; without an op, the start of the
+        # activity is the best-known time.
+        times = starts[chunk].copy()
+        for start, of in ((ops, index.activity_op[chunk]), (calls, index.calls.rows(ids[chunk]))):
+            known = of >= 0
+            times[known] = start[of[known]]
+        rows[chunk] = repeat_at(found.starts, found.ends, times)
+    return rows
 
 
 def step_table(index: ProfileIndex) -> ResultTable:
     """Return the columns of `by_step`."""
-    tables = index.profile.tables
-    activities, ops = tables["activities"], tables["ops"]
+    ops = index.profile.tables["ops"]
     starts, ends, first = index.cached(steps)
     n = len(starts)
     step = np.where(index.is_device_work, index.cached(_activity_rows), MISSING)
-    phase = np.append(index.cached(op_phases), np.uint8(OTHER))[index.activity_op]
-    communication = _is_communication(index)
-
-    def device(mask: BoolArray) -> IntArray:
-        return sum_by_group(np.where(mask, step, MISSING), activities["duration_ns"], n)[:-1]
-
-    of_phase = {p: device((phase == p) & ~communication) for p in (FORWARD, BACKWARD, OPTIMIZER)}
-    communication_ns = device(communication)
-    device_ns = device(np.ones(len(activities), np.bool_))
+    of_phase = _device_ns(index, step, n)
     step_of_op = repeat_at(starts, ends, ops["start_ns"])
     host = {
         p: sum_by_group(step_of_op, times, n)[:-1]
         for p, times in index.cached(phase_host_ns).items()
     }
     before, until = (covered_before(*index.busy(), times) for times in (starts, ends))
-    named_ns = sum(of_phase.values()) + communication_ns
     return ResultTable(
         {
             "step": np.arange(first, first + n),
             "start_ns": starts,
             "wall_ns": ends - starts,
             "data_ns": host[DATA],
-            "forward_ns": of_phase[FORWARD],
-            "backward_ns": of_phase[BACKWARD],
-            "optimizer_ns": of_phase[OPTIMIZER],
-            "communication_ns": communication_ns,
-            "other_ns": device_ns - named_ns,
-            "device_ns": device_ns,
+            "forward_ns": of_phase[:, FORWARD],
+            "backward_ns": of_phase[:, BACKWARD],
+            "optimizer_ns": of_phase[:, OPTIMIZER],
+            "communication_ns": of_phase[:, _COMMUNICATION],
+            "other_ns": of_phase[:, DATA] + of_phase[:, OTHER],
+            "device_ns": of_phase.sum(axis=1),
             "idle_ns": ends - starts - (until - before),
             "kernels": sum_by_group(step, (index.kinds == KERNEL).astype(np.int64), n)[:-1],
             "forward_host_ns": host[FORWARD],
@@ -166,6 +164,25 @@ def step_table(index: ProfileIndex) -> ResultTable:
             "optimizer_host_ns": host[OPTIMIZER],
         }
     )
+
+
+def _device_ns(index: ProfileIndex, step: IntArray, n: int) -> IntArray:
+    """Return the device time of each step by phase, shape ``(n, _COMMUNICATION + 1)``.
+
+    The kernels of NCCL have a column of their own, whatever their phase.
+    """
+    columns = _COMMUNICATION + 1
+    phase_of_op = np.append(index.cached(op_phases), np.uint8(OTHER))
+    communication = _is_communication(index)
+    durations = index.profile.tables["activities"]["duration_ns"]
+    sums = np.zeros(n * columns + 1, np.int64)
+    for chunk in chunks(len(step)):
+        phase = np.where(
+            communication[chunk], _COMMUNICATION, phase_of_op[index.activity_op[chunk]]
+        )
+        cell = np.where(step[chunk] >= 0, step[chunk] * columns + phase, MISSING)
+        np.add.at(sums, cell, durations[chunk])
+    return sums[:-1].reshape(n, columns)
 
 
 def _is_communication(index: ProfileIndex) -> BoolArray:

@@ -9,7 +9,7 @@ import numpy as np
 from epprof_nb.analysis.activity_sums import activity_sums, busy_by_group
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.devices import device_labels
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.measures import bandwidth, mean_delay
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.groups import group_codes
@@ -36,7 +36,7 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def by_stream(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     >>> by_stream(synthetic_profile(activities=100, streams=2))["stream"].tolist()
     ['stream 7', 'stream 13']
     """
-    return stream_table(index or ProfileIndex(profile)).to_frame()
+    return stream_table(index or index_of(profile)).to_frame()
 
 
 def stream_table(index: ProfileIndex) -> ResultTable:

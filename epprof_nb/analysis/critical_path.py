@@ -14,7 +14,7 @@ import numpy as np
 
 from epprof_nb.analysis.by_op import NO_OP
 from epprof_nb.analysis.dataframe import ResultTable, categorical, names_at, optional, values_at
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.path_input import VARIANTS, PathInput
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -58,7 +58,7 @@ def critical_path(
     attribution
         See `epprof_nb.analysis.by_op.by_op`.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def critical_path(
     if by not in get_args(By):
         raise ValueError(f"by must be 'step' or 'op', not {by!r}")
     table = path_table if by == "step" else path_op_table
-    return table(index or ProfileIndex(profile), attribution).to_frame()
+    return table(index or index_of(profile), attribution).to_frame()
 
 
 class Path:

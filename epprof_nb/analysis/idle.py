@@ -14,7 +14,7 @@ import numpy as np
 
 from epprof_nb.analysis.dataframe import ResultTable, names_at, optional, values_at
 from epprof_nb.analysis.idle_causes import POSITIONS, idle_intervals, main_cause, split_by_cause
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.names import CategoryColumn
@@ -45,7 +45,7 @@ def busy_intervals(profile: ProfileData, device_id: int | None = None) -> tuple[
     starts, ends
         int64 arrays, nanoseconds since the profile's start: disjoint intervals, ascending.
     """
-    return ProfileIndex(profile).busy(device_id)
+    return index_of(profile).busy(device_id)
 
 
 def busy_ns(profile: ProfileData, device_id: int | None = None) -> int:
@@ -70,7 +70,7 @@ def gaps(
     min_ns
         Shortest interval, nanoseconds.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def gaps(
       position  line
     0   before     1
     """
-    return gap_table(index or ProfileIndex(profile), min_ns).to_frame()
+    return gap_table(index or index_of(profile), min_ns).to_frame()
 
 
 def gap_table(index: ProfileIndex, min_ns: int = IDLE_GAP_NS) -> ResultTable:

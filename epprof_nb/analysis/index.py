@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,7 +17,9 @@ from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.ids import IdIndex, unique_values
 from epprof_nb.arrays.intervals import union
 from epprof_nb.arrays.types import MISSING
+from epprof_nb.data.profile_data import ProfileData
 from epprof_nb.util.cached import KeyedCache, cached_property
+from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.arrays.types import BoolArray, IntArray
-    from epprof_nb.data.profile_data import ProfileData
 
 _T = TypeVar("_T")
 
@@ -167,3 +170,45 @@ class ProfileIndex:
             activities = self.profile.tables["activities"]
             op_rows = attributed_op_rows(activities, self.tree, attribution)
         return activity_sums(self, op_rows, len(self.tree))
+
+
+_indexes: WeakKeyDictionary[ProfileData, ProfileIndex] = WeakKeyDictionary()
+_lock = fork_safe_lock()
+
+
+def index_of(profile: ProfileData) -> ProfileIndex:
+    """Return the index that is kept with a profile, so that analyses share what they compute.
+
+    Parameters
+    ----------
+    profile
+        The profile. If its tables, info or sources have changed since the last call, the index is
+        a new one.
+
+    Notes
+    -----
+    The index holds the tables of the profile, not the profile itself: it is freed with it.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> profile = synthetic_profile(activities=100)
+    >>> index_of(profile) is index_of(profile)
+    True
+    """
+    with _lock:
+        index = _indexes.get(profile)
+        if index is None or not _is_same(index.profile, profile):
+            parts = ProfileData(profile.tables, deepcopy(profile.info), profile.sources)
+            index = _indexes[profile] = ProfileIndex(parts)
+    return index
+
+
+def _is_same(indexed: ProfileData, profile: ProfileData) -> bool:
+    """Return whether a profile has the tables, info and sources that were indexed."""
+    return (
+        indexed.tables.keys() == profile.tables.keys()
+        and all(table is profile.tables[name] for name, table in indexed.tables.items())
+        and indexed.sources == profile.sources
+        and indexed.info == profile.info
+    )

@@ -13,7 +13,7 @@ from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
 from epprof_nb.analysis.graph_finding import graph_opportunity
 from epprof_nb.analysis.hot_places import device_time, hot_line, hot_op
 from epprof_nb.analysis.idle_findings import held_work, idle_gaps
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.launch_findings import launch_bound
 from epprof_nb.analysis.ort_findings import fallbacks, node_memory, slowest_operator
 from epprof_nb.analysis.ort_node_findings import (
@@ -77,7 +77,7 @@ def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     0     1      idle     1
     1     2  hot line    10
     """
-    return insight_table(index or ProfileIndex(profile)).to_frame()
+    return insight_table(index or index_of(profile)).to_frame()
 
 
 def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
@@ -186,7 +186,7 @@ def evidence(
     insight
         A row of `insights`, or its rank.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def evidence(
     >>> evidence(profile, insights(profile).iloc[0])["line"].tolist()
     [1]
     """
-    index = index or ProfileIndex(profile)
+    index = index or index_of(profile)
     finding = _find(index, insight)
     table, rows = profile.tables[finding.table], finding.evidence_rows(profile)
     frame = table.take(rows).to_frame()

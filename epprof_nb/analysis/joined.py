@@ -18,7 +18,7 @@ from epprof_nb.analysis.dataframe import (
     values_at,
 )
 from epprof_nb.analysis.framework_phases import modules
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.places import cells_at
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
@@ -57,7 +57,7 @@ def joined(
     attribution
         See `epprof_nb.analysis.by_op.by_op`.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def joined(
     >>> frame.groupby("arg_layer")["duration_ns"].count().tolist()
     [80, 80, 80, 80]
     """
-    index = index or ProfileIndex(profile)
+    index = index or index_of(profile)
     ops, activities = profile.tables["ops"], profile.tables["activities"]
     calls, tree = profile.tables["api_calls"], index.tree
     op = attributed_op_rows(activities, tree, attribution)

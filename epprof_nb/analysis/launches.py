@@ -10,7 +10,7 @@ from epprof_nb.analysis.dataframe import ResultTable
 from epprof_nb.analysis.device_activity import queued_launches
 from epprof_nb.analysis.device_work import KERNEL
 from epprof_nb.analysis.idle_causes import BETWEEN, idle_intervals, split_by_cause
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.waits import find_waits
 from epprof_nb.arrays.chunks import chunks
@@ -38,7 +38,7 @@ def launches(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def launches(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     >>> int(launches(synthetic_profile(activities=100))["launches"].sum())
     100
     """
-    return launch_table(index or ProfileIndex(profile)).to_frame()
+    return launch_table(index or index_of(profile)).to_frame()
 
 
 def launch_table(index: ProfileIndex) -> ResultTable:

@@ -10,7 +10,7 @@ from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
 from epprof_nb.analysis.device_work import MEMCPY, MEMSET
 from epprof_nb.analysis.devices import device_labels
 from epprof_nb.analysis.idle_causes import BETWEEN, idle_intervals, split_by_cause
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import clip_times, union
 from epprof_nb.data.columns import with_columns
@@ -42,7 +42,7 @@ def overlap(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.Da
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def overlap(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.Da
     >>> bool(row[parts].sum() == row["span_ns"])
     True
     """
-    return overlap_table(index or ProfileIndex(profile)).to_frame()
+    return overlap_table(index or index_of(profile)).to_frame()
 
 
 def overlap_table(index: ProfileIndex) -> ResultTable:

@@ -82,11 +82,12 @@ class Overview:
 def overview(index: ProfileIndex) -> Overview:
     """Compute the overview of a profile."""
     profile = index.profile
+    time = _durations(profile.tables["activities"])
     return Overview(
         summarise(index).line,
-        list(_facts(index)),
+        list(_facts(index, time)),
         [Evidence(found, _evidence(found)) for found in findings(index, limit=_MAX_FINDINGS)],
-        [ranking for ranking in _rankings(index) if ranking.rows],
+        [ranking for ranking in _rankings(index, time) if ranking.rows],
         [str(note) for note in profile.info.get("notes") or ()],
         {name: len(table) for name, table in profile.tables.items()},
     )
@@ -99,7 +100,7 @@ def _evidence(found: Finding) -> str:
     )
 
 
-def _facts(index: ProfileIndex) -> Iterator[Fact]:
+def _facts(index: ProfileIndex, time: IntArray) -> Iterator[Fact]:
     profile, activities = index.profile, index.profile.tables["activities"]
     wall_query = "select value::bigint from info where key = 'wall_ns'"
     if profile.wall_ns <= 0:
@@ -112,7 +113,6 @@ def _facts(index: ProfileIndex) -> Iterator[Fact]:
             query = f"select sum(end_ns - start_ns) from busy where device_id = {device}"
             yield Fact(f"busy_ns of device {device}", int((ends - starts).sum()), "ns", query)
     work = index.is_device_work
-    time = _durations(activities)
     yield Fact("device_ns", int(time[work].sum()), "ns",
                "select coalesce(sum(duration_ns), 0) from device_work")  # fmt: skip
     for name, code in (("kernel", KERNEL), ("memcpy", MEMCPY), ("memset", MEMSET)):
@@ -142,21 +142,19 @@ def _of_known_device(gaps: ResultTable) -> BoolArray:
 
 
 def _durations(table: Table) -> IntArray:
-    time: IntArray = np.maximum(table["end_ns"] - table["start_ns"], 0)
-    return time
+    time: IntArray = table["end_ns"] - table["start_ns"]
+    return np.maximum(time, 0, out=time)
 
 
-def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
+def _rankings(index: ProfileIndex, time: IntArray) -> Iterator[Ranking]:
     tables = index.profile.tables
     activities, ops, calls = (tables[name] for name in ("activities", "ops", "api_calls"))
-    work = np.flatnonzero(index.is_device_work)
-    time = _durations(activities)[work]
-    # Row -1, no op, is one row past the end.
-    row = index.activity_op[work].astype(np.int64)
+    work = index.is_device_work
+    row = np.where(work, index.activity_op, np.int32(MISSING))
     per_op = sum_by_group(row, time, len(ops))
-    launched = sum_by_group(row, np.ones(len(work), np.int64), len(ops))
+    launched = np.bincount(row[row >= 0], minlength=len(ops))
     keys = ("name", "op_type", "cell", "line")
-    with_work = np.flatnonzero(launched[:-1])
+    with_work = np.flatnonzero(launched)
     yield _ranking(
         "ops by the device time of what they launched themselves",
         _columns(ops, keys, with_work),
@@ -164,19 +162,24 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
         "from device_work w join ops o using (op_id)", prefix="o.",
         sums={"self_device_ns": "sum(w.duration_ns)", "launched": "count(*)"},
     )  # fmt: skip
-    kernels = index.kinds[work] == KERNEL
+    names, short_names = (activities.names(name) for name in ("name", "short_name"))
+    kernels, sums = _by_name(names, time, index.kinds == KERNEL)
+    # A short name follows from the name.
+    short_of = np.full(len(names.categories) + 1, MISSING, np.int32)
+    short_of[names.codes] = short_names.codes
+    short = CategoryColumn(short_of[kernels.codes], short_names.categories)
     yield _ranking(
         "kernels by device time",
-        _columns(activities, ("name", "short_name"), work[kernels]),
-        {"device_ns": time[kernels], "count": np.ones(int(kernels.sum()), np.int64)},
+        {"name": kernels, "short_name": short},
+        {"device_ns": sums[0], "count": sums[1]},
         "from device_work where kind = 'kernel'",
         sums={"device_ns": "sum(duration_ns)", "count": "count(*)"},
     )
-    copies = index.kinds[work] == MEMCPY
-    size = np.maximum(activities["bytes"][work[copies]], 0)
+    copies = np.flatnonzero(index.kinds == MEMCPY)
+    size = np.maximum(activities["bytes"][copies], 0)
     yield _ranking(
         "copies by device time",
-        _columns(activities, ("copy_kind", "src_kind", "dst_kind"), work[copies]),
+        _columns(activities, ("copy_kind", "src_kind", "dst_kind"), copies),
         {"device_ns": time[copies], "count": np.ones(len(size), np.int64), "bytes": size},
         "from device_work where kind = 'memcpy'",
         sums={"device_ns": "sum(duration_ns)", "count": "count(*)",
@@ -190,13 +193,32 @@ def _rankings(index: ProfileIndex) -> Iterator[Ranking]:
         "from ops where status is distinct from 'earlier'",
         sums={"host_ns": "sum(duration_ns)", "count": "sum(count)"},
     )
+    called, sums = _by_name(calls.names("name"), calls["duration_ns"])
     yield _ranking(
         "API calls by host time",
-        _columns(calls, ("name",), slice(None)),
-        {"host_ns": calls["duration_ns"], "count": np.ones(len(calls), np.int64)},
+        {"name": called},
+        {"host_ns": sums[0], "count": sums[1]},
         "from api_calls",
         sums={"host_ns": "sum(duration_ns)", "count": "count(*)"},
     )
+
+
+def _by_name(
+    names: CategoryColumn, values: IntArray, mask: BoolArray | None = None
+) -> tuple[CategoryColumn, tuple[IntArray, IntArray]]:
+    """Return the names of the rows in `mask`, each once, with the sums of values and the counts."""
+    # Rows without a name are a group: the one after those of the names.
+    unnamed = len(names.categories)
+    codes = np.where(names.codes == MISSING, np.int32(unnamed), names.codes)
+    if mask is not None:
+        codes[~mask] = MISSING
+    totals = sum_by_group(codes, values, unnamed + 1)
+    counts = np.bincount(codes[codes >= 0], minlength=unnamed + 1)
+    seen = np.flatnonzero(counts)
+    column = CategoryColumn(
+        np.where(seen == unnamed, MISSING, seen).astype(np.int32), names.categories
+    )
+    return column, (totals[seen], counts[seen])
 
 
 def _columns(

@@ -13,7 +13,7 @@ import numpy as np
 
 from epprof_nb.analysis.attribution import attributed_op_rows
 from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.op_costs import op_cost, parse_shapes
 from epprof_nb.analysis.peaks import peaks_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -45,7 +45,7 @@ def roofline(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     profile
         The profile; its ``info["peaks"]`` has the peaks of its devices.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def roofline(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
                 name  share
     0  (not covered)    1.0
     """
-    return roofline_table(index or ProfileIndex(profile)).to_frame()
+    return roofline_table(index or index_of(profile)).to_frame()
 
 
 def roofline_table(index: ProfileIndex) -> ResultTable:

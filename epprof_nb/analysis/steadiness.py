@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from epprof_nb.analysis.dataframe import ResultTable
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.iterations import MIN_ITERATIONS, iterations
 from epprof_nb.arrays.intervals import covered_before
 from epprof_nb.data.columns import with_columns
@@ -44,7 +44,7 @@ def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def steadiness(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd
     >>> steadiness(synthetic_profile(activities=1000))["phase"].tolist()[:3]
     ['steady', 'steady', 'steady']
     """
-    return steadiness_table(index or ProfileIndex(profile)).to_frame()
+    return steadiness_table(index or index_of(profile)).to_frame()
 
 
 def steadiness_table(index: ProfileIndex) -> ResultTable:

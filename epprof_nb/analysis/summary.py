@@ -13,7 +13,7 @@ from epprof_nb.analysis.by_step import step_statistics
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.devices import device_labels, device_name
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, largest_slowdown
 from epprof_nb.util.format import duration, percent, plural, shorten, size
 
@@ -290,4 +290,4 @@ def summarise(index: ProfileIndex) -> Summary:
 
 def summary_line(profile: ProfileData) -> str:
     """Return the summary as one line of text; see `Summary.line`."""
-    return summarise(ProfileIndex(profile)).line
+    return summarise(index_of(profile)).line

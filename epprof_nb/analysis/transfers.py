@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable
 from epprof_nb.analysis.device_work import MEMCPY
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.overlap import COMMUNICATION, COMPUTE, class_intervals
 from epprof_nb.analysis.places import Places
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -35,7 +35,7 @@ def transfers(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def transfers(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.
     >>> transfers(synthetic_profile(activities=1000))["copy_kind"].tolist()
     ['HtoD', 'DtoH']
     """
-    return transfer_table(index or ProfileIndex(profile)).to_frame()
+    return transfer_table(index or index_of(profile)).to_frame()
 
 
 def transfer_table(index: ProfileIndex) -> ResultTable:

@@ -8,7 +8,7 @@ import numpy as np
 
 from epprof_nb.analysis.dataframe import ResultTable, names_at
 from epprof_nb.analysis.idle_causes import BETWEEN, idle_intervals, is_wait
-from epprof_nb.analysis.index import ProfileIndex
+from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.places import Places
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.intervals import complement, covered_before
@@ -32,7 +32,7 @@ def waits(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.Data
     profile
         The profile.
     index
-        Index of the profile; a new one if None.
+        Index of the profile; the one that is kept with it if None.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def waits(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.Data
                api_name  line
     0  cuCtxSynchronize    12
     """
-    return wait_table(index or ProfileIndex(profile)).to_frame()
+    return wait_table(index or index_of(profile)).to_frame()
 
 
 def wait_table(index: ProfileIndex) -> ResultTable:
