@@ -255,7 +255,8 @@ def drain_ops(end_ns: int, /, *, open_too: bool) -> dict[str, Any]:
     """Take the finished ops and, on request, copies of the open ones, which end at `end_ns`.
 
     Columns: op_id u64, parent_op_id u64 (0: none), start_ns i64, end_ns i64, duration_ns i64,
-    suspended_ns i64, name_id u32, payload_id u32 (statement key, args id or event details id),
+    suspended_ns i64 (for operators of PyTorch, which have none, the sequence number), name_id u32,
+    payload_id u32 (statement key, args id, event details id or id of an operator's sizes),
     count u32, category u16, flags u16 (1: open, 2: coalesced), thread_id u64. ``lost`` is the
     number of ops dropped since the last drain for want of memory. Name ids of 2**31 and up are
     indices into the list ``op_names``; args ids minus 1 are indices into the list ``op_args`` of
@@ -462,9 +463,39 @@ def nvtx_details(first: int, /) -> dict[str, bytes]:
     i32, 6: f32; 0: none), payload u64 (its bits). Names are ids of `names`; 0: none.
     """
 
+# -- operators of PyTorch, named by its NVTX observer
+def operators_record(on: bool, /) -> None:
+    """Record operators as ops, on the calling thread and on threads that work for it."""
+
+def operators_pause(on: bool, /) -> None:
+    """Record no operators for a while; they are counted all the same."""
+
+def operators_backward(op_id: int, /) -> None:
+    """Set the parent of operators on threads other than the recording one, without an open op.
+
+    0: these are not recorded.
+    """
+
+def operators_seen() -> int:
+    """Return the number of messages of operators so far."""
+
+def operator_sizes(first: int, /) -> list[str]:
+    """Return the sizes of operators' inputs, as PyTorch writes them, from id `first` on."""
+
+def torch_observe(library: str, /) -> bool:
+    """Receive the observer's messages in a build of PyTorch without CUDA.
+
+    `library` is the path of its ``libtorch_cpu.so``. Returns False if that is not loaded or lacks
+    the functions.
+    """
+
+def torch_enable(on: bool, /) -> None:
+    """Let PyTorch enable its observer, after `torch_observe`."""
+
 # -- the execution provider with kernels in Python
 def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],
+    limit_of: Callable[[Any, dict[str, Any], tuple[bool, ...]], str | None],
     make_node: Callable[[Any, str, dict[str, Any], int], tuple[list[Any], Any]],
     describe_error: Callable[[Any, BaseException], str],
     record: Callable[[Any, int, int, Any], None],
@@ -482,6 +513,9 @@ def ep_set_functions(
         Gets the provider's options. Returns the number of the session, whether it captures graphs,
         the selected operator types and node names (empty: all), and its kernels
         (`ep_make_kernels`).
+    limit_of
+        Gets the handle of a kernel with limits, and the attributes of a node and which inputs it
+        has. Returns why the kernel does not take the node, or None.
     make_node
         Gets a kernel's handle, and name, attributes and number of outputs of a node. Returns a
         list with the function to call, and the object whose attributes `KernelContext` has.
@@ -504,6 +538,7 @@ def ep_set_functions(
 def ep_set_device_functions(
     view: Callable[[int, int, int, int, tuple[int, ...]], Any],
     current_stream: Callable[[int, int], Any],
+    capturing_stream: Callable[[int, int], Any],
     /,
 ) -> None:
     """Set the functions that kernels on CUDA devices need.
@@ -514,7 +549,18 @@ def ep_set_device_functions(
         Returns an array for a device, an address, a size in bytes, ONNX's element type and a shape.
     current_stream
         Returns a context manager for a device and the address of a stream.
+    capturing_stream
+        Likewise, for a stream that is being captured into a graph.
     """
+
+def ep_device_allocate(device: int, nbytes: int, /) -> int:
+    """Allocate memory of a CUDA device, and of the graph that this thread captures, if any.
+
+    Raises MemoryError if there is none.
+    """
+
+def ep_device_free(device: int, address: int, /) -> None:
+    """Free memory of `ep_device_allocate`."""
 
 def ep_load_driver(path: str, /) -> int:
     """Open NVIDIA's driver, unless one is open, and return the number of its devices."""
@@ -538,6 +584,9 @@ def ep_allow_capture(allowed: bool, /) -> None:
 def ep_is_capturing() -> bool:
     """Tell whether the kernels of this thread are being captured."""
 
+def ep_capture_is_intact() -> bool:
+    """Tell whether this thread captures kernels, and no call on a CUDA device has ended that."""
+
 def ep_report_violation(what: str, /) -> None:
     """End the capture of this thread after the current kernel; `what` it did, and a remedy."""
 
@@ -554,6 +603,9 @@ def ep_end_graph_run(run: object, /) -> tuple[object | None, bool, str | None, s
     cannot have, with the reason.
     """
 
+def ep_take_replays() -> list[tuple[int, int]]:
+    """Take the replays on CUDA devices that were recorded: the op that was open, and the graph."""
+
 def ep_describe_graph(graph: object, /) -> tuple[Any, ...]:
     """Fields of `epprof_nb.core.kernel_log.CapturedGraph`, with nodes as tuples."""
 
@@ -563,8 +615,12 @@ def ep_set_captured_in(graph: object, line: str, /) -> None:
 def ep_changed_nodes(graph: object, /) -> list[str]:
     """Nodes of a graph whose kernel has another function since the capture."""
 
-def ep_unclaimed_nodes() -> list[tuple[str, str]]:
-    """Name and operator type of the nodes that the last session of this thread left to others."""
+def ep_unclaimed_nodes() -> list[tuple[str, str, str, str]]:
+    """Nodes that the last session of this thread left to other providers.
+
+    A node: its name, its operator's type and domain, and the limit of its kernel that the node is
+    beyond, or an empty string.
+    """
 
 def ep_session_options_type() -> object:
     """C++ type information of OrtSessionOptions, for pybind11's conduit."""
@@ -573,7 +629,8 @@ def ep_make_kernels(device: int, kernels: tuple[tuple[Any, ...], ...], /) -> obj
     """Kernels on a CUDA device, or on the host device (-1), for any number of sessions.
 
     A kernel: operator type, domain, first and last version, element types by type constraint,
-    inputs and outputs in host memory, and a handle for `make_node`.
+    inputs and outputs in host memory, whether it has limits, and a handle for `limit_of` and
+    `make_node`.
     """
 
 def ep_make_domain(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from epprof_nb.data.columns import with_columns
+from epprof_nb.data.empty_tables import explained
 from epprof_nb.data.profile_data import ProfileData
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.joined import joined
 
-        return joined(self, args=args, attribution=attribution)
+        return explained(self, "joined", joined(self, args=args, attribution=attribution))
 
     @with_columns("by_op")
     def by_op(
@@ -81,7 +82,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_op import by_op
 
-        return by_op(self, args=args, attribution=attribution)
+        return explained(self, "by_op", by_op(self, args=args, attribution=attribution))
 
     @with_columns("by_kernel")
     def by_kernel(self, by: Literal["name", "short_name"] = "name") -> pd.DataFrame:
@@ -101,7 +102,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_kernel import by_kernel
 
-        return by_kernel(self, by)
+        return explained(self, "by_kernel", by_kernel(self, by))
 
     @with_columns("by_stream")
     def by_stream(self) -> pd.DataFrame:
@@ -114,7 +115,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_stream import by_stream
 
-        return by_stream(self)
+        return explained(self, "by_stream", by_stream(self))
 
     @with_columns("by_line", "by_line_self")
     def by_line(
@@ -140,7 +141,9 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_op import by_line
 
-        return by_line(self, inclusive=inclusive, attribution=attribution)
+        return explained(
+            self, "by_line", by_line(self, inclusive=inclusive, attribution=attribution)
+        )
 
     @with_columns("by_repeat")
     def by_repeat(self) -> pd.DataFrame:
@@ -157,7 +160,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_repeat import by_repeat
 
-        return by_repeat(self)
+        return explained(self, "by_repeat", by_repeat(self))
 
     @with_columns("by_module")
     def by_module(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
@@ -179,7 +182,42 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_module import by_module
 
-        return by_module(self, attribution=attribution)
+        return explained(self, "by_module", by_module(self, attribution=attribution))
+
+    @with_columns("by_operator")
+    def by_operator(
+        self,
+        *,
+        modules: bool = False,
+        shapes: bool = False,
+        attribution: Literal["launch", "capture"] = "launch",
+    ) -> pd.DataFrame:
+        """Device and host time of each operator of PyTorch, with that of its backward pass.
+
+        Operators are recorded with ``detail="operators"``.
+
+        Parameters
+        ----------
+        modules
+            Whether operators of different modules have rows of their own.
+        shapes
+            Whether operators with different shapes of their inputs have rows of their own.
+        attribution
+            See `by_op`.
+
+        Returns
+        -------
+        frame
+            {columns}
+
+        Examples
+        --------
+        >>> frame = prof.by_operator(modules=True)  # doctest: +SKIP
+        >>> frame[frame["module"] == "model.layers.0"]  # doctest: +SKIP
+        """
+        from epprof_nb.analysis.by_operator import by_operator
+
+        return by_operator(self, modules=modules, shapes=shapes, attribution=attribution)
 
     @with_columns("by_step")
     def by_step(self) -> pd.DataFrame:
@@ -198,7 +236,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_step import by_step
 
-        return by_step(self)
+        return explained(self, "by_step", by_step(self))
 
     @with_columns("by_path")
     def by_path(
@@ -230,7 +268,9 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_path import by_path
 
-        return by_path(self, by=by, attribution=attribution)
+        if by == "module":
+            return explained(self, "by_module", by_path(self, by=by, attribution=attribution))
+        return explained(self, "by_path", by_path(self, by=by, attribution=attribution))
 
     @with_columns("by_node")
     def by_node(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
@@ -249,7 +289,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_node import by_node
 
-        return by_node(self, attribution=attribution)
+        return explained(self, "by_node", by_node(self, attribution=attribution))
 
     @with_columns("by_op_type")
     def by_op_type(self, *, attribution: Literal["launch", "capture"] = "capture") -> pd.DataFrame:
@@ -267,7 +307,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_node import by_op_type
 
-        return by_op_type(self, attribution=attribution)
+        return explained(self, "by_op_type", by_op_type(self, attribution=attribution))
 
     @with_columns("by_run")
     def by_run(self, *, attribution: Literal["launch", "capture"] = "launch") -> pd.DataFrame:
@@ -280,7 +320,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.by_node import by_run
 
-        return by_run(self, attribution=attribution)
+        return explained(self, "by_run", by_run(self, attribution=attribution))
 
     @with_columns("gaps")
     def gaps(self, min_ns: int = 1_000_000) -> pd.DataFrame:
@@ -305,7 +345,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.idle import gaps
 
-        return gaps(self, min_ns)
+        return explained(self, "gaps", gaps(self, min_ns))
 
     @with_columns("insights")
     def insights(self) -> pd.DataFrame:
@@ -328,7 +368,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.insights import insights
 
-        return insights(self)
+        return explained(self, "insights", insights(self))
 
     def evidence(self, insight: Mapping[str, Any] | int) -> pd.DataFrame:
         """Return the rows behind a finding.
@@ -370,7 +410,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.overlap import overlap
 
-        return overlap(self)
+        return explained(self, "overlap", overlap(self))
 
     @with_columns("launches")
     def launches(self) -> pd.DataFrame:
@@ -383,7 +423,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.launches import launches
 
-        return launches(self)
+        return explained(self, "launches", launches(self))
 
     @with_columns("transfers")
     def transfers(self) -> pd.DataFrame:
@@ -396,7 +436,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.transfers import transfers
 
-        return transfers(self)
+        return explained(self, "transfers", transfers(self))
 
     @with_columns("waits")
     def waits(self) -> pd.DataFrame:
@@ -409,7 +449,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.waits import waits
 
-        return waits(self)
+        return explained(self, "waits", waits(self))
 
     @with_columns("steadiness")
     def steadiness(self) -> pd.DataFrame:
@@ -422,7 +462,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.steadiness import steadiness
 
-        return steadiness(self)
+        return explained(self, "steadiness", steadiness(self))
 
     @with_columns("critical_path", "critical_path_op")
     def critical_path(
@@ -468,7 +508,7 @@ class ProfileAnalyses(ProfileData):
         """
         from epprof_nb.analysis.critical_path import critical_path
 
-        return critical_path(self, by, attribution=attribution)
+        return explained(self, "critical_path", critical_path(self, by, attribution=attribution))
 
     @with_columns("roofline")
     def roofline(self, *, measure: bool = True) -> pd.DataFrame:
@@ -503,7 +543,7 @@ class ProfileAnalyses(ProfileData):
             found = measure_devices(self.info)
             if found:
                 self.info["peaks"] = {str(device): p.to_info() for device, p in found.items()}
-        return roofline(self)
+        return explained(self, "roofline", roofline(self))
 
     def sql(
         self, query: str, *, time_limit_s: float = 60.0, max_bytes: int = 2 * 2**30

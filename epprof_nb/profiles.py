@@ -61,6 +61,7 @@ class Profile(ProfileAnalyses):
         format: Literal["text", "json"] = "text",  # noqa: A002 - the word of other libraries
         *,
         redact: bool | str | Iterable[str] = False,
+        sql: bool = True,
     ) -> str:
         """Summary of the profile for people, programs and language models.
 
@@ -73,13 +74,16 @@ class Profile(ProfileAnalyses):
             ``"text"``, or ``"json"`` for an object with the same parts.
         redact
             What to leave out; see `redacted`.
+        sql
+            Whether a text has the queries, which language models need; False for a shorter text,
+            with units and aligned columns. JSON always has them.
 
         Returns
         -------
         text
             Totals, findings, notes and rankings. Each number and ranking has the query, for
-            `sql`, that reproduces it; each finding the query of its evidence. Names longer than
-            100 characters are shortened.
+            `Profile.sql`, that reproduces it, at the end of a text; each finding the query of its
+            evidence. Names longer than 100 characters are shortened.
 
         Raises
         ------
@@ -96,7 +100,8 @@ class Profile(ProfileAnalyses):
         from epprof_nb.analysis.overview import overview
         from epprof_nb.analysis.overview_text import render
 
-        return render(overview(ProfileIndex(self.redacted(redact))), max_chars, format)
+        made = overview(ProfileIndex(self.redacted(redact)))
+        return render(made, max_chars, format, sql=sql)
 
     def timeline(self, *, select: pd.DataFrame | None = None) -> View:
         """Return a view of the profile that opens on the timeline.
@@ -204,6 +209,19 @@ class Profile(ProfileAnalyses):
         from epprof_nb.exporters.chrome_trace import to_chrome
 
         to_chrome(self.redacted(redact), path)
+
+    def to_perfetto(
+        self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False
+    ) -> None:
+        """Write a trace in Perfetto's own format, for https://ui.perfetto.dev.
+
+        It is compressed if the name ends in ``.gz``. `redact` is what to remove from the file; see
+        `redacted`. ``pip install epprof-nb[perfetto]`` installs what this needs; an ImportError
+        says so where it is missing.
+        """
+        from epprof_nb.exporters.perfetto import to_perfetto
+
+        to_perfetto(self.redacted(redact), path)
 
     def to_speedscope(
         self, path: str | PathLike[str], *, redact: bool | str | Iterable[str] = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.analysis.dataframe import ResultTable, categorical, optional
+from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.node_usage import usage_columns
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NO_NODE = "(no node)"
 """Name of the row of device work without a node."""
+_FIRST_MEASURES = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
 
 
 @with_columns("by_node")
@@ -88,19 +89,22 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> 
     def names(column: str, of_last: str | None = None) -> CategoryColumn:
         return categorical([*ops.names(column).take(rows).to_list(), *[of_last] * last])
 
+    measures = _measures(profile, groups, sums, order)
     return ResultTable(
         {
             "name": names("name", NO_NODE),
             "op_type": names("op_type"),
             "provider": names("provider"),
+            **{name: measures.pop(name) for name in _FIRST_MEASURES},
             "session": optional([*ops["session"][rows], *[MISSING] * last]),
             "inside": categorical([*inside, *[None] * last]),
             "node_index": optional([*ops["node_index"][rows], *[MISSING] * last]),
-            **_times(profile, groups, sums, order),
+            **measures,
             "fell_back": np.append(report.fell_back[rows], [False] * last).astype(np.bool_),
             "fallback_copies": copies.astype(np.int64),
             "fallback_bytes": size.astype(np.int64),
             "fallback_copy_ns": copy_ns.astype(np.int64),
+            **_usage(profile, groups, sums, order),
         }
     )
 
@@ -153,7 +157,8 @@ def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") 
             "op_type": categorical([*types, *[NO_NODE] * last]),
             "provider": categorical([*providers, *[None] * last]),
             "nodes": np.append(node_counts[order], np.zeros(last, np.int64)),
-            **_times(profile, groups, sums, order),
+            **_measures(profile, groups, sums, order),
+            **_usage(profile, groups, sums, order),
         }
     )
 
@@ -260,15 +265,28 @@ def _recorded(profile: ProfileData, groups: IntArray, count: int) -> IntArray:
     return recorded[:-1]
 
 
-def _times(profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray) -> dict[str, Any]:
-    """Return the columns of executions, host time, device time, memory and threads."""
+def _measures(
+    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
+) -> dict[str, Any]:
+    """Return the columns of executions, host time and device time, `_FIRST_MEASURES` first."""
     columns = MeasureColumns(profile, groups, sums, order)
-    return {
+    host, device = columns.host_per_execution(50, 95), columns.device_and_self()
+    measures: dict[str, Any] = {
         "count": columns.column(sums.count),
-        "recorded": columns.column(_recorded(profile, groups, len(sums.count))),
-        **columns.host_per_execution(50, 95),
+        "device_ns": device["device_ns"],
+        "share": device["share"],
         "host_ns": columns.column(sums.host_ns),
-        **columns.device_and_self(),
-        **columns.device_per_execution(),
-        **usage_columns(profile.tables["ops"], groups, len(sums.count), columns),
+        "mean_host_ns": host["mean_host_ns"],
+        "recorded": columns.column(_recorded(profile, groups, len(sums.count))),
     }
+    for more in (host, device, columns.device_per_execution()):
+        measures |= {name: column for name, column in more.items() if name not in measures}
+    return measures
+
+
+def _usage(
+    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
+) -> dict[str, OptionalColumn]:
+    """Return the columns of memory and threads."""
+    columns = MeasureColumns(profile, groups, sums, order)
+    return usage_columns(profile.tables["ops"], groups, len(sums.count), columns)

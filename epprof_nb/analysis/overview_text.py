@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from epprof_nb.analysis.findings import capitalised, gain_text
-from epprof_nb.util.format import duration, shorten, size
+from epprof_nb.analysis.overview_lines import TextLines
+from epprof_nb.util.format import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,10 +19,9 @@ _NAME_CHARACTERS = 100
 _NOTE_CHARACTERS = 400
 _MAX_NOTES = 20
 _FACTS_FIRST = 4
-_HEAD = "Every number is the result of the query below it: prof.sql(query)."
 
 
-def render(overview: Overview, max_chars: int, form: str) -> str:
+def render(overview: Overview, max_chars: int, form: str, *, sql: bool = True) -> str:
     """Return an overview as text or JSON.
 
     Parameters
@@ -34,6 +33,8 @@ def render(overview: Overview, max_chars: int, form: str) -> str:
         out, the least important first, and counted.
     form
         ``"text"`` or ``"json"``.
+    sql
+        Whether a text has the queries, at its end; JSON always has them.
 
     Raises
     ------
@@ -44,7 +45,9 @@ def render(overview: Overview, max_chars: int, form: str) -> str:
         raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {form!r}")
     if max_chars < MIN_CHARACTERS:
         raise ValueError(f"max_chars must be at least {MIN_CHARACTERS}, not {max_chars}")
-    return _as_json(overview, max_chars) if form == "json" else _as_text(overview, max_chars)
+    if form == "json":
+        return _as_json(overview, max_chars)
+    return _as_text(overview, max_chars, TextLines(sql=sql))
 
 
 def _parts(overview: Overview) -> Iterator[tuple[str, Any]]:
@@ -127,64 +130,14 @@ def _as_json(overview: Overview, max_chars: int) -> str:
     return json.dumps(result)
 
 
-_TITLES = {
-    "facts": "Totals",
-    "findings": "Findings",
-    "notes": "Notes",
-    "rows": "Rows of the tables",
-}
-
-
-def _as_text(overview: Overview, max_chars: int) -> str:
-    lines = [_clean(overview.line, _NOTE_CHARACTERS), _HEAD]
+def _as_text(overview: Overview, max_chars: int, lines: TextLines) -> str:
+    lines.begin(_clean(overview.line.replace("   ", ", "), _NOTE_CHARACTERS))
     last = "({} parts omitted: max_chars is {:,})"
-    room = max_chars - sum(len(line) + 1 for line in lines) - len(last.format("0000", max_chars))
-    omitted, before = 0, ""
+    room = max_chars - len(last.format("0000", max_chars)) - 1
+    omitted = 0
     for section, whole in _parts(overview):
         item = whole
-        while item is not None:
-            added = _lines(section, item)
-            if section in _TITLES and section != before:
-                added = ["", f"{_TITLES[section]}:", *added]
-            cost = sum(len(line) + 1 for line in added)
-            if cost <= room:
-                break
+        while item is not None and not lines.add(section, item, room):
             item = _shorter(section, item)
-        if item is None:
-            omitted += 1
-            continue
-        lines += added
-        room -= cost
-        before = section
-    if omitted:
-        lines.append(last.format(omitted, max_chars))
-    return "\n".join(lines)
-
-
-def _lines(section: str, item: Any) -> list[str]:  # noqa: ANN401
-    match section:
-        case "facts":
-            return [f"- {item['name']}: {_number(item['value'], item['unit'])}",
-                    f"    {item['query']}"]  # fmt: skip
-        case "findings":
-            gain = gain_text(item["gain_ns"], item["gain_low_ns"], item["gain_high_ns"])
-            sentences = (item["text"], item["remedy"], f"{capitalised(gain)}.")
-            return [
-                f"- {' '.join(part for part in sentences if part)}",
-                f"    {item['evidence']}",
-                f"    prof.evidence({item['rank']})",
-            ]
-        case "notes":
-            return [f"- {item}"]
-        case "rows":
-            return [f"- {name}: {rows}" for name, rows in item.items()]
-    shown = f"{len(item['rows'])} of {item['groups']:,}"
-    head = ["", f"{item['title'][0].upper()}{item['title'][1:]} ({shown}):", f"    {item['query']}"]
-    rows = [["" if value is None else str(value) for value in row] for row in item["rows"]]
-    return [*head, *(" | ".join(row) for row in [item["columns"], *rows])]
-
-
-def _number(value: int, unit: str) -> str:
-    if unit == "ns":
-        return f"{value} ({duration(value)})"
-    return f"{value} ({size(value)})" if unit == "bytes" else str(value)
+        omitted += item is None
+    return lines.text(last.format(omitted, max_chars) if omitted else "")

@@ -52,6 +52,7 @@ class Summary:
     start and end (ns) of up to a thousand of them, in the order of time. ``recorded`` is the
     share of launches whose activity was recorded, ``overhead`` the profiler's own time, and
     ``slowdown`` how much longer the profiled code took than unprofiled; None if unknown.
+    ``says_no_gpu`` is whether this profile is the first of its process without a GPU.
     ``repeats`` are the statistics of the repeats or training steps; None without any.
     """
 
@@ -71,6 +72,7 @@ class Summary:
     unattributed: int
     error: str | None
     is_blank: bool
+    says_no_gpu: bool
     repeats: RepeatStatistics | None
 
     @property
@@ -174,13 +176,20 @@ class Summary:
             return f"No {'GPU' if is_gpu else 'device'} work and no ops were recorded."
         if is_gpu:
             return "No GPU work was launched. (Host ops are shown.)"
-        return "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
+        if self.says_no_gpu:
+            return "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
+        return "No device work. (Host ops are shown.)"
 
 
 def device_word(info: dict[str, Any]) -> str:
     """Return ``GPU`` if a CUDA device was profiled, else ``device``: the host device is no GPU."""
     kinds = {d.get("kind") for d in info.get("devices") or () if isinstance(d, dict)}
     return "GPU" if "cuda" in kinds else "device"
+
+
+def _says_no_gpu(info: dict[str, Any]) -> bool:
+    search = info.get("no_gpu")
+    return isinstance(search, Mapping) and search.get("is_first") is True
 
 
 def wall_of(profile: ProfileData) -> int:
@@ -273,6 +282,7 @@ def summarise(index: ProfileIndex) -> Summary:
         slowdown=largest_slowdown(profile.info),
         unattributed=_total((profile.info.get("attribution") or {}).get("none")),
         error=None if error is None else shorten(str(error), _MAX_ERROR),
+        says_no_gpu=_says_no_gpu(profile.info),
         is_blank=not any(map(len, _timed(profile))),
         repeats=repeat_statistics(index) or index.cached(step_statistics),
     )

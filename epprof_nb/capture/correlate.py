@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epprof_nb.arrays.ids import IdIndex, contains, mask_as_slice
+from epprof_nb.capture import replayed_nodes
 from epprof_nb.capture.launch_log import NO_OP, LaunchLog
 from epprof_nb.capture.op_log import ops_table
 from epprof_nb.capture.service import Recording, column
@@ -55,6 +56,11 @@ def correlate(recording: Recording) -> CorrelatedTables:
     capture_op = np.full(len(activities), MISSING, np.int64)
     in_graph = activities["graph_node_id"] != MISSING
     if in_graph.any():
+        replays = [replay for output in outputs for replay in output.replays]
+        replayed = replayed_nodes.identify(activities, op, replays)
+        if replayed is not None:
+            recording.graph_nodes.add(replayed.graph_nodes)
+            outputs.append(replayed)
         capture_op[in_graph] = recording.graph_nodes.capture_op(
             activities["graph_node_id"][in_graph]
         )

@@ -29,9 +29,15 @@ class FrameworkRecorder:
     def extend(self, options: Options) -> list[str]:
         """Start further frameworks; those that were started stay."""
         for framework in self._known:
-            if framework.name in options.frameworks and framework not in self._started:
+            if framework.name not in options.frameworks:
+                continue
+            if framework in self._started:
+                framework.extend(options)
+            else:
                 self._started.append(framework)
-                framework.start()
+                framework.start(options)
+        if options.records("operators") and "torch" not in options.frameworks:
+            return ["Operators are not recorded, because the option frameworks has no torch."]
         return []
 
     def sync(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
 """Activity kind to a part of the names of the driver calls that launch it."""
+
+_UNSAID = [True]
+"""Empty once a profile of this process has said that there is no GPU; taking from it is atomic."""
 
 _MANY_STATEMENTS = 1_000_000
 """Executions whose recording takes long enough to be mentioned."""
@@ -63,6 +67,7 @@ def build_info(
             how: int(attribution.equals(how).sum()) for how in ("stack", "cell", "learned", "none")
         },
         "device_error": failure[0] if failure else None,
+        **_missing_gpu(recording.devices, activities),
         **onnxruntime,
         "plausibility": plausible,
         "notes": [
@@ -82,6 +87,17 @@ def _devices_used(devices: list[dict[str, Any]], activities: Table) -> list[dict
     used = set(unique_inverse(activities["device_id"])[0].tolist())
     gpus = [d for d in devices if d["kind"] == "cuda"]
     return [d for d in devices if d["kind"] == "cuda" or d["device_id"] in used or not gpus]
+
+
+def _missing_gpu(devices: list[dict[str, Any]], activities: Table) -> dict[str, Any]:
+    """Tell that there is no GPU, and whether this profile is the first one to say so."""
+    if any(device["kind"] == "cuda" for device in devices):
+        return {}
+    is_first = False
+    if not len(activities):  # work on the host device needs no explanation
+        with suppress(IndexError):
+            is_first = _UNSAID.pop()
+    return {"no_gpu": {"is_first": is_first}}
 
 
 def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def convert(source: Path, target: Path) -> None:
 
     IN is an .epprof file, a trace of PyTorch (Kineto), a JSON profile of ONNX Runtime or a Chrome
     trace. The suffix of OUT selects the format: .epprof, .html (a page), .json or .json.gz (a
-    Chrome trace), .speedscope.json or .speedscope.json.gz (flame graphs).
+    Chrome trace), .pftrace or .pftrace.gz (Perfetto), .speedscope.json or .speedscope.json.gz
+    (flame graphs).
     """
     from epprof_nb.commands.profile_files import SUFFIXES, open_any, writer_for
 
@@ -39,7 +40,7 @@ def convert(source: Path, target: Path) -> None:
     try:
         profile = open_any(source)
         write(profile, target)
-    except (EpprofError, OSError) as error:
+    except (EpprofError, ImportError, OSError) as error:
         raise click.ClickException(str(error)) from error
     for note in profile.info.get("notes") or ():
         click.echo(f"note: {note}")

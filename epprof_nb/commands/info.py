@@ -51,6 +51,8 @@ def _rows(profile: ProfileData) -> Iterator[tuple[str, str]]:
     yield "ended by", str(info.get("error") or "")
     for device in info.get("devices") or ():
         yield f"device {device.get('device_id')}", str(device.get("name") or "unknown")
+    if "no_gpu" in info:
+        yield "GPU", "none was found; epprof doctor says why, on the machine of the profile"
     versions = info.get("versions") or {}
     yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
     yield "detail", str(info.get("detail") or "")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from epprof_nb.core.errors import EpprofError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator, Mapping
 
     import pandas as pd
 
@@ -76,15 +76,24 @@ def describe(table: pd.DataFrame, *, every: bool) -> Iterator[str]:
             yield ""
             yield f"{status}:"
             yield from (f"  {line}" for line in _lines(rows, others))
+    limited = table[table["limits"] != ""]
+    if len(limited):
+        yield ""
+        yield "nodes left to other providers, by operator:"
+        for row in limited.to_dict("records"):
+            yield f"  {_name(row)}  {row['limits']}"
 
 
 def _lines(rows: pd.DataFrame, others: list[str]) -> Iterator[str]:
-    import pandas as pd
-
     for row in rows.to_dict("records"):
-        name = f"{row['domain']}.{row['op_type']}" if row["domain"] else row["op_type"]
-        end = "+" if pd.isna(row["last_opset"]) else f"-{row['last_opset']}"
-        versions = f"{row['first_opset']}{end}"
         has = [other for other in others if isinstance(row[other], str)]
         what = row["missing"] or (", ".join(has) if row["status"] == "missing" else "")
-        yield f"{name} {versions}" + (f"  {what}" if what else "")
+        yield _name(row) + (f"  {what}" if what else "")
+
+
+def _name(row: Mapping[Hashable, Any]) -> str:
+    import pandas as pd
+
+    name = f"{row['domain']}.{row['op_type']}" if row["domain"] else row["op_type"]
+    end = "+" if pd.isna(row["last_opset"]) else f"-{row['last_opset']}"
+    return f"{name} {row['first_opset']}{end}"

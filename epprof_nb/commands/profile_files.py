@@ -14,6 +14,8 @@ _ZIP = b"PK"
 _WRITERS: dict[str, Callable[[Profile, Path], None]] = {
     ".epprof": Profile.save,
     ".html": Profile.to_html,
+    ".pftrace": Profile.to_perfetto,
+    ".pftrace.gz": Profile.to_perfetto,
     # Before .json, which these names end in, too.
     ".speedscope.json": Profile.to_speedscope,
     ".speedscope.json.gz": Profile.to_speedscope,

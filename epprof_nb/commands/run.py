@@ -42,7 +42,12 @@ class _RunCommand(click.Command):
     help="Record only steps A to B-1; the script begins a step with epprof_nb.step(). Step 0 is "
     "what comes before the first call.",
 )
-@click.option("-d", "--detail", default="default", help="Record more: api, memory, overhead, all.")
+@click.option(
+    "-d",
+    "--detail",
+    default="default",
+    help="Record more: api, memory, overhead, all; operators (of PyTorch; not part of all).",
+)
 @click.option("--max-records", type=int, default=5_000_000, help="Maximum number of activities.")
 @click.option("--time-limit", type=float, help="Stop recording after this many seconds.")
 @click.option("--no-lines", is_flag=True, help="Do not record the script's statements as ops.")

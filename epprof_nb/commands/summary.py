@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the queries.")
+@click.option("--sql", is_flag=True, help="Print the SQL queries that reproduce the numbers.")
 @click.option("--max-chars", type=click.IntRange(min=500), default=8_000, show_default=True)
 @redact_option("Leave out")
-def summary(file: Path, *, as_json: bool, max_chars: int, redact: str) -> None:
-    """Print totals, findings and rankings, each number with the SQL query that reproduces it.
+def summary(file: Path, *, as_json: bool, sql: bool, max_chars: int, redact: str) -> None:
+    """Print totals, findings and rankings of a profile.
 
     FILE is a saved profile (.epprof), or a trace of another tool.
     """
@@ -30,4 +31,5 @@ def summary(file: Path, *, as_json: bool, max_chars: int, redact: str) -> None:
         profile = open_any(file)
     except (EpprofError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(profile.summary(max_chars, "json" if as_json else "text", redact=parts))
+    form: Literal["text", "json"] = "json" if as_json else "text"
+    click.echo(profile.summary(max_chars, form, redact=parts, sql=sql))

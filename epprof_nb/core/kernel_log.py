@@ -52,6 +52,8 @@ class GraphNode(NamedTuple):
     node_index: int
     start_ns: int
     end_ns: int
+    launches: int = 1
+    """Number of nodes of CUDA's graph that it captured."""
 
 
 class CapturedGraph(NamedTuple):
@@ -70,6 +72,9 @@ class CapturedGraph(NamedTuple):
     nodes: tuple[GraphNode, ...]
 
 
+_MAX_CUDA_GRAPHS = 1000
+
+
 class KernelLog:
     """Bounded log, written by any thread."""
 
@@ -79,6 +84,7 @@ class KernelLog:
         self._limit = 0
         self._streams: dict[int, int] = {}
         self._graphs: dict[int, CapturedGraph] = {}
+        self._cuda_graphs: dict[int, CapturedGraph] = {}
         self.dropped = 0
 
     def start(self, limit: int) -> None:
@@ -144,8 +150,23 @@ class KernelLog:
         """Note a graph, as `_native.ep_describe_graph` describes it."""
         with self._lock:
             if self._limit and graph[0] not in self._graphs:
-                nodes = tuple(GraphNode(*node) for node in graph[-1])
-                self._graphs[graph[0]] = CapturedGraph._make((*graph[:-1], nodes))
+                self._graphs[graph[0]] = _captured(graph)
+
+    def add_cuda_graph(self, graph: tuple[Any, ...]) -> None:
+        """Note a graph on a CUDA device, for recordings of its replays."""
+        with self._lock:
+            self._cuda_graphs[graph[0]] = _captured(graph)
+            if len(self._cuda_graphs) > _MAX_CUDA_GRAPHS:
+                del self._cuda_graphs[next(iter(self._cuda_graphs))]
+
+    def take_replays(self) -> tuple[tuple[int, CapturedGraph], ...]:
+        """Take the replays on CUDA devices since the last call: the op of each, and its graph."""
+        with self._lock:
+            return tuple(
+                (op, self._cuda_graphs[graph])
+                for op, graph in _native.ep_take_replays()
+                if graph in self._cuda_graphs
+            )
 
     def _stream(self) -> int:
         # Kernels run on the thread of their session's run, or for it: each thread is a stream.
@@ -163,6 +184,10 @@ class KernelLog:
             taken, self._runs = self._runs, []
             dropped, self.dropped = self.dropped, 0
             return taken, dropped
+
+
+def _captured(graph: tuple[Any, ...]) -> CapturedGraph:
+    return CapturedGraph._make((*graph[:-1], tuple(GraphNode(*node) for node in graph[-1])))
 
 
 KERNELS = KernelLog()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Detail = Literal["default", "api", "memory", "overhead", "all"]
-DETAILS: tuple[Detail, ...] = ("default", "api", "memory", "overhead", "all")
+Detail = Literal["default", "api", "memory", "overhead", "operators", "all"]
+DETAILS: tuple[Detail, ...] = ("default", "api", "memory", "overhead", "operators", "all")
 
 OrtNodes = Literal["off", "auto", "every"]
 ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
@@ -34,8 +34,9 @@ class Options:
     detail
         ``"default"`` records kernels, copies, memsets, synchronizations, and the driver calls
         that cause them. ``"api"`` adds all runtime and driver calls, ``"memory"`` allocations and
-        releases, ``"overhead"`` CUPTI's own overhead. ``"all"`` records everything. Separate
-        several values with commas.
+        releases, ``"overhead"`` CUPTI's own overhead. ``"all"`` records all of these.
+        ``"operators"`` adds the operators of PyTorch as ops, with their shapes; ``"all"`` does not
+        include them, because they slow the code down. Separate several values with commas.
     max_records
         Maximum number of activities; further ones are dropped and counted.
     time_limit_s
@@ -91,5 +92,5 @@ class Options:
         )
 
     def records(self, part: str) -> bool:
-        """Whether `part` (``"api"``, ``"memory"`` or ``"overhead"``) is recorded."""
-        return part in self.details or "all" in self.details
+        """Whether `part` (``"api"``, ``"memory"``, ``"overhead"``, ``"operators"``) is recorded."""
+        return part in self.details or (part != "operators" and "all" in self.details)

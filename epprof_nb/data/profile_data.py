@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb.data.columns import with_columns
+from epprof_nb.data.empty_tables import explained
 from epprof_nb.data.schema import ACTIVITIES, API_CALLS, GRAPHS, MEMORY, OPS, OVERHEAD
 from epprof_nb.data.table import Table
 
@@ -58,7 +59,7 @@ class ProfileData:
 
         {columns}
         """
-        return self.tables["ops"].to_frame()
+        return explained(self, "ops", self.tables["ops"].to_frame())
 
     @property
     @with_columns("activities")
@@ -67,7 +68,7 @@ class ProfileData:
 
         {columns}
         """
-        return self.tables["activities"].to_frame()
+        return explained(self, "activities", self.tables["activities"].to_frame())
 
     @property
     @with_columns("api_calls")
@@ -76,7 +77,7 @@ class ProfileData:
 
         {columns}
         """
-        return self.tables["api_calls"].to_frame()
+        return explained(self, "api_calls", self.tables["api_calls"].to_frame())
 
     @property
     @with_columns("graphs")
@@ -85,7 +86,7 @@ class ProfileData:
 
         {columns}
         """
-        return self.tables["graphs"].to_frame()
+        return explained(self, "graphs", self.tables["graphs"].to_frame())
 
     @property
     @with_columns("memory")
@@ -94,7 +95,7 @@ class ProfileData:
 
         {columns}
         """
-        return self.tables["memory"].to_frame()
+        return explained(self, "memory", self.tables["memory"].to_frame())
 
     @property
     @with_columns("overhead")
@@ -103,7 +104,7 @@ class ProfileData:
 
         {columns}
         """
-        return self.tables["overhead"].to_frame()
+        return explained(self, "overhead", self.tables["overhead"].to_frame())
 
     @property
     def wall_ns(self) -> int:

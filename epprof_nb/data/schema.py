@@ -110,14 +110,19 @@ OPS = TableSchema(
             "name",
             "cell, line, range; for ONNX Runtime nodes the operator; for PyTorch module, recompute "
             "(a module called again in the backward pass), backward (of a module), autograd (a "
-            "backward pass), optimizer, data, compile; mark for NVTX",
+            "backward pass), optimizer, data, compile, operator, autograd_node (of the "
+            "backward pass); mark for NVTX",
         ),
-        Column("category", "name", "cell, user, session, node, framework"),
+        Column("category", "name", "cell, user, session, node, framework, operator"),
         Column("source", "name", "where it was recorded: cell, range, onnxruntime, torch, nvtx"),
         Column("provider", "name", "ONNX Runtime execution provider of a node"),
         Column("thread_id", "int", "operating-system thread id"),
         Column("node_index", "id", "ONNX Runtime's index of a node in its graph or subgraph"),
-        Column("input_shapes", "name", "element types and shapes of a node's inputs"),
+        Column(
+            "input_shapes",
+            "name",
+            "shapes of the inputs of a node, with element types, or of a PyTorch operator",
+        ),
         Column("output_shapes", "name", "element types and shapes of a node's outputs"),
         Column("session", "id", "number of the ONNX Runtime session, unique in its process"),
         Column("run_id", "id", "number of the ONNX Runtime run, unique in its profile"),
@@ -141,6 +146,12 @@ OPS = TableSchema(
             "args",
             "args",
             "keyword arguments of the op; call_ns, unprofiled_ns and nodes of an ORT run",
+        ),
+        _optional(
+            "sequence_number",
+            "id",
+            "number of the autograd node that ran, or that an operator may have created; each "
+            "thread has numbers of its own",
         ),
         _optional("output_bytes", "id", "size of a node's outputs"),
         _optional("parameter_bytes", "id", "size of a node's weights and other initializers"),

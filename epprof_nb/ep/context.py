@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb import _native
-from epprof_nb.core.errors import KernelError
 from epprof_nb.core.kernel_log import KERNELS, Replay
-from epprof_nb.ep import cuda, schema
+from epprof_nb.ep import cuda, cuda_capture, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,6 +52,14 @@ class OnDevice:
     device: str
 
 
+def limit_of(
+    given: Kernel | OnDevice, attributes: dict[str, Any], inputs: tuple[bool, ...]
+) -> str | None:
+    """Return why a kernel leaves a node to other providers; None if it takes the node."""
+    kernel = given.kernel if isinstance(given, OnDevice) else given
+    return limits.limit_of(kernel.limits, limits.StaticNode(attributes, inputs))
+
+
 def make_node(
     given: Kernel | OnDevice, name: str, attributes: dict[str, Any], num_outputs: int
 ) -> tuple[list[Callable[..., None]], Node]:
@@ -62,15 +69,6 @@ def make_node(
     else:
         kernel, device, module = given, "host", np
     declared = kernel.declaration
-    reason = kernel.refuse(attributes) if kernel.refuse is not None else None
-    if reason is not None:
-        others = schema.other_providers(declared.op_type, declared.domain)
-        raise KernelError(
-            f"Node {name!r} ({declared.op_type}) cannot run on the provider of Python kernels: "
-            f"{reason}. Kernels of {', '.join(others) or 'no other provider'} may take it: name "
-            "the operators to take over with only=, without this one. Or define a kernel with "
-            f"@epprof_nb.ep.kernel({declared.op_type!r}, domain={declared.domain!r})."
-        )
     node = Node(
         kernel,
         name,
@@ -99,6 +97,8 @@ def describe_error(node: Node | None, error: BaseException) -> str:
         return str(error)
     if isinstance(error, KeyboardInterrupt):
         _interrupted.set()
+    if node.device != "host" and _native.ep_is_capturing():
+        cuda_capture.report(error)
     where = f"node {node.name!r} ({node.op_type})" if node.name else f"a {node.op_type} node"
     what = "".join(traceback.format_exception_only(error)).strip()
     message = f"The kernel of {where} failed: {what}"
@@ -135,6 +135,6 @@ def connect(
 ) -> None:
     """Give the native core the functions that it calls."""
     _native.ep_set_functions(
-        open_session, make_node, describe_error, record, record_copy, begin_replay, end_replay,
-        release_graphs,
+        open_session, limit_of, make_node, describe_error, record, record_copy, begin_replay,
+        end_replay, release_graphs,
     )  # fmt: skip

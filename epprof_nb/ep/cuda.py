@@ -124,8 +124,3 @@ def explain(error: Exception) -> None:
     failure = _native.ep_take_allocation_failure()
     if failure is not None and failure not in str(error):
         error.add_note(failure)
-
-
-def connect() -> None:
-    """Give the native core the functions that it calls."""
-    _native.ep_set_device_functions(view, current_stream)

@@ -23,9 +23,12 @@ _ATTRIBUTE = "_epprof_buffers"
 _KEY = "binding"
 _HOST_DEVICE = -1
 """Number of the host device for `ep_device_of`."""
+_UNKNOWN = -1
+_GPUS = ("gpu", "cuda")
+"""ONNX Runtime's names of the devices whose memory may be that of a CUDA device."""
 
-# Address, shape and type of a buffer; None: not fixed, or in host memory.
-_Buffer = tuple[int, tuple[int, ...], str] | None
+# Address, shape, type and number of the GPU of a buffer; None: not fixed, or in host memory.
+_Buffer = tuple[int, tuple[int, ...], str, int] | None
 
 
 def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,18 +54,23 @@ def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
 def _of_value(name: str, ortvalue: Any) -> _Buffer:  # noqa: ANN401, ARG001
     if not ortvalue.is_tensor():
         return None
-    return ortvalue.data_ptr(), tuple(ortvalue.shape()), ortvalue.data_type()
+    if ortvalue.device_name() not in _GPUS:
+        return None
+    # ONNX Runtime does not say on which device it is.
+    return ortvalue.data_ptr(), tuple(ortvalue.shape()), ortvalue.data_type(), _UNKNOWN
 
 
 def _of_address(  # noqa: PLR0917 - as in ONNX Runtime
     name: str,  # noqa: ARG001
-    device_type: str = "cpu",  # noqa: ARG001
-    device_id: int = 0,  # noqa: ARG001
+    device_type: str = "cpu",
+    device_id: int = 0,
     element_type: Any = None,  # noqa: ANN401
     shape: Any = None,  # noqa: ANN401
     buffer_ptr: int | None = None,
 ) -> _Buffer:
-    return None if buffer_ptr is None else (buffer_ptr, tuple(shape), str(element_type))
+    if buffer_ptr is None or device_type not in _GPUS:
+        return None
+    return buffer_ptr, tuple(shape), str(element_type), device_id
 
 
 _DESCRIBE: dict[str, Callable[..., _Buffer]] = {
@@ -97,12 +105,13 @@ def run(
     if number == SKIP:
         return call()
     noted = binding.__dict__.get(_ATTRIBUTE, {"input": {}, "output": {}})
-    unfixed = _unfixed(session, graphs.host_inputs(session), noted)
+    unfixed = _unfixed(session, graphs, noted)
     if unfixed is not None:
+        device = '"gpu"' if graphs.cuda_device is None else f'"cuda", {graphs.cuda_device}'
         graphs.warn_once(
             f"Graph {number} was not captured: {unfixed} of the IOBinding has no buffer on the "
-            'device that stays. Bind it with bind_ortvalue_..., OrtValue on device "gpu", or run '
-            "the session with run(), which does. Its runs are eager. Set the run option "
+            f"device that stays. Bind it with bind_ortvalue_..., OrtValue on device {device}, or "
+            "run the session with run(), which does. Its runs are eager. Set the run option "
             '"gpu_graph_id" to "-1" to mean that.'
         )
         return call()
@@ -126,20 +135,25 @@ def run(
 
 def _unfixed(
     session: Any,  # noqa: ANN401
-    host_inputs: frozenset[str],
+    graphs: SessionGraphs,
     noted: dict[str, dict[str, _Buffer]],
 ) -> str | None:
     """Return an input or output without a buffer on the device that stays, in words."""
     for name in [described.name for described in session.get_inputs()]:
-        if name in host_inputs:
+        if name in graphs.host_inputs(session):
             return f"input {name!r}, which is read in host memory,"
-        if not _is_fixed(noted["input"].get(name)):
+        if not _is_fixed(graphs, noted["input"].get(name)):
             return f"input {name!r}"
     for name, buffer in noted["output"].items():
-        if not _is_fixed(buffer):
+        if not _is_fixed(graphs, buffer):
             return f"output {name!r}"
     return None if noted["output"] else "every output"
 
 
-def _is_fixed(buffer: _Buffer) -> bool:
-    return buffer is not None and _native.ep_device_of(buffer[0]) == _HOST_DEVICE
+def _is_fixed(graphs: SessionGraphs, buffer: _Buffer) -> bool:
+    if buffer is None:
+        return False
+    owner, device = _native.ep_device_of(buffer[0]), graphs.cuda_device
+    if device is None or owner is not None:
+        return owner == (_HOST_DEVICE if device is None else device)
+    return buffer[-1] in (device, _UNKNOWN)  # memory of another library, such as CuPy

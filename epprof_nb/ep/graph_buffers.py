@@ -13,7 +13,6 @@ from epprof_nb.ep.graphs import SKIP, GraphSlot, SessionGraphs, graph_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-_DEVICE = ("gpu", 0)
 _MAX_HOST_BYTES = 1024
 """Of an input in host memory, which is a constant of its graph; larger ones run eagerly."""
 
@@ -71,7 +70,8 @@ def run(
     if slot is None or slot.refused or slot.graph is None:
         results = eager()  # the first of the runs that warm up
         if slot is None:
-            slot = _new_slot(session, host_inputs, number, names, feed, results)
+            device = ("gpu", 0) if graphs.cuda_device is None else ("cuda", graphs.cuda_device)
+            slot = _new_slot(device, session, host_inputs, number, names, feed, results)
             graphs.add(slot, key)
         if slot.refused:
             return results, []
@@ -121,6 +121,7 @@ def _shape(value: Any, onnx_type: str) -> tuple[int, ...] | None:  # noqa: ANN40
 
 
 def _new_slot(  # noqa: PLR0917
+    device: tuple[str, int],
     session: Any,  # noqa: ANN401
     host_inputs: frozenset[str],
     number: int,
@@ -139,7 +140,7 @@ def _new_slot(  # noqa: PLR0917
         if array is None or array.dtype.name not in types.NUMBERS:
             slot.refused = True  # strings, sequences and sparse tensors are not on the device
             return slot
-        outputs.append(made(array.shape, array.dtype.type, *_DEVICE))
+        outputs.append(made(array.shape, array.dtype.type, *device))
     inputs, constants = {}, []
     binding = session.io_binding()
     for name, value in feed.items():
@@ -148,7 +149,7 @@ def _new_slot(  # noqa: PLR0917
             constants.append(onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()))
             binding.bind_ortvalue_input(name, constants[-1])
         else:
-            inputs[name] = made(array.shape, array.dtype.type, *_DEVICE)
+            inputs[name] = made(array.shape, array.dtype.type, *device)
             binding.bind_ortvalue_input(name, inputs[name])
     for name, buffer in zip(names, outputs, strict=True):
         binding.bind_ortvalue_output(name, buffer)

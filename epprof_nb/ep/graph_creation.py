@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import unclaimed
 from epprof_nb.ep.graphs import ATTRIBUTE, SessionGraphs
 from epprof_nb.ep.user_code import user_level
 
@@ -20,18 +21,20 @@ FIRST_RELEASE = (1, 26)
 
 
 class _Opened(threading.local):
-    """Number and warm-up runs of the session that this thread creates; None: it captures none."""
+    """The session that this thread creates, once our provider is part of it."""
 
     def __init__(self) -> None:
-        self.session: tuple[int, int] | None = None
+        self.number: int | None = None
+        self.warm_ups: int | None = None
+        self.cuda_device: int | None = None
 
 
 _opened = _Opened()
 
 
-def note_opened(number: int, warm_ups: int | None) -> None:
+def note_opened(number: int, warm_ups: int | None, cuda_device: int | None) -> None:
     """Note the session that is being created; `warm_ups` is None if it captures no graphs."""
-    _opened.session = None if warm_ups is None else (number, warm_ups)
+    _opened.number, _opened.warm_ups, _opened.cuda_device = number, warm_ups, cuda_device
 
 
 @contextmanager
@@ -41,21 +44,24 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
     Raises
     ------
     KernelError
-        If ONNX Runtime refuses, because nodes have no kernel.
+        If ONNX Runtime refuses, because nodes have no kernel that takes them.
     """
-    _opened.session = None
+    _opened.number = _opened.warm_ups = None
     setattr(session, ATTRIBUTE, None)
     _native.ep_allow_capture(True)  # noqa: FBT003
     try:
         yield
     except Exception as error:
-        nodes = _native.ep_unclaimed_nodes()
-        if _opened.session is not None and nodes and "graph capture" in str(error).lower():
-            raise KernelError(_describe_unclaimed(nodes)) from error
+        of_ours = _opened.number is not None
+        nodes = unclaimed.of_last_session() if of_ours else list[unclaimed.Unclaimed]()
+        if _opened.warm_ups is not None and nodes and "graph capture" in str(error).lower():
+            raise KernelError(unclaimed.needs_all_nodes(nodes)) from error
+        if note := unclaimed.note(nodes):
+            error.add_note(note)
         raise
     finally:
         _native.ep_allow_capture(False)  # noqa: FBT003
-    if _opened.session is None:
+    if _opened.number is None or _opened.warm_ups is None:
         return
     if not _is_supported():
         warnings.warn(
@@ -71,7 +77,8 @@ def creating(session: Any) -> Iterator[None]:  # noqa: ANN401
             stacklevel=user_level(),
         )
         return
-    setattr(session, ATTRIBUTE, SessionGraphs(*_opened.session))
+    graphs = SessionGraphs(_opened.number, _opened.warm_ups, _opened.cuda_device)
+    setattr(session, ATTRIBUTE, graphs)
 
 
 def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
@@ -85,14 +92,3 @@ def _uses_pool_threads(session: Any) -> bool:  # noqa: ANN401
 def _is_supported() -> bool:
     major, minor = _native.ort_runtime().split(".")[:2]
     return (int(major), int(minor)) >= FIRST_RELEASE
-
-
-def _describe_unclaimed(nodes: list[tuple[str, str]]) -> str:
-    shown = [f"{name or '(no name)'} ({op_type})" for name, op_type in nodes[:5]]
-    more = f" and {len(nodes) - 5} more" if len(nodes) > 5 else ""
-    types = ", ".join(sorted({op_type for _, op_type in nodes}))
-    return (
-        f"A graph can be captured only if all nodes run on the provider. These do not: "
-        f"{', '.join(shown)}{more}. Define kernels for {types} with @epprof_nb.ep.kernel, or leave "
-        "enable_cuda_graph out."
-    )

@@ -85,11 +85,14 @@ class SessionGraphs:
         Number of the session.
     warm_ups
         Number of eager runs before a capture.
+    cuda_device
+        Number of the CUDA device; None for the host device.
     """
 
-    def __init__(self, number: int, warm_ups: int) -> None:
+    def __init__(self, number: int, warm_ups: int, cuda_device: int | None) -> None:
         self.number = number
         self.warm_ups = warm_ups
+        self.cuda_device = cuda_device
         self._every: weakref.WeakSet[_Slots] = weakref.WeakSet()
         self._threads = _ThreadSlots(self._every)
         self._warned: set[str] = set()
@@ -163,7 +166,8 @@ class SessionGraphs:
             slot.graph = run.captured
             slot.version = REGISTRY.version
             _native.ep_set_captured_in(run.captured, user_line())
-            KERNELS.add_graph(_native.ep_describe_graph(run.captured))
+            add = KERNELS.add_graph if self.cuda_device is None else KERNELS.add_cuda_graph
+            add(_native.ep_describe_graph(run.captured))
         return True
 
     def warn_once(self, message: str) -> None:
@@ -193,10 +197,8 @@ class SessionGraphs:
         slot.graph = None
         slot.refused = True
         slot.version = REGISTRY.version
-        self.warn_once(
-            f"Graph {slot.gpu_graph_id} was not captured: node {node!r} {violation}. Its runs are "
-            "eager."
-        )
+        reason = f"node {node!r} {violation}" if node else violation
+        self.warn_once(f"Graph {slot.gpu_graph_id} was not captured: {reason}. Its runs are eager.")
 
 
 class _MarkedRun:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from epprof_nb.ep.declaration import Types
+    from epprof_nb.ep.limits import Limits
 
 # Arrays and contexts are those of whichever array module the device has.
 Array: TypeAlias = Any
@@ -32,8 +33,8 @@ class Kernel:
 
     declaration: Declaration
     cell: list[Callable[..., None]]
-    refuse: Callable[[Attributes], str | None] | None = None
-    """Returns why the kernel cannot run a node with these attributes, or None."""
+    limits: Limits = field(default_factory=dict)
+    """Nodes that the kernel leaves to other providers."""
     nodes: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     """Nodes of open sessions that run it."""
 
@@ -226,14 +227,14 @@ def builtin(
     op_type: str,
     *,
     since: int,
-    refuse: Callable[[Attributes], str | None] | None = None,
+    limits: Limits | None = None,
     **options: Any,
 ) -> Callable[[Function], Function]:
     """Define a kernel of the package; see `kernel` for the options.
 
     A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
     Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
-    providers. `refuse` gets the attributes of a node, and returns why the kernel cannot run it.
+    providers, and so are nodes for which one of `limits` holds.
     """
 
     def decorate(function: Function) -> Function:
@@ -241,7 +242,9 @@ def builtin(
         if not schema.exists(op_type, domain, since):
             return function
         options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
-        kernel = Kernel(declare(op_type, function, since=since, **options), [function], refuse)
+        kernel = Kernel(
+            declare(op_type, function, since=since, **options), [function], limits or {}
+        )
         REGISTRY.define(kernel, builtin=True)
         return function
 

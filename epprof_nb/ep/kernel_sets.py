@@ -53,7 +53,7 @@ def kernels_for(device: str, *, channels_last: bool) -> object:
                 given = kernel if device == devices.HOST else context.OnDevice(kernel, device)
                 memory = d.host_inputs, d.host_outputs
                 specs += [
-                    (d.op_type, d.domain, first, last, numbers, *memory, given)
+                    (d.op_type, d.domain, first, last, numbers, *memory, bool(kernel.limits), given)
                     for first, last, numbers in d.numbered_ranges
                 ]
             index = devices.cuda_index(device)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
+from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.provider import provider
 from epprof_nb.ep.schema import LAST_VERSION
 
@@ -53,9 +54,10 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
         One row per operator and range of opset versions in which no provider changes: ``domain``
         (empty for ONNX's own), ``op_type``, ``first_opset`` (int64), ``last_opset`` (Int64, missing
         without an end), one column per provider with its types by type constraint (missing without
-        a kernel), ``status`` and ``missing``. ``status`` is ``"same"``; ``"types"`` if other
-        providers take types that this one does not, which ``missing`` lists; ``"missing"`` if this
-        provider has no kernel; or ``"only here"``.
+        a kernel), ``status``, ``missing`` and ``limits``. ``status`` is ``"same"``; ``"types"`` if
+        other providers take types that this one does not, which ``missing`` lists; ``"missing"`` if
+        this provider has no kernel; or ``"only here"``. ``limits`` are the reasons for which this
+        provider leaves a node to others although its types and versions fit.
 
     Raises
     ------
@@ -88,7 +90,7 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
         kernels = {name: kernels[name] for name in dict.fromkeys((PROVIDER, *wanted))}
     names = [name for name, found in kernels.items() if found]
     rows = [_row(versions, names) for versions in _aligned(kernels)]
-    columns = [*_COLUMNS, *names, "status", "missing"]
+    columns = [*_COLUMNS, *names, "status", "missing", "limits"]
     table = pd.DataFrame(rows, columns=columns).astype(_COLUMNS)
     return table.sort_values(["domain", "op_type", "first_opset"], ignore_index=True)
 
@@ -183,10 +185,22 @@ def _row(versions: _Versions, names: list[str]) -> dict[str, Any]:
         "last_opset": pd.NA if versions.last == LAST_VERSION else versions.last,
         "status": status,
         "missing": _text(missing),
+        "limits": _limits(versions),
     }
     for name in names:
         row[name] = _text(versions.types[name]) if name in versions.types else None
     return row
+
+
+def _limits(versions: _Versions) -> str:
+    reasons: dict[str, None] = {}
+    for kernel in REGISTRY.kernels():
+        d = kernel.declaration
+        if (d.domain, d.op_type) == (versions.domain, versions.op_type) and (
+            d.first_version <= versions.last and versions.first <= d.last_version
+        ):
+            reasons.update(dict.fromkeys(kernel.limits))
+    return "; ".join(reasons)
 
 
 def _text(types: Types) -> str:

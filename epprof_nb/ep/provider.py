@@ -11,6 +11,7 @@ from epprof_nb.core.ort_binding import PROVIDER, register_library
 from epprof_nb.ep import (
     context,
     cuda,
+    cuda_capture,
     devices,
     graph_creation,
     graphs,
@@ -104,7 +105,7 @@ def provider(
     # The host device comes first: without device_id, ONNX Runtime takes the first device.
     register_library(PROVIDER, "the provider of Python kernels")
     if "device_id" in options:
-        cuda.connect()
+        cuda_capture.connect()
         register_library(cuda.LIBRARY, "the provider of Python kernels on CUDA devices")
     sessions.patch()
     return PROVIDER, options
@@ -202,11 +203,7 @@ def _check(options: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if options.get("prefer_nhwc", "0") not in ("0", "1"):
         raise KernelError(f"prefer_nhwc={options['prefer_nhwc']!r} is neither 0 nor 1.")
     only, nodes = selected
-    if _warm_ups(options) is not None and "device_id" in options:
-        raise KernelError(
-            f"{_GRAPHS} with device={options['device']!r} is not supported: the provider captures "
-            'graphs on the host device only. Leave it out, or use device="host".'
-        )
+    _warm_ups(options)
     missing = set(only) - {*_CONTROL_FLOW}
     if missing:
         missing -= {k.declaration.op_type for k in REGISTRY.kernels()}
@@ -242,5 +239,5 @@ def _open_session(options: dict[str, str]) -> tuple[Any, ...]:
     device = options.get("device", devices.HOST)
     found = kernel_sets.kernels_for(device, channels_last=options.get("prefer_nhwc") == "1")
     number, warm_ups = _native.ort_new_session(), _warm_ups(options)
-    graph_creation.note_opened(number, warm_ups)
+    graph_creation.note_opened(number, warm_ups, devices.cuda_index(device))
     return number, warm_ups is not None, only, nodes, found

@@ -30,6 +30,10 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value) and abs(value) < 2**63
 
 
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 def _integer(value: object) -> bool:
     return isinstance(value, int) and abs(value) < 2**63
 
@@ -73,6 +77,7 @@ _TYPES: dict[str, Any] = {
     "repeats": _time_ranges,
     "first_step": _count,
     "alternated": {"recording": is_text, "side": _count},
+    "no_gpu": {"is_first": _flag},
     "devices": [{"device_id": _integer, "name": _optional_text, "kind": _optional_text}],
     "threads": [{"thread_id": _integer, "name": _optional_text}],
     "recorded": {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from epprof_nb.core.options import Options
 
 
 class Framework(Protocol):
@@ -14,8 +17,11 @@ class Framework(Protocol):
 
     name: str
 
-    def start(self) -> None:
+    def start(self, options: Options) -> None:
         """Start recording; called once before each `stop`."""
+
+    def extend(self, options: Options) -> None:
+        """Record also what these options ask for, after `start`."""
 
     def complete(self) -> None:
         """Complete the ops recorded so far, before the tables are made from them."""

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 # Categories, as in native/core/records.h.
-CALL, RANGE, NVTX = 6, 7, 8
-FRAMEWORK_TYPES = ("call", "range", "range")
-FRAMEWORK_CATEGORIES = ("framework", "user", "user")
+CALL, RANGE, NVTX, OPERATOR, AUTOGRAD_NODE = 6, 7, 8, 9, 10
+FRAMEWORK_TYPES = ("call", "range", "range", "operator", "autograd_node")
+FRAMEWORK_CATEGORIES = ("framework", "user", "user", "operator", "operator")
 
 _MAX_KINDS = 200_000
 """Distinct kinds with arguments; further ones are recorded without arguments."""

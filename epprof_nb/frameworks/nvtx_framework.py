@@ -15,6 +15,8 @@ from epprof_nb.frameworks.nvtx_injection import VARIABLE, missing_file
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from epprof_nb.core.options import Options
+
 # As in native/nvtx/details.h and abi.h.
 _HAS_COLOR, _IS_MARK = 1, 2
 _PAYLOADS = {1: "<Q", 2: "<q", 3: "<d", 4: "<I", 5: "<i", 6: "<f"}
@@ -25,9 +27,12 @@ class NvtxFramework:
 
     name = "nvtx"
 
-    def start(self) -> None:
+    def start(self, options: Options) -> None:  # noqa: ARG002 - it has no options
         """Record what the attached libraries do."""
         _native.nvtx_record(True)  # noqa: FBT003 - positional only
+
+    def extend(self, options: Options) -> None:
+        """Do nothing: everything is recorded."""
 
     def complete(self) -> None:
         """Do nothing: the native core has all."""

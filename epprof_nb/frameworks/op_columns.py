@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.frameworks.framework_ops import CALL, NVTX, RANGE, kinds_of
+from epprof_nb.frameworks.framework_ops import (
+    AUTOGRAD_NODE,
+    CALL,
+    NVTX,
+    OPERATOR,
+    RANGE,
+    kinds_of,
+)
 from epprof_nb.frameworks.nvtx_framework import nvtx_kinds
+from epprof_nb.frameworks.operator_columns import with_operators
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,7 +41,8 @@ def add_framework_columns(
         if len(rows):
             numbers = payload[rows].astype(np.int64)
             ops = _with_kinds(ops, rows, numbers, find(numbers))
-    return ops
+    rows = np.flatnonzero(np.isin(category, (OPERATOR, AUTOGRAD_NODE)))
+    return with_operators(ops, rows, payload[rows].astype(np.int64)) if len(rows) else ops
 
 
 def _with_kinds(

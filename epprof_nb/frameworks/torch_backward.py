@@ -8,6 +8,7 @@ that accumulate gradients have no number and follow the node that produced the g
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from epprof_nb.frameworks.sequence_log import SequenceLog
+
+    _AddHook = Callable[[Any, Callable[[Any], None]], Callable[[], None]]
+    """Adds a hook before a node; returns the function that removes it."""
 
 
 @dataclass(slots=True)
@@ -36,6 +40,9 @@ class BackwardCounts:
         The first error of linking.
     in_progress
         Backward passes that are running.
+    parent
+        The op of the innermost pass that runs, if all passes are nested; 0 if not. It is the parent
+        of operators on threads of autograd without an open op.
     """
 
     nodes: int = 0
@@ -43,6 +50,24 @@ class BackwardCounts:
     compiled: int = 0
     failure: str | None = None
     in_progress: int = 0
+    parent: int = 0
+
+    def enter(self, op_id: int, *, is_nested: bool) -> int:
+        """Count a pass that begins; return what to pass to `leave`."""
+        outer = self.parent
+        is_only = not self.in_progress or (is_nested and outer)
+        self.in_progress += 1
+        self._set_parent(op_id if is_only else 0)
+        return outer
+
+    def leave(self, outer: int) -> None:
+        """Count the end of a pass."""
+        self.in_progress -= 1
+        self._set_parent(outer if self.in_progress else 0)
+
+    def _set_parent(self, op_id: int) -> None:
+        self.parent = op_id
+        _native.operators_backward(op_id)
 
 
 def recorded_backward(
@@ -53,6 +78,17 @@ def recorded_backward(
     is_compiled: Callable[[], bool],
 ) -> Callable[..., Any]:
     """Wrap the function of torch that runs the autograd engine."""
+    import torch
+
+    class Carrier(threading.local):
+        """A tensor of each thread; to make one per pass would be an operator in each profile."""
+
+        def __init__(self) -> None:
+            self.tensor = torch.empty(0)
+
+    carrier = Carrier()
+    _ = carrier.tensor
+    task = torch._C._current_graph_task_id  # noqa: SLF001 - there is no public name
     name = _native.intern("backward")
     kind = kind_id("autograd", "torch")
 
@@ -61,16 +97,19 @@ def recorded_backward(
             return original(t_outputs, *args, **kwargs)
         op_id = _native.push(name, CALL, kind)
         modules = _RunningModules(op_id)
-        counts.in_progress += 1
+        outer = counts.enter(op_id, is_nested=task() >= 0)
         try:
             if is_compiled():
                 counts.compiled += 1
             else:
                 keeps_graph = len(args) < 2 or bool(args[1])  # as the engine's second option
-                modules.watch(t_outputs, log, counts, keeps_graph=keeps_graph)
+                add_hook = (
+                    _add_removable_hook if keeps_graph else _hooks_of_one_pass(carrier.tensor)
+                )
+                modules.watch(t_outputs, log, counts, add_hook)
             return original(t_outputs, *args, **kwargs)
         finally:
-            counts.in_progress -= 1
+            counts.leave(outer)
             modules.end()
             _native.pop(op_id)
 
@@ -88,7 +127,7 @@ class _RunningModules:
         """As in `_native.switch_calls`."""
 
     def watch(
-        self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts, *, keeps_graph: bool
+        self, outputs: Iterable[Any], log: SequenceLog, counts: BackwardCounts, add_hook: _AddHook
     ) -> None:
         """Add hooks to the first node of each stretch of the graph."""
         try:
@@ -96,7 +135,6 @@ class _RunningModules:
             stretches = log.stretches(nodes)
             counts.nodes += len(nodes)
             counts.unlinked += stretches.unlinked
-            add_hook = _add_removable_hook if keeps_graph else _hooks_of_one_pass()
             self._hooks.extend(
                 add_hook(node, partial(_native.switch_calls, self._open, self._op_id, call))
                 for node, call in stretches.first
@@ -120,15 +158,12 @@ def _add_removable_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], 
     return remove
 
 
-def _hooks_of_one_pass() -> Callable[[Any, Callable[[Any], None]], Callable[[], None]]:
+def _hooks_of_one_pass(carrier: Any) -> _AddHook:  # noqa: ANN401 - a tensor
     """Return a cheaper function to add hooks, for a graph that the backward pass frees.
 
-    It takes a dict of hooks, as tensors have. Emptying the dict removes them, but the node keeps
-    the dict, so that a graph that is used many times would collect dicts.
+    It takes a dict of hooks, as tensors have; `carrier` is one. Emptying the dict removes them, but
+    the node keeps the dict, so that a graph that is used many times would collect dicts.
     """
-    import torch
-
-    carrier = torch.empty(0)
 
     def add_hook(node: Any, hook: Callable[[Any], None]) -> Callable[[], None]:  # noqa: ANN401
         hooks = {0: hook}

@@ -54,12 +54,15 @@ class Compilations:
                 op_id = _native.push(self._name, CALL, kind_id)
                 self._running += 1
                 self._patches.suspend()
+                _native.operators_pause(True)  # noqa: FBT003 - positional only
                 try:
                     yield
                 finally:
                     self._running -= 1
-                    if not self._running and self._switch.on:
-                        self._patches.resume()
+                    if not self._running:
+                        _native.operators_pause(False)  # noqa: FBT003 - positional only
+                        if self._switch.on:
+                            self._patches.resume()
                     _native.pop(op_id)
 
         return install_callbacks

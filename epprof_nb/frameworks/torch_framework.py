@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epprof_nb.frameworks.module_paths import ModulePaths
 from epprof_nb.frameworks.patches import Patches, Switch
@@ -12,9 +12,13 @@ from epprof_nb.frameworks.sequence_log import SequenceLog
 from epprof_nb.frameworks.torch_backward import BackwardCounts, recorded_backward
 from epprof_nb.frameworks.torch_compile import Compilations
 from epprof_nb.frameworks.torch_modules import recorded_call
+from epprof_nb.frameworks.torch_operators import Operators
 from epprof_nb.frameworks.torch_ranges import recorded_clipping, recorded_enter, recorded_exit
 from epprof_nb.util.after_import import after_import, cancel
 from epprof_nb.util.format import plural
+
+if TYPE_CHECKING:
+    from epprof_nb.core.options import Options
 
 
 class TorchFramework:
@@ -24,15 +28,27 @@ class TorchFramework:
 
     def __init__(self) -> None:
         self._wanted = False
+        self._with_operators = False
+        self._operators = Operators()
         self._recording: _Recording | None = None
         self._notes: list[str] = []
         os.register_at_fork(after_in_child=self.stop)
 
-    def start(self) -> None:
+    def start(self, options: Options) -> None:
         """Start recording now, or when other code has imported torch."""
         self._wanted = True
+        self._with_operators = False
         self._notes = []
+        self.extend(options)
         after_import("torch", self._begin)
+
+    def extend(self, options: Options) -> None:
+        """Record operators from now on, if the options ask for them."""
+        if not options.records("operators") or self._with_operators:
+            return
+        self._with_operators = True
+        if self._recording is not None:
+            self._operators.start()
 
     def _begin(self) -> None:
         if not self._wanted or self._recording is not None:
@@ -46,6 +62,8 @@ class TorchFramework:
             )
             return
         self._recording = _Recording()
+        if self._with_operators:
+            self._operators.start()
 
     def complete(self) -> None:
         """Set the arguments of compilations that have ended."""
@@ -54,12 +72,15 @@ class TorchFramework:
 
     def notes(self) -> list[str]:
         """Return notes on what could not be linked to a module."""
-        return self._notes + (self._recording.notes() if self._recording else [])
+        of_operators = self._operators.notes() if self._with_operators else []
+        of_recording = self._recording.notes() if self._recording else []
+        return [*self._notes, *of_operators, *of_recording]
 
     def stop(self) -> None:
         """Put all functions of torch back; also in a forked child, such as a data loader's."""
         self._wanted = False
         cancel("torch", self._begin)
+        self._operators.stop()
         recording, self._recording = self._recording, None
         if recording is not None:
             recording.stop()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from epprof_nb.core.kernel_log import CapturedGraph
     from epprof_nb.core.options import Options
 
 
@@ -51,6 +52,8 @@ class RecorderOutput:
     """Rows of the ops that captured these nodes, also if no op was recorded then."""
     graphs: Table | None = None
     """Known facts about graphs, by ``graph_id``; other columns are missing."""
+    replays: tuple[tuple[int, CapturedGraph], ...] = ()
+    """Replays on CUDA devices by the provider of Python kernels: the op of each, and its graph."""
     api_calls: Table | None = None
     """API calls recorded with external correlation, where the launch log is not available."""
     external_correlation: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
@@ -86,6 +89,7 @@ def merge_outputs(outputs: Sequence[RecorderOutput]) -> RecorderOutput:
         graph_nodes=_merge_columns([o.graph_nodes for o in outputs if o.graph_nodes]),
         capture_ops=concat(capture_ops) if capture_ops else None,
         graphs=concat(graphs) if graphs else None,
+        replays=tuple(replay for output in outputs for replay in output.replays),
         api_calls=concat(calls) if calls else None,
         external_correlation=(
             np.concatenate([pair[0] for pair in pairs]),

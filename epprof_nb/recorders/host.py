@@ -62,6 +62,7 @@ class HostRecorder:
             graph_nodes=host_graphs.nodes(graphs),
             capture_ops=host_graphs.capture_ops(graphs),
             graphs=host_graphs.table(graphs),
+            replays=KERNELS.take_replays(),
         )
 
     def notes(self) -> list[str]:
@@ -71,6 +72,7 @@ class HostRecorder:
     def stop(self) -> None:
         """Stop recording and discard rows that were not drained."""
         KERNELS.start(0)
+        KERNELS.take_replays()
         LOG.stop()
 
     def devices(self) -> list[dict[str, Any]]:

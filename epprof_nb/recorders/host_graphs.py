@@ -1,4 +1,4 @@
-"""Graphs of the host device: their nodes, and the ops that captured them."""
+"""Graphs of the provider of Python kernels: their nodes, and the ops that captured them."""
 
 from __future__ import annotations
 
@@ -86,6 +86,6 @@ def table(graphs: Sequence[CapturedGraph]) -> Table | None:
             "gpu_graph_id": np.array([graph.gpu_graph_id for graph in graphs], np.int64),
             "capture_op_id": np.array([graph.op_id for graph in graphs], np.int64),
             "captured_in": CategoryColumn.of([graph.captured_in for graph in graphs]),
-            "nodes": np.array([len(graph.nodes) for graph in graphs], np.int64),
+            "nodes": np.array([sum(n.launches for n in graph.nodes) for graph in graphs], np.int64),
         },
     )

@@ -54,6 +54,11 @@ def in_notebook7(opened, served, path, **options):
     return page
 
 
+def reload(page) -> None:
+    """Load the notebook of the page anew, and no notebook that another page has opened."""
+    page.goto(f"{page.url.partition('?')[0]}?reset")
+
+
 def run_all(page) -> None:
     """Run every cell, one after the other."""
     page.click(".jp-Notebook .jp-CodeCell .jp-InputArea-editor >> nth=0")

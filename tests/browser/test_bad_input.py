@@ -50,6 +50,9 @@ PROFILES = {
     "zero length": lambda: profile([op(1, "a", 0, 0)], [kernel(0, 0, op_id=1)]),
     "one kernel": lambda: profile(activities=[kernel(5, 9)], info={"wall_ns": 20}),
     "one op": lambda: profile([op(1, "only", 5, 9)], info={"wall_ns": 20}),
+    "no gpu": lambda: profile(
+        [op(1, "only", 5, 9)], info={"wall_ns": 20, "no_gpu": {"is_first": True}}
+    ),
     "jumping clock": jumped,
 }
 
@@ -85,4 +88,5 @@ def test_events_of_a_clock_that_jumped_are_counted(page_of):
 
 def test_an_empty_profile_says_so(page_of):
     assert "No device work and no ops were recorded." in page_of("nothing").inner_text(".ep-header")
-    assert "No GPU was found" in page_of("one op").inner_text(".ep-header")
+    assert "No device work." in page_of("one op").inner_text(".ep-header")
+    assert "No GPU was found" in page_of("no gpu").inner_text(".ep-header")

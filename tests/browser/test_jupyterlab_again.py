@@ -34,6 +34,7 @@ def _bytes_held(page) -> int:
 
 
 def test_running_a_cell_again_frees_what_its_view_held(in_jupyterlab):
+    in_jupyterlab.run(1, "made = []")  # another test may have left some
     page = in_jupyterlab.show_by(HELD)
     assert in_jupyterlab.told(FREED).endswith("[False]")
     once = _bytes_held(page)

@@ -167,7 +167,7 @@ def test_a_finding_leads_to_its_place(exported):
 
 
 def test_each_finding_has_a_line_of_its_own(opened, page_file):
-    page = opened(page_file.as_uri(), width=1600)
+    page = ready(opened(page_file.as_uri(), width=1600))
     boxes = [finding.bounding_box() for finding in page.locator(".ep-finding").all()]
     assert len(boxes) == 2
     assert boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]

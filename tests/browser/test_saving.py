@@ -10,6 +10,7 @@ from tests.browser.notebooks import (
     no_error,
     no_widget,
     notebook,
+    reload,
     run_all,
     save,
 )
@@ -34,7 +35,7 @@ def test_a_static_view_is_shown_saved_and_shown_again(front_end):
     outputs = save(page, path, bool)
     assert set(outputs[0]["data"]) == {"text/html", "image/png", "text/plain"}
 
-    page.reload()
+    reload(page)
     frame.locator(".ep-timeline canvas").wait_for(timeout=90_000)
     no_error(page)
 
@@ -61,7 +62,7 @@ def test_a_live_view_takes_the_static_ones_place_and_is_never_saved(front_end):
     page.wait_for_selector("text=2 rows", timeout=60_000)
 
     save(page, path, no_widget)
-    page.reload()
+    reload(page)
     # While it builds the notebook, JupyterLab may show an output twice.
     expect(page.locator("iframe.epprof-frame")).to_have_count(1, timeout=90_000)
     frame = page.frame_locator("iframe.epprof-frame")

@@ -70,6 +70,19 @@ def _has_tensors_only(case):
     return all(v.type.HasField("tensor_type") for v in (*graph.input, *graph.output))
 
 
+def known_failures():
+    """Names of the cases that do not pass, as the table has them."""
+    return set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def passing_operators():
+    """Operators with a case that passes, as the table has them."""
+    rows = re.findall(
+        r"^\| (\w+) \| (\d+) \| \d+ \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return [op_type for op_type, passed in rows if int(passed)]
+
+
 def is_loaded(serialized):
     """Whether ONNX Runtime accepts the model, with or without a kernel for its nodes."""
     quiet = options(log_severity_level=4)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import onnxruntime
 import pytest
 
-from tests.ep.sessions import OURS, on_cpu, one_node, placement, session
+from epprof_nb.ep import unclaimed
+from tests.ep.sessions import CPU, OURS, on_cpu, one_node, placement, session
 
 DOMAIN = "com.microsoft"
 rng = np.random.default_rng(0)
@@ -161,21 +161,58 @@ def test_every_contrib_kernel_is_tested():
     assert {d.op_type for d in kernels if d.domain == DOMAIN} == set(CASES)
 
 
-@pytest.mark.parametrize(
-    ("op_type", "inputs", "attributes", "reason"),
-    [
-        ("FusedConv", (IMAGE, floats(6, 4, 3, 3)), {"activation": "Softplus"}, "'Softplus'"),
-        ("RotaryEmbedding", (floats(2, 5, 32), LONG, COS, SIN), {"is_packed_batching": 1},
-         "is_packed_batching"),
-        ("Attention", (X, floats(8, 24), floats(24)), {"num_heads": 2, "do_rotary": 1},
-         "do_rotary"),
-    ],
-)  # fmt: skip
-def test_a_node_that_a_kernel_cannot_run_is_refused(ep, op_type, inputs, attributes, reason):
-    serialized, _ = one_node(op_type, inputs, attributes, domain=DOMAIN)
-    with pytest.raises(
-        Exception, match=f"Node 'node' .{op_type}.*{reason}.*CPUExecutionProvider.*only="
-    ):
-        onnxruntime.InferenceSession(
-            serialized, providers=[ep.provider("host"), "CPUExecutionProvider"], enable_fallback=0
-        )
+LIMITS = [
+    ("FusedConv", (IMAGE, floats(6, 4, 3, 3)), {"activation": "Softplus"},
+     "activation is not one of Clip, HardSigmoid"),
+    ("RotaryEmbedding", (floats(2, 5, 32), LONG, COS, SIN), {"is_packed_batching": 1},
+     "is_packed_batching is set"),
+    ("Attention", (X, floats(8, 24), floats(24)), {"num_heads": 2, "do_rotary": 1},
+     "do_rotary is set"),
+    ("MultiHeadAttention", (*(floats(1, 1, 8) for _ in range(3)), None, None, None,
+                            *(floats(1, 2, 4, 4) for _ in range(2)), ints(3)),
+     {"num_heads": 2}, "it has past_sequence_length or cache_indirection"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op_type", "inputs", "attributes", "reason"), LIMITS)
+def test_a_node_beyond_the_limits_of_a_kernel_is_left_to_the_next_provider(
+    ep, op_type, inputs, attributes, reason
+):
+    outputs = 3 if op_type == "MultiHeadAttention" else 1
+    serialized, _ = one_node(op_type, inputs, attributes, outputs=outputs, domain=DOMAIN)
+    try:
+        on_cpu(serialized)
+    except Exception as error:  # nor does the CPU provider take it
+        with pytest.raises(type(error)) as refused:
+            session(serialized, ep.provider("host"), log_severity_level=4)
+        (note,) = refused.value.__notes__
+        assert f"node ({op_type}): {reason}" in note
+        assert "CPUExecutionProvider" in note
+    else:
+        assert placement(session(serialized, ep.provider("host"))) == {"node": CPU}
+    (node,) = unclaimed.of_last_session()
+    assert (node.name, node.op_type, node.domain) == ("node", op_type, DOMAIN)
+    assert node.reason.startswith(reason)
+
+
+def test_an_error_without_such_a_node_has_no_note(ep):
+    op_type, inputs, attributes, _ = LIMITS[2]
+    with_limit, _ = one_node(op_type, inputs, attributes, domain=DOMAIN)
+    session(with_limit, ep.provider("host"))
+    unknown, _ = one_node("Relu", (X,), domain=DOMAIN)
+    with pytest.raises(Exception, match="Relu") as failed:
+        session(unknown, ep.provider("host"), log_severity_level=4)
+    assert not getattr(failed.value, "__notes__", [])
+
+
+def test_a_user_kernel_takes_the_node(ep):
+    op_type, inputs, attributes, _ = LIMITS[1]
+
+    @ep.kernel(op_type, domain=DOMAIN)
+    def rotary(ctx, x, *rest):
+        ctx.out(x.shape)[...] = ctx.attrs["is_packed_batching"]
+
+    serialized, feeds = one_node(op_type, inputs, attributes, domain=DOMAIN)
+    made = session(serialized, ep.provider("host"))
+    assert placement(made) == {"node": OURS}
+    np.testing.assert_array_equal(made.run(None, feeds)[0], np.ones_like(inputs[0]))

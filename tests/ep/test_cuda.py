@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import inspect
+import itertools
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -81,11 +83,14 @@ def test_values_move_between_host_and_devices(ep, fake_cuda, x, index):
 
 
 def test_runs_of_several_threads_have_streams_of_their_own(ep, fake_cuda, x):
-    seen = set()
+    seen, two = set(), threading.Barrier(2)
+    calls = itertools.count()
 
     @ep.kernel("Relu", types="float32")
     def relu(ctx, x):
         seen.add(ctx.stream)
+        if next(calls) < 2:
+            two.wait()  # until two runs are in progress
         ctx.xp.maximum(x, 0, out=ctx.out(x.shape, x.dtype))
 
     fake_cuda.set_delay(300)

@@ -41,7 +41,11 @@ static_assert(kDisableTiming == CU_EVENT_DISABLE_TIMING, "event");
 static_assert(kPortable == CU_MEMHOSTALLOC_PORTABLE, "pinned");
 static_assert(kDeviceMemory == CU_MEMORYTYPE_DEVICE, "memory");
 static_assert(kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED, "capture");
+static_assert(kThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, "capture");
+static_assert(kCaptureActive == CU_STREAM_CAPTURE_STATUS_ACTIVE, "capture");
 """
+OLDER = {"cuStreamGetCaptureInfo_v2"}
+"""Functions of all drivers, of which headers from CUDA 13 on have a newer version only."""
 
 
 def header():
@@ -67,6 +71,8 @@ def test_functions_structs_and_constants_are_those_of_the_header(tmp_path):
     ).stdout  # fmt: skip
     checks = [CHECKS]
     for symbol, member in loaded:
+        if symbol in OLDER and not re.search(rf"\b{symbol}\b", exported):
+            continue
         assert re.search(rf"\b{symbol}\b", exported), symbol
         checks.append(
             f'static_assert(same<decltype(Driver::{member}), decltype(&{symbol})>(), "{symbol}");'
@@ -74,7 +80,7 @@ def test_functions_structs_and_constants_are_those_of_the_header(tmp_path):
         # The name without a version means the newest one, which is what must be loaded.
         base = re.sub(r"_v\d+$", "", symbol)
         newest = re.search(rf"#define {base} (\w+)$", exported, re.MULTILINE)
-        assert newest is None or newest[1] == symbol
+        assert newest is None or newest[1] == symbol or symbol in OLDER
     file = tmp_path / "checks.cpp"
     file.write_text("\n".join(checks))
     done = subprocess.run(

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import OURS, model, on_cpu, placement, session
-from tests.ort import models
 
 IMAGE = np.arange(216, dtype=np.float32).reshape(2, 3, 6, 6)
 WEIGHT = np.linspace(-1, 1, 108, dtype=np.float32).reshape(4, 3, 3, 3)
@@ -34,19 +32,3 @@ def test_windows_are_views_of_device_memory(
     assert set(placement(made).values()) == {OURS}
     (result,), (right,) = made.run(None, feeds), on_cpu(serialized).run(None, feeds)
     np.testing.assert_allclose(result, right, rtol=1e-4)
-
-
-@pytest.mark.parametrize("device", ["cuda:1", "cuda"])
-def test_graphs_are_refused_with_the_remedy(ep, fake_cuda, device):
-    with pytest.raises(KernelError, match=r"enable_cuda_graph with device='cuda:[01]' is not supp"):
-        ep.provider(device, enable_cuda_graph=True)
-    with pytest.raises(KernelError, match='Leave it out, or use device="host"'):
-        ep.session(models.chain(), device=device, enable_cuda_graph=True)
-    assert ep.session(models.chain(), device=device).get_providers()[0] == OURS
-
-
-def test_graphs_are_refused_in_options_of_the_provider(ep, fake_cuda, capfd):
-    name, options = ep.provider("cuda:0")
-    made = session(models.chain(), (name, {**options, "enable_cuda_graph": "1"}))
-    assert OURS not in made.get_providers()  # ONNX Runtime's own reaction
-    assert "enable_cuda_graph with device='cuda:0' is not supported" in capfd.readouterr().out

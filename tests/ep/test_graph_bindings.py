@@ -7,12 +7,19 @@ import onnxruntime
 import pytest
 
 from tests.ep.sessions import on_cpu
-from tests.ep.test_graphs import run_options
+from tests.ep.test_graphs import Computes, run_options
 from tests.ort import models
 
 
-def on_device(array):
-    return onnxruntime.OrtValue.ortvalue_from_numpy(array, "gpu", 0)
+@pytest.fixture
+def on_device(memory):
+    return lambda array: onnxruntime.OrtValue.ortvalue_from_numpy(array, memory, 0)
+
+
+@pytest.fixture
+def memory(device):
+    """ONNX Runtime's name of the device's memory."""
+    return "gpu" if device == "host" else "cuda"
 
 
 def expected(x):
@@ -22,7 +29,7 @@ def expected(x):
 class Bound:
     """A binding with buffers on the device for the input and the output."""
 
-    def __init__(self, session, x):
+    def __init__(self, on_device, session, x):
         self.session = session
         self.x, self.y = on_device(x), on_device(np.zeros((2, 4), np.float32))
         self.binding = session.io_binding()
@@ -36,43 +43,49 @@ class Bound:
 
 
 @pytest.fixture
-def calls(ep):
-    made = []
+def calls(ep, device):
+    made = Computes(device)
 
     @ep.kernel("Sigmoid")
     def sigmoid(ctx, x):
-        made.append(x.ctypes.data)
-        np.divide(1, 1 + np.exp(-x), out=ctx.out(x.shape, x.dtype))
+        made.append(x.ctypes.data if device == "host" else x.data.ptr)
+        ctx.xp.divide(1, 1 + ctx.xp.exp(-x), out=ctx.out(x.shape, x.dtype))
 
     return made
 
 
 @pytest.fixture
-def session(ep, calls):
-    return ep.session(models.chain(), enable_cuda_graph=True)
+def session(ep, device, calls):
+    return ep.session(models.chain(), device=device, enable_cuda_graph=True)
+
+
+@pytest.fixture
+def bind(on_device, session):
+    """Bind a session to buffers on the device."""
+    return lambda x: Bound(on_device, session, x)
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_fixed_buffers_are_captured_and_follow_their_inputs(session, x, calls):
-    bound = Bound(session, x)
+def test_fixed_buffers_are_captured_and_follow_their_inputs(session, x, calls, bind):
+    bound = bind(x)
     bound.check(x)
     assert len(calls) == 3
     for i in range(4):
         bound.check(x + i)
-    assert len(calls) == 3 + 4
+    assert len(calls) == 3 + 4 * calls.calls_per_replay
     assert len(set(calls[2:])) == 1
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-def test_arrays_and_a_binding_have_graphs_of_their_own(session, x):
-    bound = Bound(session, x)
+def test_arrays_and_a_binding_have_graphs_of_their_own(session, x, bind):
+    bound = bind(x)
     for i in range(4):
         bound.check(x + i)
         np.testing.assert_allclose(session.run(None, {"x": x - i})[0], expected(x - i), rtol=1e-6)
 
 
-def test_a_second_binding_is_named_and_runs_eagerly(session, x):
-    first, second = Bound(session, x), Bound(session, x)
+def test_a_second_binding_is_named_and_runs_eagerly(session, x, bind):
+    first, second = bind(x), bind(x)
     first.check(x)
     with pytest.warns(UserWarning, match=r"not the one of graph 0.*release_captured_graph\(0\)"):
         second.check(x + 1)
@@ -81,27 +94,27 @@ def test_a_second_binding_is_named_and_runs_eagerly(session, x):
         second.check(x - i)
 
 
-def test_a_second_binding_may_have_its_own_graph(session, x, recwarn):
-    bindings = {number: Bound(session, x) for number in (0, 5)}
+def test_a_second_binding_may_have_its_own_graph(session, x, recwarn, bind):
+    bindings = {number: bind(x) for number in (0, 5)}
     for i in range(4):
         for number, bound in bindings.items():
             bound.check(x + i, run_options(number))
     assert not [w for w in recwarn if "graph" in str(w.message)]
 
 
-def test_after_the_release_the_second_binding_is_captured(session, x, calls):
-    first, second = Bound(session, x), Bound(session, x)
+def test_after_the_release_the_second_binding_is_captured(session, x, calls, bind):
+    first, second = bind(x), bind(x)
     first.check(x)
     session.release_captured_graph(0)
     calls.clear()
     second.check(x + 1)
     assert len(calls) == 3
     second.check(x + 2)
-    assert len(calls) == 4
+    assert len(calls) == 3 + calls.calls_per_replay
 
 
-def test_other_buffers_in_the_same_binding_run_eagerly(session, x):
-    bound = Bound(session, x)
+def test_other_buffers_in_the_same_binding_run_eagerly(session, x, bind, on_device):
+    bound = bind(x)
     bound.check(x)
     bound.x = on_device(x)
     bound.binding.bind_ortvalue_input("x", bound.x)
@@ -111,12 +124,12 @@ def test_other_buffers_in_the_same_binding_run_eagerly(session, x):
 
 
 @pytest.mark.parametrize("kind", ["cpu input", "output by device", "output on the cpu"])
-def test_buffers_that_are_not_fixed_run_eagerly(session, x, kind):
+def test_buffers_that_are_not_fixed_run_eagerly(session, x, kind, bind, on_device, memory):
     output = session.get_outputs()[0].name
     binding = session.io_binding()
     binding.bind_ortvalue_output(output, on_device(np.zeros((2, 4), np.float32)))
     if kind == "output by device":
-        binding.bind_output(output, "gpu", 0)
+        binding.bind_output(output, memory, 0)
     elif kind == "output on the cpu":
         binding.bind_output(output)
 
@@ -145,8 +158,8 @@ def test_minus_one_says_nothing(session, x, recwarn):
     assert not [w for w in recwarn if "captured" in str(w.message)]
 
 
-def test_the_buffers_of_a_graph_stay_until_it_is_released(session, x):
-    bound = Bound(session, x)
+def test_the_buffers_of_a_graph_stay_until_it_is_released(session, x, bind, on_device):
+    bound = bind(x)
     bound.check(x)
     address = bound.y.data_ptr()
     del bound

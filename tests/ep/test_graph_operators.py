@@ -7,7 +7,9 @@ import pytest
 from onnx import helper
 
 from epprof_nb import _native
+from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import model, on_cpu, one_node
+from tests.ep.test_contrib_operators import DOMAIN, LIMITS
 from tests.ep.test_operators import CASES
 
 NOT_CAPTURED = {
@@ -77,6 +79,22 @@ def test_each_node_is_right_after_100_replays(ep):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+def test_a_number_of_elements_is_a_constant_of_the_graph(ep):
+    nodes = [
+        helper.make_node("Neg", ["x"], ["y"], name="neg"),
+        helper.make_node("Size", ["x"], ["n"], name="size"),
+    ]
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    serialized = model(nodes, {"x": x}, {"y": np.float32, "n": np.int64})
+    made = ep.session(serialized, enable_cuda_graph=True)
+    for given in (x, x + 1, x[:2], x + 2):
+        y, n = made.run(None, {"x": given})
+        np.testing.assert_array_equal(y, -given)
+        assert n == given.size
+    for slot in made._epprof_graphs._threads.slots.by_key.values():
+        assert [node[3] for node in _native.ep_describe_graph(slot.graph)[-1]] == ["Neg"]
+
+
 def test_other_values_in_host_memory_have_a_graph_of_their_own(ep):
     feeds = {"x": np.arange(12, dtype=np.float32).reshape(3, 4), "shape": np.array([2, 6])}
     node = helper.make_node("Reshape", ["x", "shape"], ["y"], name="reshape")
@@ -85,3 +103,10 @@ def test_other_values_in_host_memory_have_a_graph_of_their_own(ep):
         x = feeds["x"] + shape[0]
         (result,) = made.run(None, {"x": x, "shape": np.array(shape)})
         np.testing.assert_array_equal(result, x.reshape(shape))
+
+
+def test_a_graph_names_the_limit_that_a_node_is_beyond(ep):
+    op_type, inputs, attributes, reason = LIMITS[2]
+    serialized, _ = one_node(op_type, inputs, attributes, domain=DOMAIN)
+    with pytest.raises(KernelError, match=f"These do not: node .Attention.: {reason}"):
+        ep.session(serialized, enable_cuda_graph=True)

@@ -73,6 +73,19 @@ def test_a_kernel_that_the_user_defines_counts(ep):
     assert "double" in narrowed["missing"]
 
 
+def test_the_limits_are_those_that_sessions_keep_to(ep):
+    from epprof_nb.ep.kernel import REGISTRY
+
+    table = ep.parity()
+    limited = {(k.declaration.domain, k.declaration.op_type) for k in REGISTRY._builtin if k.limits}
+    rows = table[table["limits"] != ""]
+    assert set(zip(rows["domain"], rows["op_type"], strict=True)) == limited
+    fused = row(table, "FusedConv", 1, "com.microsoft")
+    assert fused["limits"].startswith("activation is not one of Clip, ")
+    printed = CliRunner().invoke(main, ["ep", "parity"]).output
+    assert f"com.microsoft.FusedConv 1+  {fused['limits']}" in printed
+
+
 def test_an_unknown_provider_is_refused_with_the_known_ones(ep):
     with pytest.raises(KernelError, match=f"no kernels of NopeExecutionProvider.*{CPU}"):
         ep.parity(["NopeExecutionProvider"])

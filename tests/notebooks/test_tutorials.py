@@ -34,9 +34,12 @@ def test_profiled_cells_show_a_page_a_picture_and_text(executed):
     assert profiled
     for cell in profiled:
         bundles = [o.data for o in cell.outputs if o.output_type == "display_data"]
-        assert len(bundles) == 1
+        # The comparison with a baseline is below the profile.
+        assert len(bundles) == 1 + ("--baseline" in cell.source)
         assert {"text/html", "image/png", "text/plain"} <= set(bundles[0])
         assert "wall" in bundles[0]["text/plain"]
+        for comparison in bundles[1:]:
+            assert {"text/html", "text/plain"} <= set(comparison)
 
 
 def test_nothing_saved_needs_a_kernel_or_the_network(executed):
@@ -59,3 +62,16 @@ def test_the_last_expression_of_each_cell_is_not_empty(executed):
     assert len(results) >= 6
     for result in results:
         assert result.data["text/plain"].strip()
+
+
+@pytest.mark.parametrize(
+    "executed", [p for p in NOTEBOOKS if p.stem.startswith("06")], indirect=True
+)
+def test_comparisons_that_would_mislead_are_refused(executed):
+    texts = {
+        cell.id: "".join(output.get("text", "") for output in cell.outputs)
+        for cell in executed.cells
+        if cell.cell_type == "code"
+    }
+    assert texts["single-reason"].startswith("cannot be compared - One run each")
+    assert texts["refused"].startswith("cannot be compared - 1 op ran another number of times")

@@ -13,6 +13,7 @@ import pytest
 import epprof_nb
 from epprof_nb.recorders.onnxruntime import run_histories
 from tests.ort import models
+from tests.ort.long_runs import await_computing
 from tests.ort.rows import nested_in_time, nodes, runs
 
 ENDLESS = 10**9
@@ -54,7 +55,7 @@ class Endless:
 
     def __enter__(self):
         self.thread.start()
-        self.thread.join(0.05)
+        await_computing(self.thread)
         assert self.thread.is_alive()
         return self
 

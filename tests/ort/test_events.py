@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import epprof_nb
 from epprof_nb.capture import session as capture
 from epprof_nb.profiles import Profile
 from tests.ort import models, search_models
+from tests.ort.long_runs import await_computing
 from tests.ort.rows import nested_in_time, nodes, path, runs
 
 EXECUTE = "SequentialExecutor::Execute"
@@ -114,8 +116,13 @@ def test_the_decoder_of_a_search_runs_under_it_for_each_token(installed, kind):
 def test_every_way_to_run_is_seen(installed, x, way, own_options):
     session = installed.InferenceSession(models.chain())
     options = installed.RunOptions() if own_options else None
-    with epprof_nb.profile() as prof:
-        run_in_one_way(installed, session, x, way, options)
+    # The callback of an asynchronous run comes before ONNX Runtime has ended the run's profile.
+    for pause_s in (0.1, 1, 10) if way == "run_async" else (0,):
+        with epprof_nb.profile() as prof:
+            run_in_one_way(installed, session, x, way, options)
+            time.sleep(pause_s)
+        if len(nodes(prof)) == 3:
+            break
     assert nodes(prof)["name"].tolist() == ["first", "second", "third"]
     assert len(runs(prof)) == 1
     assert set(nodes(prof)["run_id"]) == {0}
@@ -127,9 +134,7 @@ def run_in_one_way(ort, session, x, way, options):
     elif way == "run_async":
         done = threading.Event()
         session.run_async(None, {"x": x}, lambda *_: done.set(), None, options)
-        assert done.wait(10)
-        # The callback comes before ONNX Runtime has ended the run's profile.
-        threading.Event().wait(0.1)
+        assert done.wait(120)
     elif way == "run_with_ort_values":
         session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(x)}, options)
     else:
@@ -307,34 +312,45 @@ def test_empty_tables_keep_their_columns():
     assert str(prof.by_node()["session"].dtype) == "Int64"
 
 
-def test_a_profile_may_begin_and_end_inside_a_run(installed, x):
-    session = installed.InferenceSession(models.looping())
-    many = {"x": x, "times": np.array(60_000)}
+def inside_a_run(session, x, times):
+    """Profiles around a run and inside of it; None if it was over too soon."""
+    many = {"x": x, "times": np.array(times)}
     thread = threading.Thread(target=session.run, args=(None, many))
-    begun = threading.Event()
     with epprof_nb.profile() as outer:
         thread.start()
-        begun.wait(0.2)
+        await_computing(thread)
         with epprof_nb.profile() as inner:
-            begun.wait(0.2)
+            await_computing(thread, on_pool=True)  # once more
         going = thread.is_alive()
         thread.join()
-    assert going, "the run was over too soon to test anything"
+    return (outer, inner, times) if going else None
+
+
+def test_a_profile_may_begin_and_end_inside_a_run(installed, x):
+    session = installed.InferenceSession(models.looping())
+    tried = (inside_a_run(session, x, times) for times in (60_000, 200_000, 800_000))
+    outer, inner, times = next(found for found in tried if found is not None)
     assert runs(inner)["status"].tolist() == ["open"]
     assert len(nodes(inner)) > 10
     assert set(nodes(inner)["run_id"]) == {0}
-    assert len(nodes(outer)) == 120_001
+    assert len(nodes(outer)) == 2 * times + 1
     assert set(nodes(outer)["run_id"]) == {0}
 
 
 def test_a_run_that_began_unrecorded_leaves_no_trace(installed, x):
     session = installed.InferenceSession(models.looping())
-    many = {"x": x, "times": np.array(30_000)}
-    thread = threading.Thread(target=session.run, args=(None, many))
+    many, options = {"x": x, "times": np.array(10**9)}, installed.RunOptions()
+
+    def run():
+        with pytest.raises(Exception, match=r"terminate|Loop"):
+            session.run(None, many, options)
+
+    thread = threading.Thread(target=run)
     thread.start()
-    threading.Event().wait(0.05)
+    await_computing(thread)
     with epprof_nb.profile() as prof:
-        threading.Event().wait(0.01)
+        await_computing(thread, on_pool=True)  # once more
+    options.terminate = True
     thread.join()
     assert nodes(prof).empty
 
@@ -371,10 +387,10 @@ def beside_a_run_from_before(session, x, times):
     many = {"x": x, "times": np.array(times)}
     thread = threading.Thread(target=session.run, args=(None, many))
     thread.start()
-    threading.Event().wait(0.05)
+    await_computing(thread, on_pool=True)
     with epprof_nb.profile() as prof:
         session.run(None, {"x": x, "times": np.array(1)})
-        threading.Event().wait(0.05)  # the other run gets its turn
+        await_computing(thread, on_pool=True)  # the other run gets its turn
         going = thread.is_alive()
     thread.join()
     return prof if going else None

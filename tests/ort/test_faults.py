@@ -16,6 +16,7 @@ from epprof_nb import _native
 from epprof_nb.onnxruntime import attach
 from epprof_nb.recorders.onnxruntime import sessions
 from tests.ort import models
+from tests.ort.long_runs import await_computing
 from tests.ort.rows import nested_in_time, nodes, runs
 
 
@@ -54,7 +55,7 @@ def test_a_run_cancelled_while_it_goes_on_ends_with_its_events(
     with epprof_nb.profile() as prof:
         thread = threading.Thread(target=work)
         thread.start()
-        thread.join(0.05)
+        await_computing(thread, on_pool=parallel)
         assert thread.is_alive()
         given.terminate = True
         thread.join(60)

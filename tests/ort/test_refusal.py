@@ -100,7 +100,7 @@ print(said)
 def load(version, broken=""):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, version, broken],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -50,7 +50,7 @@ def test_a_fifo_receives_the_bytes_and_stays_a_fifo(tmp_path):
     reader = threading.Thread(target=lambda: received.append(path.read_bytes()))
     reader.start()
     write(path)
-    reader.join(20)
+    reader.join(120)
     assert received == [b"new"]
     assert stat.S_ISFIFO(path.stat().st_mode)
 
@@ -107,7 +107,7 @@ def test_the_draft_of_another_writer_at_work_is_left_alone(tmp_path):
     assert first.read_bytes() == second.read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("method", ["save", "to_html", "to_chrome", "to_speedscope"])
+@pytest.mark.parametrize("method", ["save", "to_html", "to_chrome", "to_speedscope", "to_perfetto"])
 def test_bad_paths_are_explained(method, tmp_path):
     from epprof_nb.profiles import Profile
 

@@ -215,6 +215,7 @@ def test_the_core_logs_the_top_of_the_cells_stack():
 @pytest.mark.usefixtures("logging")
 def test_the_core_samples_the_cpu_time_of_the_cells_thread():
     before = time.thread_time_ns()
+    taken()
     parts = []
     while sum(len(log.cpu_ns) for log in parts) < 10:  # the samples come from another thread
         sum(range(10_000))
@@ -225,8 +226,7 @@ def test_the_core_samples_the_cpu_time_of_the_cells_thread():
     )
     assert (np.diff(at) > 0).all()
     assert (np.diff(cpu) >= 0).all()
-    assert cpu[0] <= cpu[-1] <= after
-    assert cpu[-1] > before - MS
+    assert before <= cpu[0] <= cpu[-1] <= after
 
 
 @pytest.mark.usefixtures("logging")

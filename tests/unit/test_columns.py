@@ -12,6 +12,7 @@ from epprof_nb.analysis import (
     by_module,
     by_node,
     by_op,
+    by_operator,
     by_path,
     by_repeat,
     by_step,
@@ -41,6 +42,7 @@ FRAMES = {
     "gaps": lambda p: p.gaps(0),
     "joined": lambda p: p.joined(),
     "by_op": lambda p: p.by_op(args=["layer"]),
+    "by_operator": lambda p: p.by_operator(modules=True, shapes=True),
     "by_kernel_short_name": lambda p: p.by_kernel(by="short_name"),
     "by_line_self": lambda p: p.by_line(inclusive=False),
     "critical_path": lambda p: p.critical_path(),
@@ -51,7 +53,8 @@ FRAMES = {
 }
 FUNCTIONS = (
     by_kernel.by_kernel, by_module.by_module, by_node.by_node, by_node.by_op_type, by_node.by_run,
-    by_op.by_op, by_op.by_line, by_path.by_path, by_repeat.by_repeat, by_step.by_step,
+    by_op.by_op, by_op.by_line, by_operator.by_operator, by_path.by_path, by_repeat.by_repeat,
+    by_step.by_step,
     by_stream.by_stream, critical_path.critical_path, idle.gaps, insights.insights, joined.joined,
     launches.launches, overlap.overlap, roofline.roofline, steadiness.steadiness,
     transfers.transfers, waits.waits,

@@ -125,7 +125,22 @@ def test_the_memory_of_a_query_grows_with_the_profile():
 def test_a_query_that_needs_much_memory_is_refused(query, server):
     result = call(server, "sql", profile="old", query=query)
     assert result.is_error
-    assert "bytes of memory" in text(result)
+    # The caller cannot change the limit: the answer says what it can change.
+    assert "needs more than 268 MB of memory" in text(result)
+    assert "`group by`" in text(result)
+    assert "max_bytes" not in text(result)
+
+
+def test_a_query_that_takes_long_says_what_to_change(server, monkeypatch):
+    def late(*_, time_limit_s, **__):
+        raise TimeoutError(f"the query did not finish in {time_limit_s} s. Raise time_limit_s.")
+
+    monkeypatch.setattr("epprof_nb.mcp.tools.sql", late)
+    result = call(server, "sql", profile="old", query="select 1")
+    assert result.is_error
+    assert "did not finish in 30 s" in text(result)
+    assert "`group by`" in text(result)
+    assert "time_limit_s" not in text(result)
 
 
 def test_compare_takes_one_or_several_recordings(server):

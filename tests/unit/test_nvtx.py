@@ -101,6 +101,116 @@ def test_ranges_have_domain_category_and_payload(library):
     ]
 
 
+@pytest.fixture
+def operators():
+    """A function that records operators of PyTorch, as its framework does."""
+    yield lambda: _native.operators_record(True)
+    _native.operators_backward(0)
+    _native.operators_record(False)
+
+
+def operator_rows(prof):
+    ops = prof.ops[["name", "op_type", "input_shapes", "sequence_number"]].astype(object)
+    return [tuple(None if value != value else value for value in row)
+            for row in ops.where(ops.notna(), None).to_numpy()]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("message", "name", "shapes", "number"),
+    [
+        (b"aten::linear, seq = 16680, op_id = 2", "aten::linear", None, 16680),
+        (b"aten::empty, op_id = 3", "aten::empty", None, None),
+        (
+            (b"aten::addmm, seq = 0, op_id = 7, sizes = [[8], [2, 4], [4, 8], [], []], "
+             b"input_op_ids = [(0,-1), (0,-1), (5,0), (0,-1), (0,-1)]"),
+            "aten::addmm", "[8], [2,4], [4,8], [], []", 0,
+        ),
+        (b"aten::zeros, op_id = 8, sizes = [], input_op_ids = []", "aten::zeros", None, None),
+        (b"aten::one, op_id = 9, sizes = [[0, 5]]", "aten::one", "[0,5]", None),
+        (b"mine, seq = x, op_id = 4", "mine, seq = x", None, None),
+        (b"a, op_id = 1, op_id = 2", "a, op_id = 1", None, None),
+    ],
+)  # fmt: skip
+def test_messages_of_pytorchs_observer_are_operators(library, operators, message, name, shapes,
+                                                     number):  # fmt: skip
+    with epprof_nb.profile() as prof:
+        operators()
+        assert library.push(message) == 0
+        assert library.pop() == 0
+    assert operator_rows(prof) == [(name, "operator", shapes, number)]
+    assert set(prof.ops["category"]) == {"operator"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"mine", b"", b", op_id = 3", b"mine, op_id = ", b"mine, op_id = x", b"mine, op_id = 3 and",
+        b"mine, op_id = 99999999999999999999", b"mine, seq = 3", b"mine, sizes = [[1]]",
+    ],
+)  # fmt: skip
+def test_other_messages_are_ranges(library, operators, message):
+    with epprof_nb.profile() as prof:
+        operators()
+        library.push(message)
+        library.pop()
+    assert prof.ops["op_type"].tolist() == ["range"]
+    assert prof.ops["name"].tolist() == [message.decode() or "(unnamed)"]
+
+
+def test_a_node_is_what_its_engine_range_names(library, operators):
+    with epprof_nb.profile() as prof:
+        operators()
+        library.push(b"autograd::engine::evaluate_function: AddBackward0, seq = 3, op_id = 1")
+        library.push(b"aten::empty, op_id = 2")
+        library.pop()
+        library.push(b"AddBackward0, seq = 3, op_id = 3")
+        library.push(b"AddBackward0, op_id = 4")
+        library.pop()
+        library.pop()
+        library.pop()
+        library.push(b"after")
+        library.pop()
+    assert [row[:3] for row in rows(prof)] == [
+        ("aten::empty", "operator", None), ("AddBackward0", "autograd_node", None),
+        ("AddBackward0", "operator", "AddBackward0"), ("after", "range", None),
+    ]  # fmt: skip
+
+
+def test_operators_of_other_threads_need_the_op_of_a_backward_pass(library, operators):
+    def push_on_a_thread():
+        thread = threading.Thread(target=lambda: (library.push(b"a, op_id = 1"), library.pop()))
+        thread.start()
+        thread.join()
+
+    with epprof_nb.profile() as prof:
+        operators()
+        push_on_a_thread()
+        with epprof_nb.op("backward"):
+            _native.operators_backward(_native.top())
+            push_on_a_thread()
+        _native.operators_backward(0)
+        push_on_a_thread()
+    assert [row[:3] for row in rows(prof)] == [
+        ("backward", "range", None), ("a", "operator", "backward"),
+    ]  # fmt: skip
+
+
+def test_operators_without_ranges(library, operators):
+    with epprof_nb.profile(frameworks=["torch"]) as prof:
+        operators()
+        library.push(b"mine")
+        library.push(b"a, op_id = 1")
+        library.pop()
+        library.mark(b"here")
+        library.end(library.start(b"request"))
+        library.domain_push(b"other")
+        library.domain_pop()
+        library.pop()
+        library.push(b"b, op_id = 2")
+        library.pop()
+    assert prof.ops["name"].tolist() == ["a", "b"]
+
+
 def test_each_domain_has_a_stack_of_its_own(library):
     with epprof_nb.profile() as prof:
         library.push(b"a")

@@ -7,6 +7,8 @@ import pytest
 from epprof_nb.analysis.by_node import by_node
 from epprof_nb.analysis.index import ProfileIndex
 from epprof_nb.analysis.insights import findings
+from epprof_nb.views.queries.tables import breakdown_table
+from epprof_nb.views.view_model import ViewModel
 from tests.unit.tiny import activity, kernel, op, profile
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -68,6 +70,26 @@ def rows(frame):
 def test_nodes_on_the_cpu_beside_an_accelerator_fell_back():
     found = rows(by_node(two_runs()))
     assert {name for name, row in found.items() if row["fell_back"]} == {"topk", "shape"}
+
+
+def test_the_first_columns_say_what_ran_where_how_often_and_how_long():
+    prof = two_runs()
+    first = ["name", "op_type", "provider", "count", "device_ns", "share", "host_ns"]
+    assert list(prof.by_node())[:8] == [*first, "mean_host_ns"]
+    assert list(prof.by_op_type())[:8] == [
+        "op_type",
+        "provider",
+        "nodes",
+        *first[3:],
+        "mean_host_ns",
+    ]
+
+
+def test_the_table_of_a_page_names_fallbacks_only():
+    table = breakdown_table(ViewModel(two_runs()), "node")
+    shown = {column["name"]: column["values"] for column in table["columns"]}["fell_back"]
+    assert shown == ["yes" if fell else None for fell in two_runs().by_node()["fell_back"]]
+    assert set(shown) == {"yes", None}
 
 
 def test_copies_count_for_the_node_whose_values_they_moved():

@@ -1,6 +1,7 @@
 """Summaries: every number is reproduced by its query, and their length is bounded."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -143,7 +144,9 @@ def test_the_command_prints_the_summary(tmp_path):
     prof.save(path)
     run = CliRunner().invoke(main, ["summary", path, "--max-chars", "900"])
     assert run.exit_code == 0, run.output
-    assert run.output == prof.summary(900) + "\n"
+    assert run.output == prof.summary(900, sql=False) + "\n"
+    with_queries = CliRunner().invoke(main, ["summary", path, "--sql"])
+    assert with_queries.output == prof.summary() + "\n"
     as_json = CliRunner().invoke(main, ["summary", path, "--json", "--redact", "all"])
     assert json.loads(as_json.output)["facts"][0]["name"] == "wall_ns"
     assert CliRunner().invoke(main, ["summary", path, "--redact", "x"]).exit_code == 2
@@ -155,3 +158,33 @@ def test_totals_of_zero_leave_room_for_what_there_is():
     host_only = profile([op(1, "slow", 0, 900), op(2, "fast", 900, 901)], info={"wall_ns": 901})
     text = host_only.summary(1_000)
     assert text.index("wall_ns") < text.index("slow") < text.index("kernels: 0")
+    assert "kernels: 0" not in host_only.summary(700)
+    assert "slow | range" in host_only.summary(700)
+
+
+def test_each_number_of_a_text_refers_to_its_query():
+    pytest.importorskip("duckdb")
+    prof = awkward()
+    values, queries = prof.summary(100_000).split("\nQueries:\n")
+    listed = dict(re.match(r"(\[\d+\]) (.*)", text).groups() for text in queries.splitlines())
+    assert list(listed) == [f"[{i}]" for i in range(1, len(listed) + 1)]
+    totals = re.findall(r"^- .*: (\d+)(?: \(.*\))? (\[\d+\])$", values, re.MULTILINE)
+    assert len(totals) == len(overview(ProfileIndex(prof)).facts)
+    for value, mark in totals:
+        assert prof.sql(listed[mark]).iloc[0, 0] == int(value)
+    for title, mark in re.findall(r"^(.*): (\[\d+\])\n", values, re.MULTILINE):
+        table = values.split(f"{title}: {mark}\n")[1].splitlines()
+        assert prof.sql(listed[mark]).columns.tolist() == table[0].split(" | ")
+    # Every query is referred to.
+    assert set(re.findall(r"\[\d+\]", values)) >= set(listed)
+
+
+def test_a_text_for_people_has_units_and_no_queries():
+    text = awkward().summary(sql=False)
+    assert "select" not in text
+    assert "Queries:" not in text
+    assert not re.search(r"\[\d+\]$", text, re.MULTILINE)
+    assert "- wall: 90.0 ms" in text
+    lines = text.split("Ops by host time, ops below them included")[1].splitlines()[1:3]
+    assert lines[0].split() == ["name", "op", "type", "cell", "line", "host", "count"]
+    assert lines[1].endswith("90.0 ms      1")

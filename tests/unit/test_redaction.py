@@ -115,11 +115,13 @@ def _shared(profile, tmp_path, redact):
     profile.save(tmp_path / "run.epprof", redact=redact)
     profile.to_chrome(tmp_path / "trace.json", redact=redact)
     profile.to_speedscope(tmp_path / "run.speedscope.json", redact=redact)
+    profile.to_perfetto(tmp_path / "run.pftrace", redact=redact)
     bundle = profile.redacted(redact).timeline().mimebundle()
     return {
         "page": _page_bytes(tmp_path / "page.html"),
         "file": _file_bytes(tmp_path / "run.epprof"),
         "trace": (tmp_path / "trace.json").read_bytes(),
+        "Perfetto trace": (tmp_path / "run.pftrace").read_bytes(),
         "flame graph": (tmp_path / "run.speedscope.json").read_bytes(),
         "output": (_readable(bundle["text/html"]) + bundle["text/plain"]).encode(),
     }

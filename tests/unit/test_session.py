@@ -276,7 +276,7 @@ def test_a_forked_child_profiles_itself_and_disturbs_nothing():
         process = context.Process(target=_child, args=(queue,))
         process.start()
         assert queue.get() == (["child"], ["child"])
-        process.join(20)
+        process.join(120)
         work("parent")
     assert process.exitcode == 0
     assert kernels(prof) == ["parent", "parent"]
@@ -350,7 +350,7 @@ epprof_nb.op("never closed").__enter__()
 {ending}
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == (3 if ending else 0), done.stderr
     assert done.stderr == ""
@@ -387,6 +387,24 @@ def test_a_recorder_that_cannot_start_is_told_and_costs_nothing_else(monkeypatch
         work("k")
     assert kernels(prof) == ["k"]
     assert prof.info["notes"] == ["CUPTI is held by nsys."]
+
+
+def test_a_missing_gpu_is_said_once_in_a_process(monkeypatch):
+    from epprof_nb.capture import profile_info, service
+    from epprof_nb.recorders.host import HostRecorder
+
+    monkeypatch.setattr(service, "_recorders", lambda: (HostRecorder(),))
+    monkeypatch.setattr(profile_info, "_UNSAID", [True])
+    profiles = []
+    for use_device in (True, False, False):
+        with epprof_nb.profile() as prof, epprof_nb.op("an op"):
+            if use_device:
+                work("k")
+        profiles.append(prof)
+    # A profile with work on the host device has nothing to explain.
+    assert [prof.info["no_gpu"]["is_first"] for prof in profiles] == [False, True, False]
+    assert ["No GPU was found" in repr(prof) for prof in profiles] == [False, True, False]
+    assert "No device work. (Host ops are shown.)" in repr(profiles[2])
 
 
 def test_a_nested_profile_may_ask_for_more_detail():

@@ -129,8 +129,20 @@ def test_the_host_device_is_no_gpu():
     assert "GPU" not in summary_line(host)
     assert "device busy 80 %" in summary_line(host)
     assert all("GPU" not in finding.text for finding in findings(ProfileIndex(host)))
-    empty = summarise(ProfileIndex(profile([], devices=HOST))).empty
-    assert empty == "No GPU was found: run epprof doctor to see why. (Host ops are shown.)"
+
+
+@pytest.mark.parametrize(
+    ("search", "text"),
+    [
+        ({"no_gpu": {"is_first": True}}, "No GPU was found: run epprof doctor to see why."),
+        ({"no_gpu": {"is_first": False}}, "No device work."),
+        ({}, "No device work."),
+        ({"no_gpu": "damaged"}, "No device work."),
+    ],
+)
+def test_a_missing_gpu_is_said_by_the_first_profile_of_a_process(search, text):
+    empty = summarise(ProfileIndex(profile([], devices=HOST, **search))).empty
+    assert empty == f"{text} (Host ops are shown.)"
 
 
 def test_profile_without_device_work_is_explained():

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from epprof_nb.data.columns.description import DEVICE, PLACE, SHARED, TableDoc, column, columns
+from epprof_nb.data.columns.description import (
+    DEVICE,
+    PLACE,
+    SHARED,
+    ColumnDoc,
+    TableDoc,
+    column,
+    columns,
+)
 
 _RECORDED = column(
     "recorded", "int64",
     "executions in runs that were recorded node by node; host times are those of these executions",
 )  # fmt: skip
-_NODE_MEASURES = (
-    "count", _RECORDED, "mean_host_ns", "p50_host_ns", "p95_host_ns", "host_ns", *DEVICE,
+_NODE_COST = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
+_NODE_DETAILS: tuple[str | ColumnDoc, ...] = (
+    _RECORDED, "p50_host_ns", "p95_host_ns",
+    *(name for name in DEVICE if name not in _NODE_COST),
+)  # fmt: skip
+_NODE_USAGE = (
     column("output_bytes", "Int64", "size of the outputs of all recorded executions"),
     column("parameter_bytes", "Int64", "weights and other initializers read, likewise"),
     column("activation_bytes", "Int64", "other inputs read, likewise"),
@@ -162,12 +174,13 @@ BREAKDOWNS: dict[str, TableDoc] = {
         "prof.by_node()",
         "One row per node of an ONNX Runtime session, by descending device time, then host time. A "
         "node inside an If, Loop or Scan also counts for that one. A last row `(no node)` holds "
-        "device work without a node.",
+        "device work without a node. The first columns say what ran where, how often and how long; "
+        "the place of the node, details of its times, fallbacks, memory and threads follow.",
         columns(
-            "name", "op_type", "provider", "session",
+            "name", "op_type", "provider", *_NODE_COST, "session",
             column("inside", "category", "name of the node whose subgraph contains it"),
             column("node_index", "Int64", "index of the node in its graph"),
-            *_NODE_MEASURES,
+            *_NODE_DETAILS,
             column("fell_back", "bool", "it ran on the CPU in a session with an accelerator"),
             column(
                 "fallback_copies", "int64",
@@ -178,6 +191,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "fallback_copy_ns", "int64",
                 "device time of these copies, which the rows of the copy nodes have, too",
             ),
+            *_NODE_USAGE,
             name="name of the node", op_type="operator",
         ),
     ),
@@ -187,7 +201,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
         columns(
             "op_type", "provider",
             column("nodes", "int64", "number of different nodes"),
-            *_NODE_MEASURES,
+            *_NODE_COST, *_NODE_DETAILS, *_NODE_USAGE,
             op_type="operator",
         ),
     ),
@@ -290,6 +304,24 @@ BREAKDOWNS: dict[str, TableDoc] = {
             device_ns="inclusive: device time of the module and all modules called in it",
             self_device_ns="self: device time without that of the modules called in it",
             kernels="inclusive: kernels of the module and all modules called in it",
+        ),
+    ),
+    "by_operator": TableDoc(
+        "prof.by_operator()",
+        "One row per operator and per kind of backward node of PyTorch, by descending device time. "
+        "A last row `(no operator)` holds activities outside of operators.",
+        columns(
+            column("name", "category", "name of the operator or node"),
+            column("op_type", "category", "operator or autograd_node"),
+            column("module", "category", "path of the module, with `modules=True`"),
+            column("input_shapes", "category", "shapes of the inputs, with `shapes=True`"),
+            "count", *DEVICE,
+            column(
+                "backward_ns", "int64",
+                "device time of the backward nodes that the operator, or those in it, created",
+            ),
+            "host_ns", "self_host_ns",
+            column("backward_host_ns", "int64", "host time of these nodes"),
         ),
     ),
 }  # fmt: skip

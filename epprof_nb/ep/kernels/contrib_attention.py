@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
+from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.heads import (
     Stages,
     attend,
@@ -19,15 +19,21 @@ from epprof_nb.ep.kernels.normalization import write_optional
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import ArrayModule
+    from epprof_nb.ep.limits import Limits, StaticNode
 
 _CONTRIB = "com.microsoft"
 
 
-def _refuse_packed(attrs: Attributes) -> str | None:
-    return "is_packed_batching is set" if attrs.get("is_packed_batching") else None
+def _is_set(node: StaticNode, name: str) -> bool:
+    return bool(node.attrs.get(name))
 
 
-@builtin("RotaryEmbedding", domain=_CONTRIB, since=1, refuse=_refuse_packed)
+_POSITIONS: Limits = {
+    "is_packed_batching is set": lambda node: _is_set(node, "is_packed_batching"),
+}
+
+
+@builtin("RotaryEmbedding", domain=_CONTRIB, since=1, limits=_POSITIONS)
 def rotary_embedding(ctx: Context, x: Array, positions: Array, cos: Array, sin: Array) -> None:
     """Pairs of elements rotated by angles that depend on the position."""
     xp, attrs = ctx.xp, ctx.attrs
@@ -80,11 +86,13 @@ def _unpacked(q: Array, k: Array | None, v: Array | None, heads: int) -> tuple[A
     return query, split_heads(k, heads), split_heads(v, heads)
 
 
-def _refuse_headless(attrs: Attributes) -> str | None:
-    return "it has no num_heads" if not attrs.get("num_heads") else None
+_HEADS: Limits = {
+    "it has no num_heads": lambda node: not _is_set(node, "num_heads"),
+    "it has past_sequence_length or cache_indirection": lambda node: node.has_input(8, 9),
+}
 
 
-@builtin("MultiHeadAttention", domain=_CONTRIB, since=1, refuse=_refuse_headless)
+@builtin("MultiHeadAttention", domain=_CONTRIB, since=1, limits=_HEADS)
 @np.errstate(all="ignore")
 def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
@@ -92,15 +100,10 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     bias: Array | None = None, key_padding_mask: Array | None = None,
     attention_bias: Array | None = None,
     past_key: Array | None = None, past_value: Array | None = None,
-    past_length: Array | None = None, beams: Array | None = None,
+    *_: None,
 ) -> None:  # fmt: skip
     """Attention of queries to keys and values, with several heads, masks and a cache."""
     xp, attrs = ctx.xp, ctx.attrs
-    if past_length is not None or beams is not None:
-        raise NotImplementedError(
-            "past_sequence_length and cache_indirection have no kernel in Python; run this node on "
-            "another provider"
-        )
     heads = attrs["num_heads"]
     q, k, v = _unpacked(query, key, value, heads)
     if bias is not None:
@@ -129,21 +132,20 @@ def multi_head_attention(  # noqa: PLR0917 - the inputs of the operator
     write_optional(ctx, 3, stages.raw)
 
 
-_PLAIN = {
-    "k_quant_type": ("NONE",), "v_quant_type": ("NONE",), "kv_cache_bit_width": (0,),
-    "qk_output": (0,), "sliding_window_cache": (0,),
-}  # fmt: skip
-
-
-def _refuse_quantized(attrs: Attributes) -> str | None:
-    for name, allowed in _PLAIN.items():
-        if name in attrs and attrs[name] not in allowed:
-            return f"{name}={attrs[name]!r} has no kernel in Python"
-    return None
+_GROUPS: Limits = {
+    "the cache is quantized": lambda node: (
+        any(node.attrs.get(name, "NONE") != "NONE" for name in ("k_quant_type", "v_quant_type"))
+        or _is_set(node, "kv_cache_bit_width")
+        or node.has_input(12, 13)
+    ),
+    "qk_output is set": lambda node: _is_set(node, "qk_output"),
+    "sliding_window_cache is set": lambda node: _is_set(node, "sliding_window_cache"),
+    "it has q_norm_weight or k_norm_weight": lambda node: node.has_input(14, 15),
+}
 
 
 @builtin("GroupQueryAttention", domain=_CONTRIB, since=1, host_inputs=[6],
-         types={"T_CACHE": "float16 float32"}, refuse=_refuse_quantized)  # fmt: skip
+         types={"T_CACHE": "float16 float32"}, limits=_GROUPS)  # fmt: skip
 @np.errstate(all="ignore")
 def group_query_attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
@@ -152,15 +154,10 @@ def group_query_attention(  # noqa: PLR0917 - the inputs of the operator
     last_positions: Array, total_length: Array,
     cos: Array | None = None, sin: Array | None = None, positions: Array | None = None,
     attention_bias: Array | None = None, head_sink: Array | None = None,
-    *more: Array | None,
+    *_: None,
 ) -> None:  # fmt: skip
     """Attention with a cache, in which several heads of queries share keys and values."""
     xp, attrs = ctx.xp, ctx.attrs
-    if any(x is not None for x in more):
-        raise NotImplementedError(
-            "quantized caches and normalized queries have no kernel in Python; run this node on "
-            "another provider"
-        )
     heads, shared = attrs["num_heads"], attrs["kv_num_heads"]
     if key is None:
         size = query.shape[2] // (heads + 2 * shared)
@@ -214,26 +211,23 @@ def _extended(xp: ArrayModule, past: Array | None, new: Array, start: Array, tot
     return cache
 
 
-def _refuse_attention(attrs: Attributes) -> str | None:
-    if attrs.get("do_rotary"):
-        return "do_rotary has no kernel in Python"
-    return "past_present_share_buffer is set" if attrs.get("past_present_share_buffer") else None
+_SELF_ATTENTION: Limits = {
+    "do_rotary is set": lambda node: _is_set(node, "do_rotary"),
+    "past_present_share_buffer is set": lambda node: _is_set(node, "past_present_share_buffer"),
+    "it has past_sequence_length": lambda node: node.has_input(6),
+}
 
 
-@builtin("Attention", domain=_CONTRIB, since=1, refuse=_refuse_attention)
+@builtin("Attention", domain=_CONTRIB, since=1, limits=_SELF_ATTENTION)
 @np.errstate(all="ignore")
 def attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     x: Array, weights: Array, bias: Array | None = None, mask_index: Array | None = None,
     past: Array | None = None, attention_bias: Array | None = None,
-    past_length: Array | None = None,
+    *_: None,
 ) -> None:  # fmt: skip
     """Attention of a sequence to itself, the projections included."""
     xp, attrs = ctx.xp, ctx.attrs
-    if past_length is not None:
-        raise NotImplementedError(
-            "past_sequence_length has no kernel in Python; run this node on another provider"
-        )
     heads = attrs["num_heads"]
     sizes = attrs.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
     wide = xp.matmul(x.astype(np.float32), weights.astype(np.float32))

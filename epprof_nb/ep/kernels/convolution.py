@@ -145,7 +145,11 @@ def _transposed_shape(
         shape = (
             list(wanted[-rank:])
             if wanted
-            else [n * s for n, s in zip(spatial, strides, strict=True)]
+            else [
+                # The windows of a stride beyond them end before the last stride does.
+                min(n * s, f + e)
+                for n, s, f, e in zip(spatial, strides, full, extra, strict=True)
+            ]
         )
         pads = []
         for f, e, n in zip(full, extra, shape, strict=True):

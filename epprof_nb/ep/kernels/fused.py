@@ -15,6 +15,7 @@ from epprof_nb.ep.kernels.precision import at_least_float32
 
 if TYPE_CHECKING:
     from epprof_nb.ep.kernel import ArrayModule
+    from epprof_nb.ep.limits import Limits
 
 _CONTRIB = "com.microsoft"
 
@@ -119,13 +120,15 @@ def activate(xp: ArrayModule, attrs: Attributes, y: Array) -> Array:
     return sigmoid(xp, y) if name == "Sigmoid" else xp.tanh(y)
 
 
-def _refuse_activation(attrs: Attributes) -> str | None:
-    name = attrs["activation"]
-    known = ("Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Tanh")
-    return None if name in known else f"activation={name!r} is not one of {', '.join(known)}"
+_KNOWN = ("Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Tanh")
+_ACTIVATION: Limits = {
+    f"activation is not one of {', '.join(_KNOWN)}": lambda node: (
+        node.attrs.get("activation") not in _KNOWN
+    )
+}
 
 
-@builtin("FusedConv", domain=_CONTRIB, since=1, refuse=_refuse_activation)
+@builtin("FusedConv", domain=_CONTRIB, since=1, limits=_ACTIVATION)
 def fused_conv(
     ctx: Context, x: Array, weight: Array, bias: Array | None = None, added: Array | None = None
 ) -> None:
@@ -137,7 +140,7 @@ def fused_conv(
 
 
 @builtin("FusedGemm", domain=_CONTRIB, since=1, types="float16 float32 float64",
-         refuse=_refuse_activation)  # fmt: skip
+         limits=_ACTIVATION)  # fmt: skip
 def fused_gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     """Gemm, then an activation."""
     a = a.T if ctx.attrs["transA"] else a
@@ -149,13 +152,13 @@ def fused_gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None
     ctx.out(y.shape)[...] = activate(ctx.xp, ctx.attrs, y)
 
 
-def _refuse_bits(attrs: Attributes) -> str | None:
-    if attrs["bits"] not in (2, 4, 8):
-        return f"bits={attrs['bits']} is not 2, 4 or 8"
-    return "weight_prepacked is set" if attrs.get("weight_prepacked") else None
+_PACKING: Limits = {
+    "bits is not 2, 4 or 8": lambda node: node.attrs.get("bits") not in (2, 4, 8),
+    "weight_prepacked is set": lambda node: bool(node.attrs.get("weight_prepacked")),
+}
 
 
-@builtin("MatMulNBits", domain=_CONTRIB, since=1, refuse=_refuse_bits)
+@builtin("MatMulNBits", domain=_CONTRIB, since=1, limits=_PACKING)
 def matmul_nbits(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
     a: Array, b: Array, scales: Array,

@@ -11,7 +11,7 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.averages import mean
 from epprof_nb.ep.kernels.precision import at_least_float32
-from epprof_nb.ep.kernels.windows import Geometry, geometry, padding_mode, view
+from epprof_nb.ep.kernels.windows import Geometry, geometry, padded, padding_mode, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,8 @@ def max_pool(ctx: Context, x: Array) -> None:
 
 def _geometry(ctx: Context, x: Array) -> Geometry:
     """Return the windows of a node, each of which has an element that is not padding."""
-    found = geometry(ctx.attrs, x.shape[2:], ctx.attrs["kernel_shape"])
+    # As in ONNX Runtime, a stride beyond the window leaves elements out on both sides.
+    found = geometry(ctx.attrs, x.shape[2:], ctx.attrs["kernel_shape"], crop=True)
     given = ctx.attrs.get("pads") if padding_mode(ctx.attrs) == "NOTSET" else None
     if given and any(max(pads) >= k for pads, k in zip(found.pads, found.kernel, strict=True)):
         raise ValueError(f"pads={given} reach the size of the window, {found.kernel}")
@@ -85,7 +86,7 @@ def _counts(xp: ArrayModule, x: Array, shape: Geometry, attrs: Attributes) -> Ar
     """Return the number of elements of each window that count."""
     ones = xp.ones((1, 1, *x.shape[2:]), x.dtype)
     if attrs.get("count_include_pad"):
-        ones = xp.pad(ones, [(0, 0), (0, 0), *shape.pads], constant_values=1)
+        ones = padded(xp, ones, shape.pads, 1)
         shape = shape._replace(pads=[(0, 0)] * len(shape.pads))
     return _sum(view(xp, ones, shape, 0), len(shape.kernel))
 

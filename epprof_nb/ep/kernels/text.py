@@ -12,6 +12,8 @@ from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from epprof_nb.ep.limits import Limits
+
 
 def _grams(attrs: Attributes) -> Iterator[tuple[int, Array]]:
     """Yield the length of n-grams, and those of this length in the pool."""
@@ -21,11 +23,10 @@ def _grams(attrs: Attributes) -> Iterator[tuple[int, Array]]:
         yield length, pool[start:end].reshape(-1, length)
 
 
-def _refuse_strings(attrs: Attributes) -> str | None:
-    return None if attrs.get("pool_int64s") else "it has no pool_int64s"
+_POOL: Limits = {"it has no pool_int64s": lambda node: not node.attrs.get("pool_int64s")}
 
 
-@builtin("TfIdfVectorizer", since=9, host_inputs=[0], refuse=_refuse_strings)
+@builtin("TfIdfVectorizer", since=9, host_inputs=[0], limits=_POOL)
 def tf_idf_vectorizer(ctx: Context, x: Array) -> None:
     """Number or weight of each n-gram of a pool in a sequence, tokens skipped or not."""
     attrs = ctx.attrs

@@ -17,7 +17,7 @@ class Geometry(NamedTuple):
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     pads: list[tuple[int, int]]
-    """Elements added before and after, of what the node says."""
+    """Elements added before and after, of what the node says; negative if elements are left out."""
     extra: list[int]
     """Elements added after those for ``ceil_mode``."""
 
@@ -27,7 +27,9 @@ class Geometry(NamedTuple):
         return [(b, e + x) for (b, e), x in zip(self.pads, self.extra, strict=True)]
 
 
-def geometry(attrs: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...]) -> Geometry:
+def geometry(
+    attrs: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...], *, crop: bool = False
+) -> Geometry:
     """Return the windows that a node's attributes describe.
 
     Parameters
@@ -39,6 +41,10 @@ def geometry(attrs: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...])
         Sizes of the spatial axes.
     kernel
         Shape of a window.
+    crop
+        Whether windows that are the same in number as with ``SAME_UPPER`` or ``SAME_LOWER``, but do
+        not reach all elements, lie in the middle of the axis; else they begin with its first
+        element.
 
     Raises
     ------
@@ -51,7 +57,7 @@ def geometry(attrs: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...])
     strides = per_axis(attrs, "strides", rank)
     dilations = per_axis(attrs, "dilations", rank)
     sizes = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    pads = _pads(attrs, shape, sizes, strides)
+    pads = _pads(attrs, shape, sizes, strides, crop=crop)
     extra = [0] * rank
     if attrs.get("ceil_mode"):
         extra = [
@@ -80,14 +86,26 @@ def view(xp: ArrayModule, x: Array, geometry: Geometry, padding_value: float) ->
     windows
         Array of shape (batch, channels, *positions, *kernel).
     """
-    if any(begin or end for begin, end in geometry.padding):
-        x = xp.pad(x, [(0, 0), (0, 0), *geometry.padding], constant_values=padding_value)
+    x = padded(xp, x, geometry.padding, padding_value)
     rank = len(geometry.kernel)
     sizes = [(k - 1) * d + 1 for k, d in zip(geometry.kernel, geometry.dilations, strict=True)]
     found = xp.lib.stride_tricks.sliding_window_view(x, sizes, axis=tuple(range(2, 2 + rank)))
     every = tuple(slice(None, None, s) for s in geometry.strides)
     within = tuple(slice(None, None, d) for d in geometry.dilations)
     return found[(slice(None), slice(None), *every, *within)]
+
+
+def padded(xp: ArrayModule, x: Array, widths: list[tuple[int, int]], value: float) -> Array:
+    """Return an array with elements added to its spatial axes, or left out (negative widths)."""
+    if any(width < 0 for both in widths for width in both):
+        kept = (
+            slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape[2:], widths, strict=True)
+        )
+        x = x[(slice(None), slice(None), *kept)]
+        widths = [(max(before, 0), max(after, 0)) for before, after in widths]
+    if not any(width for both in widths for width in both):
+        return x
+    return xp.pad(x, [(0, 0), (0, 0), *widths], constant_values=value)
 
 
 def padding_mode(attrs: Attributes) -> str:
@@ -97,7 +115,12 @@ def padding_mode(attrs: Attributes) -> str:
 
 
 def _pads(
-    attrs: Attributes, shape: tuple[int, ...], sizes: list[int], strides: tuple[int, ...]
+    attrs: Attributes,
+    shape: tuple[int, ...],
+    sizes: list[int],
+    strides: tuple[int, ...],
+    *,
+    crop: bool,
 ) -> list[tuple[int, int]]:
     rank = len(shape)
     mode = padding_mode(attrs)
@@ -108,9 +131,11 @@ def _pads(
         return [(0, 0)] * rank
     pads = []
     for n, size, stride in zip(shape, sizes, strides, strict=True):
-        total = max((-(-n // stride) - 1) * stride + size - n, 0)
-        smaller, larger = total // 2, total - total // 2
-        pads.append((smaller, larger) if mode == "SAME_UPPER" else (larger, smaller))
+        total = (-(-n // stride) - 1) * stride + size - n
+        if not crop:
+            total = max(total, 0)
+        before = int((total + (mode == "SAME_LOWER")) / 2)  # towards zero
+        pads.append((before, total - before))
     return pads
 
 

@@ -47,7 +47,7 @@ struct Ops {
   void add_open(const Entry& e) {
     if (!e.has_row()) return;
     auto flags = uint16_t(kOpOpen | (e.statement_row ? kOpCoalesced : 0));
-    add({e.op_id, e.parent, e.start, now, now - e.start - e.suspended, e.suspended, e.name,
+    add({e.op_id, e.parent, e.start, now, e.duration_until(now), e.suspended, e.name,
          e.payload_id, 1, e.category, flags});
   }
 

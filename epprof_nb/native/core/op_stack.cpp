@@ -235,7 +235,7 @@ void push_ids(ThreadState* t, uint32_t from) {
 
 void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
   if (!entry.has_row()) return;
-  int64_t duration = now - entry.start - entry.suspended;
+  int64_t duration = entry.duration_until(now);
   if (entry.statement_row && entry.statement_row != kOtherThreadRow) {
     // Rows of an earlier session are gone: a generator may be resumed while the next one starts.
     if (entry.statement_row > t->coalesced.rows.size()) return;
@@ -301,6 +301,20 @@ uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, u
   entry.payload_id = payload_id;
   entry.name = name;
   entry.parent = t->top_op ? t->top_op.load() : parent;
+  return open_op(t, entry);
+}
+
+uint64_t push_operator(uint32_t name, uint16_t category, uint32_t payload_id, int64_t sequence,
+                       uint64_t parent, bool is_worker) {
+  ThreadState* t = stack_thread();
+  if (!t || (is_worker && !t->top_op && (on_push || !parent))) return 0;
+  StackLockGuard stack_lock(t);
+  Entry entry{};
+  entry.category = category;
+  entry.payload_id = payload_id;
+  entry.name = name;
+  entry.suspended = sequence;
+  entry.parent = t->top_op || !is_worker ? t->top_op.load() : parent;
   return open_op(t, entry);
 }
 

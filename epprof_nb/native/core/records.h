@@ -16,6 +16,8 @@ enum Category : uint16_t {
   kFrameworkCall = 6,   // a call inside a framework (a module, say), which ends before its caller
   kFrameworkRange = 7,  // a range that code opens and closes through a framework
   kNvtxRange = 8,       // a range or mark of NVTX
+  kOperator = 9,        // an operator of PyTorch
+  kAutogradNode = 10,   // a node of PyTorch's autograd graph, in the backward pass
 };
 
 enum OpFlags : uint16_t {
@@ -30,15 +32,19 @@ struct OpRecord {
   int64_t start;
   int64_t end;
   int64_t duration;  // time open and not suspended
-  int64_t suspended;
+  int64_t suspended;  // of an operator or node, which is never suspended: its sequence number
   uint32_t name;
   uint32_t payload_id;  // by category: statement key, args id, event details id, framework op
-                        // id or NVTX details id
+                        // id, NVTX details id or id of the operator's shapes
   uint32_t count;       // executions; more than 1 only if coalesced
   uint16_t category;
   uint16_t flags;
 };
 static_assert(sizeof(OpRecord) == 64, "one cache line per op");
+
+inline bool is_operator(uint16_t category) {
+  return category == kOperator || category == kAutogradNode;
+}
 
 // What ONNX Runtime reports about the memory and the threads of a node, at its end.
 struct NodeUsageRecord {

@@ -22,7 +22,7 @@ struct Entry {
   uint64_t op_id;  // 0 for a scope and for a lost statement
   uint64_t parent;
   int64_t start;
-  int64_t suspended;     // total so far
+  int64_t suspended;     // total so far; as in OpRecord
   int64_t suspended_at;  // start of the current suspension
   const void* owner;     // identifies the object that opened the op and will end it
   uint64_t frame;        // the generator or coroutine frame it belongs to; 0: none
@@ -34,6 +34,9 @@ struct Entry {
   bool lost;  // an op without a row: opened deeper than kMaxDepth, and counted as lost
 
   bool has_row() const { return op_id && !lost; }
+  int64_t duration_until(int64_t now) const {
+    return now - start - (is_operator(category) ? 0 : suspended);
+  }
 };
 
 // Ops deeper than kMaxDepth have entries, so that their ends find them, but no rows. Beyond

@@ -40,6 +40,19 @@ void ep_device_statistics(int device, ep_memory_statistics* now) {
           stats.regions_allocated};
 }
 
+void* ep_device_allocate(int device, size_t bytes, char** failed) {
+  try {
+    void* memory = arena_of(device).allocate(bytes, nullptr);
+    if (!memory) *failed = strdup(out_of_device_memory(device, bytes).c_str());
+    return memory;
+  } catch (const std::exception& error) {
+    *failed = strdup(error.what());
+    return nullptr;
+  }
+}
+
+void ep_device_free(int device, void* memory) { arena_of(device).free(memory); }
+
 char* ep_take_allocation_failure() {
   std::string failure = take_allocation_failure();
   return failure.empty() ? nullptr : strdup(failure.c_str());

@@ -49,6 +49,8 @@ typedef struct {
   size_t attribute_count;
   const ep_output* outputs;
   size_t output_count;
+  const int* has_input;  // of each input, while a node is placed
+  size_t input_count;
 } ep_node;
 
 typedef struct ep_plan ep_plan;  // a session in the making
@@ -60,6 +62,7 @@ typedef struct {
   int first_version, last_version;
   const size_t *host_inputs, *host_outputs;
   size_t host_input_count, host_output_count;
+  int has_limits;  // `limit_of` tells which nodes it takes
 } ep_definition;
 
 // Kernels that sessions on a device share (-1: the host device). Sessions keep what they use.
@@ -93,6 +96,7 @@ char* ep_call_output(ep_call* call, size_t index, const int64_t* dims, size_t ra
 int ep_call_device(const ep_call* call, void** stream);
 
 int ep_call_is_replayed(const ep_call* call);
+int ep_call_is_captured(const ep_call* call);  // into a graph
 void ep_retain(const void* data);  // keeps the memory that holds `data`: an array refers to it
 
 // Provided by the Python module. ONNX Runtime calls them on any thread, without the GIL. Errors are
@@ -101,6 +105,8 @@ typedef struct {
   char* (*open_session)(const char* const* keys, const char* const* values, size_t count,
                         ep_plan* plan);
   void (*release_definition)(void* definition);
+  // Why the kernel does not take a node, for the caller to free; null: it takes it.
+  char* (*limit_of)(void* definition, const ep_node* node, char** reason);
   char* (*create_kernel)(void* definition, const ep_node* node, void** kernel);
   void (*release_kernel)(void* kernel);
   // `function`: the one to call; null: the kernel's current one. `replay`: null outside of one.
@@ -121,6 +127,7 @@ void ep_set_interpreter(const ep_interpreter* interpreter);
 // Graphs. A session may capture them if its thread allows it while it is created.
 void ep_allow_capture(int allowed);
 int ep_is_capturing(void);  // whether the launches of this thread are being captured
+int ep_capture_is_intact(void);  // and nothing has ended the capture, on a CUDA device
 void ep_report_violation(const char* what);
 
 // Marks the runs of a session on this thread: `graph` is replayed; null: a graph is captured after
@@ -152,7 +159,10 @@ typedef struct {
   int64_t id, start, end;
   int32_t node_index;
   uint64_t op;
+  size_t device_nodes;
 } ep_graph_node;
+// Takes the replays on CUDA devices that were recorded, each with the op that was open.
+void ep_take_replays(void (*each)(uint64_t op, int64_t graph, void*), void* data);
 void ep_set_captured_in(ep_graph* graph, const char* line);
 ep_graph_info ep_describe_graph(const ep_graph* graph);
 size_t ep_graph_node_count(const ep_graph* graph);
@@ -160,7 +170,9 @@ ep_graph_node ep_graph_node_at(const ep_graph* graph, size_t index);
 
 // Nodes of the session created last on this thread that no kernel was found for.
 size_t ep_unclaimed_count(void);
-void ep_unclaimed_node(size_t index, const char** name, const char** op_type);
+// `reason`: why its kernel does not take it; empty: it has no kernel, or was not selected.
+void ep_unclaimed_node(size_t index, const char** name, const char** op_type, const char** domain,
+                       const char** reason);
 
 // A domain of operators without a schema, which is never released. Errors are messages for the
 // caller to free.
@@ -173,6 +185,11 @@ char* ep_domain_add_to(ep_domain* domain, void* session_options);
 
 // Opens NVIDIA's driver. Returns null or an error message for the caller to free.
 char* ep_load_driver(const char* path, int* devices);
+
+// Device memory, which is a graph's if the launches of this thread are being captured. Null: there
+// is none, and `*failed` is a message for the caller to free.
+void* ep_device_allocate(int device, size_t bytes, char** failed);
+void ep_device_free(int device, void* memory);
 
 typedef struct {
   size_t in_use, most_in_use, reserved;  // bytes

@@ -11,6 +11,7 @@
 struct ep_call {
   epprof::ep::KernelContext* context = nullptr;      // null in a replay
   const epprof::ep::PythonKernel* kernel = nullptr;  // likewise
+  int device = -1;                                   // -1: the host device
   void* stream = nullptr;                            // of a CUDA device
   epprof::ep::Launch* capture = nullptr;         // gets the outputs; null: not captured
   const std::vector<ep_tensor>* recorded = nullptr;  // outputs of the launch that is replayed

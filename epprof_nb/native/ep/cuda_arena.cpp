@@ -17,6 +17,14 @@ thread_local const CudaArena* used_arena;
 thread_local CudaStream used_stream;
 thread_local uint64_t used_flushes;
 
+// The graph for which this thread allocates, as an owner of chunks.
+thread_local const CudaArena* graph_arena;
+thread_local CudaStream graph_owner;
+
+CudaStream as_owner(const void* graph) {
+  return reinterpret_cast<CudaStream>(const_cast<void*>(graph));
+}
+
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -85,14 +93,14 @@ CudaArena::Chunk* CudaArena::take(CudaStream owner, size_t bytes) {
   return chunk;
 }
 
-void CudaArena::give_to_all(CudaStream owner) {
+void CudaArena::give(CudaStream owner, CudaStream heir) {
   auto list = free_.find(owner);
   if (list == free_.end()) return;
   std::vector<Chunk*> chunks(list->second.begin(), list->second.end());
   free_.erase(list);
   for (Chunk* chunk : chunks) {  // all of them first: a merge looks for the neighbour in its list
     chunk->is_free = false;
-    chunk->owner = nullptr;
+    chunk->owner = heir;
   }
   for (Chunk* chunk : chunks) insert(chunk);
 }
@@ -105,22 +113,25 @@ void CudaArena::reclaim_idle() {
     if (!has_chunks && !matters) continue;
     bool idle = !is_capturing(stream) && cuda.StreamQuery(stream) == kSuccess;
     all_idle = all_idle && idle;
-    if (idle) give_to_all(stream);
+    if (idle) give(stream, nullptr);
   }
-  if (all_idle) give_to_all(kUnknown);
+  if (all_idle) give(kUnknown, nullptr);
+}
+
+bool CudaArena::captures() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const auto& stream) { return is_capturing(stream.first); });
 }
 
 // Waiting would end a capture, so it is left out during one.
 void CudaArena::wait_and_reclaim() {
-  for (auto& [stream, flushes] : streams_) {
-    if (is_capturing(stream)) return reclaim_idle();
-  }
+  if (captures()) return reclaim_idle();
   if (cuda.CtxSynchronize() != kSuccess) return;
   std::vector<CudaStream> owners;
   for (auto& [owner, chunks] : free_) {
-    if (owner) owners.push_back(owner);
+    if (owner && !graphs_.count(owner)) owners.push_back(owner);
   }
-  for (CudaStream owner : owners) give_to_all(owner);
+  for (CudaStream owner : owners) give(owner, nullptr);
 }
 
 CudaArena::Chunk* CudaArena::add_region(size_t bytes) {
@@ -166,7 +177,11 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
   if (is_forked()) CurrentDevice fails(device_);  // says so
   size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
   std::lock_guard lock(mutex_);
-  if (!stream) stream = stream_of_thread();
+  if (graph_owner && graph_arena == this) {
+    stream = graph_owner;
+  } else if (!stream) {
+    stream = stream_of_thread();
+  }
   Chunk* chunk = stream ? take(stream, size) : nullptr;
   if (!chunk) chunk = take(nullptr, size);
   if (!chunk) {
@@ -239,15 +254,65 @@ void CudaArena::reclaim_all() {
   wait_and_reclaim();
 }
 
+// Not under the lock of the chunks, which the work of a stream may need: host functions allocate.
+void CudaArena::synchronize() {
+  CurrentDevice current(device_);
+  std::lock_guard no_capture_begins(capture_mutex_);
+  std::vector<CudaStream> streams;
+  bool whole = false;
+  {
+    std::lock_guard lock(mutex_);
+    whole = !captures();
+    if (!whole) {
+      for (auto& [stream, flushes] : streams_) {
+        if (!is_capturing(stream)) streams.push_back(stream);
+      }
+    }
+  }
+  if (whole) check_cuda("cuCtxSynchronize", cuda.CtxSynchronize());
+  for (CudaStream stream : streams) {
+    check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(stream));
+  }
+}
+
 void CudaArena::forget_stream(CudaStream stream) {
   if (is_forked()) return;
   std::lock_guard lock(mutex_);
   streams_.erase(stream);
   if (used_stream == stream) used_stream = nullptr;
-  give_to_all(stream);
+  forget_owner(stream, nullptr);
+}
+
+// Gives the free chunks of an owner that ends to another one.
+void CudaArena::forget_owner(CudaStream owner, CudaStream heir) {
+  give(owner, heir);
   for (auto& [begin, chunk] : in_use_) {
-    if (chunk->owner == stream) chunk->owner = nullptr;
+    if (chunk->owner == owner) chunk->owner = nullptr;
   }
+}
+
+void CudaArena::allocate_for_graph(const void* graph) {
+  std::lock_guard lock(mutex_);
+  graph_arena = this;
+  graph_owner = as_owner(graph);
+  if (graph) graphs_.insert(graph_owner);
+}
+
+// Work that uses the memory of a graph may still be in a stream: after a capture that was abandoned,
+// its launches are made there one by one.
+void CudaArena::end_graph(const void* graph) {
+  if (is_forked()) return;
+  std::lock_guard lock(mutex_);
+  graphs_.erase(as_owner(graph));
+  forget_owner(as_owner(graph), kUnknown);
+}
+
+// Under the locks, because others ask and wait for streams under them, which would end the capture.
+void CudaArena::begin_capture(CudaStream stream) {
+  check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(stream));
+  std::scoped_lock lock(capture_mutex_, mutex_);
+  give(stream, nullptr);  // what the runs before the capture took
+  check_cuda("cuStreamBeginCapture", cuda.StreamBeginCapture(stream, kThreadLocal));
 }
 
 CudaArena::Chunk* CudaArena::chunk_at(const void* address) {

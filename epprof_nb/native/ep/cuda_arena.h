@@ -23,6 +23,9 @@ struct ArenaStats {
 // Releases of ONNX Runtime that do not name the stream allocate and free on the thread that queues
 // the work, so `use_stream` names it. Streams of another provider (CUDA's) may end unseen: nothing
 // is asked about them.
+//
+// A chunk that was allocated for a graph belongs to the graph in the same way, until it ends: each
+// replay writes it. No stream is waited for or asked while its capture begins.
 class CudaArena {
  public:
   explicit CudaArena(int device) : device_(device) {}
@@ -36,6 +39,13 @@ class CudaArena {
   void flushed_stream(CudaStream stream);  // its work has ended
   void forget_stream(CudaStream stream);   // likewise, and it ends
   void reclaim_all();                      // waits for the device
+  void synchronize();  // waits for the streams that are not being captured; throws
+
+  // From now on, what this thread allocates is the graph's. Null: no longer.
+  void allocate_for_graph(const void* graph);
+  void end_graph(const void* graph);
+  void begin_capture(CudaStream stream);  // waits for its work first; throws
+
   bool retain(const void* address);  // never reuses the chunk; false if it is not ours
   bool owns(const void* address);
   ArenaStats stats();
@@ -53,19 +63,22 @@ class CudaArena {
   CudaStream stream_of_thread();
   void reclaim_idle();
   void wait_and_reclaim();
+  bool captures() const;
   Chunk* grow(size_t bytes);
   Chunk* add_region(size_t bytes);
   bool release_regions();
   void insert(Chunk*);
   void erase(Chunk*);
-  void give_to_all(CudaStream owner);
+  void give(CudaStream owner, CudaStream heir);
+  void forget_owner(CudaStream owner, CudaStream heir);
   Chunk* merge(Chunk*, Chunk* next);
   Chunk* chunk_at(const void* address);
 
   const int device_;
-  std::mutex mutex_;
+  std::mutex capture_mutex_, mutex_;  // in this order
   std::map<CudaStream, FreeChunks> free_;
   std::map<CudaStream, uint64_t> streams_;  // and how often each was flushed
+  std::set<CudaStream> graphs_;  // owners that are graphs
   std::map<uintptr_t, Chunk*> in_use_;  // by address
   ArenaStats stats_{};
   size_t next_region_ = 0;

@@ -87,6 +87,14 @@ std::string load_driver(const char* path) {
   resolve("cuEventQuery", d.EventQuery);
   resolve("cuEventSynchronize", d.EventSynchronize);
   resolve("cuThreadExchangeStreamCaptureMode", d.ThreadExchangeStreamCaptureMode);
+  resolve("cuStreamBeginCapture_v2", d.StreamBeginCapture);
+  resolve("cuStreamEndCapture", d.StreamEndCapture);
+  resolve("cuStreamGetCaptureInfo_v2", d.StreamGetCaptureInfo);  // _v3 needs a driver of CUDA 12.3
+  resolve("cuGraphGetNodes", d.GraphGetNodes);
+  resolve("cuGraphInstantiateWithFlags", d.GraphInstantiateWithFlags);
+  resolve("cuGraphLaunch", d.GraphLaunch);
+  resolve("cuGraphExecDestroy", d.GraphExecDestroy);
+  resolve("cuGraphDestroy", d.GraphDestroy);
   if (!resolve.missing.empty()) {
     return std::string(path) + " has no function " + resolve.missing;
   }

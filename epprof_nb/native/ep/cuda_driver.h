@@ -10,6 +10,9 @@ namespace epprof::ep {
 using CudaContext = struct CudaContext_*;
 using CudaStream = struct CudaStream_*;
 using CudaEvent = struct CudaEvent_*;
+using CudaGraphHandle = struct CudaGraph_*;
+using CudaGraphNode = struct CudaGraphNode_*;
+using CudaGraphExec = struct CudaGraphExec_*;
 
 // CUDA_MEMCPY2D.
 struct Copy2D {
@@ -33,7 +36,9 @@ constexpr unsigned kNonBlocking = 1;                   // CU_STREAM_NON_BLOCKING
 constexpr unsigned kDisableTiming = 2;                 // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kPortable = 1;                      // CU_MEMHOSTALLOC_PORTABLE
 constexpr uint32_t kDeviceMemory = 2;                  // CU_MEMORYTYPE_DEVICE
+constexpr int kThreadLocal = 1;                        // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 constexpr int kRelaxed = 2;                            // CU_STREAM_CAPTURE_MODE_RELAXED
+constexpr int kCaptureActive = 1;                      // CU_STREAM_CAPTURE_STATUS_ACTIVE
 
 struct Driver {
   int (*Init)(unsigned flags);
@@ -63,6 +68,15 @@ struct Driver {
   int (*EventQuery)(CudaEvent);
   int (*EventSynchronize)(CudaEvent);
   int (*ThreadExchangeStreamCaptureMode)(int* mode);
+  int (*StreamBeginCapture)(CudaStream, int mode);
+  int (*StreamEndCapture)(CudaStream, CudaGraphHandle*);
+  int (*StreamGetCaptureInfo)(CudaStream, int* status, uint64_t* id, CudaGraphHandle*,
+                              const CudaGraphNode** last, size_t* last_count);
+  int (*GraphGetNodes)(CudaGraphHandle, CudaGraphNode*, size_t* count);
+  int (*GraphInstantiateWithFlags)(CudaGraphExec*, CudaGraphHandle, unsigned long long flags);
+  int (*GraphLaunch)(CudaGraphExec, CudaStream);
+  int (*GraphExecDestroy)(CudaGraphExec);
+  int (*GraphDestroy)(CudaGraphHandle);
 };
 
 extern Driver cuda;  // valid once `load_driver` has succeeded

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "ep/cuda_arena.h"
+#include "ep/cuda_graph.h"
 #include "ep/pinned_pool.h"
 #include "ort/status.h"
 
@@ -88,6 +89,16 @@ bool can_copy(const DataTransfer*, const MemoryDevice* source, const MemoryDevic
   return is_host(source) && is_cuda(target);
 }
 
+// Results in host memory are constants of a graph, so what they are copied to is not written by it.
+void copy_during_capture(int device, const Value* source, Value* target) {
+  if (cuda_device_of(target) < 0 || cuda_device_of(source) >= 0) {
+    throw std::runtime_error("a run that is captured into a graph cannot copy its results");
+  }
+  CudaStream stream = stream_of_thread(device);
+  copy_tensor_on(device, stream, source, target);
+  check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(stream));
+}
+
 Status* copy_tensors(DataTransfer*, const Value** sources, Value** targets, SyncStream** streams,
                      size_t count) {
   return as_status([&] {
@@ -97,6 +108,10 @@ Status* copy_tensors(DataTransfer*, const Value** sources, Value** targets, Sync
       SyncStream* stream = streams ? streams[i] : nullptr;
       if (stream) {
         auto handle = static_cast<CudaStream>(rt.stream_handle(stream));
+        if (is_capturing(handle)) {
+          copy_during_capture(device, sources[i], targets[i]);
+          continue;
+        }
         arena_of(device).use_stream(handle);
         copy_tensor_on(device, handle, sources[i], targets[i]);
         continue;

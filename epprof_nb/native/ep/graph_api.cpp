@@ -12,6 +12,10 @@ extern "C" {
 
 void ep_allow_capture(int allowed) { allow_capture(allowed != 0); }
 int ep_is_capturing(void) { return any_capture() != nullptr; }
+int ep_capture_is_intact(void) {
+  const GraphRun* run = any_capture();
+  return run && (!run->graph->cuda || run->graph->cuda->is_intact());
+}
 void ep_report_violation(const char* what) { report_violation(what); }
 
 ep_graph_run* ep_begin_graph_run(uint32_t session, int64_t gpu_graph_id, ep_graph* graph,
@@ -60,7 +64,11 @@ size_t ep_graph_node_count(const ep_graph* graph) { return graph->graph->launche
 ep_graph_node ep_graph_node_at(const ep_graph* graph, size_t index) {
   const Launch& launch = *graph->graph->launches[index];
   return {launch.node.c_str(), launch.op_type.c_str(), launch.node_id, launch.start,
-          launch.end,          launch.node_index,      launch.op};
+          launch.end,          launch.node_index,      launch.op,      launch.device_nodes};
+}
+
+void ep_take_replays(void (*each)(uint64_t, int64_t, void*), void* data) {
+  for (const RecordedReplay& replay : take_replays()) each(replay.op, replay.graph, data);
 }
 
 }  // extern "C"

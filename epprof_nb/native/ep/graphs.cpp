@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <stdexcept>
 
 #include "core/clock.h"
+#include "core/fork.h"
 #include "core/launch_log.h"
 #include "core/op_stack.h"
 #include "core/string_table.h"
@@ -23,16 +25,21 @@ namespace {
 
 std::atomic<int64_t> next_graph{1}, next_node{1};
 thread_local GraphRun* current = nullptr;
+ForkSafeMutex replays_mutex;
+std::vector<RecordedReplay>& replays = *new std::vector<RecordedReplay>;
+constexpr size_t kMostReplays = 1 << 20;  // of a recording
 thread_local bool allowed_here = false;
 
 void use_graph_memory(GraphRun* run, bool use) {
   if (run->pool_is_ours == use) return;
   run->pool_is_ours = use;
   pool_capture(use ? run->graph->memory.get() : nullptr);
+  if (run->graph->cuda) run->graph->cuda->use_memory(use);
 }
 
-void begin_capture(GraphRun* run) {
+void begin_capture(GraphRun* run, int device, CudaStream stream) {
   run->graph = std::make_shared<CapturedGraph>(run->session, run->gpu_graph_id);
+  if (device >= 0) run->graph->cuda = std::make_unique<CudaGraph>(device, stream);
   run->state = GraphRunState::capturing;
   CapturedGraph& graph = *run->graph;
   graph.start = ep_now_ns();
@@ -48,8 +55,18 @@ void begin_capture(GraphRun* run) {
 
 void end_capture(GraphRun* run) {
   use_graph_memory(run, false);
+  if (run->graph->cuda) run->graph->cuda->abandon();  // unless its capture has ended
   run->graph->end = ep_now_ns();
   pop_owner(run);
+}
+
+// CUPTI records the work of the driver's graph, but does not know which of ours it is.
+void launch_graph(const CapturedGraph& graph) {
+  if (uint64_t op = recording_ops.load(std::memory_order_relaxed) ? top_op() : 0) {
+    ForkLockGuard lock(replays_mutex);
+    if (replays.size() < kMostReplays) replays.push_back({op, graph.id});
+  }
+  graph.cuda->launch();
 }
 
 struct Replay {
@@ -66,6 +83,10 @@ bool replay_launch(const Launch& launch, Replay* replay) {
   for (const LaunchTensor& tensor : launch.outputs) outputs.push_back(tensor.view());
   ep_call call;
   call.recorded = &outputs;
+  if (const CudaGraph* cuda = replay->run->graph->cuda.get()) {
+    call.device = cuda->device();
+    call.stream = cuda->stream();
+  }
   char* error = interpreter.compute(launch.kernel, &call, inputs.data(), inputs.size(),
                                     launch.function, replay->recorded ? &replay->record : nullptr);
   if (!call.violation.empty()) {
@@ -76,6 +97,17 @@ bool replay_launch(const Launch& launch, Replay* replay) {
   replay->failed = error;
   free(error);
   return false;
+}
+
+// A capture on a CUDA device has recorded launches without making them. They are made now, in the
+// order of the stream, so that the run can go on without a capture.
+void launch_eagerly(GraphRun* run) {
+  if (!run->graph->cuda || run->graph->launches.empty()) return;
+  CurrentDevice current(run->graph->cuda->device());
+  Replay replay{run, false, {}, {}};
+  for (const auto& launch : run->graph->launches) {
+    if (!replay_launch(*launch, &replay)) throw std::runtime_error(replay.failed);
+  }
 }
 
 void play_back(void* argument) {
@@ -145,17 +177,26 @@ GraphRun* graph_run(uint32_t session) {
   return current && current->session == session ? current : nullptr;
 }
 
-void graph_run_started(GraphRun* run) {
+void graph_run_started(GraphRun* run, int device, CudaStream stream) {
   run->open_events = ort::open_events();
   if (run->state != GraphRunState::warm_up || run->graph) return;
   if (run->warm_ups-- > 0) return;
-  begin_capture(run);
+  begin_capture(run, device, stream);
 }
 
 void graph_run_ended(GraphRun* run) {
   if (run->state != GraphRunState::capturing) return;
+  CudaGraph* graph = run->graph->cuda.get();
+  std::string failed = graph && graph->has_begun() ? graph->end() : "";
+  if (!failed.empty()) {
+    abandon_capture(run, "", failed);
+    CurrentDevice current(graph->device());  // ONNX Runtime waits for streams before this
+    check_cuda("cuStreamSynchronize", cuda.StreamSynchronize(graph->stream()));
+    return;
+  }
   end_capture(run);
   run->state = GraphRunState::captured;
+  if (graph) launch_graph(*run->graph);  // the capture has made no launch
 }
 
 bool is_capturing(uint32_t session) {
@@ -197,6 +238,7 @@ void abandon_capture(GraphRun* run, const std::string& node, const std::string& 
   run->state = GraphRunState::abandoned;
   run->node = node;
   run->violation = what;
+  launch_eagerly(run);
 }
 
 void report_violation(const char* what) {
@@ -218,9 +260,18 @@ uint64_t open_node_op(uint32_t session, const std::string& name, const std::stri
   return push_op(ort::intern_event_text(name), kOrtNode, details, nullptr, 0);
 }
 
+std::vector<RecordedReplay> take_replays() {
+  ForkLockGuard lock(replays_mutex);
+  return std::move(replays);
+}
+
 std::string replay(GraphRun* run) {
-  Replay replay{run, recording_ops.load(std::memory_order_relaxed), {}, {}};
   run->replayed = true;
+  if (run->graph->cuda) {
+    launch_graph(*run->graph);
+    return "";
+  }
+  Replay replay{run, recording_ops.load(std::memory_order_relaxed), {}, {}};
   if (!replay.recorded) {
     submit_to_worker(play_back, &replay);
     wait_for_worker();

@@ -1,5 +1,5 @@
-// Graphs: the launches of one run, recorded and played back by a stream's worker, with the buffers
-// that the run had.
+// Graphs: the launches of one run, with the buffers that the run had. On the host device they are
+// recorded and played back by a stream's worker; on a CUDA device the driver captures them.
 //
 // ONNX Runtime asks the provider at every run whether it captures graphs, and replays without a look
 // at the inputs of the run. Only Python can bind the right buffers, so the provider says yes in runs
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ep/api.h"
+#include "ep/cuda_graph.h"
 #include "ep/pool.h"
 
 namespace epprof::ep {
@@ -34,6 +35,7 @@ struct Launch {
   std::string node, op_type;
   int32_t node_index = -1;  // ONNX Runtime's; -1: unknown
   int64_t node_id = 0;  // of the graph
+  size_t device_nodes = 1;  // that it added to the driver's graph; on the host device, itself
   uint64_t op = 0;      // that captured it
   int64_t start = 0, end = 0;  // of the capture
   std::vector<LaunchTensor> inputs, outputs;
@@ -49,6 +51,7 @@ struct CapturedGraph {
   const uint32_t session;
   const int64_t gpu_graph_id;
   const std::unique_ptr<CapturePool> memory;  // what the launches use, apart from bound buffers
+  std::unique_ptr<CudaGraph> cuda;            // null: on the host device
   std::vector<std::unique_ptr<Launch>> launches;
   std::vector<void*> functions;  // of the launches, and of calls that are constants of the graph
   std::string captured_in;      // the line of code, in words
@@ -94,8 +97,9 @@ void begin_graph_run(GraphRun*);  // marks the runs of this thread
 void end_graph_run(GraphRun*);
 GraphRun* graph_run(uint32_t session);  // the marked run of this thread; null: none
 
-void graph_run_started(GraphRun*);  // one of ONNX Runtime's runs in it
-void graph_run_ended(GraphRun*);
+// One of ONNX Runtime's runs in it. `device`: -1: the host device. `stream`: the user's, or null.
+void graph_run_started(GraphRun*, int device, CudaStream stream);
+void graph_run_ended(GraphRun*);  // throws
 
 // Whether the launches of the session on this thread are being captured.
 bool is_capturing(uint32_t session);
@@ -105,7 +109,8 @@ void add_launch(GraphRun*, std::unique_ptr<Launch>);
 uint64_t capturing_op();  // the op that the next launch is captured in
 bool is_current(const Launch&);  // whether its kernel still has this function
 void fail_capture(GraphRun*);
-// Ends the capture, and the run goes on eagerly. `what` says why, after the name of the node.
+// Ends the capture, and the run goes on eagerly. `what` says why, after the name of the node, which
+// is empty if it is not known. Throws if a launch fails that the capture has only recorded.
 void abandon_capture(GraphRun*, const std::string& node, const std::string& what);
 void report_violation(const char* what);  // of the capture on this thread
 
@@ -113,8 +118,15 @@ void report_violation(const char* what);  // of the capture on this thread
 uint64_t open_node_op(uint32_t session, const std::string& name, const std::string& op_type,
                       int32_t node_index);
 
-// Replays the graph of a run and waits for its end. Returns an error message, or an empty text. If a
-// launch cannot be replayed, the run says so.
+// Replays of CUDA graphs in a recording since the last call, each with the op that was open.
+struct RecordedReplay {
+  uint64_t op;
+  int64_t graph;
+};
+std::vector<RecordedReplay> take_replays();
+
+// Replays the graph of a run and waits for its end. Returns an error message, or an empty text, or
+// throws. If a launch cannot be replayed, the run says so.
 std::string replay(GraphRun*);
 
 }  // namespace epprof::ep

@@ -23,11 +23,12 @@ KernelSet::~KernelSet() {
   for (auto& kernel : kernels_) interpreter.release_definition(kernel->handle);
 }
 
-void KernelSet::add(const Definition& definition, void* handle) {
+void KernelSet::add(const Definition& definition, bool has_limits, void* handle) {
   auto kernel = std::make_unique<PythonKernel>();
   kernel->definition = definition;
   kernel->handle = handle;
   kernel->device = device;
+  kernel->has_limits = has_limits;
   kernel->of_provider = true;
   by_operator_[key_of(definition.domain, definition.op_type)].push_back(kernel.get());
   kernels_.push_back(std::move(kernel));
@@ -89,7 +90,7 @@ void ep_kernels_add(ep_kernels* kernels, const ep_definition* given, void* handl
   definition.host_inputs.assign(given->host_inputs, given->host_inputs + given->host_input_count);
   definition.host_outputs.assign(given->host_outputs,
                                  given->host_outputs + given->host_output_count);
-  kernels->set->add(definition, handle);
+  kernels->set->add(definition, given->has_limits != 0, handle);
 }
 
 void ep_kernels_add_types(ep_kernels* kernels, const char* constraint, const int32_t* types,

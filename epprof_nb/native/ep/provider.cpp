@@ -1,13 +1,17 @@
 #include "ep/provider.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include "ep/cuda_arena.h"
 #include "ep/cuda_memory.h"
 #include "ep/cuda_streams.h"
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
+#include "ep/node_description.h"
 #include "ep/shape_nodes.h"
 #include "ort/profiler.h"
 #include "ort/run_observer.h"
@@ -16,7 +20,7 @@
 namespace epprof::ep {
 
 struct UnclaimedNode {
-  std::string name, op_type;
+  std::string name, op_type, domain, reason;
 };
 // Of the graph that this thread partitioned last.
 thread_local std::vector<UnclaimedNode> unclaimed_nodes;
@@ -76,11 +80,30 @@ void note_index(ep_plan* plan, const Node* node) {
   if (!added && known->second != int32_t(id)) known->second = -1;
 }
 
-UnclaimedNode describe(const Node* node) {
-  const char *node_name = nullptr, *op_type = nullptr;
+UnclaimedNode describe(const Node* node, const std::string& reason) {
+  const char *node_name = nullptr, *op_type = nullptr, *domain = nullptr;
   check(rt.graph_node_name(node, &node_name));
   check(rt.graph_node_type(node, &op_type));
-  return {node_name, op_type};
+  check(rt.graph_node_domain(node, &domain));
+  return {node_name, op_type, domain, reason};
+}
+
+// Why the kernel that the registry has for a node does not take it; empty: it does.
+std::string limit_of(const ep_plan& plan, const Node* node) {
+  const char *op_type = nullptr, *domain = nullptr;
+  int version = 0;
+  check(rt.graph_node_type(node, &op_type));
+  check(rt.graph_node_domain(node, &domain));
+  check(rt.graph_node_version(node, &version));
+  const PythonKernel* kernel = plan.kernels->find(domain, op_type, version);
+  if (!kernel || !kernel->has_limits) return {};
+  NodeDescription description;
+  read_node(node, &description);
+  ep_node described = description.view();
+  char* reason = nullptr;
+  raise(interpreter.limit_of(kernel->handle, &described, &reason));
+  std::unique_ptr<char, void (*)(void*)> owner(reason, free);
+  return reason ? reason : "";
 }
 
 Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) {
@@ -97,10 +120,12 @@ Status* get_capability(Ep* self, const Graph* graph, GraphSupportInfo* support) 
       note_attributes(plan, node);  // also of what stays on the CPU
       note_index(&plan, node);
       check(rt.look_up_kernel(support, node, &def));
-      if (def && is_selected(plan, node)) {
+      bool selected = def && is_selected(plan, node);
+      std::string reason = selected ? limit_of(plan, node) : "";
+      if (selected && reason.empty()) {
         claimed.insert(node);
       } else {
-        unclaimed.push_back(describe(node));
+        unclaimed.push_back(describe(node, reason));
       }
     }
     if (plan.graphs) {
@@ -157,15 +182,21 @@ Status* create_profiler(Ep* self, EpProfiler** profiler) {
 Status* on_run_start(Ep* self, const RunOptions*) {
   uint32_t session = static_cast<Provider*>(self)->plan->session;
   run_started(session);
-  if (GraphRun* run = graph_run(session)) graph_run_started(run);
+  const ep_plan& plan = *static_cast<Provider*>(self)->plan;
+  if (GraphRun* run = graph_run(session)) {
+    graph_run_started(run, plan.device, static_cast<CudaStream>(plan.stream));
+  }
   return nullptr;
 }
 
 Status* on_run_end(Ep* self, const RunOptions*, bool) {
   uint32_t session = static_cast<Provider*>(self)->plan->session;
-  if (GraphRun* run = graph_run(session)) graph_run_ended(run);
+  GraphRun* run = graph_run(session);
+  Status* status = as_status([&] {
+    if (run) graph_run_ended(run);
+  });
   run_ended(session);
-  return nullptr;
+  return status;
 }
 
 // Of a session that uses a stream of the user's.
@@ -179,8 +210,7 @@ Status* share_stream(Ep* self, const MemoryDevice*, SyncStreamImpl** stream) {
 // IOBinding.synchronize_inputs and synchronize_outputs.
 Status* synchronize(Ep* self) {
   return as_status([&] {
-    CurrentDevice current(static_cast<Provider*>(self)->plan->device);
-    check_cuda("cuCtxSynchronize", cuda.CtxSynchronize());
+    arena_of(static_cast<Provider*>(self)->plan->device).synchronize();
   });
 }
 
@@ -266,10 +296,13 @@ extern "C" {
 
 size_t ep_unclaimed_count(void) { return epprof::ep::unclaimed_nodes.size(); }
 
-void ep_unclaimed_node(size_t index, const char** name, const char** op_type) {
+void ep_unclaimed_node(size_t index, const char** name, const char** op_type, const char** domain,
+                       const char** reason) {
   const auto& node = epprof::ep::unclaimed_nodes[index];
   *name = node.name.c_str();
   *op_type = node.op_type.c_str();
+  *domain = node.domain.c_str();
+  *reason = node.reason.c_str();
 }
 
 }  // extern "C"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "ep/graphs.h"
 #include "ep/interpreter.h"
 #include "ep/memory.h"
+#include "ep/node_description.h"
 #include "ep/pool.h"
 #include "ep/provider.h"
 #include "ort/status.h"
@@ -47,16 +47,6 @@ struct Instance : KernelImpl {
   int32_t node_index;
 };
 
-void read_tensor(const Value* value, ep_tensor* tensor) {
-  *tensor = {};
-  if (!value) return;
-  const void* data = nullptr;
-  check(rt.tensor_shape(value, &tensor->type, &tensor->dims, &tensor->rank));
-  check(rt.tensor_data(value, &data));
-  tensor->data = const_cast<void*>(data);
-  tensor->present = 1;
-}
-
 bool contains(const std::vector<size_t>& numbers, size_t number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
 }
@@ -73,24 +63,56 @@ bool is_on_device(const Value* value, const PythonKernel& kernel, const std::vec
 
 // An output in host memory that depends on device memory: a replay would have to wait for it.
 bool writes_host_data(const Definition& definition, const ep_tensor* inputs, size_t count) {
-  if (definition.host_outputs.empty() || definition.op_type == "Shape") return false;
+  if (definition.host_outputs.empty()) return false;
+  if (definition.op_type == "Shape" || definition.op_type == "Size") return false;
   for (size_t i = 0; i < count; i++) {
     if (inputs[i].present && !contains(definition.host_inputs, i)) return true;
   }
   return false;
 }
 
+// Reports what a launch on a CUDA device did that cannot be part of a graph, if Python has not.
+void check_capture(GraphRun* run, const Launch& launch, size_t nodes_before) {
+  if (run->violated) return;
+  const CudaGraph& graph = *run->graph->cuda;
+  if (!graph.is_intact()) {
+    report_violation(
+        "makes a call that a capture does not allow, and catches its error. A kernel in a graph "
+        "neither waits for the device nor reads its results on the host: leave that out");
+    return;
+  }
+  bool writes = std::any_of(launch.outputs.begin(), launch.outputs.end(), [](const auto& output) {
+    return output.tensor.on_device && output.bytes;
+  });
+  if (writes && graph.node_count() == nodes_before) {
+    report_violation(
+        "launches nothing on the session's stream, so a replay would not repeat it. Launch on the "
+        "stream that is current in the kernel, whose address is ctx.stream");
+  }
+}
+
 // Calls the function of a node and adds the call to the graph. Returns false if that is impossible:
 // the capture has ended, and the node is to be run eagerly.
 bool capture_launch(const Instance& instance, KernelContext* context, const ep_tensor* inputs,
-                    size_t count) {
+                    size_t count, void* stream) {
   const Definition& definition = instance.definition->definition;
   GraphRun* run = graph_run(instance.session);
+  CudaGraph* cuda_graph = run->graph->cuda.get();
   if (writes_host_data(definition, inputs, count)) {
     abandon_capture(run, instance.node,
                     "writes an output in host memory that depends on device memory. Leave it on "
                     "the device: define the kernel without host_outputs");
     return false;
+  }
+  size_t nodes_before = 0;
+  if (cuda_graph) {
+    try {
+      cuda_graph->begin(static_cast<CudaStream>(stream));
+    } catch (const std::runtime_error& error) {
+      abandon_capture(run, instance.node, std::string("is the first one: ") + error.what());
+      return false;
+    }
+    nodes_before = cuda_graph->node_count();
   }
   auto launch = std::make_unique<Launch>();
   launch->kernel = instance.kernel;
@@ -109,12 +131,18 @@ bool capture_launch(const Instance& instance, KernelContext* context, const ep_t
   ep_call call;
   call.context = context;
   call.kernel = instance.definition;
+  call.device = instance.definition->device;
+  call.stream = stream;
   call.capture = launch.get();
   launch->start = ep_now_ns();
   launch->op = capturing_op();
   char* error = interpreter.compute(instance.kernel, &call, inputs, count, launch->function,
                                     nullptr);
   launch->end = ep_now_ns();
+  if (cuda_graph && !error) {
+    check_capture(run, *launch, nodes_before);
+    launch->device_nodes = cuda_graph->node_count() - nodes_before;
+  }
   if (run->violated) {
     free(error);
     abandon_capture(run, instance.node, std::string(run->violation));
@@ -180,12 +208,13 @@ Status* compute(KernelImpl* self, KernelContext* context) {
     }
     NodeOp op(instance);
     if (is_capturing(instance.session) &&
-        capture_launch(instance, context, inputs, count)) {
+        capture_launch(instance, context, inputs, count, stream)) {
       return;
     }
     ep_call call;
     call.context = context;
     call.kernel = &kernel;
+    call.device = device;
     call.stream = stream;
     raise(interpreter.compute(instance.kernel, &call, inputs, count, nullptr, nullptr));
   });
@@ -195,143 +224,6 @@ void release(KernelImpl* self) {
   auto* instance = static_cast<Instance*>(self);
   interpreter.release_kernel(instance->kernel);
   delete instance;
-}
-
-// What a node's attributes and outputs point to.
-struct NodeDescription {
-  std::vector<ep_attribute> attributes;
-  std::vector<ep_output> outputs;
-  std::string name;
-  std::deque<std::string> texts;
-  std::deque<std::vector<int64_t>> ints;
-  std::deque<std::vector<float>> floats;
-  std::deque<std::vector<const char*>> lists;
-  std::vector<Value*> values;
-
-  ~NodeDescription() {
-    for (Value* value : values) rt.release_value(value);
-  }
-};
-
-// The result of a function that returns its size if asked without room. Empty if it fails.
-template <typename Read>
-bool read_text(Read read, std::string* text) {
-  size_t size = 0;
-  if (Status* status = read(nullptr, &size)) {
-    // Some releases report the size with an error.
-    consume_status(status);
-    if (!size) return false;
-  }
-  text->resize(size);
-  if (!size) return true;
-  if (!consume_status(read(text->data(), &size)).empty()) return false;
-  text->resize(size - 1);  // without the terminating null
-  return true;
-}
-
-// Whether the node has the attribute; without a default in its schema it may be absent.
-bool read_attribute(const KernelInfo* info, const std::string& name, int32_t type,
-                    NodeDescription* node) {
-  ep_attribute attribute{};
-  attribute.name = name.c_str();
-  attribute.type = ep_attribute_type(type);
-  const char* key = name.c_str();
-  auto succeeded = [](Status* status) { return consume_status(status).empty(); };
-  size_t size = 0;
-  switch (type) {
-    case kInt: {
-      int64_t value = 0;
-      if (!succeeded(rt.attribute_int(info, key, &value))) return false;
-      attribute.ints = node->ints.emplace_back(1, value).data();
-      attribute.count = 1;
-      break;
-    }
-    case kFloat: {
-      float value = 0;
-      if (!succeeded(rt.attribute_float(info, key, &value))) return false;
-      attribute.floats = node->floats.emplace_back(1, value).data();
-      attribute.count = 1;
-      break;
-    }
-    case kInts: {
-      if (!succeeded(rt.attribute_ints(info, key, nullptr, &size))) return false;
-      auto& values = node->ints.emplace_back(size);
-      if (size && !succeeded(rt.attribute_ints(info, key, values.data(), &size))) return false;
-      attribute.ints = values.data();
-      attribute.count = size;
-      break;
-    }
-    case kFloats: {
-      if (!succeeded(rt.attribute_floats(info, key, nullptr, &size))) return false;
-      auto& values = node->floats.emplace_back(size);
-      if (size && !succeeded(rt.attribute_floats(info, key, values.data(), &size))) return false;
-      attribute.floats = values.data();
-      attribute.count = size;
-      break;
-    }
-    case kString: {
-      std::string& text = node->texts.emplace_back();
-      auto read = [&](char* to, size_t* room) { return rt.attribute_string(info, key, to, room); };
-      if (!read_text(read, &text)) return false;
-      attribute.strings = node->lists.emplace_back(1, text.c_str()).data();
-      attribute.count = 1;
-      break;
-    }
-    case kStrings: {
-      Allocator* allocator = nullptr;
-      char** values = nullptr;
-      check(rt.default_allocator(&allocator));
-      if (!succeeded(rt.attribute_strings(info, key, allocator, &values, &size))) return false;
-      auto& list = node->lists.emplace_back();
-      for (size_t i = 0; i < size; i++) {
-        list.push_back(node->texts.emplace_back(values[i]).c_str());
-        consume_status(rt.allocator_free(allocator, values[i]));
-      }
-      if (values) consume_status(rt.allocator_free(allocator, values));
-      attribute.strings = list.data();
-      attribute.count = size;
-      break;
-    }
-    case kTensor: {
-      Allocator* allocator = nullptr;
-      Value* value = nullptr;
-      check(rt.default_allocator(&allocator));
-      if (!succeeded(rt.attribute_tensor(info, key, allocator, &value))) return false;
-      node->values.push_back(value);
-      read_tensor(value, &attribute.tensor);
-      attribute.count = 1;
-      break;
-    }
-    default:
-      return false;
-  }
-  node->attributes.push_back(attribute);
-  return true;
-}
-
-void read_output(const KernelInfo* info, size_t index, NodeDescription* node) {
-  ep_output output{};
-  std::string& name = node->texts.emplace_back();
-  read_text([&](char* to, size_t* size) { return rt.output_name(info, index, to, size); }, &name);
-  output.name = name.c_str();
-  output.present = !name.empty();
-  TypeInfo* type_info = nullptr;
-  if (output.present && consume_status(rt.output_type(info, index, &type_info)).empty()) {
-    std::unique_ptr<TypeInfo, void (*)(TypeInfo*)> owner(type_info, rt.release_type_info);
-    const TensorInfo* tensor = nullptr;
-    check(rt.as_tensor_info(type_info, &tensor));
-    if (tensor) {
-      check(rt.element_type(tensor, &output.type));
-      output.has_shape = rt.has_shape(tensor);
-      if (output.has_shape) {
-        check(rt.dimension_count(tensor, &output.rank));
-        auto& dims = node->ints.emplace_back(output.rank);
-        check(rt.dimensions(tensor, dims.data(), dims.size()));
-        output.dims = dims.data();
-      }
-    }
-  }
-  node->outputs.push_back(output);
 }
 
 }  // namespace
@@ -345,14 +237,9 @@ Status* create_python_kernel(void* state, const KernelInfo* info, KernelImpl** k
   return as_status([&] {
     auto* definition = static_cast<PythonKernel*>(state);
     NodeDescription node;
-    read_text([&](char* to, size_t* size) { return rt.node_name(info, to, size); }, &node.name);
     Attributes attributes = attributes_of(definition->definition);
-    for (const auto& [name, type] : attributes) read_attribute(info, name, type, &node);
-    size_t outputs = 0;
-    check(rt.output_count(info, &outputs));
-    for (size_t i = 0; i < outputs; i++) read_output(info, i, &node);
-    ep_node described{node.name.c_str(), node.attributes.data(), node.attributes.size(),
-                      node.outputs.data(), node.outputs.size()};
+    read_node(info, attributes, &node);
+    ep_node described = node.view();
     void* made = nullptr;
     raise(interpreter.create_kernel(definition->handle, &described, &made));
     auto* instance = new Instance;
@@ -416,8 +303,10 @@ int ep_call_is_replayed(const ep_call* call) { return call->recorded != nullptr;
 
 int ep_call_device(const ep_call* call, void** stream) {
   *stream = call->stream;
-  return call->kernel ? call->kernel->device : -1;
+  return call->device;
 }
+
+int ep_call_is_captured(const ep_call* call) { return call->capture != nullptr; }
 
 void ep_retain(const void* data) {
   for (int device = 0; device < device_count(); device++) {

@@ -11,6 +11,7 @@ struct PythonKernel {
   Definition definition;
   void* handle;                   // the interpreter's
   int device = -1;                // -1: the host device
+  bool has_limits = false;        // it does not take all nodes of its types and versions
   bool of_provider = false;       // false: an operator that runs on another provider
 };
 

@@ -75,6 +75,7 @@ void load_runtime(const ApiBase* base) {
   resolve(rt.graph_node_attributes, t, kNode_GetAttributes);
   resolve(rt.attribute_type, t, kOpAttr_GetType);
   resolve(rt.attribute_name, t, kOpAttr_GetName);
+  resolve(rt.read_attribute, t, kReadOpAttr);
   resolve(rt.add_single_node, e, kEpGraphSupportInfo_AddSingleNode);
   resolve(rt.look_up_kernel, e, kEpGraphSupportInfo_LookUpKernel);
   resolve(rt.kernel_ep, e, kKernelInfo_GetEp);

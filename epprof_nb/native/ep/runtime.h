@@ -68,6 +68,8 @@ struct Runtime {
   Status* (*graph_node_attributes)(const Node*, const OpAttr**, size_t);
   Status* (*attribute_type)(const OpAttr*, int32_t*);
   Status* (*attribute_name)(const OpAttr*, const char**);
+  // Fails without enough room; always reports the size.
+  Status* (*read_attribute)(const OpAttr*, int32_t type, void* data, size_t room, size_t* size);
 
   Status* (*add_single_node)(GraphSupportInfo*, const Node*);
   Status* (*look_up_kernel)(GraphSupportInfo*, const Node*, const KernelDef**);

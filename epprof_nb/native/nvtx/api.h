@@ -16,6 +16,14 @@ void ep_nvtx_record(int on);
 void ep_nvtx_attached(void (*each)(const char* path, void*), void* data);
 ep_columns* ep_nvtx_details(uint32_t first);
 
+// Records the operators of PyTorch that its NVTX observer names, on this thread and on threads that
+// work for it.
+void ep_operators_record(int on);
+void ep_operators_pause(int on);
+void ep_operators_backward(uint64_t parent);  // parent of operators on other threads; 0: none
+uint64_t ep_operators_seen(void);             // number of messages so far
+void ep_operator_sizes(uint32_t first, void (*each)(const char*, size_t, void*), void* data);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,6 +9,7 @@
 #include "core/fork.h"
 #include "core/string_table.h"
 #include "nvtx/api.h"
+#include "nvtx/operators.h"
 #include "nvtx/ranges.h"
 
 namespace epprof::nvtx {
@@ -61,7 +62,7 @@ int push_ex(const EventAttributes* a) {
   a = readable(a);
   return push_range(domain_of(nullptr), name_of(a), a);
 }
-int push_a(const char* text) { return push_range(domain_of(nullptr), intern_text(text), nullptr); }
+int push_a(const char* text) { return push_message(text); }
 int push_w(const wchar_t* text) {
   return push_range(domain_of(nullptr), intern_wide(text), nullptr);
 }
@@ -161,7 +162,7 @@ struct Attached {
 
 ForkSafeMutex mutex;
 auto& attached = *new std::vector<Attached>;
-bool is_recording = false;
+bool is_recording() { return recording_ranges || are_operators_recorded(); }
 std::atomic<bool> allowed{false};
 
 bool attach(ExportTable export_table) {
@@ -179,7 +180,7 @@ bool attach(ExportTable export_table) {
   ForkLockGuard lock(mutex);
   copy.core.set(core_names, true);
   copy.core2.set(core2_names, true);
-  copy.record(is_recording);
+  copy.record(is_recording());
   attached.push_back(std::move(copy));
   return true;
 }
@@ -201,8 +202,14 @@ void ep_nvtx_allow(void) { allowed = true; }
 
 void ep_nvtx_record(int on) {
   ForkLockGuard lock(mutex);
-  is_recording = on != 0;
-  for (const Attached& copy : attached) copy.record(is_recording);
+  recording_ranges = on != 0;
+  for (const Attached& copy : attached) copy.record(is_recording());
+}
+
+void ep_operators_record(int on) {
+  ForkLockGuard lock(mutex);
+  record_operators(on != 0);
+  for (const Attached& copy : attached) copy.record(is_recording());
 }
 
 void ep_nvtx_attached(void (*each)(const char*, void*), void* data) {

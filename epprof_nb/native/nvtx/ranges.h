@@ -1,13 +1,21 @@
 // Ranges and marks of NVTX as ops.
 #pragma once
 
+#include <atomic>
+
 #include "nvtx/details.h"
 
 namespace epprof::nvtx {
 
+extern std::atomic<bool> recording_ranges;  // other than those of operators
+
 // Each thread has a stack of ranges per domain. Returns the number of ranges below; kNoTracking if
 // not recording.
 int push_range(const Domain* domain, uint32_t name, const EventAttributes* attributes);
+// The same for a message of the default domain, which may be an operator's.
+int push_message(const char* message);
+// The same for a message that is an operator's, wherever it comes from.
+int push_operator_message(const char* message);
 // Ends the thread's topmost range of the domain; without one, nothing.
 int pop_range(const Domain* domain);
 uint64_t start_range(const Domain* domain, uint32_t name, const EventAttributes* attributes);

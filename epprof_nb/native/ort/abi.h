@@ -91,6 +91,7 @@ enum ApiSlot : size_t {
   kKernelInfo_GetOutputTypeInfo = 235,
   kKernelInfoGetAttribute_tensor = 236,
   kKernelInfo_GetNodeName = 244,
+  kReadOpAttr = 272,
   kGetValueInfoName = 289,
   kCreateKeyValuePairs = 295,
   kAddKeyValuePair = 296,

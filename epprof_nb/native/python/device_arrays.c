@@ -4,7 +4,7 @@
 #include <string.h>
 
 // Python functions; see `ep_set_device_functions` in _native.pyi.
-static PyObject *view_function, *stream_function;
+static PyObject *view_function, *stream_function, *capture_function;
 
 static device_state* state_of(python_kernel* kernel) {
   if (!kernel->device) kernel->device = calloc(1, sizeof *kernel->device);
@@ -82,20 +82,24 @@ void device_state_free(device_state* state) {
   free(state);
 }
 
-PyObject* device_enter(python_kernel* kernel, int device, void* stream) {
+PyObject* device_enter(python_kernel* kernel, int device, void* stream, int captured) {
   device_state* state = state_of(kernel);
   if (!state) return PyErr_NoMemory();
-  if (!state->guard || state->stream != stream) {
-    PyObject* made = PyObject_CallFunction(stream_function, "iK", device,
-                                           (unsigned long long)(uintptr_t)stream);
-    if (!made) return NULL;
-    PyObject* replaced = state->guard;
-    state->guard = made;
-    state->stream = stream;
-    Py_XDECREF(replaced);
+  PyObject* guard = captured ? NULL : state->guard;
+  if (!guard || state->stream != stream) {
+    guard = PyObject_CallFunction(captured ? capture_function : stream_function, "iK", device,
+                                  (unsigned long long)(uintptr_t)stream);
+    if (!guard) return NULL;
+    if (!captured) {
+      PyObject* replaced = state->guard;
+      Py_INCREF(guard);
+      state->guard = guard;
+      state->stream = stream;
+      Py_XDECREF(replaced);
+    }
+  } else {
+    Py_INCREF(guard);
   }
-  PyObject* guard = state->guard;
-  Py_INCREF(guard);
   PyObject* entered = PyObject_CallMethod(guard, "__enter__", NULL);
   if (!entered) Py_CLEAR(guard);
   Py_XDECREF(entered);
@@ -116,12 +120,14 @@ int device_leave(PyObject* guard) {
 }
 
 static PyObject* set_device_functions(PyObject* Py_UNUSED(m), PyObject* args) {
-  PyObject *view, *stream;
-  if (!PyArg_ParseTuple(args, "OO", &view, &stream)) return NULL;
+  PyObject *view, *stream, *capture;
+  if (!PyArg_ParseTuple(args, "OOO", &view, &stream, &capture)) return NULL;
   Py_INCREF(view);  // never released: a session may be about to call the previous ones
   Py_INCREF(stream);
+  Py_INCREF(capture);
   view_function = view;
   stream_function = stream;
+  capture_function = capture;
   Py_RETURN_NONE;
 }
 
@@ -153,6 +159,31 @@ static PyObject* take_allocation_failure(PyObject* Py_UNUSED(m), PyObject* Py_UN
   return text;
 }
 
+static PyObject* device_allocate(PyObject* Py_UNUSED(m), PyObject* args) {
+  int device;
+  Py_ssize_t bytes;
+  if (!PyArg_ParseTuple(args, "in", &device, &bytes)) return NULL;
+  char* failed = NULL;
+  void* memory;
+  Py_BEGIN_ALLOW_THREADS
+  memory = ep_device_allocate(device, (size_t)bytes, &failed);
+  Py_END_ALLOW_THREADS
+  if (memory) return PyLong_FromVoidPtr(memory);
+  PyErr_SetString(PyExc_MemoryError, failed);
+  free(failed);
+  return NULL;
+}
+
+static PyObject* device_free(PyObject* Py_UNUSED(m), PyObject* args) {
+  int device;
+  unsigned long long memory;
+  if (!PyArg_ParseTuple(args, "iK", &device, &memory)) return NULL;
+  Py_BEGIN_ALLOW_THREADS
+  ep_device_free(device, (void*)(uintptr_t)memory);
+  Py_END_ALLOW_THREADS
+  Py_RETURN_NONE;
+}
+
 static PyObject* device_statistics(PyObject* Py_UNUSED(m), PyObject* args) {
   int device;
   ep_memory_statistics now;
@@ -170,5 +201,7 @@ PyMethodDef device_functions[] = {
     {"ep_device_of", device_of, METH_O, NULL},
     {"ep_take_allocation_failure", take_allocation_failure, METH_NOARGS, NULL},
     {"ep_device_statistics", device_statistics, METH_VARARGS, NULL},
+    {"ep_device_allocate", device_allocate, METH_VARARGS, NULL},
+    {"ep_device_free", device_free, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -27,6 +27,7 @@ void device_array_put(python_kernel* kernel, size_t slot, const ep_tensor* tenso
                       PyObject* array);
 void device_state_free(device_state* state);
 
-// Makes the stream current. New reference to what `device_leave` releases, or null.
-PyObject* device_enter(python_kernel* kernel, int device, void* stream);
+// Makes the stream current. New reference to what `device_leave` releases, or null. `captured`:
+// into a graph, to which what the kernel allocates then belongs.
+PyObject* device_enter(python_kernel* kernel, int device, void* stream, int captured);
 int device_leave(PyObject* guard);  // -1 with an exception; keeps the one that is set

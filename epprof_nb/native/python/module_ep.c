@@ -11,7 +11,7 @@
 #include "python/numpy_arrays.h"
 
 // Python functions; see `ep_set_functions` in _native.pyi.
-static PyObject *open_function, *node_function, *error_function, *record_function, *copy_function,
+static PyObject *open_function, *limit_function, *node_function, *error_function, *record_function, *copy_function,
     *replay_function, *end_replay_function, *release_function;
 
 static char* message_of(PyObject* text) {
@@ -67,9 +67,9 @@ static int add_kernel(ep_kernels* kernels, PyObject* spec) {
   ep_definition definition = {0};
   size_t host_inputs[kMaxNumbers], host_outputs[kMaxNumbers];
   PyObject *types, *inputs, *outputs, *handle;
-  if (!PyArg_ParseTuple(spec, "ssiiO!OOO", &definition.op_type, &definition.domain,
+  if (!PyArg_ParseTuple(spec, "ssiiO!OOpO", &definition.op_type, &definition.domain,
                         &definition.first_version, &definition.last_version, &PyDict_Type, &types,
-                        &inputs, &outputs, &handle) ||
+                        &inputs, &outputs, &definition.has_limits, &handle) ||
       numbers_of(inputs, host_inputs, &definition.host_input_count) < 0 ||
       numbers_of(outputs, host_outputs, &definition.host_output_count) < 0) {
     return -1;
@@ -229,7 +229,7 @@ static python_kernel* describe_outputs(const ep_node* node) {
   return kernel;
 }
 
-static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
+static PyObject* attributes_of(const ep_node* node) {
   PyObject* attributes = PyDict_New();
   for (size_t i = 0; attributes && i < node->attribute_count; i++) {
     PyObject* value = attribute_value(&node->attributes[i]);
@@ -238,6 +238,42 @@ static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
     }
     Py_XDECREF(value);
   }
+  return attributes;
+}
+
+static PyObject* inputs_of(const ep_node* node) {
+  PyObject* inputs = PyTuple_New((Py_ssize_t)node->input_count);
+  for (size_t i = 0; inputs && i < node->input_count; i++) {
+    PyTuple_SetItem(inputs, (Py_ssize_t)i, PyBool_FromLong(node->has_input[i]));
+  }
+  return inputs;
+}
+
+// `*reason`: null: the kernel takes the node. Returns -1 with an exception.
+static int find_limit(PyObject* definition, const ep_node* node, char** reason) {
+  PyObject* attributes = attributes_of(node);
+  PyObject* inputs = attributes ? inputs_of(node) : NULL;
+  PyObject* found =
+      inputs ? PyObject_CallFunctionObjArgs(limit_function, definition, attributes, inputs, NULL)
+             : NULL;
+  const char* text = found && found != Py_None ? PyUnicode_AsUTF8AndSize(found, NULL) : NULL;
+  if (text) *reason = strdup(text);
+  Py_XDECREF(attributes);
+  Py_XDECREF(inputs);
+  Py_XDECREF(found);
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static char* limit_of(void* definition, const ep_node* node, char** reason) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return not_running();
+  char* error = find_limit(definition, node, reason) < 0 ? take_error(NULL) : NULL;
+  PyGILState_Release(state);
+  return error;
+}
+
+static python_kernel* make_kernel(PyObject* definition, const ep_node* node) {
+  PyObject* attributes = attributes_of(node);
   PyObject* name = attributes ? PyUnicode_DecodeUTF8(node->name, (Py_ssize_t)strlen(node->name),
                                                      "backslashreplace")
                               : NULL;
@@ -369,13 +405,16 @@ static void record(python_kernel* kernel, int64_t start, int64_t end,
   PyErr_Restore(type, value, traceback);
 }
 
-// `function`: null: the kernel's current one. `device`: -1: the host device.
-static int call_function(python_kernel* kernel, PyObject* args, int device, void* stream,
+// `function`: null: the kernel's current one.
+static int call_function(python_kernel* kernel, PyObject* args, const ep_call* call,
                          PyObject* function, const ep_replay_record* replay) {
+  void* stream;
+  int device = ep_call_device(call, &stream);
   if (!function) function = PyList_GetItem(kernel->cell, 0);
   if (!function) return -1;
   Py_INCREF(function);  // the kernel may be redefined during the call
-  PyObject* guard = device >= 0 ? device_enter(kernel, device, stream) : NULL;
+  PyObject* guard =
+      device >= 0 ? device_enter(kernel, device, stream, ep_call_is_captured(call)) : NULL;
   if (device >= 0 && !guard) {
     Py_DECREF(function);
     return -1;
@@ -405,7 +444,7 @@ static int call_kernel(python_kernel* kernel, ep_call* call, const ep_tensor* in
   void* stream;
   int device = ep_call_device(call, &stream);
   PyObject* args = context ? arguments(kernel, device, context, arrays, inputs, count) : NULL;
-  int failed = args ? call_function(kernel, args, device, stream, function, replay) : -1;
+  int failed = args ? call_function(kernel, args, call, function, replay) : -1;
   Py_XDECREF(args);
   if (context) {
     if (!failed) failed = context_check_outputs(context);
@@ -511,18 +550,19 @@ static void end_replay(const ep_replay_record* replay, int64_t start, int64_t en
 }
 
 static const ep_interpreter interpreter = {
-    open_session,  release_definition, create_kernel, release_kernel, compute, record_copy,
+    open_session, release_definition, limit_of, create_kernel, release_kernel, compute, record_copy,
     hold_function, drop_function, is_current,     release_graphs, begin_replay, end_replay,
     enter_replay,  leave_replay};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
-  PyObject *open, *node, *error, *record, *copy, *replay, *end, *release;
-  if (!PyArg_ParseTuple(args, "OOOOOOOO", &open, &node, &error, &record, &copy, &replay, &end,
-                        &release) ||
+  PyObject *open, *limit, *node, *error, *record, *copy, *replay, *end, *release;
+  if (!PyArg_ParseTuple(args, "OOOOOOOOO", &open, &limit, &node, &error, &record, &copy, &replay,
+                        &end, &release) ||
       numpy_load() < 0) {
     return NULL;
   }
   Py_INCREF(open);
+  Py_INCREF(limit);
   Py_INCREF(node);
   Py_INCREF(error);
   Py_INCREF(record);
@@ -531,6 +571,7 @@ static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   Py_INCREF(end);
   Py_INCREF(release);
   open_function = open;  // never released: a session may be about to call the previous ones
+  limit_function = limit;
   node_function = node;
   error_function = error;
   record_function = record;

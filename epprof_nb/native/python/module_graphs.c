@@ -16,9 +16,9 @@ PyObject* describe_graph(const ep_graph* graph) {
   for (size_t i = 0; nodes && i < count; i++) {
     ep_graph_node node = ep_graph_node_at(graph, i);
     PyObject* described =
-        Py_BuildValue("(LKNNiLL)", (long long)node.id, (unsigned long long)node.op,
+        Py_BuildValue("(LKNNiLLn)", (long long)node.id, (unsigned long long)node.op,
                       text_of(node.name), text_of(node.op_type), (int)node.node_index,
-                      (long long)node.start, (long long)node.end);
+                      (long long)node.start, (long long)node.end, (Py_ssize_t)node.device_nodes);
     if (!described || PyTuple_SetItem(nodes, (Py_ssize_t)i, described) < 0) Py_CLEAR(nodes);
   }
   if (!nodes) return NULL;
@@ -38,6 +38,10 @@ static PyObject* allow_capture(PyObject* Py_UNUSED(m), PyObject* allowed) {
 
 static PyObject* is_capturing(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   return PyBool_FromLong(ep_is_capturing());
+}
+
+static PyObject* capture_is_intact(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  return PyBool_FromLong(ep_capture_is_intact());
 }
 
 static PyObject* report_violation(PyObject* Py_UNUSED(m), PyObject* what) {
@@ -110,13 +114,26 @@ static PyObject* changed_nodes(PyObject* Py_UNUSED(m), PyObject* capsule) {
   return names;
 }
 
+static void append_replay(uint64_t op, int64_t graph, void* list) {
+  PyObject* replay = Py_BuildValue("(KL)", (unsigned long long)op, (long long)graph);
+  if (!replay || PyList_Append(list, replay) < 0) PyErr_Clear();
+  Py_XDECREF(replay);
+}
+
+static PyObject* take_replays(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
+  PyObject* replays = PyList_New(0);
+  if (replays) ep_take_replays(append_replay, replays);
+  return replays;
+}
+
 static PyObject* unclaimed_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   size_t count = ep_unclaimed_count();
   PyObject* nodes = PyList_New((Py_ssize_t)count);
   for (size_t i = 0; nodes && i < count; i++) {
-    const char *name, *op_type;
-    ep_unclaimed_node(i, &name, &op_type);
-    PyObject* node = Py_BuildValue("(NN)", text_of(name), text_of(op_type));
+    const char *name, *op_type, *domain, *reason;
+    ep_unclaimed_node(i, &name, &op_type, &domain, &reason);
+    PyObject* node = Py_BuildValue("(NNNN)", text_of(name), text_of(op_type), text_of(domain),
+                                   text_of(reason));
     if (!node || PyList_SetItem(nodes, (Py_ssize_t)i, node) < 0) Py_CLEAR(nodes);
   }
   return nodes;
@@ -125,12 +142,14 @@ static PyObject* unclaimed_nodes(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a))
 PyMethodDef graph_functions[] = {
     {"ep_allow_capture", allow_capture, METH_O, NULL},
     {"ep_is_capturing", is_capturing, METH_NOARGS, NULL},
+    {"ep_capture_is_intact", capture_is_intact, METH_NOARGS, NULL},
     {"ep_report_violation", report_violation, METH_O, NULL},
     {"ep_begin_graph_run", begin_graph_run, METH_VARARGS, NULL},
     {"ep_end_graph_run", end_graph_run, METH_O, NULL},
     {"ep_describe_graph", describe, METH_O, NULL},
     {"ep_set_captured_in", set_captured_in, METH_VARARGS, NULL},
     {"ep_changed_nodes", changed_nodes, METH_O, NULL},
+    {"ep_take_replays", take_replays, METH_NOARGS, NULL},
     {"ep_unclaimed_nodes", unclaimed_nodes, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -185,6 +185,8 @@ def _to_json(value: Any) -> str | float | int | None:  # noqa: ANN401 - whatever
         return " \N{MULTIPLICATION SIGN} ".join(map(str, value))
     if value is None:
         return None
+    if isinstance(value, bool):  # like zeros, no is left empty
+        return "yes" if value else None
     if isinstance(value, int | float):
         return value if math.isfinite(value) else None
     return shorten(str(value), _MAX_TEXT_LENGTH)

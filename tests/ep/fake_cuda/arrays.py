@@ -17,12 +17,15 @@ import numpy as np
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _state = threading.local()
 _launched = collections.deque(maxlen=500)  # callbacks that streams may still call
+_captured = []  # callbacks that graphs may still call
+_CAPTURE_UNSUPPORTED, _RELAXED = 900, 2
 
 
 class Module:
     """Stand-in for the module ``cupy``."""
 
     __version__ = "0 (stand-in)"
+    __name__ = __name__
 
     def __init__(self, driver):
         self.driver = driver
@@ -55,6 +58,8 @@ class Module:
         return getattr(_state, "streams", [None])[-1]
 
     def call(self, function, args, kwargs):
+        if self.is_capturing() and kwargs.get("out") is None:
+            return self._in_new_memory(function, args, kwargs)
         out = kwargs.pop("out", None)
         result = []
 
@@ -81,6 +86,20 @@ class Module:
             raise result[0]
         return self.asarray(result[0])
 
+    def _in_new_memory(self, function, args, kwargs):
+        """Launch a function without waiting for its result, if its shape depends on no data."""
+        made = []
+        for fill in (0, 1):  # like the arguments, but without their data
+            inputs, named = _host(
+                (args, kwargs), lambda a, fill=fill: np.full(a.shape, fill, a.dtype)
+            )
+            with np.errstate(all="ignore"):
+                made.append(np.asarray(function(*inputs, **named)))
+        if made[0].shape != made[1].shape:
+            raise RuntimeError("the shape depends on data, which is not known in a stream capture")
+        out = Array(self, made[0].shape, made[0].dtype, self.cuda.allocate(made[0].nbytes))
+        return self.call(function, args, {**kwargs, "out": out})
+
     def launch(self, work, used):
         callback = _CALLBACK(work)
         pointers = (ctypes.c_uint64 * len(used))(*used)
@@ -89,35 +108,52 @@ class Module:
         failed = self.library.fake_launch(stream and stream[1], callback, None, pointers, len(used))
         if failed:
             raise RuntimeError(f"the launch failed with {failed}")
-        _launched.append(callback)
+        (_captured if self.is_capturing() else _launched).append(callback)
+
+    def is_capturing(self):
+        stream, status = self.stream(), ctypes.c_int()
+        if stream is None:
+            return False
+        self.library.cuStreamIsCapturing(ctypes.c_void_p(stream[1]), ctypes.byref(status))
+        return status.value != 0
 
     def synchronize(self):
         stream = self.stream()
-        if self.library.cuStreamSynchronize(stream and stream[1]):
+        failed = self.library.cuStreamSynchronize(stream and stream[1])
+        if failed == _CAPTURE_UNSUPPORTED:
+            raise RuntimeError(
+                "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is "
+                "capturing"
+            )
+        if failed:
             raise RuntimeError("the stream cannot be synchronized")
 
     def asarray(self, value, dtype=None):
         if isinstance(value, Array):
             return value
         value = np.ascontiguousarray(value, dtype)
-        memory = _Owned(self, max(value.nbytes, 1))
+        memory = self.cuda.allocate(value.nbytes)
         made = Array(self, np.shape(value), value.dtype, memory)
         if value.nbytes:
             stream = self.stream()
-            self.library.cuMemcpyAsync(
+            failed = self.library.cuMemcpyAsync(
                 memory.ptr, value.ctypes.data, value.nbytes, stream and stream[1]
             )
+            if failed:
+                raise RuntimeError(f"the copy failed with {failed}")
         return made
 
     array = asarray
 
 
-def _host(value):
+def _host(value, convert=lambda array: array.host):
     if isinstance(value, Array):
-        return value.host
+        return convert(value)
     if isinstance(value, dict):
-        return {k: _host(v) for k, v in value.items()}
-    return type(value)(map(_host, value)) if isinstance(value, list | tuple) else value
+        return {k: _host(v, convert) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_host(v, convert) for v in value)
+    return value
 
 
 def _arrays(value):
@@ -140,7 +176,11 @@ class _Owned:
 
     def __del__(self):
         if self.ptr:
+            # CuPy's pool keeps what is freed; this is as harmless in a capture.
+            mode = ctypes.c_int(_RELAXED)
+            self.module.library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
             self.module.library.cuMemFree_v2(self.ptr)
+            self.module.library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
 
 
 class Array:
@@ -298,7 +338,16 @@ class _Cuda:
     MemoryPointer = _Pointer
 
     def __init__(self, module):
+        self.module = module
         self.Device = lambda index: _Device(module, index)
+
+    def allocate(self, nbytes):
+        allocator = getattr(_state, "allocators", [None])[-1]
+        return _Owned(self.module, max(nbytes, 1)) if allocator is None else allocator(nbytes)
+
+    @staticmethod
+    def using_allocator(allocator):
+        return _Stack("allocators", allocator)
 
     @staticmethod
     def ExternalStream(pointer, device_id=-1):  # noqa: N802 - CuPy's name

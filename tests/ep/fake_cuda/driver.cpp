@@ -27,7 +27,9 @@ namespace {
 constexpr int kDevices = 2;
 constexpr int kInvalidValue = 1, kNoMemory = 2, kNotInitialized = 3, kInvalidDevice = 101;
 constexpr int kInvalidContext = 201, kInvalidHandle = 400, kNotReady = 600, kIllegalAddress = 700;
-constexpr int kCaptureUnsupported = 900, kCaptureWrongThread = 908;
+constexpr int kCaptureUnsupported = 900, kCaptureInvalidated = 901, kCaptureUnjoined = 904;
+constexpr int kCapturedEvent = 907, kCaptureWrongThread = 908;
+constexpr int kGlobalMode = 0, kRelaxedMode = 2;
 constexpr size_t kPage = 4096;
 
 struct Stream;
@@ -38,10 +40,27 @@ struct Context {
   std::unique_ptr<Stream> default_stream;
 };
 
+// Recorded work, in the order of its calls, which is one in which it may run.
+struct Graph {
+  std::vector<std::function<void()>> nodes;
+};
+
+// A capture: the graph, and streams that have joined it by waiting for its events.
+struct Capture {
+  Graph* graph = new Graph;
+  Stream* origin;
+  std::thread::id thread;
+  int mode;
+  bool invalid = false;
+  std::map<Stream*, bool> joined;  // and whether the origin has waited for their last work
+};
+
 struct Event {
   Context* context;
   bool recorded = false, done = true;
-  bool captured = false;
+  bool captured = false;        // reported as such by a test
+  Capture* capture = nullptr;   // that recorded it last
+  Stream* stream = nullptr;
 };
 
 struct Allocation {
@@ -62,7 +81,11 @@ size_t total_bytes[kDevices] = {size_t(1) << 30, size_t(1) << 30}, used_bytes[kD
 bool initialized;
 std::atomic<int> sticky{0}, delay_us{0};
 std::map<std::string, std::pair<int, int>>& faults = *new std::map<std::string, std::pair<int, int>>;
+std::set<Capture*>& captures = *new std::set<Capture*>;
+std::set<Graph*>& graphs = *new std::set<Graph*>;
+std::map<void*, Graph*>& executables = *new std::map<void*, Graph*>;
 thread_local std::vector<Context*> current;
+thread_local int interaction_mode = kGlobalMode;
 
 void misuse(const std::string& text) { misuses.push_back(text); }
 
@@ -91,7 +114,8 @@ Allocation* allocation_at(uintptr_t address) {
 
 struct Stream {
   Context* context;
-  bool capturing = false, closing = false;
+  bool capturing = false, closing = false;  // capturing: only reported as such, for a test
+  Capture* capture = nullptr;
   size_t pending = 0;
   std::deque<std::function<void()>> work;
   std::thread thread{[this] { serve(); }};
@@ -112,6 +136,12 @@ struct Stream {
     }
   }
   void add(std::function<void()> task) {
+    if (capture) {
+      capture->graph->nodes.push_back(std::move(task));
+      auto joined = capture->joined.find(this);
+      if (joined != capture->joined.end()) joined->second = false;
+      return;
+    }
     pending++;
     work.push_back(std::move(task));
     changed.notify_all();
@@ -157,6 +187,21 @@ Stream* stream_of(Stream* given) {
   return context->default_stream.get();
 }
 
+// What the driver refuses while this thread captures, because it might wait for the device.
+int unsafe(const char* name) {
+  if (int failed = enter(name)) return failed;
+  if (interaction_mode == kRelaxedMode) return 0;
+  int result = 0;
+  for (Capture* capture : captures) {
+    bool own = capture->thread == std::this_thread::get_id() && capture->mode != kRelaxedMode;
+    if (own || (interaction_mode == kGlobalMode && capture->mode == kGlobalMode)) {
+      capture->invalid = true;
+      result = kCaptureUnsupported;
+    }
+  }
+  return result;
+}
+
 void wait_for(Context* context, std::unique_lock<std::mutex>& lock) {
   changed.wait(lock, [=] {
     for (Stream* stream : context->streams) {
@@ -168,7 +213,7 @@ void wait_for(Context* context, std::unique_lock<std::mutex>& lock) {
 
 // The stream, if the call may use it. `name`: of the call.
 int usable(const char* name, Stream* given, Stream** stream) {
-  if (int failed = enter(name)) return failed;
+  int failed = enter(name);
   if (current.empty()) {
     misuse(std::string(name) + " without a current context");
     return kInvalidContext;
@@ -178,7 +223,7 @@ int usable(const char* name, Stream* given, Stream** stream) {
   if ((*stream)->context != current.back()) {
     misuse(std::string(name) + " on a stream of another device's context");
   }
-  return 0;
+  return failed;
 }
 
 // Whether a copy stays within an allocation, or is in host memory.
@@ -225,7 +270,15 @@ int copy(const char* name, uintptr_t target, uintptr_t source, size_t width, siz
     return kIllegalAddress;
   }
   if (target_device < 0 && source_device < 0) misuse(std::string(name) + " within the host");
-  if (stream->capturing) return 0;  // recorded into the graph
+  if (stream->capturing) return 0;
+  if (stream->capture) {  // a replay copies from the same address
+    if (!is_pinned_or_device(source) || !is_pinned_or_device(target)) {
+      stream->capture->invalid = true;
+      return kCaptureUnsupported;
+    }
+    stream->add([=] { copy_now(target, source, width, height, target_pitch, source_pitch); });
+    return 0;
+  }
   bool from_pageable = !is_pinned_or_device(source), to_pageable = !is_pinned_or_device(target);
   if (from_pageable) {
     // Staged: the caller may reuse the source at once.
@@ -268,7 +321,11 @@ int cuGetErrorName(int error, const char** name) {
       {kNoMemory, "CUDA_ERROR_OUT_OF_MEMORY"}, {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT"},
       {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
       {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-      {kCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}};
+      {kCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+      {kCaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
+      {kCaptureUnjoined, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"},
+      {kCapturedEvent, "CUDA_ERROR_CAPTURED_EVENT"},
+      {kCaptureWrongThread, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD"}};
   auto found = names.find(error);
   *name = found == names.end() ? nullptr : found->second;
   return found == names.end() ? kInvalidValue : 0;
@@ -313,6 +370,12 @@ int cuCtxSynchronize() {
   for (Stream* stream : context->streams) {
     if (stream->capturing) misuse("cuCtxSynchronize during a capture");
   }
+  for (Capture* capture : captures) {
+    if (capture->origin->context != context) continue;
+    misuse("cuCtxSynchronize during a capture");
+    capture->invalid = true;
+    return kCaptureUnsupported;
+  }
   wait_for(context, lock);
   return sticky;
 }
@@ -327,7 +390,7 @@ int cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   std::lock_guard lock(mutex);
-  if (int failed = enter("cuMemAlloc")) return failed;
+  if (int failed = unsafe("cuMemAlloc")) return failed;
   if (current.empty()) return kInvalidContext;
   int device = current.back()->device;
   if (!bytes) return kInvalidValue;
@@ -343,7 +406,7 @@ int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
 }
 int cuMemFree_v2(uint64_t address) {
   std::unique_lock lock(mutex);
-  if (int failed = enter("cuMemFree")) return failed;
+  if (int failed = unsafe("cuMemFree")) return failed;
   auto found = allocations.find(address);
   if (found == allocations.end() || found->second.device < 0) {
     misuse("cuMemFree of memory that was not allocated, or was freed");
@@ -360,7 +423,7 @@ int cuMemFree_v2(uint64_t address) {
 }
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   std::lock_guard lock(mutex);
-  if (int failed = enter("cuMemHostAlloc")) return failed;
+  if (int failed = unsafe("cuMemHostAlloc")) return failed;
   size_t mapped = (bytes + kPage - 1) / kPage * kPage;
   void* made = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return kNoMemory;
@@ -410,6 +473,7 @@ int cuStreamDestroy_v2(Stream* given) {
   {
     std::lock_guard lock(mutex);
     if (int failed = usable("cuStreamDestroy", given, &stream)) return failed;
+    if (stream->capture) misuse("cuStreamDestroy of a stream that is being captured");
     stream->context->streams.erase(stream);
     stream->closing = true;
     changed.notify_all();
@@ -426,6 +490,10 @@ int cuStreamSynchronize(Stream* given) {
     misuse("cuStreamSynchronize of a stream that is being captured");
     return kCaptureUnsupported;
   }
+  if (stream->capture) {
+    stream->capture->invalid = true;
+    return kCaptureUnsupported;
+  }
   changed.wait(lock, [&] { return !stream->pending; });
   return sticky;
 }
@@ -435,6 +503,10 @@ int cuStreamQuery(Stream* given) {
   if (int failed = usable("cuStreamQuery", given, &stream)) return failed;
   if (stream->capturing) {
     misuse("cuStreamQuery of a stream that is being captured");
+    return kCaptureUnsupported;
+  }
+  if (stream->capture) {
+    stream->capture->invalid = true;
     return kCaptureUnsupported;
   }
   return stream->pending ? kNotReady : 0;
@@ -447,6 +519,17 @@ int cuStreamWaitEvent(Stream* given, Event* event, unsigned) {
     misuse("cuStreamWaitEvent of an event that was destroyed");
     return kInvalidHandle;
   }
+  if (event->capture) {
+    if (stream->capture && stream->capture != event->capture) return kCapturedEvent;
+    if (stream == event->capture->origin) {
+      auto joined = event->capture->joined.find(event->stream);
+      if (joined != event->capture->joined.end()) joined->second = true;
+    } else if (!stream->capture) {
+      stream->capture = event->capture;
+      event->capture->joined[stream] = false;
+    }
+    return 0;
+  }
   if (stream->capturing || event->captured || !event->recorded) return 0;
   stream->add([=] {
     std::unique_lock waiting(mutex);
@@ -457,12 +540,113 @@ int cuStreamWaitEvent(Stream* given, Event* event, unsigned) {
 int cuStreamIsCapturing(Stream* given, int* status) {
   std::lock_guard lock(mutex);
   Stream* stream = stream_of(given);
-  *status = stream && stream->capturing;
+  *status = stream && stream->capture ? (stream->capture->invalid ? 2 : 1)
+                                      : int(stream && stream->capturing);
   return stream ? 0 : kInvalidHandle;
 }
 int cuThreadExchangeStreamCaptureMode(int* mode) {
-  thread_local int own = 0;
-  std::swap(own, *mode);
+  std::swap(interaction_mode, *mode);
+  return 0;
+}
+
+int cuStreamBeginCapture_v2(Stream* given, int mode) {
+  std::lock_guard lock(mutex);
+  Stream* stream = nullptr;
+  if (int failed = usable("cuStreamBeginCapture", given, &stream)) return failed;
+  if (!given || stream->capture) return kCaptureUnsupported;
+  stream->capture = new Capture;
+  stream->capture->origin = stream;
+  stream->capture->thread = std::this_thread::get_id();
+  stream->capture->mode = mode;
+  captures.insert(stream->capture);
+  return 0;
+}
+int cuStreamEndCapture(Stream* given, Graph** graph) {
+  std::lock_guard lock(mutex);
+  Stream* stream = nullptr;
+  *graph = nullptr;
+  int injected = usable("cuStreamEndCapture", given, &stream);
+  if (!stream) return injected;
+  Capture* capture = stream->capture;
+  if (!capture || capture->origin != stream) return kInvalidValue;
+  if (capture->mode != kRelaxedMode && capture->thread != std::this_thread::get_id()) {
+    return kCaptureWrongThread;
+  }
+  int result = injected ? injected : capture->invalid ? kCaptureInvalidated : 0;
+  for (auto [joined, waited_for] : capture->joined) {
+    joined->capture = nullptr;
+    if (!waited_for && !result) result = kCaptureUnjoined;
+  }
+  for (Event* event : events) {
+    if (event->capture == capture) event->capture = nullptr;
+  }
+  stream->capture = nullptr;
+  captures.erase(capture);
+  if (result) {
+    delete capture->graph;
+  } else {
+    *graph = capture->graph;
+    graphs.insert(*graph);
+  }
+  delete capture;
+  return result;
+}
+int cuStreamGetCaptureInfo_v2(Stream* given, int* status, uint64_t*, Graph** graph, const void**,
+                              size_t*) {
+  std::lock_guard lock(mutex);
+  Stream* stream = stream_of(given);
+  if (!stream) return kInvalidHandle;
+  *status = !stream->capture ? 0 : stream->capture->invalid ? 2 : 1;
+  *graph = stream->capture ? stream->capture->graph : nullptr;
+  return 0;
+}
+int cuGraphGetNodes(Graph* graph, void**, size_t* count) {
+  std::lock_guard lock(mutex);
+  *count = graph->nodes.size();
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** executable, Graph* graph, unsigned long long) {
+  std::lock_guard lock(mutex);
+  if (int failed = enter("cuGraphInstantiate")) return failed;
+  if (!graphs.count(graph)) {
+    misuse("cuGraphInstantiate of a graph that was destroyed");
+    return kInvalidHandle;
+  }
+  auto* made = new Graph(*graph);
+  executables[made] = made;
+  *executable = made;
+  return 0;
+}
+int cuGraphLaunch(void* executable, Stream* given) {
+  std::lock_guard lock(mutex);
+  Stream* stream = nullptr;
+  if (int failed = usable("cuGraphLaunch", given, &stream)) return failed;
+  auto found = executables.find(executable);
+  if (found == executables.end()) {
+    misuse("cuGraphLaunch of a graph that was destroyed");
+    return kInvalidHandle;
+  }
+  for (auto& node : found->second->nodes) stream->add(node);
+  return 0;
+}
+int cuGraphExecDestroy(void* executable) {
+  std::lock_guard lock(mutex);
+  auto found = executables.find(executable);
+  if (found == executables.end()) {
+    misuse("cuGraphExecDestroy of a graph that was destroyed");
+    return kInvalidHandle;
+  }
+  delete found->second;
+  executables.erase(found);
+  return 0;
+}
+int cuGraphDestroy(Graph* graph) {
+  std::lock_guard lock(mutex);
+  if (!graphs.erase(graph)) {
+    misuse("cuGraphDestroy of a graph that was destroyed");
+    return kInvalidHandle;
+  }
+  delete graph;
   return 0;
 }
 
@@ -494,7 +678,9 @@ int cuEventRecord(Event* event, Stream* given) {
     return kInvalidHandle;
   }
   event->captured = stream->capturing;
-  if (stream->capturing) return 0;
+  event->capture = stream->capture;
+  event->stream = stream;
+  if (stream->capturing || stream->capture) return 0;
   event->recorded = true;
   event->done = false;
   stream->add([=] {
@@ -506,8 +692,12 @@ int cuEventRecord(Event* event, Stream* given) {
 }
 int cuEventQuery(Event* event) {
   std::lock_guard lock(mutex);
-  if (int failed = enter("cuEventQuery")) return failed;
+  if (int failed = unsafe("cuEventQuery")) return failed;
   if (!events.count(event)) return kInvalidHandle;
+  if (event->capture) {
+    event->capture->invalid = true;
+    return kCapturedEvent;
+  }
   if (event->captured) misuse("cuEventQuery of an event of a capture");
   return event->done ? 0 : kNotReady;
 }
@@ -515,6 +705,10 @@ int cuEventSynchronize(Event* event) {
   std::unique_lock lock(mutex);
   if (int failed = enter("cuEventSynchronize")) return failed;
   if (!events.count(event)) return kInvalidHandle;
+  if (event->capture) {
+    event->capture->invalid = true;
+    return kCapturedEvent;
+  }
   if (event->captured) misuse("cuEventSynchronize of an event of a capture");
   changed.wait(lock, [&] { return event->done; });
   return sticky;
@@ -566,6 +760,13 @@ void fake_set_delay(int microseconds) { delay_us = microseconds; }
 void fake_capture(Stream* stream, int capturing) {
   std::lock_guard lock(mutex);
   stream->capturing = capturing;
+}
+// Captures in progress, graphs, and executable ones.
+void fake_graphs(size_t* in_progress, size_t* made, size_t* executable) {
+  std::lock_guard lock(mutex);
+  *in_progress = captures.size();
+  *made = graphs.size();
+  *executable = executables.size();
 }
 size_t fake_streams(int device) {
   std::lock_guard lock(mutex);

@@ -67,6 +67,12 @@ class FakeDriver:
     def calls(self, name):
         return self.library.fake_calls(name.encode())
 
+    def graphs(self):
+        """Return the numbers of captures in progress, of graphs, and of executable graphs."""
+        numbers = [ctypes.c_size_t() for _ in range(3)]
+        self.library.fake_graphs(*map(ctypes.byref, numbers))
+        return tuple(number.value for number in numbers)
+
     def create_stream(self):
         stream = ctypes.c_void_p()
         assert self.library.cuStreamCreate(ctypes.byref(stream), 1) == 0
@@ -74,6 +80,14 @@ class FakeDriver:
 
     def destroy_stream(self, stream):
         assert self.library.cuStreamDestroy_v2(ctypes.c_void_p(stream)) == 0
+
+    def create_stream_of(self, device):
+        with self.module.cuda.Device(device):
+            return self.create_stream()
+
+    def destroy_stream_of(self, device, stream):
+        with self.module.cuda.Device(device):
+            self.destroy_stream(stream)
 
     def set_delay(self, microseconds):
         """Make each piece of a stream's work start this much later."""

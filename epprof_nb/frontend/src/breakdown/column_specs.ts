@@ -20,6 +20,7 @@ const SPECS: Record<string, Spec> = {
   calls: ["calls", "Number of calls", 4],
   stream: ["stream", "Stream of the device", 0],
   op_type: ["type", "Cell, line, range, or operator", 7],
+  provider: ["provider", "Execution provider that ran it", 7],
   share: ["share", "Share of all device time; the solid part is self time", 2],
   device_ns: ["device", "Device time, including all ops below", 3],
   self_device_ns: ["self", "Device time of the activities it launched itself", 5],
@@ -47,10 +48,13 @@ const SPECS: Record<string, Spec> = {
   p95_host_ns: ["host, p95", "95th percentile of the host time of an execution", 10],
   max_device_ns: ["device, max", "Longest device time", 20],
   launch_delay_ns: ["launch delay", "Mean time from a kernel's API call to its start", 12],
-  provider: ["provider", "Execution provider that ran it", 11],
   inside: ["inside", "Node whose subgraph it is in", 22],
   session: ["session", "ONNX Runtime session", 23],
   node_index: ["index", "Index of the node in its graph", 25],
+  fell_back: ["fell back", "Ran on the CPU in a session with an accelerator", 15],
+  fallback_copy_ns: ["fallback copies, time", "Device time of the copies for its fallback", 16],
+  fallback_copies: ["fallback copies", "Copies that ONNX Runtime inserted for its fallback", 20],
+  fallback_bytes: ["fallback bytes", "Bytes that these copied", 21],
   in_use_bytes: ["memory in use", "Most memory in use at the end of an execution", 24],
   output_bytes: ["outputs", "Size of the outputs of all executions", 25],
   activation_bytes: ["activations", "Size of the inputs of all executions, without weights", 26],
@@ -71,9 +75,10 @@ const DEVICE_ONLY = new Set(["kernel", "stream"]);
 const DEVICE_RANKS: Record<string, number> = { mean_device_ns: 9, p95_device_ns: 10 };
 const ORDER = Object.keys(SPECS);
 const TEXTS = new Set(
-  "name short_name source path type class stream op_type cell provider inside grid block".split(
-    " ",
-  ),
+  (
+    "name short_name source path type class stream op_type cell provider inside grid block " +
+    "fell_back"
+  ).split(" "),
 );
 /** Columns that identify a row, by preference; the first one present takes the remaining width. */
 const NAME_COLUMNS = ["short_name", "name", "source", "path", "stream", "op_type"];

@@ -38,6 +38,14 @@ describe("columns", () => {
       "kernels",
     ]);
   });
+  test("of a node begin with what ran where, how long and how often", () => {
+    const names =
+      "name op_type provider count device_ns share host_ns session node_index fell_back";
+    const columns = names.split(" ").map((name) => ({ name, values: [1] }));
+    expect(informativeColumns({ rows: 1, columns }).map(({ name }) => name)).toEqual(
+      "name op_type provider share device_ns host_ns count session node_index fell_back".split(" "),
+    );
+  });
   test("show the short names of kernels instead of the full ones", () => {
     const table = {
       rows: 1,

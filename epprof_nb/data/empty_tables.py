@@ -1,0 +1,115 @@
+"""Reasons why a table of a profile has no rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from epprof_nb.data.schema import DEVICE_KINDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from epprof_nb.data.profile_data import ProfileData
+
+_NO_NODES = (
+    "No node of an ONNX Runtime session was recorded. Create sessions after `%load_ext epprof_nb` "
+    "or `epprof_nb.onnxruntime.install()`, and run them in the profile."
+)
+_NOTES = {
+    "ops": "No statement, named operation or operation of a library ran.",
+    "api_calls": "No call of CUDA was made.",
+    "graphs": "No CUDA graph was launched.",
+    "by_line": "No statement was recorded: those of cells with %%gpuprofile and of scripts under "
+    "`epprof run` are, without --no-lines.",
+    "by_repeat": "The code was not repeated: use `%%gpuprofile --repeat N`, or call "
+    "`epprof_nb.step()` in a script.",
+    "by_module": "No module of PyTorch was called, or its frameworks were not recorded.",
+    "by_step": "There was no training step: neither the `step()` of an optimizer of PyTorch nor "
+    "`epprof_nb.step()` was called.",
+    "by_node": _NO_NODES,
+    "by_op_type": _NO_NODES,
+    "by_run": _NO_NODES,
+    "insights": "Nothing was found that can save 2 % of the wall time.",
+    "steadiness": "There are no repeats (`--repeat N`), steps (`epprof_nb.step()`) or ten "
+    "iterations of a loop to compare.",
+    "roofline": "No node of an ONNX Runtime session with known shapes and a known formula ran.",
+}
+_WITH_DEVICE_WORK = {
+    "by_kernel": "There was device work, but no kernel.",
+    "gaps": "No device was idle for as long as min_ns; `gaps(min_ns=0)` has all intervals.",
+    "transfers": "There was device work, but no copy.",
+    "waits": "The host did not wait for a device.",
+}
+"""Notes of tables on device work, if there was some."""
+_OF_DETAIL = {
+    "memory": "No memory was allocated or released.",
+    "overhead": "CUPTI reported no overhead.",
+}
+"""Notes of tables that are recorded with an option of the same name, if it was given."""
+_PLACEHOLDERS = {"by_module": "path", "by_node": "name", "by_op_type": "op_type"}
+"""Tables whose only row can be that of the work that belongs to none of their rows."""
+
+
+def explained(profile: ProfileData, table: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of a profile with the reason why it is empty, if it is.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    table
+        Name of the table in `epprof_nb.data.columns.TABLES`.
+    frame
+        The table.
+
+    Returns
+    -------
+    frame
+        `frame` if it has rows; else a `NotedFrame` with the same columns and dtypes, whose
+        ``attrs["note"]`` is the reason.
+
+    Examples
+    --------
+    >>> from epprof_nb.testing import synthetic_profile
+    >>> synthetic_profile(activities=100).graphs.attrs["note"]
+    'No CUDA graph was launched.'
+    """
+    if not _is_empty(table, frame):
+        return frame
+    from epprof_nb.data.noted_frame import NOTE, NotedFrame
+
+    noted = NotedFrame(frame)
+    noted.attrs[NOTE] = _reason(profile, table)
+    return noted
+
+
+def _is_empty(table: str, frame: pd.DataFrame) -> bool:
+    if not len(frame):
+        return True
+    label = _PLACEHOLDERS.get(table)
+    if label is None or len(frame) > 1:
+        return False
+    names = frame.index if frame.index.name == label else frame[label]
+    return str(names.tolist()[0]).startswith("(")
+
+
+def _reason(profile: ProfileData, table: str) -> str:
+    if not any(map(len, profile.tables.values())):
+        return "Nothing was recorded in this profile."
+    if table in _OF_DETAIL:
+        recorded = str(profile.info.get("detail") or "").split(",")
+        is_recorded = table in recorded or "all" in recorded
+        return _OF_DETAIL[table] if is_recorded else f"Not recorded: pass `--detail {table}`."
+    return _NOTES.get(table) or _reason_on_devices(profile, table)
+
+
+def _reason_on_devices(profile: ProfileData, table: str) -> str:
+    kinds = profile.tables["activities"].names("kind")
+    if any(kinds.equals(kind).any() for kind in DEVICE_KINDS) and table in _WITH_DEVICE_WORK:
+        return _WITH_DEVICE_WORK[table]
+    if "no_gpu" in profile.info:
+        return (
+            "There was no device work: no GPU was found, and the host device was not used. "
+            "`epprof doctor` says why."
+        )
+    return "There was no device work: no kernel, copy or memset was launched."

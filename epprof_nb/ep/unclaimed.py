@@ -1,0 +1,70 @@
+"""Nodes that a session leaves to other providers, and messages that say why."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from epprof_nb import _native
+from epprof_nb.ep import schema
+
+_SHOWN = 5
+
+
+class Unclaimed(NamedTuple):
+    """A node that another provider is to take."""
+
+    name: str
+    op_type: str
+    domain: str
+    reason: str
+    """The limit of its kernel that the node is beyond; empty: it has none, or is not selected."""
+
+    def __str__(self) -> str:
+        described = f"{self.name or '(no name)'} ({self.op_type})"
+        return f"{described}: {self.reason}" if self.reason else described
+
+
+def of_last_session() -> list[Unclaimed]:
+    """Return the nodes of the session that this thread created last."""
+    return [Unclaimed(*node) for node in _native.ep_unclaimed_nodes()]
+
+
+def needs_all_nodes(nodes: list[Unclaimed]) -> str:
+    """Return the message for a session that is to capture graphs, and leaves nodes to others."""
+    shown = ", ".join(map(str, nodes[:_SHOWN]))
+    more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
+    types = ", ".join(sorted({node.op_type for node in nodes}))
+    return (
+        f"A graph can be captured only if all nodes run on the provider. These do not: "
+        f"{shown}{more}. Define kernels for {types} with @epprof_nb.ep.kernel, or leave "
+        "enable_cuda_graph out."
+    )
+
+
+def note(nodes: list[Unclaimed]) -> str | None:
+    """Return what to add to the error of a session that could not be created.
+
+    Parameters
+    ----------
+    nodes
+        Nodes that the session leaves to other providers.
+
+    Returns
+    -------
+    note
+        Nodes beyond the limits of their kernels, which may be why there is no session. None if
+        there are none.
+    """
+    beyond = [node for node in nodes if node.reason]
+    if not beyond:
+        return None
+    lines = ["Nodes that kernels in Python leave to other providers:"]
+    for node in beyond[:_SHOWN]:
+        others = schema.other_providers(node.op_type, node.domain)
+        lines.append(f"  {node} (kernels: {', '.join(others) or 'none'})")
+    if len(beyond) > _SHOWN:
+        lines.append(f"  and {len(beyond) - _SHOWN} more")
+    lines.append(
+        "Name a provider that has a kernel in providers=, or define one with @epprof_nb.ep.kernel."
+    )
+    return "\n".join(lines)

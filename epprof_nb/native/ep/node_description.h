@@ -1,0 +1,43 @@
+// Nodes as the interpreter sees them.
+#pragma once
+
+#include <deque>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ep/api.h"
+#include "ep/runtime.h"
+
+namespace epprof::ep {
+
+// What an ep_node points to.
+struct NodeDescription {
+  std::vector<ep_attribute> attributes;
+  std::vector<ep_output> outputs;
+  std::string name;
+  std::deque<std::string> texts;
+  std::deque<std::vector<int64_t>> ints;
+  std::deque<std::vector<float>> floats;
+  std::deque<std::vector<const char*>> lists;
+  std::vector<Value*> values;
+  std::vector<int> has_input;
+
+  NodeDescription() = default;
+  NodeDescription(const NodeDescription&) = delete;
+  ~NodeDescription() {
+    for (Value* value : values) rt.release_value(value);
+  }
+  ep_node view() const;  // as long as this lives
+};
+
+// Reads a node for which a kernel is created; `attributes`: names and types to look for.
+void read_node(const KernelInfo*, const std::set<std::pair<std::string, int32_t>>& attributes,
+               NodeDescription*);
+// Reads a node that is being placed: its inputs, and attributes other than tensors and graphs.
+void read_node(const Node*, NodeDescription*);
+
+void read_tensor(const Value*, ep_tensor*);
+
+}  // namespace epprof::ep

@@ -1,0 +1,185 @@
+"""ONNX's backend node tests again, with graph capture: a replay gives what an eager run gives.
+
+::
+
+    python -m tests.ep.onnx_backend_graphs [PATTERN]
+
+runs all cases that pass in `tests.ep.onnx_backend`, or those that match a pattern, prints those of
+which no graph is captured, and writes the table of all (``docs/onnx_backend_graphs.md``).
+
+Each case is run in a session that captures graphs: with its inputs until the graph is replayed,
+then with other inputs of the same shapes. The results of each run must equal those of an eager
+session, bit for bit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from epprof_nb import _native
+from tests.ep import onnx_backend
+from tests.ep.sessions import options
+
+PAGE = Path(__file__).parents[2] / "docs" / "onnx_backend_graphs.md"
+
+HOST_OUTPUT = "all its outputs are in host memory, so it launches nothing that a graph could hold"
+CONTROL_FLOW = "ONNX Runtime captures no models with If, Loop or Scan on plugin providers"
+
+
+class Captured(NamedTuple):
+    """The outcome of one case."""
+
+    name: str
+    op_type: str
+    reason: str
+    """Why no graph is captured; empty if one is, and its replays are right."""
+    other_inputs: bool
+    """Whether the graph was replayed with other inputs, too."""
+
+
+def run_case(case):
+    """Run one case that passes without graphs; return what became of its graph."""
+    from epprof_nb import ep
+
+    op_type = case.model.graph.node[0].op_type
+    serialized = case.model.SerializeToString()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        eager = ep.session(serialized, sess_options=options(log_severity_level=4))
+        try:
+            made = ep.session(
+                serialized, enable_cuda_graph=True, sess_options=options(log_severity_level=4)
+            )
+        except Exception as error:
+            if op_type not in onnx_backend.CONTROL_FLOW or "control flow" not in str(error):
+                raise
+            return Captured(case.name, op_type, CONTROL_FLOW, other_inputs=False)
+        graphs = made._epprof_graphs
+        names = [i.name for i in made.get_inputs()]
+        values = [onnx_backend._as_array(value) for value in case.data_sets[0][0]]
+        feeds = dict(zip(names, values, strict=False))
+        expected = eager.run(None, feeds)
+        others = other_feeds(feeds, graphs.host_inputs(made), eager, expected)
+        runs = [(feeds, expected)] * 3  # warm up and capture, replay, replay
+        if others is not None:
+            runs += [(others, eager.run(None, others)), (feeds, expected)]
+        for given, wanted in runs:
+            for got, value in zip(made.run(None, given), wanted, strict=True):
+                assert (got.shape, got.dtype) == (value.shape, value.dtype), case.name
+                np.testing.assert_array_equal(got, value, err_msg=case.name)
+    return Captured(
+        case.name, op_type, why_not(graphs, feeds, caught), other_inputs=others is not None
+    )
+
+
+def why_not(graphs, feeds, caught):
+    """Why there is no graph; empty if there is one that holds a launch."""
+    slots = list(graphs._threads.slots.by_key.values())
+    if any(slot.graph is not None for slot in slots):
+        nodes = [n for s in slots if s.graph for n in _native.ep_describe_graph(s.graph)[-1]]
+        return "" if nodes else HOST_OUTPUT
+    told = [re.search(r"was not captured: node '.*?' (.*?)\. ", str(w.message)) for w in caught]
+    reasons = dict.fromkeys(found[1] for found in told if found)
+    assert reasons, "no graph, and no warning that says why"
+    return "; ".join(reasons)
+
+
+def other_feeds(feeds, host_inputs, eager, expected):
+    """Other inputs with which the outputs have the same shapes; None if none are found.
+
+    The values stay those of the case, in another order: indices, lengths and the like stay valid.
+    """
+    movable = [n for n, v in feeds.items() if n not in host_inputs and v.size > 1]
+    shapes = [value.shape for value in expected]
+    # All at once if possible; indices and sizes may be valid in their places only.
+    for count in range(len(movable), 0, -1):
+        for chosen in itertools.combinations(movable, count):
+            others = {n: reordered(v) if n in chosen else v for n, v in feeds.items()}
+            if all(others[n].tobytes() == feeds[n].tobytes() for n in chosen):
+                continue
+            try:
+                found = eager.run(None, others)
+            except Exception:
+                continue
+            if [value.shape for value in found] == shapes:
+                return others
+    return None
+
+
+def reordered(value):
+    """The elements of an array, the last first."""
+    return value.reshape(-1)[::-1].reshape(value.shape).copy()
+
+
+def run_all(cases):
+    """Run these cases; return the outcomes."""
+    return [run_case(case) for case in cases]
+
+
+def passing_cases(pattern=""):
+    """Yield the cases that pass without graphs, as the page of `tests.ep.onnx_backend` says."""
+    failed = onnx_backend.known_failures()
+    for case in onnx_backend.load_cases():
+        chosen = re.search(pattern, case.name) and case.name not in failed
+        if chosen and onnx_backend.is_loaded(case.model.SerializeToString()):
+            yield case
+
+
+def listed():
+    """Names of the cases that run eagerly, as the table has them."""
+    return set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+_HEAD = """# ONNX's backend node tests with graphs
+
+The node tests that pass (see [without graphs](onnx_backend.md)), again with `enable_cuda_graph` on
+the host device: onnx {onnx}, ONNX Runtime {ort}. Each session warms up, captures a graph and
+replays it, twice with the inputs of the case and once with their values in another order. The
+results of each run must equal those of an eager session, bit for bit.
+
+A graph holds the node in **{captured} of {total}** cases, and each replay is right. {others} of
+them were replayed with other inputs; the other {same} have none of the same shapes that are valid.
+A case of which no graph is captured runs eagerly, with the right result.
+
+This page is generated by `python -m tests.ep.onnx_backend_graphs`.
+"""
+
+
+def page(results):
+    """The text of the page with the cases of which no graph is captured."""
+    captured = [r for r in results if not r.reason]
+    others = sum(r.other_inputs for r in captured)
+    lines = [
+        _HEAD.format(
+            onnx=onnx.__version__, ort=onnxruntime.__version__, captured=len(captured),
+            total=len(results), others=others, same=len(captured) - others,
+        ),
+        "## Cases that run eagerly\n", "| case | operator | reason |", "|---|---|---|",
+        *(f"| `{r.name}` | {r.op_type} | {r.reason} |" for r in results if r.reason),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def main(pattern=""):
+    """Print the cases that run eagerly, and the numbers; write the table if all cases ran."""
+    results = run_all(passing_cases(pattern))
+    for result in results:
+        if result.reason:
+            print(f"{result.name}: {result.reason}")
+    print(f"{sum(not r.reason for r in results)} of {len(results)} captured")
+    print(f"{sum(r.other_inputs for r in results)} with other inputs")
+    if not pattern:
+        PAGE.write_text(page(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

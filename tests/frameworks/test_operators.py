@@ -1,0 +1,395 @@
+"""Operators of torch and autograd nodes as ops."""
+
+from __future__ import annotations
+
+import threading
+
+import pandas as pd
+import pytest
+
+import epprof_nb
+from epprof_nb import _native
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402 - torch may be missing
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+from tests.frameworks.layers import Layer, kernel_modules, kernels, names_of, work  # noqa: E402
+
+
+@pytest.fixture
+def values():
+    return torch.ones(2, 4, requires_grad=True)
+
+
+@pytest.fixture
+def library():
+    """A library with an operator whose kernel runs on the host device."""
+    with torch.library._scoped_library("epprof_test", "DEF") as made:
+        made.define("double(Tensor x) -> Tensor")
+
+        def double(x):
+            kernels.launch("double")
+            return x * 2
+
+        made.impl("double", double, "CPU")
+        yield torch.ops.epprof_test
+
+
+def operators(profile):
+    """Name, type, shapes and name of the parent of each operator and node."""
+    ops = profile.ops
+    ops = ops.assign(parent=ops["name"].reindex(ops["parent_op_id"]).to_numpy())
+    rows = ops[ops["category"] == "operator"]
+    columns = ("name", "op_type", "input_shapes", "parent")
+    return [tuple(row) for row in rows[list(columns)].astype(object).to_numpy()]
+
+
+def test_operators_are_ops_with_shapes_below_their_module(named, values):
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU())
+    named(model=model)
+    with epprof_nb.profile(detail="operators") as prof:
+        model(values)
+    found = operators(prof)
+    assert ("aten::linear", "operator", "[2,4], [8,4], [8]", "model.0") in found
+    assert ("aten::addmm", "operator", "[8], [2,4], [4,8], [], []", "aten::linear") in found
+    assert ("aten::gelu", "operator", "[2,8], []", "model.1") in found
+    assert prof.info["notes"] == []
+    rows = prof.ops[prof.ops["category"] == "operator"]
+    assert set(rows["source"]) == {"torch"}
+    assert (rows["suspended_ns"] == 0).all()
+    assert (rows["end_ns"] - rows["start_ns"] == rows["duration_ns"]).all()
+
+
+def test_operators_are_those_of_torchs_own_profiler(named, values):
+    net = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
+    named(net=net)
+
+    def step():
+        net(values[None]).square().mean().backward()
+
+    step()
+    with torch.profiler.profile(record_shapes=True) as theirs:
+        step()
+    with epprof_nb.profile(detail="operators") as ours:
+        step()
+    expected = [
+        (event.name(), event.sequence_nr() if event.sequence_nr() >= 0 else None)
+        for event in sorted(theirs.profiler.kineto_results.events(), key=lambda e: e.start_ns())
+        if not event.name().startswith("autograd::engine::evaluate_function: ")
+    ]
+    rows = ours.ops[ours.ops["category"] == "operator"]
+    numbers = [None if value is pd.NA else value for value in rows["sequence_number"]]
+    found = list(zip(rows["name"], numbers, strict=True))
+    assert [name for name, _ in found] == [name for name, _ in expected]
+    # Each step has the next numbers.
+    first, their_first = (
+        min(number for _, number in pairs if number) for pairs in (found, expected)
+    )
+    assert [number and number - first for _, number in found] == [
+        number and number - their_first for _, number in expected
+    ]
+
+
+def test_the_backward_pass_has_the_numbers_of_the_forward_pass(named, values):
+    layer = nn.Linear(4, 4)
+    named(layer=layer)
+    with epprof_nb.profile(detail="operators") as prof:
+        layer(values).exp().sum().backward()
+    ops = prof.ops
+    nodes = ops[ops["op_type"] == "autograd_node"].set_index("name")["sequence_number"]
+    forward = ops[ops["op_type"] == "operator"].groupby("name", observed=True)["sequence_number"]
+    for node, operator in (
+        ("AddmmBackward0", "aten::addmm"), ("ExpBackward0", "aten::exp"),
+        ("SumBackward0", "aten::sum"),
+    ):  # fmt: skip
+        assert nodes[node] == forward.first()[operator]
+    assert nodes["torch::autograd::AccumulateGrad"].isna().all()
+    frame = prof.by_operator().set_index("name")
+    host = frame["backward_host_ns"]
+    for node, operator in (
+        ("AddmmBackward0", "aten::addmm"), ("ExpBackward0", "aten::exp"),
+        ("SumBackward0", "aten::sum"),
+    ):  # fmt: skip
+        assert host[operator] == frame.loc[node, "host_ns"] > 0
+    assert host["aten::linear"] >= host["aten::addmm"]
+    modules = prof.by_operator(modules=True).set_index("name")["module"]
+    assert modules["aten::addmm"] == modules["AddmmBackward0"] == "layer"
+
+
+def test_sums_are_those_of_a_profile_without_operators(named, values, library):
+    """Kernels belong to operators, and so to the same modules and lines."""
+    model = nn.Sequential(Layer("a"), nn.Sequential(nn.ReLU(), Layer("b")))
+    named(model=model)
+
+    def run(detail):
+        with epprof_nb.profile(detail=detail) as prof, epprof_nb.op("step"):
+            loss = work(model(values), "loss")
+            library.double(loss.detach())
+            loss.sum().backward()
+        return prof
+
+    plain, detailed = run("default"), run("operators")
+    assert kernel_modules(detailed) == kernel_modules(plain)
+    columns = ["type", "calls", "kernels"]
+    frame = detailed.by_module()
+    assert frame[columns].sort_index().equals(plain.by_module()[columns].sort_index())
+    assert frame["self_device_ns"].sum() == detailed.activities["duration_ns"].sum()
+    by_op = detailed.by_op().set_index("name")
+    assert by_op.loc["epprof_test::double", ["op_type", "kernels"]].tolist() == ["operator", 1]
+    assert by_op["self_device_ns"].sum() == detailed.activities["duration_ns"].sum()
+    joined = detailed.joined().set_index("name")
+    assert joined.loc["double", ["op_name", "op_category", "range_name"]].tolist() == [
+        "epprof_test::double", "operator", "step",
+    ]  # fmt: skip
+    assert joined.loc["a backward", ["op_name", "op_type", "module"]].tolist() == [
+        "_WorkBackward", "autograd_node", "model.0",
+    ]  # fmt: skip
+    phases = ["forward_ns", "backward_ns"]
+    kinds = detailed.joined().groupby("name", observed=True)["duration_ns"].sum()
+    assert frame.loc["model", phases].tolist() == [
+        kinds["a forward"] + kinds["b forward"], kinds["a backward"] + kinds["b backward"],
+    ]  # fmt: skip
+
+
+def test_results_are_those_of_an_unprofiled_run(values):
+    torch.manual_seed(0)
+    net = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.5, batch_first=True)
+
+    def gradients():
+        torch.manual_seed(1)
+        net.zero_grad()
+        net(values[None]).square().sum().backward()
+        return [parameter.grad.clone() for parameter in net.parameters()]
+
+    plain = gradients()
+    with epprof_nb.profile(detail="operators"):
+        recorded = gradients()
+    assert all(torch.equal(a, b) for a, b in zip(plain, recorded, strict=True))
+    assert not torch.autograd._profiler_enabled()
+
+
+def test_all_does_not_record_operators(values):
+    with epprof_nb.profile(detail="all") as prof:
+        torch.exp(values)
+    assert operators(prof) == []
+
+
+def test_a_nested_profile_adds_operators(values):
+    with epprof_nb.profile() as outer:
+        torch.exp(values)
+        with epprof_nb.profile(detail="operators") as inner:
+            torch.sin(values)
+    assert [row[0] for row in operators(inner)] == ["aten::sin"]
+    assert [row[0] for row in operators(outer)] == ["aten::sin"]
+
+
+def test_torch_may_be_left_out(values):
+    with epprof_nb.profile(detail="operators", frameworks=["nvtx"]) as prof:
+        torch.exp(values)
+    assert operators(prof) == []
+    assert prof.info["notes"] == [
+        "Operators are not recorded, because the option frameworks has no torch."
+    ]
+
+
+def test_an_exception_in_an_operator_ends_it(values):
+    with epprof_nb.profile(detail="operators") as prof:
+        with pytest.raises(RuntimeError):
+            torch.ones(2, 3) @ torch.ones(2, 3)
+        with epprof_nb.op("after"):
+            pass
+    ops = prof.ops
+    assert "aten::mm" in set(ops["name"])
+    assert (ops["status"] == "complete").all()
+    assert ops["parent_op_id"][ops["name"] == "after"].isna().all()
+
+
+def test_torch_profiler_inside_works_and_a_note_says_what_is_missing(values):
+    with epprof_nb.profile(detail="operators") as prof:
+        torch.exp(values)
+        with torch.profiler.profile() as theirs:
+            torch.sin(values)
+        torch.cos(values)
+    assert {event.name for event in theirs.events()} == {"aten::sin"}
+    assert [row[0] for row in operators(prof)] == ["aten::exp", "aten::cos"]
+    (note,) = (note for note in prof.info["notes"] if "Operators" in note)
+    assert note.startswith("Operators of torch were not recorded for ")
+
+
+def test_torch_profiler_that_outlives_the_profile(values):
+    theirs = torch.profiler.profile()
+    with epprof_nb.profile(detail="operators") as prof:
+        torch.exp(values)
+        theirs.start()
+        torch.sin(values)
+    torch.cos(values)
+    theirs.stop()
+    assert {event.name for event in theirs.events()} == {"aten::sin", "aten::cos"}
+    assert [row[0] for row in operators(prof)] == ["aten::exp"]
+    assert any("while another profiler of torch ran" in note for note in prof.info["notes"])
+    assert not torch.autograd._profiler_enabled()
+    with epprof_nb.profile(detail="operators") as again:
+        torch.exp(values)
+    assert [row[0] for row in operators(again)] == ["aten::exp"]
+
+
+def test_torch_profiler_around_works_and_a_note_says_what_is_missing(values):
+    with torch.profiler.profile() as theirs:
+        with epprof_nb.profile(detail="operators") as prof:
+            torch.exp(values)
+        torch.sin(values)
+    assert {event.name for event in theirs.events()} >= {"aten::exp", "aten::sin"}
+    assert operators(prof) == []
+    assert any("another profiler of torch is running" in note for note in prof.info["notes"])
+    with epprof_nb.profile() as after:
+        pass
+    assert after.info["notes"] == []
+
+
+def test_the_function_of_torchs_profiler_is_put_back(values):
+    from torch.autograd import profiler
+
+    enable, disable = profiler._enable_profiler, profiler._disable_profiler
+    with epprof_nb.profile(detail="operators"):
+        assert profiler._enable_profiler is not enable
+    assert (profiler._enable_profiler, profiler._disable_profiler) == (enable, disable)
+
+
+def test_a_profile_that_another_thread_ends(values):
+    """Only the thread that began the recording can end the observer."""
+    session = epprof_nb.profile(detail="operators")
+    prof = session.__enter__()
+    torch.exp(values)
+    thread = threading.Thread(target=session.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    assert [row[0] for row in operators(prof)] == ["aten::exp"]
+    with torch.profiler.profile() as theirs:
+        torch.sin(values)
+    assert {event.name for event in theirs.events()} == {"aten::sin"}
+    with epprof_nb.profile(detail="operators") as again:
+        torch.cos(values)
+    assert [row[0] for row in operators(again)] == ["aten::cos"]
+    assert not torch.autograd._profiler_enabled()
+
+
+def test_threads_of_the_user_are_not_recorded(values):
+    with epprof_nb.profile(detail="operators") as prof:
+        thread = threading.Thread(target=torch.exp, args=(values,))
+        thread.start()
+        thread.join()
+    assert operators(prof) == []
+
+
+def test_threads_of_autograd(named, values):
+    """Backward passes nested more than 60 deep run on a pool of threads of autograd."""
+    layer, threads = Layer("a"), set()
+    named(layer=layer)
+
+    class Deeper(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, values, depth):
+            ctx.depth = depth
+            return values.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            threads.add(threading.get_native_id())
+            with torch.enable_grad():
+                inner = layer(torch.ones(2, 4, requires_grad=True))
+                if ctx.depth:
+                    inner = Deeper.apply(inner, ctx.depth - 1)
+                inner.sum().backward()
+            return gradient, None
+
+    with epprof_nb.profile(detail="operators") as prof:
+        Deeper.apply(layer(values), 70).sum().backward()
+    assert kernel_modules(prof) == {"a forward": {"layer"}, "a backward": {"layer"}}
+    ops = prof.ops
+    rows = ops[ops["category"] == "operator"]
+    assert set(rows["thread_id"]) == threads
+    assert (ops["status"] == "complete").all()
+    nodes = rows[rows["op_type"] == "autograd_node"]
+    assert nodes["parent_op_id"].notna().all()
+    assert (nodes["name"] == "DeeperBackward").sum() == 71
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints(named, values, reentrant):
+    model = nn.Sequential(Layer("a"), Layer("b"))
+    named(model=model)
+    found = []
+    for detail in ("default", "operators"):
+        with epprof_nb.profile(detail=detail) as prof:
+            checkpoint(model, values, use_reentrant=reentrant).sum().backward()
+        found.append((kernel_modules(prof), prof.by_module()["kernels"].to_dict()))
+        assert prof.info["notes"] == []
+    assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_code_is_not_compiled_again(named, values):
+    from torch._dynamo.testing import CompileCounter
+
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    model = torch.compile(nn.Sequential(nn.Linear(4, 4), nn.ReLU()), backend=counter)
+    named(model=model)
+    with epprof_nb.profile(detail="operators") as prof:
+        model(values)
+    model(values)
+    with epprof_nb.profile(detail="operators") as again:
+        model(values)
+    assert counter.frame_count == 1
+    assert names_of(prof, "compile") == ["torch.compile"]
+    # What the compiler itself runs is no operator of the user's.
+    inside = prof.ops["name"].reindex(prof.ops["parent_op_id"]) == "torch.compile"
+    assert not inside.any()
+    assert "aten::linear" in {row[0] for row in operators(again)}
+    torch._dynamo.reset()
+
+
+def test_many_profiles_are_alike(named, values):
+    model = nn.Sequential(Layer("a"), nn.ReLU())
+    named(model=model)
+    found = []
+    for _ in range(50):
+        with epprof_nb.profile(detail="operators") as prof:
+            model(values).sum().backward()
+        found.append(operators(prof))
+    assert len(found[0]) > 10
+    # The first backward pass accumulates no gradients into those of an earlier one.
+    assert all(rows == found[1] for rows in found[1:])
+
+
+def test_data_loader_workers_are_left_alone(values):
+    from torch.utils.data import DataLoader
+
+    loader = DataLoader(values.detach(), batch_size=1, num_workers=2)
+    with epprof_nb.profile(detail="operators") as prof:
+        total = sum(batch.sum() for batch in loader)
+    assert total == 8
+    assert "aten::sum" in {row[0] for row in operators(prof)}
+
+
+def test_an_unknown_build_without_cuda_is_named_in_a_note(values, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "9.0.1+cpu")
+    with epprof_nb.profile(detail="operators") as prof:
+        torch.exp(values)
+    assert operators(prof) == []
+    (note,) = prof.info["notes"]
+    assert note == (
+        "Operators of torch are not recorded: builds without CUDA are supported from 2.6 to 2.13, "
+        "and this is 9.0.1+cpu."
+    )
+
+
+def test_messages_that_do_not_arrive_are_named_in_a_note(values, monkeypatch):
+    monkeypatch.setattr(_native, "operators_seen", lambda: 0)
+    with epprof_nb.profile(detail="operators") as prof:
+        torch.exp(values)
+    assert operators(prof) == []
+    assert "another tool receives its ranges" in prof.info["notes"][0]
+    assert not torch.autograd._profiler_enabled()

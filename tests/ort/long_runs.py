@@ -1,0 +1,31 @@
+"""Runs on threads of their own that last longer than what happens beside them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import threading
+
+_NS = 50_000_000
+
+
+def await_computing(thread: threading.Thread, *, on_pool: bool = False) -> None:
+    """Wait until the run of a thread has computed for a while, or has ended.
+
+    Parameters
+    ----------
+    thread
+        A started thread that calls ``run``.
+    on_pool
+        Whether the session's pool threads compute. Nothing else of this process may do so then.
+    """
+    # The CPU time of a thread has a clock, see clock_getcpuclockid(3).
+    clock = time.CLOCK_PROCESS_CPUTIME_ID if on_pool else ~thread.native_id << 3 | 6
+    try:
+        begin = time.clock_gettime_ns(clock) if on_pool else 0
+        while thread.is_alive() and time.clock_gettime_ns(clock) < begin + _NS:
+            time.sleep(0.005)
+    except OSError:  # the thread has ended
+        pass
