@@ -2,7 +2,7 @@
 
 import { h } from "../base/dom.ts";
 import { count, duration, percent, shorten, size } from "../base/format.ts";
-import type { Tree } from "./tree.ts";
+import { PASSES, type Tree } from "./tree.ts";
 
 export function nodeTooltip(tree: Tree, node: number): Node[] {
   const name = h("bdi", {}, shorten(tree.title(node), 300));
@@ -33,13 +33,19 @@ function list(tree: Tree, node: number): HTMLElement {
   return h("dl", {}, ...rows);
 }
 
-function fields({ data }: Tree, node: number): [name: string, text: string][] {
+function fields(tree: Tree, node: number): [name: string, text: string][] {
+  const { data } = tree;
+  const passes = tree.level(node) === "module" ? PASSES : [];
   const share = data.device_ns[0] > 0 ? data.device_ns[node] / data.device_ns[0] : 0;
   const all: [string, string, boolean][] = [
     ["device", duration(data.device_ns[node]), data.device_ns[node] > 0],
     ["of all", percent(share), share > 0],
     ["self", duration(data.self_device_ns[node]), data.self_device_ns[node] > 0],
     ["host", duration(data.host_ns[node]), data.host_ns[node] > 0],
+    ...passes.map((pass): [string, string, boolean] => {
+      const time = tree.ofPass(pass, node);
+      return [pass, duration(time), time > 0];
+    }),
     ["count", count(data.count[node]), data.count[node] > 0],
     ["kernels", count(data.kernels[node]), data.kernels[node] > 0],
     ["bytes", size(data.bytes[node]), data.bytes[node] > 0],

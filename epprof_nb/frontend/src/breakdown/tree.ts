@@ -7,7 +7,7 @@ import type { EventColumns, RowSlice, TreeData } from "../data/model.ts";
 export type Measure = "device" | "host" | "kernels";
 
 /** Levels of the work of a module itself. */
-const OWN_LEVELS = ["forward", "backward"];
+export const PASSES = ["forward", "backward"];
 
 /** Node as its events are selected by. */
 export interface TreeNode {
@@ -79,13 +79,20 @@ export class Tree {
 
   describe(node: number): TreeNode {
     const level = this.level(node);
-    const named = OWN_LEVELS.includes(level) ? this.data.parent[node] : node;
+    const named = PASSES.includes(level) ? this.data.parent[node] : node;
     return { name: this.fullName(named), level };
   }
 
   /** Order of a node among its siblings before their sizes: merged ones come last. */
   rank(node: number): number {
-    return this.data.others[node] ? 9 : OWN_LEVELS.indexOf(this.level(node));
+    return this.data.others[node] ? 9 : PASSES.indexOf(this.level(node));
+  }
+
+  /** Device time, or else host time, of what is below a node in one pass: forward or backward. */
+  ofPass(pass: string, node: number): number {
+    const { device_ns, host_ns } = this.data;
+    if (this.level(node) === pass) return (device_ns[0] > 0 ? device_ns : host_ns)[node];
+    return this.children[node].reduce((sum, child) => sum + this.ofPass(pass, child), 0);
   }
 
   /** Path to a node, from the session down. */

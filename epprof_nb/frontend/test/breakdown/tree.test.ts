@@ -70,6 +70,8 @@ describe("the icicle's boxes", () => {
     const { start } = new IcicleLayout(modules, "device");
     expect([...start.slice(2, 5)]).toEqual([60, 30, 0]);
     expect(modules.name(4)).toBe("a");
+    // With what it calls.
+    expect(["forward", "backward"].map((pass) => modules.ofPass(pass, 1))).toEqual([30, 70]);
   });
   test("are found at their positions", () => {
     const placed = new IcicleLayout(tree, "device");
