@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import multiprocessing
+import threading
+import time
 
 import numpy as np
 import onnxruntime
@@ -241,3 +243,30 @@ def test_memory_of_the_arena_is_bounded_and_shared_by_streams(ready, x):
     now = _native.ep_device_statistics(1)
     assert now["reserved"] == reserved
     assert now["in_use"] < big.nbytes
+
+
+def test_a_session_that_ends_waits_without_what_other_work_needs(ready, fake_cuda, x):
+    started, freed = threading.Event(), threading.Event()
+    memory = _native.ep_device_allocate(0, 64)
+
+    def wait_and_free(_):
+        started.set()
+        while fake_cuda.calls("cuCtxSynchronize") == before:
+            time.sleep(0.001)
+        _native.ep_device_free(0, memory)  # while the other thread waits
+        freed.set()
+
+    @ready.kernel("Sigmoid", types="float32")
+    def sigmoid(ctx, x):
+        ctx.xp.tanh(x, out=ctx.out(x.shape, x.dtype))
+        ctx.xp.launch(wait_and_free, [])
+
+    ending, other = (ready.session(models.chain(), device="cuda:0") for _ in range(2))
+    before = fake_cuda.calls("cuCtxSynchronize")
+    run = threading.Thread(target=other.run, args=(None, {"x": x}))
+    run.start()
+    assert started.wait(120)
+    del ending
+    run.join(120)
+    assert freed.is_set()
+    assert not run.is_alive()

@@ -121,6 +121,7 @@ typedef struct {
   void (*end_replay)(const ep_replay_record* replay, int64_t start, int64_t end);  // with the GIL
   void* (*enter)(void);  // takes the GIL; null once Python has ended
   void (*leave)(void* entered);
+  void (*without_gil)(void (*work)(void*), void* data);  // also if the thread does not hold it
 } ep_interpreter;
 void ep_set_interpreter(const ep_interpreter* interpreter);
 

@@ -134,15 +134,24 @@ size_t CudaArena::reclaimable() const {
   return bytes;
 }
 
+// Waits without the lock, which the work of a stream may need: host functions allocate and free. What
+// is freed meanwhile belongs to later work, so only the chunks that are free now are given to all.
 // Waiting would end a capture, so it is left out during one.
-void CudaArena::wait_and_reclaim() {
+void CudaArena::wait_and_reclaim(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  std::lock_guard no_capture_begins(capture_mutex_);
+  lock.lock();
   if (captures()) return reclaim_idle();
-  if (cuda.CtxSynchronize() != kSuccess) return;
+  CudaStream awaited = as_owner(&lock);
   std::vector<CudaStream> owners;
   for (auto& [owner, chunks] : free_) {
     if (owner && !graphs_.count(owner)) owners.push_back(owner);
   }
-  for (CudaStream owner : owners) give(owner, nullptr);
+  for (CudaStream owner : owners) give(owner, awaited);
+  lock.unlock();
+  bool ended = cuda.CtxSynchronize() == kSuccess;
+  lock.lock();
+  give(awaited, ended ? nullptr : kUnknown);
 }
 
 CudaArena::Chunk* CudaArena::add_region(size_t bytes) {
@@ -172,11 +181,11 @@ bool CudaArena::release_regions() {
 }
 
 // Regions double in size, because each one costs a call of the driver that can stall the device.
-CudaArena::Chunk* CudaArena::grow(size_t bytes) {
+CudaArena::Chunk* CudaArena::grow(size_t bytes, std::unique_lock<std::mutex>& lock) {
   next_region_ = std::min(std::max(next_region_ * 2, kFirstRegion), kLargestStep);
   size_t exact = round_up(bytes, kFirstRegion);
   if (add_region(std::max(exact, next_region_))) return take(nullptr, bytes);
-  wait_and_reclaim();
+  wait_and_reclaim(lock);
   if (Chunk* chunk = take(nullptr, bytes)) return chunk;
   release_regions();
   next_region_ = 0;
@@ -187,7 +196,7 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
   if (bytes > SIZE_MAX / 2) return nullptr;
   if (is_forked()) CurrentDevice fails(device_);  // says so
   size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (graph_owner && graph_arena == this) {
     stream = graph_owner;
   } else if (!stream) {
@@ -203,10 +212,10 @@ void* CudaArena::allocate(size_t bytes, CudaStream stream) {
     // More than was ever used at a time is free, but belongs to streams at work: waiting bounds what
     // is reserved.
     if (!chunk && reclaimable() >= stats_.most_in_use + size) {
-      wait_and_reclaim();
+      wait_and_reclaim(lock);
       chunk = take(nullptr, size);
     }
-    if (!chunk) chunk = grow(size);
+    if (!chunk) chunk = grow(size, lock);
   }
   if (!chunk) return nullptr;
   chunk->owner = stream;
@@ -261,8 +270,8 @@ void CudaArena::flushed_stream(CudaStream stream) {
 void CudaArena::reclaim_all() {
   if (is_forked()) return;
   CurrentDevice current(device_);
-  std::lock_guard lock(mutex_);
-  wait_and_reclaim();
+  std::unique_lock lock(mutex_);
+  wait_and_reclaim(lock);
 }
 
 // Not under the lock of the chunks, which the work of a stream may need: host functions allocate.

@@ -62,10 +62,10 @@ class CudaArena {
   Chunk* take(CudaStream owner, size_t bytes);
   CudaStream stream_of_thread();
   void reclaim_idle();
-  void wait_and_reclaim();
+  void wait_and_reclaim(std::unique_lock<std::mutex>&);
   bool captures() const;
   size_t reclaimable() const;
-  Chunk* grow(size_t bytes);
+  Chunk* grow(size_t bytes, std::unique_lock<std::mutex>&);
   Chunk* add_region(size_t bytes);
   bool release_regions();
   void insert(Chunk*);

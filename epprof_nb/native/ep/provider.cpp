@@ -36,7 +36,10 @@ struct Provider : Ep {
   std::atomic<bool> has_profiler{false};
 
   ~Provider() {
-    if (plan && plan->device >= 0) reclaim_memory(plan->device);
+    if (!plan || plan->device < 0) return;
+    // Python may have released the session, and work that is pending may need its lock.
+    interpreter.without_gil([](void* device) { reclaim_memory(*static_cast<int*>(device)); },
+                            &plan->device);
   }
 };
 

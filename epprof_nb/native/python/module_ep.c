@@ -549,10 +549,19 @@ static void end_replay(const ep_replay_record* replay, int64_t start, int64_t en
   Py_XDECREF(done);
 }
 
+static void without_gil(void (*work)(void*), void* data) {
+  PyGILState_STATE state;
+  if (enter(&state) < 0) return work(data);
+  Py_BEGIN_ALLOW_THREADS
+  work(data);
+  Py_END_ALLOW_THREADS
+  PyGILState_Release(state);
+}
+
 static const ep_interpreter interpreter = {
     open_session, release_definition, limit_of, create_kernel, release_kernel, compute, record_copy,
     hold_function, drop_function, is_current,     release_graphs, begin_replay, end_replay,
-    enter_replay,  leave_replay};
+    enter_replay,  leave_replay,  without_gil};
 
 static PyObject* ep_set_functions(PyObject* Py_UNUSED(m), PyObject* args) {
   PyObject *open, *limit, *node, *error, *record, *copy, *replay, *end, *release;
