@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("driver.cpp")
+FOLDER = Path(__file__).parent
 OUT_OF_MEMORY, ILLEGAL_ADDRESS = 2, 700
 
 
@@ -20,14 +20,16 @@ def compiler():
 
 def build():
     """Compile the driver and return its path; the same source is compiled once on a machine."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    sources = sorted(FOLDER.glob("*.cpp"))
+    texts = [path.read_bytes() for path in (*sources, FOLDER / "state.h")]
+    digest = hashlib.sha256(b"".join(texts)).hexdigest()[:16]
     path = Path(tempfile.gettempdir()) / f"epprof-fake-cuda-{digest}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made = Path(folder) / path.name
             options = ["-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-pthread", "-shared"]
             subprocess.run(
-                [compiler(), *options, "-fPIC", str(SOURCE), "-o", str(made)], check=True
+                [compiler(), *options, "-fPIC", *map(str, sources), "-o", str(made)], check=True
             )
             made.rename(path)
     return str(path)
