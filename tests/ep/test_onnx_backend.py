@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tests.ep import onnx_backend
@@ -17,11 +15,21 @@ def results():
     return onnx_backend.run_all(onnx_backend.load_cases())
 
 
+def is_listed_release():
+    """Whether the table, its cases and reasons, is of the installed releases."""
+    installed = (onnx_backend.onnx.__version__, onnx_backend.onnxruntime.__version__)
+    return onnx_backend.listed_releases() == installed
+
+
 def test_each_case_passes_or_is_listed_with_its_reason(results):
     known = onnx_backend.known_failures()
     assert known
     # Releases differ in what they load of the types that NumPy lacks.
     failed = [r for r in results if not r.passed and not r.reason.startswith("has tensors of")]
+    if not is_listed_release():
+        # Another release may have operators and versions that have no kernel.
+        others = {onnx_backend.NO_PROVIDER, onnx_backend.NO_KERNEL, onnx_backend.NOT_CALLED}
+        failed = [r for r in failed if r.reason not in others]
     assert [r for r in failed if r.name not in known] == []
 
 
@@ -31,10 +39,8 @@ def test_most_cases_run_on_kernels_in_python(results):
 
 @pytest.mark.release_independent
 def test_the_table_is_up_to_date(results):
-    # Cases and reasons belong to a release of onnx and of ONNX Runtime.
+    if not is_listed_release():
+        onnx, ort = onnx_backend.listed_releases()
+        pytest.skip(f"the table is of onnx {onnx} and ONNX Runtime {ort}")
     text = onnx_backend.PAGE.read_text(encoding="utf-8")
-    listed = re.search(r"onnx ([\d.]+), ONNX Runtime ([\d.]+)\. Each", text).groups()
-    installed = (onnx_backend.onnx.__version__, onnx_backend.onnxruntime.__version__)
-    if listed != installed:
-        pytest.skip(f"the table is of onnx {listed[0]} and ONNX Runtime {listed[1]}")
     assert onnx_backend.page(results) == text, "run python -m tests.ep.onnx_backend"

@@ -59,7 +59,7 @@ def test_repeats_of_both_alternate_and_each_has_a_profile(run, shell, shown):
     assert isinstance(comparison, Comparison)
     assert "The repeats of both alternated" in comparison.reason
     assert epprof_nb.compare(old, new).reason == comparison.reason
-    assert set(comparison.ops["status"]) == {"added", "removed"}
+    assert set(comparison.ops["status"]) == {"renamed", "added"}  # two edited lines, one new one
 
 
 @pytest.mark.usefixtures("prepared")

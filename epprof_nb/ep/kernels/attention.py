@@ -38,7 +38,7 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
     return b if a is None else a if b is None else a & b
 
 
-@builtin("Attention", since=23)
+@builtin("Attention", since=23, until=24)  # opset 25 adds windows
 @np.errstate(all="ignore")
 def attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,

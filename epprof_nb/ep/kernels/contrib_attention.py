@@ -141,6 +141,7 @@ _GROUPS: Limits = {
     "qk_output is set": lambda node: _is_set(node, "qk_output"),
     "sliding_window_cache is set": lambda node: _is_set(node, "sliding_window_cache"),
     "it has q_norm_weight or k_norm_weight": lambda node: node.has_input(14, 15),
+    "it has query_seqlens": lambda node: node.has_input(16),
 }
 
 
