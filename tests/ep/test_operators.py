@@ -198,6 +198,7 @@ OLDER = [
     ("Split", 11, (IMAGE,), {"axis": 1}, 4),
     # The CPU provider expands it into other operators.
     ("GroupNormalization", 18, (IMAGE, floats(2), floats(2)), {"num_groups": 2}),
+    ("Attention", 23, tuple(floats(2, 3, n, 8) for n in (4, 5, 5)), {"is_causal": 1}),
     ("Clip", 12, (A, np.float32(0), np.float32(1)), {}),
     ("Gemm", 7, (A, B, floats(3)), {"transB": 1}),
     ("Pow", 7, (np.abs(A), B), {}), ("Resize", 11, (IMAGE, np.zeros(0, np.float32), np.array(
