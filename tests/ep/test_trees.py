@@ -107,3 +107,14 @@ def test_a_cycle_is_an_error(ep):
     )
     with pytest.raises(Exception, match="the tree with the root 0 has a cycle"):
         made.run(None, {"x": np.zeros((2, 4), np.float32)})
+
+
+@pytest.mark.parametrize("how", range(4))
+def test_infinite_weights_are_kept_and_targets_without_a_leaf_are_0(ep, how):
+    model, feeds = ensemble(trees=1, depth=1, targets=3, aggregate_function=how)
+    made = onnx.load_from_string(model)
+    for attribute in made.graph.node[0].attribute:
+        if attribute.name == "leaf_weights":
+            weights = np.array([np.inf, -np.inf], np.float32)
+            attribute.t.CopyFrom(numpy_helper.from_array(weights, "leaf_weights"))
+    check(ep, made.SerializeToString(), feeds)

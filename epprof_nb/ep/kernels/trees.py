@@ -30,10 +30,12 @@ def tree_ensemble(ctx: Context, x: Array) -> None:
     weights = at_least_float32(xp.asarray(attrs["leaf_weights"]))
     start = {_MIN: np.inf, _MAX: -np.inf}.get(how, 0)
     y = xp.full((x.shape[0], targets), start, weights.dtype)
+    is_reached = xp.zeros(y.shape, bool)
     rows = xp.arange(x.shape[0])
     for root in attrs["tree_roots"]:
         leaves = _leaves(xp, attrs, x, root)
         places = rows, leaf_targets[leaves]
+        is_reached[places] = True
         if how == _MIN:
             y[places] = xp.minimum(y[places], weights[leaves])
         elif how == _MAX:
@@ -42,7 +44,7 @@ def tree_ensemble(ctx: Context, x: Array) -> None:
             y[places] += weights[leaves]
     if how == _AVERAGE:
         y /= len(attrs["tree_roots"])
-    y[xp.isinf(y)] = 0  # no tree has a leaf for this target
+    y[~is_reached] = 0
     ctx.out(y.shape)[...] = y
 
 
