@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from threading import Event, Thread
+from threading import TIMEOUT_MAX, Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +121,10 @@ def sql(
             raise too_late from error
         except duckdb.OutOfMemoryException as error:
             raise MemoryError(_too_large(max_bytes)) from error
+        except OSError as error:  # of Arrow's reader
+            if "INTERRUPT" not in str(error):
+                raise
+            raise too_late from error
         except duckdb.Error as error:
             raise ValueError(f"the query failed: {error}") from error
         finally:
@@ -138,7 +142,7 @@ def _interrupt(connection: duckdb.DuckDBPyConnection, deadline: float, ended: Ev
 
     An interrupt has no effect before the query has begun, or between two batches.
     """
-    wait_s = max(deadline - monotonic(), 0)
+    wait_s = min(max(deadline - monotonic(), 0), TIMEOUT_MAX)
     while not ended.wait(wait_s):
         connection.interrupt()
         wait_s = _INTERRUPT_EVERY_S

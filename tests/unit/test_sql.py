@@ -177,3 +177,18 @@ def test_queries_do_not_change_the_profile():
     result.loc[:, :] = 9
     assert result["end_ns"].tolist() == [9]
     pd.testing.assert_frame_equal(prof.ops, before)
+
+
+def test_an_interrupt_that_arrow_reports_is_a_timeout(monkeypatch):
+    def batches(*_):
+        raise OSError("INTERRUPT Error: Interrupted!")
+
+    monkeypatch.setattr(sql, "_batches", batches)
+    with pytest.raises(TimeoutError, match="did not finish in 60 s"):
+        nested().sql("select 1")
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("limit", [float("inf"), 1e300])
+def test_a_time_limit_may_be_infinite(limit):
+    assert nested().sql("select 1 as one", time_limit_s=limit)["one"].tolist() == [1]
