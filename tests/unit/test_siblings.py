@@ -102,3 +102,13 @@ def test_an_edited_line_of_a_recording_is_one_row():
     }  # fmt: skip
     assert ops["x = g(a)"]["old_name"] == "x = f(a)"
     assert ops["x = g(a)"]["verdict"] == "faster"
+
+
+def test_many_places_with_edited_statements_share_the_comparisons(monkeypatch):
+    compared = []
+    monkeypatch.setattr(siblings, "_similarity", lambda *texts: compared.append(texts) or 0.0)
+    lines = [[(f"{side} = {i}", "line") for i in range(200)] for side in "ab"]
+    for side in lines:
+        side[::20] = [(f"anchor {i}", "line") for i in range(10)]
+    assert len(match_siblings(*lines)[0]) == 10
+    assert 0 < len(compared) <= siblings._MAX_COMPARED

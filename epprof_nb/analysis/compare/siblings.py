@@ -26,7 +26,7 @@ _SIMILAR = 0.5
 _MAX_LENGTH = 200
 """Characters of a text that are compared."""
 _MAX_COMPARED = 2_500
-"""Greatest number of pairs of texts in one place that are compared."""
+"""Greatest number of pairs of texts under one parent that are compared."""
 _MAX_EQUAL = 1_000_000
 """Greatest number of pairs of equal labels that are aligned by their order."""
 
@@ -99,6 +99,7 @@ def _renamed(
 ) -> Iterator[tuple[int, int]]:
     """Yield the positions of ops that have taken each other's place, between aligned siblings."""
     taken = set(equal.values())
+    left = _MAX_COMPARED
     fixed = [(-1, -1), *sorted(aligned.items()), (len(before), len(after))]
     for (i, j), (next_i, next_j) in pairwise(fixed):
         olds = [at for at in range(i + 1, next_i) if at not in equal]
@@ -107,18 +108,23 @@ def _renamed(
             one = [at for at in olds if before[at][1] == kind]
             other = [at for at in news if after[at][1] == kind]
             texts = [before[at][0] for at in one], [after[at][0] for at in other]
-            for row, column in _edited(*texts):
+            compared = len(one) * len(other)
+            has_time = compared <= left
+            left -= compared if has_time else 0
+            for row, column in _edited(*texts, by_similarity=has_time):
                 yield one[row], other[column]
 
 
-def _edited(olds: Sequence[str | None], news: Sequence[str | None]) -> Iterator[tuple[int, int]]:
+def _edited(
+    olds: Sequence[str | None], news: Sequence[str | None], *, by_similarity: bool
+) -> Iterator[tuple[int, int]]:
     """Yield the positions of the texts that replace each other, in order.
 
     Similar texts do, with the greatest sum of similarities. Between these, texts do whatever they
     are if there are as many on both sides.
     """
     similar: list[tuple[int, int]] = []
-    if len(olds) * len(news) <= _MAX_COMPARED:
+    if by_similarity:
         similar = _best_in_order(np.array([[_similarity(a, b) for b in news] for a in olds]))
     fixed = [(-1, -1), *similar, (len(olds), len(news))]
     for (i, j), (next_i, next_j) in pairwise(fixed):
@@ -164,5 +170,7 @@ def _similarity(old: str | None, new: str | None) -> float:
     """
     one, other = (old or "")[:_MAX_LENGTH], (new or "")[:_MAX_LENGTH]
     words = re.findall(r"\w+", one), re.findall(r"\w+", other)
-    ratios = (SequenceMatcher(None, a, b, autojunk=False).ratio() for a, b in (words, (one, other)))
-    return sum(ratios) / 2
+    matchers = [SequenceMatcher(None, a, b, autojunk=False) for a, b in (words, (one, other))]
+    if sum(matcher.quick_ratio() for matcher in matchers) / 2 < _SIMILAR:  # an upper bound
+        return 0.0
+    return sum(matcher.ratio() for matcher in matchers) / 2
