@@ -198,17 +198,24 @@ def index_of(profile: ProfileData) -> ProfileIndex:
     """
     with _lock:
         index = _indexes.get(profile)
-        if index is None or not _is_same(index.profile, profile):
-            parts = ProfileData(profile.tables, deepcopy(profile.info), profile.sources)
-            index = _indexes[profile] = ProfileIndex(parts)
+        if index is not None and _is_same(index.profile, profile):
+            return index
+        try:
+            info = deepcopy(profile.info)
+        except Exception:  # noqa: BLE001 - a value of the user's that cannot be copied
+            return ProfileIndex(profile)
+        index = _indexes[profile] = ProfileIndex(ProfileData(profile.tables, info, profile.sources))
     return index
 
 
 def _is_same(indexed: ProfileData, profile: ProfileData) -> bool:
     """Return whether a profile has the tables, info and sources that were indexed."""
-    return (
-        indexed.tables.keys() == profile.tables.keys()
-        and all(table is profile.tables[name] for name, table in indexed.tables.items())
-        and indexed.sources == profile.sources
-        and indexed.info == profile.info
-    )
+    try:
+        return (
+            indexed.tables.keys() == profile.tables.keys()
+            and all(table is profile.tables[name] for name, table in indexed.tables.items())
+            and indexed.sources == profile.sources
+            and bool(indexed.info == profile.info)
+        )
+    except Exception:  # noqa: BLE001 - arrays and DataFrames do not compare as a whole
+        return False

@@ -6,6 +6,7 @@ A module of its own, because it imports pandas.
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 import pandas as pd
 
@@ -28,6 +29,12 @@ class NotedFrame(pd.DataFrame):
     >>> type(frame.head()).__name__
     'DataFrame'
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to pickle it: as a DataFrame, which needs no other package."""
+        frame = pd.DataFrame(self)
+        frame.attrs.update(self.attrs)
+        return pd.DataFrame, (), frame.__getstate__()
 
     def __repr__(self) -> str:
         return f"{pd.DataFrame(self)!r}\nNote: {self.attrs.get(NOTE, '')}"

@@ -1,5 +1,7 @@
 """Tables without rows say why, and are DataFrames like others."""
 
+import pickle
+
 import pandas as pd
 import pytest
 from tiny import activity, kernel, op, profile
@@ -102,3 +104,11 @@ def test_noted_frames_are_frames_like_others():
 def test_the_html_of_frames_can_be_switched_off():
     with pd.option_context("display.notebook_repr_html", False):
         assert Profile().by_kernel()._repr_html_() is None
+
+
+def test_a_pickled_table_is_a_dataframe_with_the_note():
+    table = synthetic_profile(activities=100).graphs
+    copy = pickle.loads(pickle.dumps(table))
+    assert type(copy) is pd.DataFrame
+    assert copy.attrs == table.attrs
+    pd.testing.assert_frame_equal(copy, pd.DataFrame(table))

@@ -2,7 +2,9 @@
 
 import gc
 import weakref
+from threading import Lock
 
+import numpy as np
 import pytest
 from tiny import line, nested, op, table
 
@@ -71,3 +73,12 @@ def test_the_index_is_freed_with_its_profile():
         gc.enable()
     gc.collect()
     assert gone[1]() is None
+
+
+@pytest.mark.parametrize("make", [lambda: np.arange(3), Lock])
+def test_a_value_that_cannot_be_compared_or_copied_breaks_no_analysis(make):
+    prof = nested()
+    wanted = prof.by_op()
+    prof.info["mine"] = make()
+    assert prof.by_op().equals(wanted)
+    assert prof.by_op().equals(wanted)
