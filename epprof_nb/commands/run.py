@@ -34,7 +34,12 @@ class _RunCommand(click.Command):
 
 @click.command(cls=_RunCommand, context_settings={"allow_interspersed_args": False})
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
-@click.option("-o", "--out", type=NEW_FILE, help="Path of the profile; default: SCRIPT.epprof.")
+@click.option(
+    "-o",
+    "--out",
+    type=NEW_FILE,
+    help="Path of the profile; default: SCRIPT.epprof, or no profile if --html is given.",
+)
 @click.option("--html", type=NEW_FILE, help="Path of an HTML report.")
 @click.option(
     "--steps",
