@@ -16,6 +16,7 @@ _RECORDED = column(
     "recorded", "int64",
     "executions in runs that were recorded node by node; host times are those of these executions",
 )  # fmt: skip
+_NODE_COUNT = "executions; of a captured node, replays, too"
 _NODE_COST = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
 _NODE_DETAILS: tuple[str | ColumnDoc, ...] = (
     _RECORDED, "p50_host_ns", "p95_host_ns",
@@ -192,7 +193,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "device time of these copies, which the rows of the copy nodes have, too",
             ),
             *_NODE_USAGE,
-            name="name of the node", op_type="operator",
+            name="name of the node", op_type="operator", count=_NODE_COUNT,
         ),
     ),
     "by_op_type": TableDoc(
@@ -202,7 +203,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             "op_type", "provider",
             column("nodes", "int64", "number of different nodes"),
             *_NODE_COST, *_NODE_DETAILS, *_NODE_USAGE,
-            op_type="operator",
+            op_type="operator", count=_NODE_COUNT,
         ),
     ),
     "by_run": TableDoc(
