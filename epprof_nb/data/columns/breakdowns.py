@@ -317,13 +317,13 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("op_type", "category", "operator or autograd_node"),
             column("module", "category", "path of the module, with `modules=True`"),
             column("input_shapes", "category", "shapes of the inputs, with `shapes=True`"),
-            "count", *DEVICE,
+            "count", "device_ns", "host_ns", "self_device_ns", "self_host_ns",
             column(
                 "backward_ns", "int64",
                 "device time of the backward nodes that the operator, or those in it, created",
             ),
-            "host_ns", "self_host_ns",
             column("backward_host_ns", "int64", "host time of these nodes"),
+            *(name for name in DEVICE if name not in ("device_ns", "self_device_ns")),
         ),
     ),
 }  # fmt: skip
