@@ -20,6 +20,7 @@ from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.analysis.op_totals import share
 from epprof_nb.arrays.groups import group_codes, sum_by_group
+from epprof_nb.arrays.intervals import covered_by_group
 from epprof_nb.arrays.types import MISSING
 from epprof_nb.data.columns import with_columns
 from epprof_nb.data.op_args import arguments
@@ -151,14 +152,33 @@ def is_call(index: ProfileIndex) -> BoolArray:
 def _host_ns(
     index: ProfileIndex, groups: IntArray, outermost: BoolArray, is_module: BoolArray, n: int
 ) -> dict[int, IntArray]:
-    """Return the host time of each group, in and outside of the backward pass."""
+    """Return the host time of each group, in and outside of the backward pass.
+
+    That of modules is inclusive; that of the other groups is without the groups inside of them.
+    """
     ops = index.profile.tables["ops"]
     counted = np.where(is_module, outermost, groups >= 0) & has_host_time(ops)
+    host_ns = np.where(counted, ops["duration_ns"], 0)
+    host_ns = np.where(is_module, host_ns, np.maximum(host_ns - _time_inside(index, groups), 0))
     backward = is_of_type(index, "recompute", "backward", "autograd")
     return {
-        phase: sum_by_group(groups, np.where(counted & mask, ops["duration_ns"], 0), n)
+        phase: sum_by_group(groups, np.where(mask, host_ns, 0), n)
         for phase, mask in ((FORWARD, ~backward), (BACKWARD, backward))
     }
+
+
+def _time_inside(index: ProfileIndex, groups: IntArray) -> IntArray:
+    """Return how much of each op (ns) the nearest ops below it that have a group cover.
+
+    They count on any thread: a backward pass waits while threads of its own run the modules.
+    """
+    ops, tree = index.profile.tables["ops"], index.tree
+    above = np.append(tree.nearest_ancestor(groups >= 0), MISSING)[tree.parent]
+    inner = np.flatnonzero((groups >= 0) & (above >= 0) & has_host_time(ops))
+    outer = above[inner]
+    begin = np.maximum(ops["start_ns"][inner], ops["start_ns"][outer])
+    end = np.minimum(ops["end_ns"][inner], ops["end_ns"][outer])
+    return covered_by_group(outer, begin, end, len(ops))
 
 
 def _types(index: ProfileIndex, first: IntArray, is_module: BoolArray) -> CategoryColumn:

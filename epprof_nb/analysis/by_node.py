@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable, categorical, optional
 from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.measures import MeasureColumns
+from epprof_nb.analysis.node_executions import executions
 from epprof_nb.analysis.node_usage import usage_columns
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.op_totals import Totals, totals
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.analysis.attribution import Attribution
+    from epprof_nb.analysis.node_executions import Executions
     from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
@@ -89,7 +91,8 @@ def node_table(index: ProfileIndex, *, attribution: Attribution = "capture") -> 
     def names(column: str, of_last: str | None = None) -> CategoryColumn:
         return categorical([*ops.names(column).take(rows).to_list(), *[of_last] * last])
 
-    measures = _measures(profile, groups, sums, order)
+    executed = executions(index, is_node, sums.device_ns_of_op, attribution=attribution)
+    measures = _measures(profile, groups, sums, order, executed)
     return ResultTable(
         {
             "name": names("name", NO_NODE),
@@ -151,13 +154,14 @@ def op_type_table(index: ProfileIndex, *, attribution: Attribution = "capture") 
     order = sums.longest_first()
     rows, last = first[order], int(sums.has_unattributed)
     node_counts = count_distinct(groups[is_node], nodes[is_node], len(first))
+    executed = executions(index, is_node, sums.device_ns_of_op, attribution=attribution)
     types, providers = (ops.names(n).take(rows).to_list() for n in ("op_type", "provider"))
     return ResultTable(
         {
             "op_type": categorical([*types, *[NO_NODE] * last]),
             "provider": categorical([*providers, *[None] * last]),
             "nodes": np.append(node_counts[order], np.zeros(last, np.int64)),
-            **_measures(profile, groups, sums, order),
+            **_measures(profile, groups, sums, order, executed),
             **_usage(profile, groups, sums, order),
         }
     )
@@ -266,20 +270,21 @@ def _recorded(profile: ProfileData, groups: IntArray, count: int) -> IntArray:
 
 
 def _measures(
-    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray
+    profile: ProfileData, groups: IntArray, sums: Totals, order: IntArray, executed: Executions
 ) -> dict[str, Any]:
     """Return the columns of executions, host time and device time, `_FIRST_MEASURES` first."""
     columns = MeasureColumns(profile, groups, sums, order)
     host, device = columns.host_per_execution(50, 95), columns.device_and_self()
+    count = sum_by_group(groups[executed.rows], executed.counts, len(sums.count))[:-1]
     measures: dict[str, Any] = {
-        "count": columns.column(sums.count),
+        "count": columns.column(count),
         "device_ns": device["device_ns"],
         "share": device["share"],
         "host_ns": columns.column(sums.host_ns),
         "mean_host_ns": host["mean_host_ns"],
         "recorded": columns.column(_recorded(profile, groups, len(sums.count))),
     }
-    for more in (host, device, columns.device_per_execution()):
+    for more in (host, device, columns.device_per_execution(executed)):
         measures |= {name: column for name, column in more.items() if name not in measures}
     return measures
 

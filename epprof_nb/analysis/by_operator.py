@@ -112,14 +112,18 @@ def operator_table(
     if shapes:
         of_rows = names["input_shapes"].take(rows).to_list()
         columns["input_shapes"] = categorical([*of_rows, *[None] * last])
+    device = measures.device_and_self()
+    # Device and host time side by side: one of them is 0 in many profiles.
     columns |= {
         "count": measures.column(sums.count),
-        **measures.device_and_self(),
-        **measures.device_per_execution(),
-        "backward_ns": measures.column(_backward(index, groups, sums.device_ns_of_op)),
+        "device_ns": device.pop("device_ns"),
         "host_ns": measures.column(sums.host_ns),
+        "self_device_ns": device.pop("self_device_ns"),
         "self_host_ns": measures.column(sums.own_host_ns),
+        "backward_ns": measures.column(_backward(index, groups, sums.device_ns_of_op)),
         "backward_host_ns": measures.column(_backward(index, groups, host_ns)),
+        **device,
+        **measures.device_per_execution(),
     }
     return ResultTable(columns)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.dataframe import Column
+    from epprof_nb.analysis.node_executions import Executions
     from epprof_nb.analysis.op_totals import Totals
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -79,10 +80,19 @@ class MeasureColumns:
             "launch_delay_ns": mean_delay(sums["delay_ns"], sums["delays"]),
         }
 
-    def device_per_execution(self) -> dict[str, IntArray]:
-        """Return ``mean_device_ns`` and ``p95_device_ns`` of an op and all ops below it."""
-        ops = self._profile.tables["ops"]
-        statistics = self._statistics(self._totals.device_ns_of_op, ran(ops))
+    def device_per_execution(self, executions: Executions | None = None) -> dict[str, IntArray]:
+        """Return ``mean_device_ns`` and ``p95_device_ns`` of an op and all ops below it.
+
+        Parameters
+        ----------
+        executions
+            The executions with their device time; the ops that ran if None.
+        """
+        if executions is None:
+            ops = self._profile.tables["ops"]
+            statistics = self._statistics(self._totals.device_ns_of_op, ran(ops))
+        else:
+            statistics = self._of_rows(*executions)
         return {
             "mean_device_ns": self.column(statistics.mean),
             "p95_device_ns": self.column(statistics.percentile(95)),
@@ -100,9 +110,12 @@ class MeasureColumns:
     def _statistics(self, values: IntArray, counts_op: BoolArray) -> GroupStatistics:
         ops = self._profile.tables["ops"]
         rows = np.flatnonzero((self._groups >= 0) & counts_op)
-        counts = np.maximum(ops["count"][rows], 1)
+        return self._of_rows(rows, values[rows], ops["count"][rows])
+
+    def _of_rows(self, rows: IntArray, values: IntArray, counts: IntArray) -> GroupStatistics:
+        counts = np.maximum(counts, 1)
         # A row that stands for several executions holds their sum: each counts as their mean.
-        per_execution = values[rows]
+        per_execution = values.copy()
         several = counts > 1
         per_execution[several] = np.rint(per_execution[several] / counts[several])
         return GroupStatistics(self._groups[rows], per_execution, len(self._totals.count), counts)

@@ -61,6 +61,15 @@ def test_each_kernel_of_a_replay_has_the_node_that_captured_it(replays):
     assert set(captured["op_type"]) == {"Relu", "MatMul", "Sigmoid"}
 
 
+def test_replays_are_executions_of_the_captured_nodes(ep, x):
+    made = session(ep)
+    made.run(None, {"x": x})
+    nodes = profiled(made, {"x": x}).by_node().set_index("name").loc[["first", "second", "third"]]
+    assert nodes["count"].tolist() == nodes["kernels"].tolist() == [3, 3, 3]
+    assert nodes["recorded"].tolist() == [0, 0, 0]
+    assert (nodes["mean_device_ns"] - nodes["device_ns"] / 3).abs().max() < 1
+
+
 def test_each_kernel_of_a_replay_belongs_to_its_run(replays):
     replayed = in_replays(replays)
     assert (replayed["attribution"] == "stack").all()

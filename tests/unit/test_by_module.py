@@ -37,6 +37,39 @@ def test_work_outside_of_modules_has_rows_of_its_own():
     assert (outside["device_ns"], outside["kernels"], outside["calls"]) == (37, 5, 0)
 
 
+def test_host_time_of_modules_is_not_that_of_the_backward_pass_too():
+    frame = by_module(training())
+    # Each pass lasts 300 ns, 280 of them in the module.
+    backward = frame.loc["backward"]
+    assert (backward["backward_host_ns"], backward["host_ns"]) == (40, 40)
+
+
+def test_modules_on_threads_of_autograd_are_not_its_host_time():
+    made = profile(
+        [
+            framework(1, "backward", 0, 100, op_type="autograd"),
+            framework(2, "a", 10, 60, 1, "backward", thread_id=7),
+            framework(3, "b", 40, 80, 1, "backward", thread_id=8),
+        ]
+    )
+    frame = by_module(made)
+    assert frame["host_ns"].to_dict() == {"a": 50, "b": 40, "backward": 30, OUTSIDE: 0}
+
+
+def test_a_closure_is_not_host_time_of_the_optimizer():
+    made = profile(
+        [
+            framework(1, "LBFGS.step", 0, 100, op_type="optimizer"),
+            op(2, "closure", 5, 90, 1, category="user"),
+            framework(3, "net", 10, 40, 2),
+            framework(4, "backward", 40, 80, 2, "autograd"),
+            framework(5, "net", 45, 75, 4, "backward"),
+        ]
+    )
+    frame = by_module(made)
+    assert frame["host_ns"].to_dict() == {"net": 60, "LBFGS.step": 30, "backward": 10, OUTSIDE: 0}
+
+
 @pytest.mark.parametrize("attribution", ["launch", "capture"])
 def test_own_times_add_up_to_the_device_time(attribution):
     made = training(3)

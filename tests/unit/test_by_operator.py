@@ -47,6 +47,13 @@ def trained():
     )  # fmt: skip
 
 
+def test_device_and_host_time_are_the_first_times():
+    assert by_operator(trained()).columns[:9].tolist() == [
+        "name", "op_type", "count", "device_ns", "host_ns", "self_device_ns", "self_host_ns",
+        "backward_ns", "backward_host_ns",
+    ]  # fmt: skip
+
+
 def test_operators_have_the_time_of_the_nodes_that_they_created():
     frame = by_operator(trained()).set_index("name")
     columns = ["count", "device_ns", "self_device_ns", "backward_ns", "backward_host_ns"]

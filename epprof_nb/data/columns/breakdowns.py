@@ -16,6 +16,7 @@ _RECORDED = column(
     "recorded", "int64",
     "executions in runs that were recorded node by node; host times are those of these executions",
 )  # fmt: skip
+_NODE_COUNT = "executions; of a captured node, replays, too"
 _NODE_COST = ("count", "device_ns", "share", "host_ns", "mean_host_ns")
 _NODE_DETAILS: tuple[str | ColumnDoc, ...] = (
     _RECORDED, "p50_host_ns", "p95_host_ns",
@@ -192,7 +193,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
                 "device time of these copies, which the rows of the copy nodes have, too",
             ),
             *_NODE_USAGE,
-            name="name of the node", op_type="operator",
+            name="name of the node", op_type="operator", count=_NODE_COUNT,
         ),
     ),
     "by_op_type": TableDoc(
@@ -202,7 +203,7 @@ BREAKDOWNS: dict[str, TableDoc] = {
             "op_type", "provider",
             column("nodes", "int64", "number of different nodes"),
             *_NODE_COST, *_NODE_DETAILS, *_NODE_USAGE,
-            op_type="operator",
+            op_type="operator", count=_NODE_COUNT,
         ),
     ),
     "by_run": TableDoc(
@@ -300,7 +301,8 @@ BREAKDOWNS: dict[str, TableDoc] = {
             ),
             column("other_ns", "int64", "inclusive: device time of neither"),
             "self_device_ns", "share", "kernels",
-            host_ns="sum of `forward_host_ns` and `backward_host_ns`",
+            host_ns="sum of `forward_host_ns` and `backward_host_ns`; of a row that is no module, "
+            "without the modules called in it",
             device_ns="inclusive: device time of the module and all modules called in it",
             self_device_ns="self: device time without that of the modules called in it",
             kernels="inclusive: kernels of the module and all modules called in it",
@@ -315,13 +317,13 @@ BREAKDOWNS: dict[str, TableDoc] = {
             column("op_type", "category", "operator or autograd_node"),
             column("module", "category", "path of the module, with `modules=True`"),
             column("input_shapes", "category", "shapes of the inputs, with `shapes=True`"),
-            "count", *DEVICE,
+            "count", "device_ns", "host_ns", "self_device_ns", "self_host_ns",
             column(
                 "backward_ns", "int64",
                 "device time of the backward nodes that the operator, or those in it, created",
             ),
-            "host_ns", "self_host_ns",
             column("backward_host_ns", "int64", "host time of these nodes"),
+            *(name for name in DEVICE if name not in ("device_ns", "self_device_ns")),
         ),
     ),
 }  # fmt: skip
