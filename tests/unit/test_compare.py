@@ -106,6 +106,26 @@ def test_repeats_that_alternate_show_a_change_smaller_than_the_drift():
     assert compare(old, new).verdict == "no difference found"
 
 
+def test_a_change_of_pairs_is_named_as_one():
+    # The machine slows down at half of the repeats, so the medians of both sides differ by 20 %.
+    speeds = [np.array([1.0] * fast + [1.5] * (20 - fast)) for fast in (10, 9)]
+    old, new = (alternated(TIMES, side, speed=speeds[side], seed=side) for side in range(2))
+    result = compare(old, new)
+    assert abs(result.change) < 0.01
+    assert re.search(r"per repeat: \S+ % \(median of the pairs[;)]", result.reason)
+    html = result._repr_mimebundle_()["text/html"]
+    for text in (repr(result), result.to_markdown(), html):
+        assert "median of the pairs" in text
+        assert "change of pairs" in text
+    lines = repr(result).splitlines()
+    head = next(line for line in lines if line.startswith("op "))
+    row = next(line for line in lines if line.startswith("load(x)"))
+    assert head.index("change of pairs") + len("change of pairs") == row.index(" %") + 2
+    for run in (old, new):
+        del run.info["alternated"]
+    assert "pairs" not in repr(compare(old, new))
+
+
 def test_added_removed_and_renamed_ops_are_told_apart():
     old = repeated({"a": MS, "b": MS, "c": MS, "gone": MS})
     new = repeated({"a": MS, "b2": MS, "c": MS})

@@ -44,11 +44,16 @@ SINGLE_RUN_SPREAD = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Elapsed time per repeat of both sides, and the interval of the ratio; None if not tested."""
+    """Elapsed time per repeat of both sides, and the interval of the ratio; None if not tested.
+
+    `is_paired` says whether the ratio is the median of those of pairs of repeats, which may differ
+    from that of the medians.
+    """
 
     before_ns: float
     after_ns: float
     ratios: Ratios | None = None
+    is_paired: bool = False
 
     @property
     def change(self) -> float:
@@ -148,7 +153,7 @@ def compare(
             freedom=spread.freedom,
             paired=alternated,
         )
-        total = Total(total.before_ns, total.after_ns, tested)
+        total = Total(total.before_ns, total.after_ns, tested, alternated)
     verdict, reason = _verdict(total, ops, refused, names, test)
     if have_common_recording(before.indexes, after.indexes):
         reason = f"A recording is compared with itself: both sides have the same one. {reason}"
@@ -245,16 +250,19 @@ def _verdict(
     if found.differs[0]:
         verdict = "slower" if found.ratio[0] > 1 else "faster"
     change = f"{times} per repeat: {signed_percent(total.change)}"
+    of_pairs = "median of the pairs" if total.is_paired else ""
     changes = _largest_changes(ops, total)
     if is_too_wide(found.low[0] - 1, found.high[0] - 1):
         what = "how large the change is" if found.differs[0] else "whether the time changed"
         text = (
-            f"{change}. {changes}{_on_spread(found, test)} The recordings vary too much to tell "
+            f"{change}{f' ({of_pairs})' if of_pairs else ''}. {changes}"
+            f"{_on_spread(found, test)} The recordings vary too much to tell "
             f"{what}. Record more repeats, "
             "or both versions alternately, while no other program uses the machine."
         )
         return verdict, text
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
+    interval = f"{of_pairs}; {interval}" if of_pairs else interval
     text = (
         f"{change} ({interval}). {changes}{_on_spread(found, test)} A change of "
         f"{found.detectable[0] * 100:.1f} % or more would be found."
