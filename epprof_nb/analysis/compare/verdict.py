@@ -21,7 +21,7 @@ from epprof_nb.analysis.compare.refusals import (
 from epprof_nb.analysis.compare.spread import ASSUMED, ASSUMED_ALTERNATED, place_of
 from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
 from epprof_nb.analysis.compare.tables import Test
-from epprof_nb.util.format import duration, in_backticks, plural, signed_percent
+from epprof_nb.util.format import duration, in_backticks, percent, plural, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -241,9 +241,9 @@ def _verdict(
     found = total.ratios
     if found is None:
         text = (
-            f"One run each ({times}, {signed_percent(total.change)}): differences below "
-            f"{SINGLE_RUN_SPREAD * 100:.0f} % are within what single runs of the same code vary. "
-            f"{settle}"
+            f"One run each ({times}, {signed_percent(total.change)}). Single runs give no verdict, "
+            "however large the difference: on an undisturbed machine, those of the same code "
+            f"differ by up to {percent(SINGLE_RUN_SPREAD)}, and on a busy one by more. {settle}"
         )
         return "cannot be compared", text
     verdict: Verdict = "no difference found"
@@ -272,28 +272,26 @@ def _verdict(
 
 def _on_spread(found: Ratios, test: Test) -> str:
     """Return a sentence on the spread between recordings, and where it is known from."""
-    percent = f"{found.spread[0] * 100:.1f} %"
+    share = percent(found.spread[0])
     if found.is_measured:
-        text = f"Recordings of the same code vary by {percent}, as those of each side show."
+        text = f"Recordings of the same code vary by {share}, as those of each side show."
         return f"Both were recorded alternately. {text}" if test.is_paired else text
     if test.is_paired:
         what = "runs" if test.is_pooled else "repeats"
-        return (
-            f"The {what} of both alternated; medians are taken to vary by {percent} all the same."
-        )
+        return f"The {what} of both alternated; medians are taken to vary by {share} all the same."
     known = test.spread
     if found.spread[0] > 1.2 * known.total:
         return (
             "The times drift within the recordings, so others of the same code are taken to vary "
-            f"by {percent}."
+            f"by {share}."
         )
     if known.recordings:
         return (
-            f"Recordings of the same code vary by {percent} on this machine: `epprof calibrate` "
+            f"Recordings of the same code vary by {share} on this machine: `epprof calibrate` "
             f"measured {known.recordings} on {known.date}."
         )
     return (
-        f"Recordings of the same code are assumed to vary by {percent}; `epprof calibrate` "
+        f"Recordings of the same code are assumed to vary by {share}; `epprof calibrate` "
         "measures it."
     )
 
