@@ -288,6 +288,7 @@ def test_an_interval_that_says_nothing_is_not_shown():
     assert unclear.change_high > 1
     assert "vary too much to tell whether the time changed" in unclear.reason
     assert "would be found" not in unclear.reason
+    assert "Record more repeats, or both versions alternately, while" in unclear.reason
     assert unclear.to_markdown().count("varies too much") == 1
     slower = compare(loud[0], repeated({"a": 40 * MS}, noise=1.5, repeats=12, seed=3))
     assert slower.verdict == "slower"
@@ -295,6 +296,16 @@ def test_an_interval_that_says_nothing_is_not_shown():
     assert " to +" not in repr(slower)
     # A large change that is well known is shown.
     assert " to +" in repr(compare(repeated({"a": MS}), repeated({"a": 50 * MS}, seed=1)))
+
+
+def test_repeats_that_alternated_are_not_advised_to():
+    old, new = (
+        repeated({"a": MS}, noise=1.5, seed=side, alternated={"recording": "r", "side": side})
+        for side in range(2)
+    )
+    result = compare(old, new)
+    assert "Record more repeats while no other program uses the machine." in result.reason
+    assert "alternately" not in result.reason
 
 
 def test_ops_below_one_percent_of_the_repeat_are_not_named_in_the_reason():

@@ -257,8 +257,7 @@ def _verdict(
         text = (
             f"{change}{f' ({of_pairs})' if of_pairs else ''}. {changes}"
             f"{_on_spread(found, test)} The recordings vary too much to tell "
-            f"{what}. Record more repeats, "
-            "or both versions alternately, while no other program uses the machine."
+            f"{what}. {_steadier(test)}"
         )
         return verdict, text
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
@@ -268,6 +267,14 @@ def _verdict(
         f"{found.detectable[0] * 100:.1f} % or more would be found."
     )
     return verdict, text
+
+
+def _steadier(test: Test) -> str:
+    """Return a sentence that says how recordings vary by less."""
+    more = "Record more runs" if test.is_pooled else "Record more repeats"
+    if not test.is_paired:
+        more += ", or both versions alternately,"
+    return f"{more} while no other program uses the machine."
 
 
 def _on_spread(found: Ratios, test: Test) -> str:
