@@ -308,6 +308,24 @@ def test_repeats_that_alternated_are_not_advised_to():
     assert "alternately" not in result.reason
 
 
+def test_recordings_that_drift_by_far_are_too_unsteady():
+    def drifting(steps, seed, time=MS):
+        return repeated({"a": time}, noise=0.05, seed=seed, speed=np.repeat(steps, 5))
+
+    old = drifting([1, 3, 9, 27], 0)
+    for new in (old, drifting([27, 1, 3, 9], 1)):
+        result = compare(old, new)
+        assert result.verdict == "no difference found"
+        assert "too unsteady to compare: their times drift by more than 50 %." in result.reason
+        assert "taken to vary" not in result.reason
+    # The interval excludes 1 all the same if the change is larger than the drift.
+    slower = compare(old, drifting([1, 3, 9, 27], 1, time=10_000 * MS))
+    assert slower.verdict == "slower"
+    assert "too unsteady to tell how large the change is: their times drift" in slower.reason
+    little = compare(*(drifting([1, 1.1, 1.2, 1.3], seed) for seed in range(2)))
+    assert re.search(r"drift within the recordings, .* taken to vary by \d\d %", little.reason)
+
+
 def test_ops_below_one_percent_of_the_repeat_are_not_named_in_the_reason():
     old = repeated({"large": 100 * MS, "small": MS // 2}, noise=0.001)
     new = repeated({"large": 110 * MS, "small": 5 * MS // 8}, noise=0.001, seed=1)

@@ -38,6 +38,8 @@ CHANGED = ("faster", "slower")
 """Verdicts on a difference that was found."""
 _LEAST_SHARE = 0.01
 """Share of a repeat that an op takes at least on one side, to be named in the reason."""
+_UNSTEADY = 0.5
+"""Spread from drift above which its value tells nothing of other recordings."""
 SINGLE_RUN_SPREAD = 0.15
 """Difference between single runs of the same code that occurs on an undisturbed machine."""
 
@@ -253,12 +255,8 @@ def _verdict(
     of_pairs = "median of the pairs" if total.is_paired else ""
     changes = _largest_changes(ops, total)
     if is_too_wide(found.low[0] - 1, found.high[0] - 1):
-        what = "how large the change is" if found.differs[0] else "whether the time changed"
-        text = (
-            f"{change}{f' ({of_pairs})' if of_pairs else ''}. {changes}"
-            f"{_on_spread(found, test)} The recordings vary too much to tell "
-            f"{what}. {_steadier(test)}"
-        )
+        of_pairs = f" ({of_pairs})" if of_pairs else ""
+        text = f"{change}{of_pairs}. {changes}{_on_width(found, test)} {_steadier(test)}"
         return verdict, text
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
     interval = f"{of_pairs}; {interval}" if of_pairs else interval
@@ -267,6 +265,22 @@ def _verdict(
         f"{found.detectable[0] * 100:.1f} % or more would be found."
     )
     return verdict, text
+
+
+def _on_width(found: Ratios, test: Test) -> str:
+    """Return sentences that say why an interval tells too little."""
+    differs = bool(found.differs[0])
+    if found.spread[0] > _UNSTEADY and _drifts(found, test):
+        what = "tell how large the change is" if differs else "compare"
+        limit = percent(_UNSTEADY)
+        return f"The recordings are too unsteady to {what}: their times drift by more than {limit}."
+    what = "how large the change is" if differs else "whether the time changed"
+    return f"{_on_spread(found, test)} The recordings vary too much to tell {what}."
+
+
+def _drifts(found: Ratios, test: Test) -> bool:
+    """Return whether a drift within the recordings adds to the spread that is known."""
+    return not found.is_measured and bool(found.spread[0] > 1.2 * test.spread.total)
 
 
 def _steadier(test: Test) -> str:
@@ -287,7 +301,7 @@ def _on_spread(found: Ratios, test: Test) -> str:
         what = "runs" if test.is_pooled else "repeats"
         return f"The {what} of both alternated; medians are taken to vary by {share} all the same."
     known = test.spread
-    if found.spread[0] > 1.2 * known.total:
+    if _drifts(found, test):
         return (
             "The times drift within the recordings, so others of the same code are taken to vary "
             f"by {share}."
