@@ -476,6 +476,15 @@ def test_exit_codes(tmp_path, new, options, code):
     assert not result.exception or isinstance(result.exception, SystemExit)
 
 
+@pytest.mark.parametrize("missing", ["old", "new"])
+def test_a_file_that_does_not_exist_is_named(tmp_path, missing):
+    files = {name: str(tmp_path / f"{name}.epprof") for name in ("old", "new")}
+    repeated(TIMES).save(files["new" if missing == "old" else "old"])
+    result = CliRunner().invoke(main, ["compare", *files.values()])
+    assert result.exit_code == 4
+    assert result.output == f"Error: File {files[missing]} does not exist.\n"
+
+
 def test_a_baseline_of_a_newer_format_says_so(tmp_path):
     old, new = tmp_path / "old.epprof", tmp_path / "new.epprof"
     repeated(TIMES).save(new)
