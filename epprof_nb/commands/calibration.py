@@ -20,6 +20,7 @@ from epprof_nb.commands.recorded_scripts import Script, ScriptFailedError, recor
 from epprof_nb.core.errors import EpprofError
 from epprof_nb.formats.spread_file import check_spread_writable, save_spread, spread_path
 from epprof_nb.profiles import load
+from epprof_nb.util.format import percent
 from epprof_nb.util.machine import machine_id
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ def run(paths: Sequence[Path], script: str | None, rounds: int) -> None:
     click.echo(
         f"{spread.recordings} recordings of the same code on {devices or 'no device'} vary by "
         f"(standard deviation of the median):\n"
-        f"  elapsed time {spread.total:.2%}\n"
-        f"  device times {spread.device:.2%}\n"
-        f"  host times   {spread.host:.2%}"
+        f"  elapsed time {percent(spread.total)}\n"
+        f"  device times {percent(spread.device)}\n"
+        f"  host times   {percent(spread.host)}"
     )
     load_average, cores = os.getloadavg()[0], os.cpu_count() or 1
     if not paths and load_average > cores:

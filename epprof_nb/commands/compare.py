@@ -146,6 +146,9 @@ def compare_files(old: Sequence[str], new: Sequence[str], output: Output) -> int
 
     try:
         sides = [[load(path) for path in side] for side in (old, new)]
+    except FileNotFoundError as error:
+        click.echo(f"Error: File {error.filename} does not exist.", err=True)
+        return UNUSABLE_FILE
     except (EpprofError, OSError) as error:
         click.echo(f"Error: {error}", err=True)
         return UNUSABLE_FILE

@@ -129,10 +129,20 @@ def without_backticks(text: str, limit: int) -> str:
 
 
 def elide(text: str, limit: int, *, tail: int) -> str:
-    """Cut a text of more than `limit` characters; its last `tail` characters are kept."""
+    """Cut a text of more than `limit` characters; its last `tail` characters are kept.
+
+    Of a text that was cut before, what is between both cuts is left out, too.
+
+    Examples
+    --------
+    >>> elide("y = model(inputs)", 9, tail=2), elide("y = model(… + bias)", 14, tail=7)
+    ('y = mo…s)', 'y = mo…+ bias)')
+    """
     if len(text) <= limit:
         return text
-    return f"{text[: limit - 1 - tail]}…{text[len(text) - tail :]}"
+    head, _, _ = text[: limit - 1 - tail].partition("…")
+    _, _, end = text[len(text) - tail :].rpartition("…")
+    return f"{head}…{end}"
 
 
 def sparkline(values: Sequence[float]) -> str:

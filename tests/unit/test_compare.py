@@ -106,6 +106,26 @@ def test_repeats_that_alternate_show_a_change_smaller_than_the_drift():
     assert compare(old, new).verdict == "no difference found"
 
 
+def test_a_change_of_pairs_is_named_as_one():
+    # The machine slows down at half of the repeats, so the medians of both sides differ by 20 %.
+    speeds = [np.array([1.0] * fast + [1.5] * (20 - fast)) for fast in (10, 9)]
+    old, new = (alternated(TIMES, side, speed=speeds[side], seed=side) for side in range(2))
+    result = compare(old, new)
+    assert abs(result.change) < 0.01
+    assert re.search(r"per repeat: \S+ % \(median of the pairs[;)]", result.reason)
+    html = result._repr_mimebundle_()["text/html"]
+    for text in (repr(result), result.to_markdown(), html):
+        assert "median of the pairs" in text
+        assert "change of pairs" in text
+    lines = repr(result).splitlines()
+    head = next(line for line in lines if line.startswith("op "))
+    row = next(line for line in lines if line.startswith("load(x)"))
+    assert head.index("change of pairs") + len("change of pairs") == row.index(" %") + 2
+    for run in (old, new):
+        del run.info["alternated"]
+    assert "pairs" not in repr(compare(old, new))
+
+
 def test_added_removed_and_renamed_ops_are_told_apart():
     old = repeated({"a": MS, "b": MS, "c": MS, "gone": MS})
     new = repeated({"a": MS, "b2": MS, "c": MS})
@@ -268,6 +288,7 @@ def test_an_interval_that_says_nothing_is_not_shown():
     assert unclear.change_high > 1
     assert "vary too much to tell whether the time changed" in unclear.reason
     assert "would be found" not in unclear.reason
+    assert "Record more repeats, or both versions alternately, while" in unclear.reason
     assert unclear.to_markdown().count("varies too much") == 1
     slower = compare(loud[0], repeated({"a": 40 * MS}, noise=1.5, repeats=12, seed=3))
     assert slower.verdict == "slower"
@@ -275,6 +296,34 @@ def test_an_interval_that_says_nothing_is_not_shown():
     assert " to +" not in repr(slower)
     # A large change that is well known is shown.
     assert " to +" in repr(compare(repeated({"a": MS}), repeated({"a": 50 * MS}, seed=1)))
+
+
+def test_repeats_that_alternated_are_not_advised_to():
+    old, new = (
+        repeated({"a": MS}, noise=1.5, seed=side, alternated={"recording": "r", "side": side})
+        for side in range(2)
+    )
+    result = compare(old, new)
+    assert "Record more repeats while no other program uses the machine." in result.reason
+    assert "alternately" not in result.reason
+
+
+def test_recordings_that_drift_by_far_are_too_unsteady():
+    def drifting(steps, seed, time=MS):
+        return repeated({"a": time}, noise=0.05, seed=seed, speed=np.repeat(steps, 5))
+
+    old = drifting([1, 3, 9, 27], 0)
+    for new in (old, drifting([27, 1, 3, 9], 1)):
+        result = compare(old, new)
+        assert result.verdict == "no difference found"
+        assert "too unsteady to compare: their times drift by more than 50 %." in result.reason
+        assert "taken to vary" not in result.reason
+    # The interval excludes 1 all the same if the change is larger than the drift.
+    slower = compare(old, drifting([1, 3, 9, 27], 1, time=10_000 * MS))
+    assert slower.verdict == "slower"
+    assert "too unsteady to tell how large the change is: their times drift" in slower.reason
+    little = compare(*(drifting([1, 1.1, 1.2, 1.3], seed) for seed in range(2)))
+    assert re.search(r"drift within the recordings, .* taken to vary by \d\d %", little.reason)
 
 
 def test_ops_below_one_percent_of_the_repeat_are_not_named_in_the_reason():
@@ -299,7 +348,8 @@ def test_one_run_each_gives_the_command_that_settles_it():
     result = compare(repeated(TIMES, repeats=1), repeated(TIMES, repeats=1), names=("a", "b"))
     assert result.verdict == "cannot be compared"
     assert "One run each" in result.reason
-    assert "differences below 15 %" in result.reason
+    assert "Single runs give no verdict, however large the difference" in result.reason
+    assert "differ by up to 15 %, and on a busy one by more" in result.reason
     assert "`%%gpuprofile b --repeat 20 --baseline a`" in result.reason
     assert len(result.ops) == 3
 
@@ -424,6 +474,15 @@ def test_exit_codes(tmp_path, new, options, code):
     assert result.exit_code == code, result.output
     assert result.output
     assert not result.exception or isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("missing", ["old", "new"])
+def test_a_file_that_does_not_exist_is_named(tmp_path, missing):
+    files = {name: str(tmp_path / f"{name}.epprof") for name in ("old", "new")}
+    repeated(TIMES).save(files["new" if missing == "old" else "old"])
+    result = CliRunner().invoke(main, ["compare", *files.values()])
+    assert result.exit_code == 4
+    assert result.output == f"Error: File {files[missing]} does not exist.\n"
 
 
 def test_a_baseline_of_a_newer_format_says_so(tmp_path):

@@ -19,6 +19,7 @@ from epprof_nb.analysis.compare.spread import measure_spread
 from epprof_nb.analysis.compare.statistics import ratios
 from epprof_nb.cli import main
 from epprof_nb.formats.spread_file import load_spread, save_spread, spread_path
+from epprof_nb.util.format import percent
 from epprof_nb.util.machine import machine_id
 
 MS = 1_000_000
@@ -214,7 +215,9 @@ def test_calibrate_keeps_the_spread_of_given_recordings(tmp_path):
     assert result.exit_code == 0, result.output
     kept = load_spread(machine_id(), "GPU X")
     assert kept["recordings"] == 6
-    assert f"elapsed time {kept['total']:.2%}" in result.output
+    assert f"elapsed time {percent(kept['total'])}\n" in result.output
+    assert f"device times {percent(kept['device'])}\n" in result.output
+    assert f"host times   {percent(kept['host'])}\n" in result.output
     assert str(spread_path()) in result.output
     compared = CliRunner().invoke(main, ["compare", files[0], files[1]])
     assert "`epprof calibrate` measured 6" in compared.output

@@ -79,3 +79,12 @@ def test_first_line_shifts_lines():
     instrument(tree.body[1:], Cell("In[1]", source), first_line=1)
     statement = _statements[before]
     assert (statement.line, statement.text) == (3, "x = 1")
+
+
+def test_a_statement_of_many_long_lines_is_cut_once():
+    lines = ["values = (" + "a + " * 60, *["b +"] * 9, "c)"]
+    text = statement_text(lines, line=1, column=0, end_line=11, end_column=None)
+    assert text.startswith("values = (a + a")
+    assert text.endswith("… c)")
+    assert text.count("…") == 1
+    assert len(text) <= TEXT_LIMIT

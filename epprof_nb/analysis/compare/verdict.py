@@ -21,7 +21,7 @@ from epprof_nb.analysis.compare.refusals import (
 from epprof_nb.analysis.compare.spread import ASSUMED, ASSUMED_ALTERNATED, place_of
 from epprof_nb.analysis.compare.statistics import is_too_wide, ratios
 from epprof_nb.analysis.compare.tables import Test
-from epprof_nb.util.format import duration, in_backticks, plural, signed_percent
+from epprof_nb.util.format import duration, in_backticks, percent, plural, signed_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -38,17 +38,24 @@ CHANGED = ("faster", "slower")
 """Verdicts on a difference that was found."""
 _LEAST_SHARE = 0.01
 """Share of a repeat that an op takes at least on one side, to be named in the reason."""
+_UNSTEADY = 0.5
+"""Spread from drift above which its value tells nothing of other recordings."""
 SINGLE_RUN_SPREAD = 0.15
 """Difference between single runs of the same code that occurs on an undisturbed machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Elapsed time per repeat of both sides, and the interval of the ratio; None if not tested."""
+    """Elapsed time per repeat of both sides, and the interval of the ratio; None if not tested.
+
+    `is_paired` says whether the ratio is the median of those of pairs of repeats, which may differ
+    from that of the medians.
+    """
 
     before_ns: float
     after_ns: float
     ratios: Ratios | None = None
+    is_paired: bool = False
 
     @property
     def change(self) -> float:
@@ -148,7 +155,7 @@ def compare(
             freedom=spread.freedom,
             paired=alternated,
         )
-        total = Total(total.before_ns, total.after_ns, tested)
+        total = Total(total.before_ns, total.after_ns, tested, alternated)
     verdict, reason = _verdict(total, ops, refused, names, test)
     if have_common_recording(before.indexes, after.indexes):
         reason = f"A recording is compared with itself: both sides have the same one. {reason}"
@@ -236,25 +243,23 @@ def _verdict(
     found = total.ratios
     if found is None:
         text = (
-            f"One run each ({times}, {signed_percent(total.change)}): differences below "
-            f"{SINGLE_RUN_SPREAD * 100:.0f} % are within what single runs of the same code vary. "
-            f"{settle}"
+            f"One run each ({times}, {signed_percent(total.change)}). Single runs give no verdict, "
+            "however large the difference: on an undisturbed machine, those of the same code "
+            f"differ by up to {percent(SINGLE_RUN_SPREAD)}, and on a busy one by more. {settle}"
         )
         return "cannot be compared", text
     verdict: Verdict = "no difference found"
     if found.differs[0]:
         verdict = "slower" if found.ratio[0] > 1 else "faster"
     change = f"{times} per repeat: {signed_percent(total.change)}"
+    of_pairs = "median of the pairs" if total.is_paired else ""
     changes = _largest_changes(ops, total)
     if is_too_wide(found.low[0] - 1, found.high[0] - 1):
-        what = "how large the change is" if found.differs[0] else "whether the time changed"
-        text = (
-            f"{change}. {changes}{_on_spread(found, test)} The recordings vary too much to tell "
-            f"{what}. Record more repeats, "
-            "or both versions alternately, while no other program uses the machine."
-        )
+        of_pairs = f" ({of_pairs})" if of_pairs else ""
+        text = f"{change}{of_pairs}. {changes}{_on_width(found, test)} {_steadier(test)}"
         return verdict, text
     interval = f"{signed_percent(found.low[0] - 1)} to {signed_percent(found.high[0] - 1)}"
+    interval = f"{of_pairs}; {interval}" if of_pairs else interval
     text = (
         f"{change} ({interval}). {changes}{_on_spread(found, test)} A change of "
         f"{found.detectable[0] * 100:.1f} % or more would be found."
@@ -262,30 +267,52 @@ def _verdict(
     return verdict, text
 
 
+def _on_width(found: Ratios, test: Test) -> str:
+    """Return sentences that say why an interval tells too little."""
+    differs = bool(found.differs[0])
+    if found.spread[0] > _UNSTEADY and _drifts(found, test):
+        what = "tell how large the change is" if differs else "compare"
+        limit = percent(_UNSTEADY)
+        return f"The recordings are too unsteady to {what}: their times drift by more than {limit}."
+    what = "how large the change is" if differs else "whether the time changed"
+    return f"{_on_spread(found, test)} The recordings vary too much to tell {what}."
+
+
+def _drifts(found: Ratios, test: Test) -> bool:
+    """Return whether a drift within the recordings adds to the spread that is known."""
+    return not found.is_measured and bool(found.spread[0] > 1.2 * test.spread.total)
+
+
+def _steadier(test: Test) -> str:
+    """Return a sentence that says how recordings vary by less."""
+    more = "Record more runs" if test.is_pooled else "Record more repeats"
+    if not test.is_paired:
+        more += ", or both versions alternately,"
+    return f"{more} while no other program uses the machine."
+
+
 def _on_spread(found: Ratios, test: Test) -> str:
     """Return a sentence on the spread between recordings, and where it is known from."""
-    percent = f"{found.spread[0] * 100:.1f} %"
+    share = percent(found.spread[0])
     if found.is_measured:
-        text = f"Recordings of the same code vary by {percent}, as those of each side show."
+        text = f"Recordings of the same code vary by {share}, as those of each side show."
         return f"Both were recorded alternately. {text}" if test.is_paired else text
     if test.is_paired:
         what = "runs" if test.is_pooled else "repeats"
-        return (
-            f"The {what} of both alternated; medians are taken to vary by {percent} all the same."
-        )
+        return f"The {what} of both alternated; medians are taken to vary by {share} all the same."
     known = test.spread
-    if found.spread[0] > 1.2 * known.total:
+    if _drifts(found, test):
         return (
             "The times drift within the recordings, so others of the same code are taken to vary "
-            f"by {percent}."
+            f"by {share}."
         )
     if known.recordings:
         return (
-            f"Recordings of the same code vary by {percent} on this machine: `epprof calibrate` "
+            f"Recordings of the same code vary by {share} on this machine: `epprof calibrate` "
             f"measured {known.recordings} on {known.date}."
         )
     return (
-        f"Recordings of the same code are assumed to vary by {percent}; `epprof calibrate` "
+        f"Recordings of the same code are assumed to vary by {share}; `epprof calibrate` "
         "measures it."
     )
 

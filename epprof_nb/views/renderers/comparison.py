@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _ROWS = 12
 _NAME_WIDTH = 48
-_SHOWN = ("name", "before_ns", "after_ns", "change", "change_low", "change_high", "status")
-_TITLES = ("before", "after", "change", "95 % interval", "verdict")
 
 # Colours that mean slower and faster, and are legible on white and on black. The theme of a
 # notebook is that of its page, not that of the system: text inherits the page's colour.
@@ -64,15 +62,17 @@ class _Row:
 def as_text(comparison: ComparisonResult) -> str:
     """Return the verdict, the reason and the largest changes as plain text."""
     lines = [comparison.verdict, *(f"  {line}" for line in _sentences(comparison))]
+    of_before, of_after, of_change, of_interval, of_verdict = _titles(comparison)
+    width = max(8, len(of_change))
     for title, table in _tables(comparison):
         rows, omitted = _rows(table)
-        head = f"{title:<{_NAME_WIDTH}} {'before':>9} {'after':>9} {'change':>8}"
-        lines += ["", f"{head}  {'95 % interval':>18}  verdict"]
+        head = f"{title:<{_NAME_WIDTH}} {of_before:>9} {of_after:>9} {of_change:>{width}}"
+        lines += ["", f"{head}  {of_interval:>18}  {of_verdict}"]
         for row in rows:
             before, after, change, interval, verdict = row.cells
             lines.append(
                 f"{shorten(row.name, _NAME_WIDTH):<{_NAME_WIDTH}} {before:>9} {after:>9} "
-                f"{change:>8}  {interval:>18}  {verdict}"
+                f"{change:>{width}}  {interval:>18}  {verdict}"
             )
         if omitted:
             lines.append(f"({plural(omitted, 'more row')})")
@@ -85,7 +85,10 @@ def as_markdown(comparison: ComparisonResult) -> str:
     parts += [_markdown_text(line) for line in _sentences(comparison)]
     for title, table in _tables(comparison):
         rows, omitted = _rows(table)
-        lines = [f"| {title} | {' | '.join(_TITLES)} |", "|---|---:|---:|---:|---:|---|"]
+        lines = [
+            f"| {title} | {' | '.join(_titles(comparison))} |",
+            "|---|---:|---:|---:|---:|---|",
+        ]
         lines += [f"| {_markdown_code(row.name)} | {' | '.join(row.cells)} |" for row in rows]
         parts.append("\n".join(lines))
         if omitted:
@@ -105,7 +108,9 @@ def as_html(comparison: ComparisonResult) -> str:
     parts.append(_timelines(comparison))
     for title, table in _tables(comparison):
         rows, omitted = _rows(table)
-        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in (title, *_TITLES))
+        head = "".join(
+            f'<th scope="col">{escape(text)}</th>' for text in (title, *_titles(comparison))
+        )
         body = "".join(_html_row(row) for row in rows)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
         if omitted:
@@ -152,6 +157,12 @@ def _html_row(row: _Row) -> str:
         f'<td title="{escape(row.name)}">{escape(shorten(row.name, 80))}</td>'
         f"{''.join(f'<td>{cell}</td>' for cell in cells)}<td{css}>{verdict}</td></tr>"
     )
+
+
+def _titles(comparison: ComparisonResult) -> tuple[str, ...]:
+    """Return the titles of the columns after the name."""
+    change = "change of pairs" if comparison.total.is_paired else "change"
+    return "before", "after", change, "95 % interval", "verdict"
 
 
 def _sentences(comparison: ComparisonResult) -> Iterator[str]:

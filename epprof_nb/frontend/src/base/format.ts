@@ -82,6 +82,8 @@ export function shorten(text: string, limit: number): string {
   const characters = [...line];
   if (characters.length <= limit) return line;
   const head = Math.floor(limit / 2);
-  const tail = characters.slice(characters.length - (limit - 1 - head));
-  return `${characters.slice(0, head).join("")}…${tail.join("")}`;
+  const begin = characters.slice(0, head).join("");
+  const end = characters.slice(characters.length - (limit - 1 - head)).join("");
+  // Of a text that was cut before, what is between both cuts is left out, too.
+  return `${begin.split("…", 1)[0]}…${end.slice(end.lastIndexOf("…") + 1)}`;
 }
