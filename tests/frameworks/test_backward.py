@@ -13,7 +13,14 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 - torch may be missing
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from tests.frameworks.layers import Layer, kernel_modules, kernels, names_of, work  # noqa: E402
+from tests.frameworks.layers import (  # noqa: E402
+    Layer,
+    kernel_modules,
+    kernels,
+    names_of,
+    nested,
+    work,
+)
 
 
 @pytest.fixture
@@ -254,26 +261,9 @@ def test_work_of_autograds_own_threads(named, values):
     """Backward passes nested more than 60 deep run on a pool of threads of autograd."""
     layer = Layer("a")
     named(layer=layer)
-    threads = set()
-
-    class Deeper(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, values, depth):
-            ctx.depth = depth
-            return values.clone()
-
-        @staticmethod
-        def backward(ctx, gradient):
-            threads.add(threading.get_ident())
-            with torch.enable_grad():
-                inner = layer(torch.ones(2, 4, requires_grad=True))
-                if ctx.depth:
-                    inner = Deeper.apply(inner, ctx.depth - 1)
-                inner.sum().backward()
-            return gradient, None
-
     with epprof_nb.profile() as prof:
-        Deeper.apply(layer(values), 70).sum().backward()
+        result, threads = nested(layer(values), layer, 70)
+        result.sum().backward()
         with epprof_nb.op("after"):
             pass
     assert len(threads) > 1

@@ -15,7 +15,14 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 - torch may be missing
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from tests.frameworks.layers import Layer, kernel_modules, kernels, names_of, work  # noqa: E402
+from tests.frameworks.layers import (  # noqa: E402
+    Layer,
+    kernel_modules,
+    kernels,
+    names_of,
+    nested,
+    work,
+)
 
 
 @pytest.fixture
@@ -285,27 +292,11 @@ def test_threads_of_the_user_are_not_recorded(values):
 
 def test_threads_of_autograd(named, values):
     """Backward passes nested more than 60 deep run on a pool of threads of autograd."""
-    layer, threads = Layer("a"), set()
+    layer = Layer("a")
     named(layer=layer)
-
-    class Deeper(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, values, depth):
-            ctx.depth = depth
-            return values.clone()
-
-        @staticmethod
-        def backward(ctx, gradient):
-            threads.add(threading.get_native_id())
-            with torch.enable_grad():
-                inner = layer(torch.ones(2, 4, requires_grad=True))
-                if ctx.depth:
-                    inner = Deeper.apply(inner, ctx.depth - 1)
-                inner.sum().backward()
-            return gradient, None
-
     with epprof_nb.profile(detail="operators") as prof:
-        Deeper.apply(layer(values), 70).sum().backward()
+        result, threads = nested(layer(values), layer, 70)
+        result.sum().backward()
     assert kernel_modules(prof) == {"a forward": {"layer"}, "a backward": {"layer"}}
     ops = prof.ops
     rows = ops[ops["category"] == "operator"]
@@ -313,7 +304,7 @@ def test_threads_of_autograd(named, values):
     assert (ops["status"] == "complete").all()
     nodes = rows[rows["op_type"] == "autograd_node"]
     assert nodes["parent_op_id"].notna().all()
-    assert (nodes["name"] == "DeeperBackward").sum() == 71
+    assert (nodes["name"] == "_NestedBackward").sum() == 71
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
