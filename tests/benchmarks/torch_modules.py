@@ -14,6 +14,7 @@ import statistics
 import time
 import timeit
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -109,13 +110,13 @@ def call(rounds: int, number: int = 20_000) -> None:
     show(paired(variants, rounds), ("no profile",), "us a call", 1e6)
 
 
-def memory(width: int, profiles: int) -> None:
+def memory(width: int, profiles: int, **options: Any) -> None:
     """Print the memory of the process after some profiles of two steps each."""
     made = Training(width)
     pages = os.sysconf("SC_PAGE_SIZE")
     print("Profiles in one process, each of two training steps")
     for number in range(1, profiles + 1):
-        with epprof_nb.profile(frameworks=["torch"]) as prof:
+        with epprof_nb.profile(**options) as prof:
             made.steps(2)
         if number in {1, 10, profiles}:
             gc.collect()
@@ -123,20 +124,25 @@ def memory(width: int, profiles: int) -> None:
             print(f"  after {number:3}: {resident / 2**20:.1f} MiB, {len(prof.ops)} ops")
 
 
-def main() -> None:
-    """Print all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(description: str | None) -> argparse.Namespace:
+    """Parse the options of a benchmark of training steps."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--widths", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--profiles", type=int, default=100)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print all measurements."""
+    options = arguments(__doc__)
     torch.set_num_threads(1)
     header(f"Modules of torch {torch.__version__}")
     call(options.rounds)
     for width in options.widths:
         training(width, options.steps, options.rounds)
-    memory(options.widths[0], options.profiles)
+    memory(options.widths[0], options.profiles, frameworks=["torch"])
 
 
 if __name__ == "__main__":

@@ -8,19 +8,15 @@ step's time large.
 
 from __future__ import annotations
 
-import argparse
-import gc
-import os
 import statistics
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 import epprof_nb
 from tests.benchmarks.harness import header, paired, show
-from tests.benchmarks.torch_modules import Training
+from tests.benchmarks.torch_modules import Training, arguments, memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,33 +66,14 @@ def training(width: int, count: int, rounds: int) -> None:
         print(f"  {name:24} {statistics.median(seconds) * 1e3:8.1f} ms, {rows[name]:,} events")
 
 
-def memory(width: int, profiles: int) -> None:
-    """Print the memory of the process after some profiles of two steps each."""
-    made = Training(width)
-    pages = os.sysconf("SC_PAGE_SIZE")
-    print("Profiles in one process, each of two training steps")
-    for number in range(1, profiles + 1):
-        with epprof_nb.profile(detail="operators") as prof:
-            made.steps(2)
-        if number in {1, 10, profiles}:
-            gc.collect()
-            resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * pages
-            print(f"  after {number:3}: {resident / 2**20:.1f} MiB, {len(prof.ops)} ops")
-
-
 def main() -> None:
     """Print all measurements."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--widths", type=int, nargs="+", default=[64, 256])
-    parser.add_argument("--profiles", type=int, default=100)
-    options = parser.parse_args()
+    options = arguments(__doc__)
     torch.set_num_threads(1)
     header(f"Operators of torch {torch.__version__}")
     for width in options.widths:
         training(width, options.steps, options.rounds)
-    memory(options.widths[0], options.profiles)
+    memory(options.widths[0], options.profiles, detail="operators")
 
 
 if __name__ == "__main__":
