@@ -67,6 +67,12 @@ class ProfileData:
         """One row per activity of a device.
 
         {columns}
+
+        Notes
+        -----
+        Changes of the frame do not reach the profile. Only ``to_numpy()`` of an Int64 column may
+        return the profile's own array, which pandas does not protect: use ``to_numpy(copy=True)``
+        before you write to it. The same holds for `ops` and `api_calls`.
         """
         return explained(self, "activities", self.tables["activities"].to_frame())
 

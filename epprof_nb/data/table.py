@@ -148,7 +148,9 @@ class Table:
     def to_frame(self) -> pd.DataFrame:
         """Build the DataFrame; the dtypes follow from the schema, also of an empty table.
 
-        Changing the frame does not change the table: pandas copies a column on write.
+        Changing the frame does not change the table: pandas copies a column on write. Only
+        ``Series.to_numpy()`` of an Int64 column may be the table's own array; see
+        `ProfileData.activities`.
         """
         # Lists in arguments of ops could be changed in place.
         has_args = any(column.kind == "args" for column in self.schema.columns)
