@@ -2,10 +2,10 @@
 
 ::
 
-    python -m tests.ep.onnx_backend [PATTERN]
+    python -m tests.ep.onnx_backend [PATTERN] [--device cuda:0]
 
-runs all cases, or those that match a pattern, prints those that do not pass, and writes the table
-of all (``docs/onnx_backend.md``), which a test compares.
+runs all cases, or those that match a pattern, and prints those that do not pass. All cases on the
+host device write the table (``docs/onnx_backend.md``), which a test compares.
 
 A case counts only if the session reports the node under test on our provider and its kernel was
 called: fallback to another provider, constant folding and expanded functions do not count.
@@ -14,8 +14,8 @@ The oracle is the expected output that comes with the case.
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -178,12 +178,12 @@ def _first_line(error):
     return lines[0][:200] if lines else type(error).__name__
 
 
-def run_all(cases):
+def run_all(cases, device="host"):
     """Run these cases; return the results of those that ONNX Runtime loads."""
     from epprof_nb import ep
     from epprof_nb.ep.kernel import REGISTRY
 
-    entry = ep.provider("host")
+    entry = ep.provider(device)
     with CallCounter(REGISTRY.kernels()) as counter:
         results = [run_case(case, entry, counter) for case in cases]
     return [result for result in results if result is not None]
@@ -223,16 +223,21 @@ def page(results):
     return "\n".join(lines) + "\n"
 
 
-def main(pattern=""):
-    """Print the cases that do not pass, and the numbers; write the table if all cases ran."""
-    results = run_all([case for case in load_cases() if re.search(pattern, case.name)])
+def main():
+    """Print the cases that do not pass, and the numbers; write the table if it is of all cases."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pattern", nargs="?", default="", help="regular expression of the names")
+    parser.add_argument("--device", default="host", help="host or cuda:0")
+    args = parser.parse_args()
+    cases = [case for case in load_cases() if re.search(args.pattern, case.name)]
+    results = run_all(cases, args.device)
     for result in results:
         if not result.passed:
             print(f"{result.name}: {result.reason}")
-    print(f"{sum(r.passed for r in results)} of {len(results)} passed")
-    if not pattern:
+    print(f"{sum(r.passed for r in results)} of {len(results)} passed on {args.device}")
+    if args.device == "host" and not args.pattern:
         PAGE.write_text(page(results), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
