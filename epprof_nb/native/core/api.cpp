@@ -8,6 +8,7 @@
 #include "core/cell_log.h"
 #include "core/launch_log.h"
 #include "core/op_stack.h"
+#include "core/statement_stack.h"
 #include "core/statements.h"
 #include "core/string_table.h"
 #include "core/suspended_ops.h"

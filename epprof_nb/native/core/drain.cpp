@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/op_stack.h"
 #include "core/statements.h"
 #include "core/string_table.h"
 #include "core/suspended_ops.h"

@@ -4,7 +4,7 @@
 
 #include "core/clock.h"
 #include "core/fork.h"
-#include "core/op_stack.h"
+#include "core/stack_entries.h"
 
 namespace epprof {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/clock.h"
 #include "core/fork.h"
-#include "core/op_stack.h"
+#include "core/stack_entries.h"
 #include "cupti/api.h"
 #include "cupti/graph_nodes.h"
 

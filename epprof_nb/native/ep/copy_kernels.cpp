@@ -1,5 +1,5 @@
 #include "core/clock.h"
-#include "core/op_stack.h"
+#include "core/stack_entries.h"
 #include "ep/interpreter.h"
 #include "ep/kernel_def.h"
 #include "ep/memory.h"

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/clock.h"
+#include "core/event_stack.h"
 #include "core/fork.h"
 #include "core/op_stack.h"
 #include "ort/device_events.h"

@@ -1,0 +1,175 @@
+#include "core/stack_entries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cell_log.h"
+#include "core/clock.h"
+#include "core/fork.h"
+
+namespace epprof {
+
+std::atomic<bool> recording_ops{false};
+void (*on_push)(uint64_t) = nullptr;
+void (*on_pop)() = nullptr;
+
+namespace {
+
+ResetInChild reset([] {
+  recording_ops = false;
+  on_push = nullptr;
+  on_pop = nullptr;
+});
+
+std::atomic<uint64_t> id_blocks{1};
+constexpr uint64_t kIdsPerBlock = 4096;
+
+void set_top(ThreadState* t, uint64_t op) {
+  bool changes = t->top_op.load(std::memory_order_relaxed) != op;
+  t->top_op = op;
+  if (changes && logged_thread.load(std::memory_order_relaxed) == t) log_cell_top(op);
+}
+
+bool grow_stack(ThreadState* t) {
+  if (t->capacity >= kMaxEntries) return false;
+  auto* larger = static_cast<Entry*>(realloc(t->stack, t->capacity * 2 * sizeof(Entry)));
+  if (!larger) return false;
+  t->stack = larger;
+  t->capacity *= 2;
+  return true;
+}
+
+}  // namespace
+
+ThreadState* stack_thread() {
+  if (!recording_ops.load(std::memory_order_relaxed)) return nullptr;
+  ThreadState* t = this_thread();
+  uint64_t now = epoch.load(std::memory_order_relaxed);
+  if (t && t->epoch != now) clear_stack(t, now);
+  return t;
+}
+
+void clear_stack(ThreadState* t, uint64_t new_epoch) {
+  StackLockGuard stack_lock(t);
+  t->epoch = new_epoch;
+  t->depth = t->untracked = t->statement_rows = 0;
+  set_top(t, 0);
+  t->last_event_end = 0;
+  t->coalesced.clear();
+  if (t->capacity == kMaxDepth) return;
+  auto* smaller = static_cast<Entry*>(realloc(t->stack, kMaxDepth * sizeof(Entry)));
+  if (!smaller) return;
+  t->stack = smaller;
+  t->capacity = kMaxDepth;
+}
+
+uint64_t new_op_id(ThreadState* t) {
+  if (t->next_id == t->last_id) {
+    uint64_t block = id_blocks.fetch_add(1, std::memory_order_relaxed);
+    t->next_id = (block - 1) * kIdsPerBlock + 1;  // 0 is no op
+    t->last_id = block * kIdsPerBlock + 1;
+  }
+  return t->next_id++;
+}
+
+uint64_t reserve_op_ids(uint64_t count) {
+  uint64_t blocks = (count + kIdsPerBlock - 1) / kIdsPerBlock;
+  return (id_blocks.fetch_add(blocks, std::memory_order_relaxed) - 1) * kIdsPerBlock + 1;
+}
+
+void push_entry(ThreadState* t, const Entry& entry) {
+  if (t->depth == t->capacity && !grow_stack(t)) {
+    t->untracked += entry.kind == EntryKind::op;
+    return;
+  }
+  t->stack[t->depth++] = entry;
+  if (entry.has_row()) {
+    set_top(t, entry.op_id);
+    if (on_push) on_push(entry.op_id);
+  }
+}
+
+uint64_t open_op(ThreadState* t, Entry& entry) {
+  entry.kind = EntryKind::op;
+  entry.op_id = new_op_id(t);
+  entry.start = ep_now_ns();
+  if (t->depth >= kMaxDepth) {  // without a row: its work is attributed to the op around it
+    entry.lost = true;
+    t->ops.lost++;
+  }
+  push_entry(t, entry);
+  return entry.op_id;
+}
+
+void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
+  if (!entry.has_row()) return;
+  int64_t duration = entry.duration_until(now);
+  if (entry.statement_row && entry.statement_row != kOtherThreadRow) {
+    // Rows of an earlier session are gone: a generator may be resumed while the next one starts.
+    if (entry.statement_row > t->coalesced.rows.size()) return;
+    CoalescedStatement& row = t->coalesced.rows[entry.statement_row - 1];
+    if (!row.count || entry.start < row.first_start) row.first_start = entry.start;
+    row.last_end = now;
+    row.duration += duration;
+    row.suspended += entry.suspended;
+    row.count++;
+    return;
+  }
+  if (OpRecord* record = t->ops.begin(op_pool)) {
+    uint16_t flags = entry.statement_row ? kOpCoalesced : 0;
+    *record = {entry.op_id,     entry.parent, entry.start, now,            duration,
+               entry.suspended, entry.name,   entry.payload_id,  1, entry.category, flags};
+    t->ops.commit();
+  }
+}
+
+void refresh_top(ThreadState* t) {
+  for (uint32_t i = t->depth; i-- > 0;) {
+    if (t->stack[i].has_row()) {
+      set_top(t, t->stack[i].op_id);
+      return;
+    }
+  }
+  set_top(t, 0);
+}
+
+void pop_ids(ThreadState* t, uint32_t from) {
+  if (!on_pop) return;
+  for (uint32_t i = from; i < t->depth; i++) {
+    if (t->stack[i].has_row()) on_pop();
+  }
+}
+
+void push_ids(ThreadState* t, uint32_t from) {
+  if (!on_push) return;
+  for (uint32_t i = from; i < t->depth; i++) {
+    if (t->stack[i].has_row()) on_push(t->stack[i].op_id);
+  }
+}
+
+void pop_top(ThreadState* t, int64_t now) {
+  Entry& entry = t->stack[t->depth - 1];
+  close_entry(t, entry, now);
+  t->depth--;
+  refresh_top(t);
+  if (entry.has_row() && on_pop) on_pop();
+}
+
+void remove_entry(ThreadState* t, uint32_t index, int64_t now) {
+  if (index + 1 == t->depth) {
+    pop_top(t, now);
+    return;
+  }
+  close_entry(t, t->stack[index], now);
+  pop_ids(t, index);
+  memmove(&t->stack[index], &t->stack[index + 1], (t->depth - index - 1) * sizeof(Entry));
+  t->depth--;
+  push_ids(t, index);
+  refresh_top(t);
+}
+
+bool ends_with_caller(const Entry& entry) {
+  return entry.kind == EntryKind::statement || entry.category == kFrameworkCall;
+}
+
+}  // namespace epprof

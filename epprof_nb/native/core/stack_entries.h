@@ -1,0 +1,37 @@
+// The entries of each thread's op stack: what opens, closes and moves them, and their ids.
+#pragma once
+
+#include "core/threads.h"
+
+namespace epprof {
+
+extern std::atomic<bool> recording_ops;
+
+// The calling thread's state, with its stack reset for this recording. Null if not recording.
+ThreadState* stack_thread();
+void clear_stack(ThreadState* t, uint64_t new_epoch);  // and frees its memory
+
+uint64_t new_op_id(ThreadState* t);
+uint64_t reserve_op_ids(uint64_t count);  // the first of as many consecutive ids
+
+// The caller holds the stack lock.
+uint64_t open_op(ThreadState* t, Entry& entry);  // returns its id
+void push_entry(ThreadState* t, const Entry& entry);
+void close_entry(ThreadState* t, const Entry& entry, int64_t now);
+void pop_top(ThreadState* t, int64_t now);
+// Ends the entry at `index`. Entries above it stay open.
+void remove_entry(ThreadState* t, uint32_t index, int64_t now);
+void refresh_top(ThreadState* t);
+void pop_ids(ThreadState* t, uint32_t from);   // calls on_pop for the entries from index `from` on
+void push_ids(ThreadState* t, uint32_t from);  // and on_push
+
+// Whether the entry cannot outlive the statement or function that contains it. An exception may leave
+// such an entry open.
+bool ends_with_caller(const Entry& entry);
+
+// Hooks for a recorder that keeps a stack of op ids of its own, of the ops that have rows. An op that
+// ends below others is removed by popping those and pushing them again. Null: unused.
+extern void (*on_push)(uint64_t op_id);
+extern void (*on_pop)();
+
+}  // namespace epprof

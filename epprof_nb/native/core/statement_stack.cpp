@@ -1,0 +1,106 @@
+#include "core/statement_stack.h"
+
+#include "core/clock.h"
+#include "core/stack_entries.h"
+#include "core/statements.h"
+
+namespace epprof {
+namespace {
+
+void push_statement(ThreadState* t, uint32_t key, uint32_t name, int64_t now) {
+  Entry entry{};
+  entry.kind = EntryKind::statement;
+  entry.category = kStatement;
+  entry.payload_id = key;
+  entry.name = name;
+  entry.start = now;
+  entry.parent = t->top_op;
+  entry.frame = t->depth ? t->stack[t->depth - 1].frame : 0;
+  bool too_deep = t->depth >= kMaxDepth;
+  uint32_t at = too_deep ? CoalescedStatements::kNone
+                         : t->coalesced.find_or_add(entry.parent, key);
+  if (at == CoalescedStatements::kNone) {
+    t->ops.lost++;
+    push_entry(t, entry);
+    return;
+  }
+  CoalescedStatement& row = t->coalesced.rows[at];
+  if (!row.op_id && row.seen < limits.statement_repeats &&
+      t->statement_rows < limits.statement_rows) {
+    row.seen++;
+    t->statement_rows++;
+    entry.op_id = new_op_id(t);
+  } else {
+    if (!row.op_id) row.op_id = new_op_id(t);
+    entry.op_id = row.op_id;
+    entry.statement_row = at + 1;
+  }
+  push_entry(t, entry);
+}
+
+}  // namespace
+
+void begin_statement(uint32_t key) {
+  ThreadState* t = stack_thread();
+  const Statement* s = t ? statement(key) : nullptr;
+  if (!s) return;
+  StackLockGuard stack_lock(t);
+  int64_t now = ep_now_ns();
+  while (t->depth) {
+    const Entry& top = t->stack[t->depth - 1];
+    if (!ends_with_caller(top)) break;
+    if (top.kind == EntryKind::statement && int64_t(top.payload_id) == s->parent) break;
+    pop_top(t, now);
+  }
+  push_statement(t, key, s->name, now);
+}
+
+void return_to_statement(uint32_t key) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  StackLockGuard stack_lock(t);
+  int64_t now = ep_now_ns();
+  while (t->depth) {
+    const Entry& top = t->stack[t->depth - 1];
+    if (!ends_with_caller(top)) break;
+    if (top.kind == EntryKind::statement && top.payload_id == key) break;
+    pop_top(t, now);
+  }
+}
+
+void enter_scope(uint32_t key, uint64_t frame) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  StackLockGuard stack_lock(t);
+  Entry entry{};
+  entry.kind = EntryKind::scope;
+  entry.payload_id = key;
+  entry.frame = frame;
+  push_entry(t, entry);
+}
+
+void leave_scope(uint32_t key, uint64_t frame) {
+  ThreadState* t = stack_thread();
+  if (!t) return;
+  StackLockGuard stack_lock(t);
+  uint32_t scope = t->depth;
+  for (uint32_t i = t->depth; i-- > 0;) {
+    if (t->stack[i].kind == EntryKind::scope && t->stack[i].payload_id == key &&
+        t->stack[i].frame == frame) {
+      scope = i;
+      break;
+    }
+  }
+  if (scope == t->depth) return;  // entered before recording started
+  int64_t now = ep_now_ns();
+  auto ends_here = [](const Entry& entry) {
+    return entry.kind != EntryKind::op || ends_with_caller(entry);
+  };
+  while (t->depth > scope + 1 && ends_here(t->stack[t->depth - 1])) pop_top(t, now);
+  // Other ops above the scope were not closed by the function: they outlive it.
+  for (uint32_t i = t->depth; i-- > scope;) {
+    if (ends_here(t->stack[i])) remove_entry(t, i, now);
+  }
+}
+
+}  // namespace epprof
