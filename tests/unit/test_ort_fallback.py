@@ -161,6 +161,8 @@ def test_the_finding_names_the_node_its_copies_and_its_place():
     )
     assert finding.gain_ns == 12 * MS + 20 + 4 * MS
     assert (finding.start_ns, finding.end_ns) == (4 * MS, 10 * MS)
+    names = dict(two_runs().ops["name"])
+    assert names[finding.op_id] == "topk"
 
 
 def test_a_small_fallback_is_no_finding():
