@@ -562,7 +562,8 @@ class ProfileAnalyses(ProfileData):
             columns; ``info``, with a JSON ``value`` for each ``key``; and the views
             ``device_work`` (the activities that keep a device busy), ``busy`` (``device_id``,
             ``start_ns`` and ``end_ns`` of the disjoint intervals in which a device was busy) and
-            ``idle`` (the intervals between them). Missing ids and names are NULL.
+            ``idle`` (the intervals between them). ``insights`` has the findings and
+            ``evidence_1`` the rows behind the first one. Missing ids and names are NULL.
         time_limit_s
             Maximum time of the query, seconds.
         max_bytes

@@ -218,6 +218,17 @@ def evidence(
     return frame
 
 
+def evidence_name(rank: int) -> str:
+    """Return the name of the table in SQL with the rows behind a finding.
+
+    Examples
+    --------
+    >>> evidence_name(1)
+    'evidence_1'
+    """
+    return f"evidence_{rank}"
+
+
 def _find(index: ProfileIndex, insight: Mapping[str, Any] | int) -> Finding:
     found = findings(index, limit=None)
     text = None

@@ -6,7 +6,6 @@ write files, load extensions or change its limits.
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from threading import TIMEOUT_MAX, Event, Thread
 from time import monotonic
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epprof_nb.data.arrow import names_to_arrow, to_arrow
+from epprof_nb.analysis.sql_tables import VIEWS, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Table
 
 _BATCH_ROWS = 100_000
 _INTERRUPT_EVERY_S = 0.05
@@ -42,32 +40,6 @@ _TEXTS = ("varchar", "enum")
 _STATEMENTS = ("SELECT", "EXPLAIN")
 _HUGE = pa.decimal128(38, 0)
 """The Arrow type of DuckDB's HUGEINT, the type of a sum of integers."""
-
-VIEWS = {
-    "device_work": """
-        select * replace (greatest(end_ns - start_ns, 0) as duration_ns) from activities
-        where kind in ('kernel', 'memcpy', 'memset') or kind = 'graph_launch' and not exists (
-            from activities as node where node.kind in ('kernel', 'memcpy', 'memset')
-            and node.correlation_id = activities.correlation_id)""",
-    "busy": """
-        select device_id, min(start_ns) as start_ns, max(end_ns) as end_ns from (
-            select *, sum(opens) over (partition by device_id order by start_ns, end_ns
-                rows unbounded preceding) as interval from (
-                select device_id, start_ns, end_ns, coalesce(start_ns > max(end_ns) over (
-                        partition by device_id order by start_ns, end_ns
-                        rows between unbounded preceding and 1 preceding), true)::int as opens
-                from device_work where end_ns > start_ns))
-        group by device_id, interval""",
-    "idle": """
-        select * from (select device_id, end_ns as start_ns,
-            lead(start_ns) over (partition by device_id order by start_ns) as end_ns from busy)
-        where end_ns is not null""",
-}
-"""Views of a connection besides the tables of a profile, in the order of their creation.
-
-``device_work`` has the kernels, copies and memsets, and graph launches whose nodes were not
-recorded; ``busy`` the disjoint intervals in which a device was busy; ``idle`` those between them.
-"""
 
 
 def sql(
@@ -100,7 +72,7 @@ def sql(
         f"the query did not finish in {time_limit_s:g} s. Filter earlier, or raise time_limit_s."
     )
     with closing(
-        _connect(duckdb, profile, max_bytes, is_preview=max_rows is not None)
+        _connect(duckdb, profile, query, max_bytes, is_preview=max_rows is not None)
     ) as connection:
         ended = Event()
         try:
@@ -162,6 +134,7 @@ def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent
 def _connect(
     module: Any,  # noqa: ANN401
     profile: ProfileData,
+    query: str,
     max_bytes: int,
     *,
     is_preview: bool,
@@ -170,34 +143,14 @@ def _connect(
     if is_preview:
         config["disabled_optimizers"] = _FOLDING
     connection: duckdb.DuckDBPyConnection = module.connect(":memory:", config=config)
-    for name, table in profile.tables.items():
-        connection.register(name, _arrow_table(table))
-    connection.register("info", _info_table(profile))
-    for name, query in VIEWS.items():
-        connection.execute(f"create view {name} as {query}")
+    for name, table in tables_of(profile, query).items():
+        connection.register(name, table)
+    for name, view in VIEWS.items():
+        connection.execute(f"create view {name} as {view}")
     # Variables of the calling Python code are no tables.
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
     return connection
-
-
-def _arrow_table(table: Table) -> pa.Table:
-    columns = {}
-    for column in table.schema.columns:
-        columns[column.name] = to_arrow(table, column)
-        for derived in table.schema.derived:
-            if derived.source == column.name:
-                columns[derived.name] = names_to_arrow(table.names(derived.name))
-    return pa.table(columns)
-
-
-def _info_table(profile: ProfileData) -> pa.Table:
-    """Return `info` as a table of keys and JSON values."""
-    values = [json.dumps(value, default=str) for value in profile.info.values()]
-    return pa.table({
-        "key": pa.array([str(key) for key in profile.info], pa.string()),
-        "value": pa.array(values, pa.string()),
-    })  # fmt: skip
 
 
 def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:

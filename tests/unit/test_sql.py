@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from tiny import activity, call, kernel, nested, op, profile
 
-from epprof_nb.analysis import sql
+from epprof_nb.analysis import sql, sql_tables
 from epprof_nb.analysis.idle import busy_ns
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.columns import TABLES as DOCUMENTED
@@ -46,6 +46,26 @@ def test_missing_ids_are_null_and_large_ids_keep_their_digits():
     assert found[0] == 2**62 + 1
     assert found[1] is pd.NA
     assert prof.sql("select count(*) n from activities where op_id is null")["n"].tolist() == [1]
+
+
+def test_findings_and_their_evidence_are_tables():
+    prof = synthetic_profile(100)
+    found = prof.sql("select rank, kind, line from insights order by rank")
+    wanted = prof.insights()[["rank", "kind", "line"]]
+    assert found.astype(object).to_numpy().tolist() == wanted.astype(object).to_numpy().tolist()
+    rows = prof.sql("select count(*) n, min(name) name from EVIDENCE_2")
+    assert rows["n"].tolist() == [len(prof.evidence(2))]
+    with pytest.raises(ValueError, match="evidence_99"):
+        prof.sql("from evidence_99")
+
+
+def test_findings_are_computed_only_for_queries_that_name_them(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(sql_tables, "findings", fail)
+    monkeypatch.setattr(sql_tables, "insight_table", fail)
+    assert synthetic_profile(10).sql("select count(*) n from activities")["n"].tolist() == [10]
 
 
 def test_a_sum_beyond_64_bits_is_exact():
