@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from epprof_nb.analysis.op_status import ran
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.analysis.index import ProfileIndex
     from epprof_nb.analysis.op_tree import OpTree
@@ -102,7 +104,7 @@ def _replays(index: ProfileIndex, counted: BoolArray) -> Executions:
     return Executions(rows[first], device_ns, np.ones(len(first), np.int64))
 
 
-def _contains(tree: OpTree, rows: IntArray, others: IntArray) -> BoolArray:
+def _contains(tree: OpTree, rows: IntArray, others: npt.NDArray[np.integer[Any]]) -> BoolArray:
     """Return whether each op is that of `others`, or above it."""
     begin = tree.preorder_begin[others]
     contains: BoolArray = (tree.preorder_begin[rows] <= begin) & (begin < tree.preorder_end[rows])
