@@ -145,7 +145,17 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
         op_id=op_id_of(index, _longest_execution(index, name, session)),
         table="ops",
         rows=lambda: executions(index, [str(n) for n in names], session),
+        spans=lambda: _host_times(index, [str(n) for n in names], session),
     )
+
+
+def _host_times(
+    index: ProfileIndex, names: Sequence[str], session: int
+) -> tuple[IntArray, IntArray]:
+    """Return starts and ends of the executions of a session's nodes of these names."""
+    ops, rows = index.profile.tables["ops"], executions(index, names, session)
+    rows = rows[has_host_time(ops)[rows]]
+    return ops["start_ns"][rows], ops["end_ns"][rows]
 
 
 def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:

@@ -86,20 +86,37 @@ def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
         assert not of_kind(prof, "launch-bound")
 
 
-def synchronising(wait=True, rounds=10, statement="total += y.item()"):
-    """Each round launches a kernel of 5 ms, waits for it, and prepares the next one for 3 ms."""
+def synchronising(wait=True, rounds=10, statement="total += y.item()", prepare=3 * MS):
+    """Each round launches a kernel of 5 ms, waits for it, and prepares the next one."""
     ops, activities, calls = [], [], []
     for i in range(rounds):
-        t = i * 9 * MS
+        t = i * (6 * MS + prepare)
         ops += [line(10 * i + 1, 2, t, t + MS // 10), line(10 * i + 2, 3, t + MS // 10, t + 6 * MS),
-                line(10 * i + 3, 4, t + 6 * MS, t + 9 * MS)]  # fmt: skip
+                line(10 * i + 3, 4, t + 6 * MS, t + 6 * MS + prepare)]  # fmt: skip
         activities.append(kernel(t + MS, t + 6 * MS, 10 * i + 1, correlation_id=i, thread_id=1))
         calls.append(call(t, t + MS // 10, correlation_id=i, op_id=10 * i + 1))
         if wait:
             calls.append(call(t + MS, t + 6 * MS, name="cuStreamSynchronize",
                               correlation_id=1_000 + i, op_id=10 * i + 2))  # fmt: skip
     source = f"for x in data:\n    y = f(x)\n    {statement}\n    x = load()\n"
-    return profile(ops, activities, calls, info=info(rounds * 9 * MS), sources={"In[1]": source})
+    wall = rounds * (6 * MS + prepare)
+    return profile(ops, activities, calls, info=info(wall), sources={"In[1]": source})
+
+
+def test_idle_time_of_another_line_after_a_wait_is_reported_once():
+    between = [f for f in of_kind(synchronising(), "idle") if "last work" not in f.text]
+    assert not between
+    without = [f for f in of_kind(synchronising(wait=False), "idle") if "last work" not in f.text]
+    assert [f.gain_ns for f in without] == [36 * MS]
+
+
+def test_a_wait_that_explains_little_of_the_idle_time_refers_to_it():
+    """The host prepares for 27 ms, of which 5 ms would overlap with the kernel."""
+    found = findings(ProfileIndex(synchronising(prepare=27 * MS)), limit=None)
+    idle, wait = (next(f for f in found if f.kind == kind) for kind in ("idle", "wait"))
+    assert (idle.gain_ns, wait.gain_ns) == (9 * 28 * MS, 9 * 5 * MS)
+    assert wait.text.endswith(f" Finding {found.index(idle) + 1} counts this idle time, too.")
+    assert "counts this" not in idle.text
 
 
 def test_idle_time_after_a_wait_of_the_same_line_is_reported_once():
