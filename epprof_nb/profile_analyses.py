@@ -582,7 +582,8 @@ class ProfileAnalyses(ProfileData):
             If the query fails or is not one SELECT statement. Queries cannot change the profile,
             read or write files, or install extensions.
         TimeoutError, MemoryError
-            If a limit is exceeded.
+            If a limit is exceeded. A function of DuckDB that works on one very long text or list
+            cannot be stopped: it goes on in the background.
 
         Examples
         --------

@@ -1,6 +1,7 @@
 """SQL over a profile: right numbers and dtypes, and no way out of the profile."""
 
 import sys
+import threading
 from time import sleep
 
 import numpy as np
@@ -155,6 +156,18 @@ def test_time_and_memory_are_bounded():
             nested().sql(large, max_bytes=50_000_000)
     with pytest.raises(ValueError, match="more than 0"):
         nested().sql("select 1", time_limit_s=0)
+
+
+def test_a_function_that_cannot_be_interrupted_is_left_alone():
+    """It takes seconds; the call must end before it does."""
+    slow = "select levenshtein(repeat('a', 40_000), repeat('b', 40_000))"
+    with pytest.raises(TimeoutError, match="time_limit_s"):
+        nested().sql(slow, time_limit_s=0.1)
+    running = [thread for thread in threading.enumerate() if thread.name == "epprof query"]
+    assert running
+    for thread in running:
+        thread.join()
+    assert nested().sql("select 1 as one")["one"].tolist() == [1]
 
 
 def test_a_query_that_begins_after_its_time_ends_at_once(monkeypatch):
