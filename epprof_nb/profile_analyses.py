@@ -360,7 +360,8 @@ class ProfileAnalyses(ProfileData):
         frame
             {columns}
 
-            Only findings that can save 2 % or more of the wall time are shown.
+            Only findings that can save 2 % or more of the wall time are there. The frame is shown
+            as sentences; a selection of its columns or rows is shown as any other DataFrame.
 
         Examples
         --------

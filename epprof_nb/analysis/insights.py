@@ -83,7 +83,8 @@ def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     frame
         {columns}
 
-        Only findings that can save 2 % or more of the wall time are shown.
+        Only findings that can save 2 % or more of the wall time are there. The frame is shown as
+        sentences; a selection of its columns or rows is shown as any other DataFrame.
 
     Examples
     --------
@@ -93,7 +94,9 @@ def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     0     1      idle     1
     1     2  hot line    10
     """
-    return insight_table(index or index_of(profile)).to_frame()
+    from epprof_nb.analysis.findings_frame import FindingsFrame
+
+    return FindingsFrame(insight_table(index or index_of(profile)).to_frame())
 
 
 def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:

@@ -1,6 +1,7 @@
 """Findings: a planted cause is found with its line, gain and evidence; without it there is none."""
 
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -564,3 +565,32 @@ def test_without_statements_an_insight_has_the_cell_of_its_op():
     assert row["text"] == "GPU idle 80.0 ms before its first work while the host ran `load`."
     assert (row["op_id"], row["cell"]) == (2, "In[5]")
     assert pd.isna(row["line"])
+
+
+def test_findings_are_shown_in_full():
+    prof = synchronising(statement="total += <b>y.item()  # " + "x" * 200)
+    frame = prof.insights()
+    for row in frame.itertuples():
+        shown = " ".join(str(frame).split())
+        assert f"{row.rank}. {row.kind}" in shown
+        assert " ".join(row.text.split()) in shown
+        assert " ".join(row.remedy.split()) in shown
+    html = frame._repr_html_()
+    assert "<code>total += &lt;b&gt;y.item()" in html
+    assert "<b>" not in html
+    assert all(column in html and column in str(frame) for column in frame.columns)
+    with pd.option_context("display.notebook_repr_html", False):
+        assert frame._repr_html_() is None
+
+
+def test_what_is_computed_from_findings_is_a_dataframe():
+    frame = synchronising().insights()
+    derived = [frame[["kind", "text"]], frame.query("gain_ns > 0"), frame.copy(), frame.head(1)]
+    derived.append(pickle.loads(pickle.dumps(frame)))
+    assert {type(one) for one in derived} == {pd.DataFrame}
+    pd.testing.assert_frame_equal(derived[-1], pd.DataFrame(frame))
+
+
+def test_control_characters_of_names_do_not_reach_the_terminal():
+    prof = synchronising(statement="total += y.item()  # \x1b[31m")
+    assert "\x1b" not in str(prof.insights())
