@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.copies import LARGE_BYTES, copied_bytes, is_pageable
 from epprof_nb.analysis.device_work import MEMCPY, device_kinds_ns
 from epprof_nb.analysis.findings import Finding, op_id_of, place_name
 from epprof_nb.analysis.overlap import COMPUTE, COPY, class_intervals, length, union_of
 from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.summary import device_word, wall_of
-from epprof_nb.analysis.transfers import LARGE_BYTES, copied_bytes, exposed, is_pageable
+from epprof_nb.analysis.transfers import exposed
 from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.util.format import duration, percent, plural, size
 

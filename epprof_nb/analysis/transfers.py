@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.copies import LARGE_BYTES, copied_bytes, is_synchronous
 from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable
 from epprof_nb.analysis.device_work import MEMCPY
 from epprof_nb.analysis.index import ProfileIndex, index_of
@@ -19,11 +20,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from epprof_nb.arrays.types import BoolArray, IntArray
+    from epprof_nb.arrays.types import IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-LARGE_BYTES = 1_000_000
-"""Least size of a copy whose bandwidth can be that of the link."""
 
 
 @with_columns("transfers")
@@ -94,33 +92,10 @@ def transfer_table(index: ProfileIndex) -> ResultTable:
 _KINDS = ("copy_kind", "src_kind", "dst_kind")
 
 
-def copied_bytes(index: ProfileIndex, rows: IntArray) -> IntArray:
-    """Return the bytes of some copies; 0 if unknown."""
-    size: IntArray = np.maximum(index.profile.tables["activities"]["bytes"][rows], 0)
-    return size
-
-
 def _durations(index: ProfileIndex, rows: IntArray) -> IntArray:
     activities = index.profile.tables["activities"]
     time: IntArray = np.maximum(activities["end_ns"][rows] - activities["start_ns"][rows], 0)
     return time
-
-
-def is_pageable(index: ProfileIndex, rows: IntArray) -> BoolArray:
-    """Return which copies read or write pageable memory."""
-    activities = index.profile.tables["activities"]
-    source, target = activities.names("src_kind"), activities.names("dst_kind")
-    pageable: BoolArray = source.equals("pageable")[rows] | target.equals("pageable")[rows]
-    return pageable
-
-
-def is_synchronous(index: ProfileIndex, rows: IntArray) -> BoolArray:
-    """Return which copies had ended when their API call returned: the host waited for them."""
-    tables = index.profile.tables
-    call = index.calls.rows(tables["activities"]["correlation_id"][rows])
-    returned = np.append(tables["api_calls"]["end_ns"], np.iinfo(np.int64).min)[call]
-    waited: BoolArray = returned >= tables["activities"]["end_ns"][rows]
-    return waited
 
 
 def exposed(index: ProfileIndex, rows: IntArray) -> IntArray:

@@ -156,6 +156,34 @@ def test_a_line_that_waits_is_found_with_its_call():
     assert waits[["idle_after_ns", "avoidable_ns"]].tolist() == [36 * MS, 36 * MS]
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_copy_to_pageable_memory_is_a_wait_whatever_its_call_is_named(waits):
+    """Each round launches a kernel of 5 ms and copies its result, and prepares for 3 ms."""
+    ops, activities, calls = [], [], []
+    for i in range(10):
+        t = i * 9 * MS
+        ops += [line(10 * i + 1, 2, t, t + MS // 10), line(10 * i + 2, 3, t + MS // 10, t + 6 * MS),
+                line(10 * i + 3, 4, t + 6 * MS, t + 9 * MS)]  # fmt: skip
+        activities += [
+            kernel(t + MS, t + 5 * MS, 10 * i + 1, correlation_id=2 * i, thread_id=1),
+            activity("memcpy", t + 5 * MS, t + 6 * MS - 100, 10 * i + 2, copy_kind="DtoH",
+                     src_kind="device", dst_kind="pageable" if waits else "pinned", bytes=8,
+                     correlation_id=2 * i + 1, thread_id=1),
+        ]  # fmt: skip
+        calls += [
+            call(t, t + MS // 10, correlation_id=2 * i, op_id=10 * i + 1),
+            call(t + MS, t + 6 * MS, name="cuMemcpyDtoHAsync_v2", correlation_id=2 * i + 1,
+                 op_id=10 * i + 2),
+        ]  # fmt: skip
+    source = "for x in data:\n    y = f(x)\n    z = y.get()\n    x = load()\n"
+    prof = profile(ops, activities, calls, info=info(90 * MS), sources={"In[1]": source})
+    found = of_kind(prof, "wait")
+    assert len(found) == waits
+    if waits:
+        assert found[0].text.startswith("Line 3 (`z = y.get()`) waits for the GPU in `.get()` 9")
+        assert prof.evidence(1)["name"].unique().tolist() == ["cuMemcpyDtoHAsync_v2"]
+
+
 @pytest.mark.parametrize(
     ("statement", "call"),
     [
