@@ -58,6 +58,20 @@ def test_launches_that_keep_the_device_waiting_are_found():
     assert (row["launch_idle_ns"], row["graph_saving_ns"]) == (found.gain_ns, found.gain_ns)
 
 
+def test_launches_on_their_way_when_the_device_becomes_idle_keep_it_waiting():
+    """Each call of 4 us begins half a microsecond before the kernel of the one before ends."""
+    starts = [MS + i * 9 * US for i in range(400)]
+    prof = profile(
+        [line(1, 7, 0, 6 * MS)],
+        [kernel(t + 6 * US, t + 9 * US + US // 2, 1, correlation_id=i, thread_id=1)
+         for i, t in enumerate(starts)],
+        [call(t, t + 4 * US, correlation_id=i, op_id=1) for i, t in enumerate(starts)],
+        info=info(6 * MS),
+    )  # fmt: skip
+    (found,) = of_kind(prof, "launch-bound")
+    assert found.gain_ns == 399 * (5 * US + US // 2)
+
+
 def test_gaps_after_waits_are_not_due_to_launches():
     """Each round launches a kernel of 50 us, waits for it, and takes 40 us to the next launch."""
     rows, calls = [], []
