@@ -10,6 +10,7 @@ from epprof_nb.analysis.copies import LARGE_BYTES, copied_bytes, is_synchronous
 from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable
 from epprof_nb.analysis.device_work import MEMCPY
 from epprof_nb.analysis.index import ProfileIndex, index_of
+from epprof_nb.analysis.link import link_bytes_per_s
 from epprof_nb.analysis.overlap import COMMUNICATION, COMPUTE, class_intervals
 from epprof_nb.analysis.places import Places
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -127,15 +128,22 @@ def _is_repeat(groups: IntArray, size: IntArray) -> BoolArray:
 def _peaks(index: ProfileIndex, rows: IntArray) -> npt.NDArray[np.float64]:
     """Return the bandwidth that each copy could reach, bytes per second; NaN if unknown.
 
-    It is the highest of a copy of 1 MB or more in the same direction on the same device.
+    It is the highest of a copy of 1 MB or more in the same direction on the same device, or that
+    of the device's link, if that is known to be higher.
     """
     activities = index.profile.tables["activities"]
-    kind, device = activities.names("copy_kind").codes[rows], activities["device_id"][rows]
-    groups, first = group_codes(kind, device)
+    kinds, device = activities.names("copy_kind"), activities["device_id"][rows]
+    groups, first = group_codes(kinds.codes[rows], device)
     size, time = copied_bytes(index, rows), _durations(index, rows)
     large = np.flatnonzero((size >= LARGE_BYTES) & (time > 0))
     best = np.full(len(first), -np.inf)
     np.maximum.at(best, groups[large], size[large] * 1e9 / time[large])
+    directions = kinds.take(rows[first]).to_list()
+    for group, (of_device, direction) in enumerate(
+        zip(device[first].tolist(), directions, strict=True)
+    ):
+        link = link_bytes_per_s(index.profile.info, of_device, direction or "")
+        best[group] = max(best[group], link or -np.inf)
     best[np.isinf(best)] = np.nan
     of_copy: npt.NDArray[np.float64] = best[groups]
     return of_copy

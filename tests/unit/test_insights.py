@@ -261,6 +261,33 @@ def test_pageable_copies_are_measured_against_pinned_ones(pinned):
     assert row[["copies", "repeated", "exposed_ns"]].tolist() == [10, 9, 10 * MS]
 
 
+@pytest.mark.parametrize("known", ["measured", "pcie", "other GPU", "damaged", "none"])
+def test_pageable_copies_are_measured_against_the_link(known):
+    copies = [
+        activity("memcpy", i * 2 * MS, (i * 2 + 1) * MS, 1, bytes=10**7, copy_kind="HtoD",
+                 src_kind="pageable", dst_kind="device")
+        for i in range(10)
+    ]  # fmt: skip
+    gpu = {"name": "GPU", "pcie_generation": 5, "pcie_lanes": 16}
+    peaks = {"flops_per_s": {}, "bytes_per_s": 4e12, "link_bytes_per_s": {"HtoD": 5e10}}
+    more = {
+        "measured": {"peaks": {"0": peaks}, "gpu": {"before": {"gpus": [gpu]}}},
+        "pcie": {"gpu": {"before": {"gpus": [gpu]}}},
+        "other GPU": {"gpu": {"before": {"gpus": [gpu | {"name": "another"}]}}},
+        "damaged": {"gpu": {"before": {"gpus": [7, gpu | {"pcie_lanes": "x"}]}}},
+        "none": {},
+    }[known]
+    prof = profile([line(1, 1, 0, 40 * MS)], copies, info=info(40 * MS, **more))
+    (found,) = of_kind(prof, "pageable copies")
+    # 100 MB take 10 ms, 2 ms at 50 GB/s, 1.8 ms at 87 % of 63 GB/s, or half of the time at best.
+    saved = {"measured": 8 * MS, "pcie": 10 * MS - round(1e17 / (0.87 * 16 * 3.938e9))}
+    assert found.gain_ns == pytest.approx(saved.get(known, 5 * MS), abs=1)
+    assert (found.low_ns == 0) == (known not in saved)
+    assert prof.transfers()["peak_bandwidth"].item() == pytest.approx(
+        {"measured": 5e10, "pcie": 0.87 * 16 * 3.938e9}.get(known, 1e10)
+    )
+
+
 def pipeline(overlapping):
     """Copies of 2 ms and kernels of 3 ms in turn, or each copy beside the kernel before it."""
     rows = []
