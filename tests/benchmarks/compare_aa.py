@@ -41,6 +41,7 @@ Sides: TypeAlias = "list[Profile] | list[list[Profile]]"
 
 REPEATS, GATE = 20, 0.03
 WORK = {"host": on_host, "cuda:0": on_cuda}
+WAYS = ("one_each", "alternate", "three_each")
 
 
 class Recorder:
@@ -91,7 +92,7 @@ class Recorder:
         return profiles
 
 
-def false_alarms(pairs: int, recorded: Callable[[], list[Profile]]) -> None:
+def false_alarms(pairs: int, name: str, recorded: Callable[[], Sides]) -> None:
     """Compare recordings of the same code."""
     totals: Counter[str] = Counter()
     ops, kernels, gates, spreads = 0, 0, 0, []
@@ -104,7 +105,7 @@ def false_alarms(pairs: int, recorded: Callable[[], list[Profile]]) -> None:
         spreads.append(abs(result.change))
     median, high = np.quantile(spreads, [0.5, 0.95])
     print(
-        f"same code, {pairs} pairs, {recorded.__name__}: {dict(totals)}; an op differs in {ops}, "
+        f"same code, {pairs} pairs, {name}: {dict(totals)}; an op differs in {ops}, "
         f"a kernel in {kernels}; --fail-above {GATE:.0%} fails {gates}\n"
         f"  change of the total: median {median:.2%}, 95th percentile {high:.2%}, "
         f"largest {max(spreads):.2%}"
@@ -128,7 +129,7 @@ def power(pairs: int, planted: float, name: str, recorded: Callable[[float], Sid
     )
 
 
-def several(recorder: Recorder, planted: float, recordings: int = 3) -> Sides:
+def several(recorder: Recorder, planted: float = 0.0, recordings: int = 3) -> Sides:
     """Profile several recordings per side, alternately, so that a drift meets both sides."""
     pairs = [recorder.one_each(planted) for _ in range(recordings)]
     old, new = zip(*pairs, strict=True)
@@ -190,6 +191,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--planted", type=int, default=30)
     parser.add_argument("--simulated", type=int, default=200)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--device", choices=list(WORK), default="host")
     parser.add_argument("--keep", help="file for the times, .npz")
     options = parser.parse_args()
@@ -200,13 +202,16 @@ def main() -> None:
     recorder = Recorder(WORK[options.device]())
     recorder.record()
     begin = time.perf_counter()
-    if options.pairs:
-        false_alarms(options.pairs, recorder.one_each)
-        false_alarms(options.pairs, recorder.alternate)
-    if options.planted:
-        power(options.planted, 0.05, "one_each", recorder.one_each)
-        power(options.planted, 0.05, "alternate", recorder.alternate)
-        power(options.planted // 3, 0.05, "three recordings each", partial(several, recorder))
+    ways = {
+        "one_each": recorder.one_each,
+        "alternate": recorder.alternate,
+        "three_each": partial(several, recorder),
+    }
+    for way in options.ways:
+        if options.pairs:
+            false_alarms(options.pairs, way, ways[way])
+        if options.planted:
+            power(options.planted, 0.05, way, ways[way])
     unsteadiness(recorder)
     median, longest = np.median(recorder.seconds), max(recorder.seconds)
     print(

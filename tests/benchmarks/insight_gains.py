@@ -6,7 +6,7 @@
 
 Each case runs with its cause and without it, in turns. On the host device, the times are those of
 sleeps, so that the speed of the machine hardly matters. The cases of a CUDA device are in
-`tests.gpu.causes`.
+`tests.gpu.causes`; what removing the cause wins is measured without the profiler as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 import statistics
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -130,23 +130,40 @@ def gain_of(prof, kind):
     return int(gain)
 
 
-def on_host() -> dict[str, tuple[str, Callable[[bool], Profile]]]:
-    """Return the kind of finding and what records each case on the host device."""
+class Case(NamedTuple):
+    """A case: its kind of finding, and what records it and what times it, with or without."""
+
+    kind: str
+    record: Callable[[bool], Profile]
+    seconds: Callable[[bool], float]
+
+
+def timed(run: Callable[[bool], None], remove: bool) -> float:
+    begin = time.perf_counter()
+    run(remove)
+    return time.perf_counter() - begin
+
+
+def on_host() -> dict[str, Case]:
+    """Return the cases of the host device."""
     operations.np = SlowLink()
-    return {kind: (kind, partial(recorded, run)) for kind, run in CASES.items()}
+    return {
+        kind: Case(kind, partial(recorded, run), partial(timed, run)) for kind, run in CASES.items()
+    }
 
 
-def on_cuda() -> dict[str, tuple[str, Callable[[bool], Profile]]]:
-    """Return the kind of finding and what records each case on a CUDA device."""
-    from tests.gpu.causes import CAUSES, FALLBACK, has_sessions, profiled
+def on_cuda() -> dict[str, Case]:
+    """Return the cases of a CUDA device."""
+    from tests.gpu.causes import CAUSES, FALLBACK, has_sessions, profiled, seconds
 
     causes = {
         name: cause for name, cause in CAUSES.items() if cause is not FALLBACK or has_sessions()
     }
     return {
-        name: (
+        name: Case(
             cause.kind,
             lambda remove, cause=cause: profiled(cause.fast if remove else cause.slow),
+            lambda remove, cause=cause: seconds(cause.fast if remove else cause.slow),
         )
         for name, cause in causes.items()
     }
@@ -160,18 +177,22 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print the findings of a round")
     options = parser.parse_args()
     header("Gains of findings (medians), and how often within 30 % of the time won")
-    print(f"{'finding':<28}{'won':>10}{'gain':>10}{'without':>10}{'within 30 %':>16}")
+    print(
+        f"{'finding':<28}{'won':>10}{'profiled':>10}{'gain':>10}{'without':>10}{'within 30 %':>16}"
+    )
     shown = []
     cases = on_host() if options.device == "host" else on_cuda()
-    for name, (kind, record) in cases.items():
+    for name, case in cases.items():
         rows = []
         for _ in range(options.rounds):
-            slow, fast = (record(remove) for remove in (False, True))
-            won = slow.wall_ns - fast.wall_ns
-            rows.append((won, gain_of(slow, kind), gain_of(fast, kind)))
-        close = sum(abs(gain - won) <= TOLERANCE * won for won, gain, _ in rows)
-        won, gain, left = (statistics.median(column) / 1e6 for column in zip(*rows, strict=True))
-        print(f"{name:<28}{won:7.1f} ms{gain:7.1f} ms{left:7.1f} ms{close:>10} of {options.rounds}")
+            slow, fast = (case.record(remove) for remove in (False, True))
+            won = round(1e9 * (case.seconds(False) - case.seconds(True)))
+            gains = (gain_of(prof, case.kind) for prof in (slow, fast))
+            rows.append((won, slow.wall_ns - fast.wall_ns, *gains))
+        close = sum(abs(gain - won) <= TOLERANCE * won for won, _, gain, _ in rows)
+        columns = (statistics.median(column) / 1e6 for column in zip(*rows, strict=True))
+        numbers = "".join(f"{value:7.1f} ms" for value in columns)
+        print(f"{name:<28}{numbers}{close:>10} of {options.rounds}")
         shown += [(name, "with", slow), (name, "without", fast)]
     for name, which, prof in shown if options.show else ():
         print(f"\n{name}, {which} its cause: {prof.wall_ns / 1e6:.1f} ms")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -212,6 +213,15 @@ def profiled(source: str) -> Profile:
     running.run_cell("cupy.cuda.Device().synchronize()").raise_error()
     running.run_cell(f"%%gpuprofile -q prof\n{source}").raise_error()
     return running.user_ns["prof"]
+
+
+def seconds(source: str) -> float:
+    """Run a cell without the magic and return how long it took."""
+    running: Any = shell()
+    running.run_cell("cupy.cuda.Device().synchronize()").raise_error()
+    begin = time.perf_counter()
+    running.run_cell(source).raise_error()
+    return time.perf_counter() - begin
 
 
 def of_kind(prof: Profile, kind: str):
