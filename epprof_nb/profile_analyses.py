@@ -360,7 +360,8 @@ class ProfileAnalyses(ProfileData):
         frame
             {columns}
 
-            Only findings that can save 2 % or more of the wall time are shown.
+            Only findings that can save 2 % or more of the wall time are there. The frame is shown
+            as sentences; a selection of its columns or rows is shown as any other DataFrame.
 
         Examples
         --------
@@ -562,7 +563,8 @@ class ProfileAnalyses(ProfileData):
             columns; ``info``, with a JSON ``value`` for each ``key``; and the views
             ``device_work`` (the activities that keep a device busy), ``busy`` (``device_id``,
             ``start_ns`` and ``end_ns`` of the disjoint intervals in which a device was busy) and
-            ``idle`` (the intervals between them). Missing ids and names are NULL.
+            ``idle`` (the intervals between them). ``insights`` has the findings and
+            ``evidence_1`` the rows behind the first one. Missing ids and names are NULL.
         time_limit_s
             Maximum time of the query, seconds.
         max_bytes
@@ -581,7 +583,8 @@ class ProfileAnalyses(ProfileData):
             If the query fails or is not one SELECT statement. Queries cannot change the profile,
             read or write files, or install extensions.
         TimeoutError, MemoryError
-            If a limit is exceeded.
+            If a limit is exceeded. A function of DuckDB that works on one very long text or list
+            cannot be stopped: it goes on in the background.
 
         Examples
         --------

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable, categorical, optional
+from epprof_nb.analysis.executions import executions
 from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.measures import MeasureColumns
-from epprof_nb.analysis.node_executions import executions
 from epprof_nb.analysis.node_usage import usage_columns
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.op_totals import Totals, totals
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from epprof_nb.analysis.attribution import Attribution
-    from epprof_nb.analysis.node_executions import Executions
+    from epprof_nb.analysis.executions import Executions
     from epprof_nb.analysis.op_tree import OpTree
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.names import CategoryColumn
@@ -275,9 +275,8 @@ def _measures(
     """Return the columns of executions, host time and device time, `_FIRST_MEASURES` first."""
     columns = MeasureColumns(profile, groups, sums, order)
     host, device = columns.host_per_execution(50, 95), columns.device_and_self()
-    count = sum_by_group(groups[executed.rows], executed.counts, len(sums.count))[:-1]
     measures: dict[str, Any] = {
-        "count": columns.column(count),
+        "count": columns.count(executed),
         "device_ns": device["device_ns"],
         "share": device["share"],
         "host_ns": columns.column(sums.host_ns),

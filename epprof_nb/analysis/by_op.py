@@ -13,6 +13,7 @@ from epprof_nb.analysis.dataframe import (
     objects,
     optional,
 )
+from epprof_nb.analysis.executions import executions
 from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.measures import MeasureColumns
 from epprof_nb.analysis.op_totals import Totals, totals
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.attribution import Attribution
     from epprof_nb.analysis.dataframe import Column
-    from epprof_nb.arrays.types import IntArray
+    from epprof_nb.analysis.executions import Executions
+    from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
     from epprof_nb.data.table import Table
 
@@ -58,7 +60,8 @@ def by_op(
         have a row each.
     attribution
         Op to which an activity is attributed: ``"launch"`` is the op that launched it,
-        ``"capture"`` the op that captured it in a CUDA graph, if there is one.
+        ``"capture"`` the op that captured it in a CUDA graph, if there is one; replays are then
+        executions of the ops that the graph captured.
     index
         Index of the profile; the one that is kept with it if None.
 
@@ -106,6 +109,7 @@ def op_table(
     order = sums.longest_first()
     rows, last = first[order], int(sums.has_unattributed)
     columns = MeasureColumns(profile, groups, sums, order)
+    executed = _executions(index, groups >= 0, sums, attribution)
     return ResultTable(
         {
             "name": categorical([*names.take(rows).to_list(), *[NO_OP] * last]),
@@ -113,9 +117,9 @@ def op_table(
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*ops["line"][rows], *[MISSING] * last]),
             **{f"arg_{a.name}": argument_column(_at(a, rows, last)) for a in given},
-            "count": columns.column(sums.count),
+            "count": columns.count(executed),
             **columns.device_and_self(),
-            **columns.device_per_execution(),
+            **columns.device_per_execution(executed),
             "host_ns": columns.column(sums.host_ns),
             "self_host_ns": columns.column(sums.own_host_ns),
             **columns.host_per_execution(95),
@@ -210,21 +214,33 @@ def line_table(
     order = by_source[sums.shown[by_source]]
     rows, last = first[order], int(sums.has_unattributed)
     columns = MeasureColumns(profile, groups, sums, order)
+    executed = _executions(index, is_line, sums, attribution)
     return ResultTable(
         {
             "cell": categorical([*cells.take(rows).to_list(), *[None] * last]),
             "line": optional([*lines[rows], *[MISSING] * last]),
             "source": objects([*_sources(profile, rows), *[NO_LINE] * last]),
-            "count": columns.column(sums.count),
-            **(_inclusive if inclusive else _self)(columns, sums),
+            "count": columns.count(executed),
+            **(_inclusive(columns, sums, executed) if inclusive else _self(columns, sums)),
         }
     )
 
 
-def _inclusive(columns: MeasureColumns, sums: Totals) -> dict[str, Column]:
+def _executions(
+    index: ProfileIndex, counted: BoolArray, sums: Totals, attribution: Attribution
+) -> Executions | None:
+    """Return the executions of ops with their replays; None if the ops that ran are all."""
+    if attribution == "launch":
+        return None
+    return executions(index, counted, sums.device_ns_of_op, attribution=attribution)
+
+
+def _inclusive(
+    columns: MeasureColumns, sums: Totals, executed: Executions | None
+) -> dict[str, Column]:
     return {
         **columns.device(),
-        **columns.device_per_execution(),
+        **columns.device_per_execution(executed),
         "host_ns": columns.column(sums.host_ns),
         **columns.host_per_execution(95),
     }

@@ -57,6 +57,9 @@ class Finding:
     rows
         Returns the row numbers of the evidence, int64, ascending; None for all rows that overlap
         the time range.
+    spans
+        Returns starts and ends of the time that the finding is on, nanoseconds, int64; None if
+        another finding cannot be on the same time.
     """
 
     text: str
@@ -70,6 +73,9 @@ class Finding:
     op_id: int = MISSING
     table: EvidenceTable = "activities"
     rows: Callable[[], IntArray] | None = field(default=None, compare=False, repr=False)
+    spans: Callable[[], tuple[IntArray, IntArray]] | None = field(
+        default=None, compare=False, repr=False
+    )
 
     @property
     def low_ns(self) -> int:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from epprof_nb.analysis.copies import is_pageable, is_synchronous
 from epprof_nb.analysis.dataframe import values_at
+from epprof_nb.analysis.device_work import MEMCPY
 from epprof_nb.arrays.chunks import chunks
 from epprof_nb.arrays.intervals import complement, covered_before, union
 from epprof_nb.arrays.nearest import first_from
@@ -175,11 +177,19 @@ def _thread_of(index: ProfileIndex, rows: IntArray) -> IntArray:
 def is_wait(index: ProfileIndex) -> BoolArray:
     """Return which API calls block the host until the device has finished something.
 
-    These are the calls that synchronize, and the copies that are not asynchronous.
+    These are the calls that synchronize, the copies that are not asynchronous, and those to
+    pageable memory, whose calls return when they are done, whatever their name.
     """
-    names = index.profile.tables["api_calls"].names("name")
+    tables = index.profile.tables
+    names = tables["api_calls"].names("name")
     of_name = [_blocks(name) for name in names.categories]
-    return np.array([*of_name, False], np.bool_)[names.codes]
+    waits = np.array([*of_name, False], np.bool_)[names.codes]
+    copies = np.flatnonzero(index.kinds == MEMCPY)
+    to_host = tables["activities"].names("copy_kind").equals("DtoH")[copies]
+    copies = copies[to_host & is_pageable(index, copies)]
+    copies = copies[is_synchronous(index, copies)]
+    waits[index.calls.rows(tables["activities"]["correlation_id"][copies])] = True
+    return waits
 
 
 def _blocks(name: str) -> bool:

@@ -124,6 +124,7 @@ def _finding(
         op_id=next((op for op in gaps["op_id"].tolist() if op != MISSING), MISSING),
         table="ops" if host_op else "activities",
         rows=(lambda: _host_rows(index, gaps)) if host_op else None,
+        spans=lambda: (gaps["start_ns"], gaps["end_ns"]),
     )
 
 

@@ -26,6 +26,7 @@ from epprof_nb.analysis.overlap_findings import exposed_communication
 from epprof_nb.analysis.path_findings import critical_work
 from epprof_nb.analysis.places import Places, cells_at
 from epprof_nb.analysis.roofline_findings import far_from_roof
+from epprof_nb.analysis.same_time import with_references, without_consequences
 from epprof_nb.analysis.steadiness_findings import drifting, outliers, warm_up
 from epprof_nb.analysis.summary import wall_of
 from epprof_nb.analysis.transfer_findings import copies_to_overlap, pageable_copies, small_copies
@@ -60,8 +61,6 @@ OF_HOST_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
     slowest_operator, slowest_node, quantization, inserted_casts, thread_pool,
 )  # fmt: skip
 """Functions that return findings of a profile without device work."""
-_EXPLAINED = 0.5
-"""Least part of idle time that a wait at the same place explains for it to be left out."""
 _HOT_PLACES = frozenset({"hot line", "hot op", "hot operator", "hot node"})
 """Kinds that say where time goes, but not why; they come after those that name a cause."""
 OF_MEMORY: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (node_memory,)
@@ -84,7 +83,8 @@ def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     frame
         {columns}
 
-        Only findings that can save 2 % or more of the wall time are shown.
+        Only findings that can save 2 % or more of the wall time are there. The frame is shown as
+        sentences; a selection of its columns or rows is shown as any other DataFrame.
 
     Examples
     --------
@@ -94,7 +94,9 @@ def insights(profile: ProfileData, *, index: ProfileIndex | None = None) -> pd.D
     0     1      idle     1
     1     2  hot line    10
     """
-    return insight_table(index or index_of(profile)).to_frame()
+    from epprof_nb.analysis.findings_frame import FindingsFrame
+
+    return FindingsFrame(insight_table(index or index_of(profile)).to_frame())
 
 
 def findings(index: ProfileIndex, *, limit: int | None = 2) -> list[Finding]:
@@ -118,9 +120,14 @@ def _ranked(index: ProfileIndex) -> list[Finding]:
     wall_ns = wall_of(index.profile)
     found = [_within(f, wall_ns) for function in (*of_work, *ALWAYS) for f in function(index)]
     least = MIN_GAIN_SHARE * wall_ns
-    shown = _once(index, [finding for finding in found if finding.gain_ns >= least])
+    found = [finding for finding in found if finding.gain_ns >= least]
+    op = index.tree.rows(np.array([finding.op_id for finding in found], np.int64))
+    shown = without_consequences(found, index.cached(Places).of_op[op].tolist())
     shown.sort(key=lambda f: (f.kind in _HOT_PLACES, -f.gain_ns, -f.low_ns))
-    return [*shown, *(finding for function in OF_MEMORY for finding in function(index))]
+    return [
+        *with_references(shown),
+        *(finding for function in OF_MEMORY for finding in function(index)),
+    ]
 
 
 def _within(finding: Finding, wall_ns: int) -> Finding:
@@ -128,23 +135,6 @@ def _within(finding: Finding, wall_ns: int) -> Finding:
     if finding.high_ns <= wall_ns:
         return finding
     return replace(finding, gain_ns=min(finding.gain_ns, wall_ns), gain_high_ns=wall_ns)
-
-
-def _once(index: ProfileIndex, found: list[Finding]) -> list[Finding]:
-    """Leave out idle time at the places of waits that explain most of it."""
-    place = index.cached(Places).of_op[
-        index.tree.rows(np.array([f.op_id for f in found], np.int64))
-    ]
-    waits = {
-        int(at): finding.gain_ns
-        for finding, at in zip(found, place, strict=True)
-        if finding.kind == "wait"
-    }
-    return [
-        finding
-        for finding, at in zip(found, place, strict=True)
-        if finding.kind != "idle" or waits.get(int(at), 0) < _EXPLAINED * finding.gain_ns
-    ]
 
 
 def insight_table(index: ProfileIndex) -> ResultTable:
@@ -216,6 +206,17 @@ def evidence(
 
         frame.index = pd.Index(rows)
     return frame
+
+
+def evidence_name(rank: int) -> str:
+    """Return the name of the table in SQL with the rows behind a finding.
+
+    Examples
+    --------
+    >>> evidence_name(1)
+    'evidence_1'
+    """
+    return f"evidence_{rank}"
 
 
 def _find(index: ProfileIndex, insight: Mapping[str, Any] | int) -> Finding:

@@ -9,7 +9,12 @@ import numpy as np
 from epprof_nb.analysis.dataframe import ResultTable
 from epprof_nb.analysis.device_activity import queued_launches
 from epprof_nb.analysis.device_work import KERNEL
-from epprof_nb.analysis.idle_causes import BETWEEN, idle_intervals, split_by_cause
+from epprof_nb.analysis.idle_causes import (
+    BETWEEN,
+    idle_intervals,
+    launch_latency,
+    split_by_cause,
+)
 from epprof_nb.analysis.index import ProfileIndex, index_of
 from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.waits import find_waits
@@ -175,9 +180,9 @@ def launch_gaps(index: ProfileIndex) -> LaunchGaps:
     call = index.calls.rows(activities["correlation_id"][between.next_row])
     in_graph = activities["graph_id"][between.next_row] != MISSING
     is_kernel = index.kinds[between.next_row] == KERNEL
-    calls = index.profile.tables["api_calls"]
-    # Launched before the device became idle: the device, not the host, made the gap.
-    queued = (call != MISSING) & (np.append(calls["start_ns"], 0)[call] < between.start)
+    returned = np.append(index.profile.tables["api_calls"]["end_ns"], 0)[call]
+    # Had arrived before the device became idle: the device, not the host, made the gap.
+    queued = (call != MISSING) & (returned + launch_latency(index) <= between.start)
     node_gap = _typical(between.take(in_graph & queued)) or _typical(between.take(queued))
     found = is_kernel & ~in_graph & ~queued & (call != MISSING)
     found &= between.end - between.start <= LAUNCH_GAP_NS

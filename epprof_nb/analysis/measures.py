@@ -9,6 +9,7 @@ import numpy as np
 from epprof_nb.analysis.dataframe import OptionalColumn, optional
 from epprof_nb.analysis.op_status import has_host_time, ran
 from epprof_nb.analysis.op_totals import share
+from epprof_nb.arrays.groups import sum_by_group
 from epprof_nb.arrays.intervals import EARLIEST, LATEST
 from epprof_nb.arrays.percentiles import GroupStatistics
 from epprof_nb.arrays.types import MISSING
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from epprof_nb.analysis.dataframe import Column
-    from epprof_nb.analysis.node_executions import Executions
+    from epprof_nb.analysis.executions import Executions
     from epprof_nb.analysis.op_totals import Totals
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
@@ -50,6 +51,14 @@ class MeasureColumns:
         """Return `values` (int64, one per group) in order, then that of the last row."""
         last = np.full(int(self._totals.has_unattributed), unattributed, np.int64)
         return np.append(values[self._order], last)
+
+    def count(self, executions: Executions | None = None) -> IntArray:
+        """Return the number of executions; of the ops that ran if `executions` is None."""
+        counts = self._totals.count
+        if executions is not None:
+            groups = self._groups[executions.rows]
+            counts = sum_by_group(groups, executions.counts, len(counts))[:-1]
+        return self.column(counts)
 
     def device(self) -> dict[str, Column]:
         """Return ``device_ns`` to ``launch_delay_ns`` of the ops and all ops below them."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.analysis.breakdowns import breakdown
-from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code
+from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding, code, op_id_of
 from epprof_nb.analysis.op_status import has_host_time
 from epprof_nb.analysis.ort_overhead import slowdown_of
 from epprof_nb.analysis.summary import wall_of
@@ -73,11 +73,15 @@ def dominant_operator(index: ProfileIndex) -> tuple[ResultTable, float] | None:
 def longest_execution(index: ProfileIndex, name: str, session: int) -> tuple[int, int]:
     """Return start and end of the longest execution of a node, a recorded one if there is one."""
     ops = index.profile.tables["ops"]
-    of_node = ops.names("category").equals("node") & ops.names("name").equals(name)
-    rows = np.flatnonzero(of_node & (ops["session"] == session))
-    host_ns = np.where(has_host_time(ops)[rows], ops["duration_ns"][rows], 0)
-    longest = rows[int(host_ns.argmax())]
+    longest = _longest_execution(index, name, session)
     return int(ops["start_ns"][longest]), int(ops["end_ns"][longest])
+
+
+def _longest_execution(index: ProfileIndex, name: str, session: int) -> int:
+    ops = index.profile.tables["ops"]
+    rows = executions(index, [name], session)
+    host_ns = np.where(has_host_time(ops)[rows], ops["duration_ns"][rows], 0)
+    return int(rows[int(host_ns.argmax())])
 
 
 def executions(index: ProfileIndex, names: Sequence[str], session: int) -> IntArray:
@@ -138,9 +142,20 @@ def fallbacks(index: ProfileIndex) -> Iterator[Finding]:
         *longest_execution(index, name, session),
         kind="cpu fallback",
         remedy="Use an operator, type or shape that the accelerator's execution provider supports.",
+        op_id=op_id_of(index, _longest_execution(index, name, session)),
         table="ops",
         rows=lambda: executions(index, [str(n) for n in names], session),
+        spans=lambda: _host_times(index, [str(n) for n in names], session),
     )
+
+
+def _host_times(
+    index: ProfileIndex, names: Sequence[str], session: int
+) -> tuple[IntArray, IntArray]:
+    """Return starts and ends of the executions of a session's nodes of these names."""
+    ops, rows = index.profile.tables["ops"], executions(index, names, session)
+    rows = rows[has_host_time(ops)[rows]]
+    return ops["start_ns"][rows], ops["end_ns"][rows]
 
 
 def slowest_operator(index: ProfileIndex) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from epprof_nb.analysis.device_work import KERNEL, MEMCPY, MEMSET
 from epprof_nb.analysis.idle import IDLE_GAP_NS, gap_table
-from epprof_nb.analysis.insights import findings
+from epprof_nb.analysis.insights import evidence_name, findings
 from epprof_nb.analysis.summary import summarise, wall_of
 from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.arrays.types import MISSING
@@ -86,17 +86,13 @@ def overview(index: ProfileIndex) -> Overview:
     return Overview(
         summarise(index).line,
         list(_facts(index, time)),
-        [Evidence(found, _evidence(found)) for found in findings(index, limit=_MAX_FINDINGS)],
+        [
+            Evidence(found, f"select * from {evidence_name(rank)} order by start_ns")
+            for rank, found in enumerate(findings(index, limit=_MAX_FINDINGS), 1)
+        ],
         [ranking for ranking in _rankings(index, time) if ranking.rows],
         [str(note) for note in profile.info.get("notes") or ()],
         {name: len(table) for name, table in profile.tables.items()},
-    )
-
-
-def _evidence(found: Finding) -> str:
-    return (
-        f"select * from {found.table} where start_ns < {found.end_ns} "
-        f"and end_ns > {found.start_ns} order by start_ns"
     )
 
 

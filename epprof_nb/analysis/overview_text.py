@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from epprof_nb.analysis.overview_lines import TextLines
-from epprof_nb.util.format import shorten
+from epprof_nb.util.format import printable, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,9 +95,8 @@ def _cell(value: object) -> object:
 
 
 def _clean(text: str, limit: int) -> str:
-    """Put a text on one line and escape control characters, which a terminal would obey."""
-    line = shorten(text[: 100 * limit], limit)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    """Put a text on one line and escape control characters."""
+    return printable(shorten(text[: 100 * limit], limit))
 
 
 def _shorter(section: str, item: Any) -> Any:  # noqa: ANN401

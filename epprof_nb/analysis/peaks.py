@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _MIN_NS = 20_000_000
 """Shortest duration of a measurement."""
 _ROUNDS = 5
+_GOLDEN, _PERIOD = 0.6180339887, 65_521
+"""Multiples of the first, modulo 1, are spread evenly. Up to the second, they are exact enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +27,21 @@ class Peaks:
         Element type, in ONNX Runtime's words, to FLOPs per second of a matrix product.
     bytes_per_s
         Bytes read and written per second by a copy.
+    link_bytes_per_s
+        ``"HtoD"`` and ``"DtoH"`` to bytes per second of a copy of pinned memory; empty if the
+        device has no link.
     """
 
     flops_per_s: dict[str, float]
     bytes_per_s: float
+    link_bytes_per_s: dict[str, float] = field(default_factory=dict)
 
     def to_info(self) -> dict[str, Any]:
         """Return the entry of ``info["peaks"]``."""
-        return {"flops_per_s": dict(self.flops_per_s), "bytes_per_s": self.bytes_per_s}
+        entry = {"flops_per_s": dict(self.flops_per_s), "bytes_per_s": self.bytes_per_s}
+        if self.link_bytes_per_s:
+            entry["link_bytes_per_s"] = dict(self.link_bytes_per_s)
+        return entry
 
     def flops_of(self, dtype: str) -> float | None:
         """Return the FLOPs per second of an element type, else those of float; None if unknown."""
@@ -44,8 +53,11 @@ def peaks_of(info: Mapping[str, Any]) -> dict[int, Peaks]:
     entries, found = info.get("peaks"), {}
     for device, entry in entries.items() if isinstance(entries, dict) else ():
         try:
-            flops = {str(k): float(v) for k, v in entry["flops_per_s"].items() if float(v) > 0}
-            peaks = Peaks(flops, float(entry["bytes_per_s"]))
+            flops, link = (
+                {str(k): float(v) for k, v in entry.get(key, {}).items() if float(v) > 0}
+                for key in ("flops_per_s", "link_bytes_per_s")
+            )
+            peaks = Peaks(flops, float(entry["bytes_per_s"]), link)
             if peaks.bytes_per_s > 0:
                 found[int(device)] = peaks
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -60,6 +72,7 @@ def measure(
     size: int,
     copied: int,
     dtypes: Mapping[str, Any],
+    pinned: Any = None,  # noqa: ANN401
     **options: Any,
 ) -> Peaks:
     """Measure the peaks of a device.
@@ -76,8 +89,12 @@ def measure(
         Elements of the arrays that are copied, which must not fit a cache.
     dtypes
         Element types in ONNX Runtime's words, with those of `xp`.
+    pinned
+        Pinned memory of the host: an array of `copied` elements of the first of `dtypes`, and a
+        function that copies from its second to its first argument, either of which is on the
+        device; None if the device has no link.
     **options
-        Further arguments of ``xp.ones``, such as ``device="cuda:0"``.
+        Further arguments of ``xp.arange`` and ``xp.ones``, such as ``device="cuda:0"``.
 
     Returns
     -------
@@ -93,14 +110,23 @@ def measure(
     """
     flops = {}
     for name, dtype in dtypes.items():
+        # Equal numbers take less power than others, so that the clock would be too high.
+        spread = xp.arange(size * size, dtype=next(iter(dtypes.values())), **options)
+        spread = (spread % _PERIOD * _GOLDEN % 1 - 0.5).reshape(size, size)
         a, b = (xp.ones((size, size), dtype=dtype, **options) for _ in range(2))
+        a[...], b[...] = spread, spread.T
         out = xp.ones((size, size), dtype=dtype, **options)
         seconds = _fastest(partial(xp.matmul, a, b, out=out), synchronize)
         flops[name] = 2 * size**3 / seconds
     dtype = next(iter(dtypes.values()))
     source, target = (xp.ones(copied, dtype=dtype, **options) for _ in range(2))
     seconds = _fastest(partial(target.__setitem__, ..., source), synchronize)
-    return Peaks(flops, 2 * source.nbytes / seconds)
+    link = {}
+    if pinned is not None:
+        host, copy = pinned
+        for direction, ends in (("HtoD", (target, host)), ("DtoH", (host, target))):
+            link[direction] = source.nbytes / _fastest(partial(copy, *ends), synchronize)
+    return Peaks(flops, 2 * source.nbytes / seconds, link)
 
 
 def _fastest(act: Callable[[], object], synchronize: Callable[[], object]) -> float:

@@ -6,29 +6,29 @@ write files, load extensions or change its limits.
 
 from __future__ import annotations
 
-import json
-from contextlib import closing
-from threading import TIMEOUT_MAX, Event, Thread
+from concurrent.futures import Future, wait
+from threading import TIMEOUT_MAX, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epprof_nb.data.arrow import names_to_arrow, to_arrow
+from epprof_nb.analysis.sql_tables import VIEWS, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import duckdb
     import pandas as pd
 
     from epprof_nb.data.profile_data import ProfileData
-    from epprof_nb.data.table import Table
+
+T = TypeVar("T")
 
 _BATCH_ROWS = 100_000
-_INTERRUPT_EVERY_S = 0.05
+_INTERRUPT_EVERY_S, _GRACE_S = 0.05, 0.5
 _CONFIG = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -42,32 +42,6 @@ _TEXTS = ("varchar", "enum")
 _STATEMENTS = ("SELECT", "EXPLAIN")
 _HUGE = pa.decimal128(38, 0)
 """The Arrow type of DuckDB's HUGEINT, the type of a sum of integers."""
-
-VIEWS = {
-    "device_work": """
-        select * replace (greatest(end_ns - start_ns, 0) as duration_ns) from activities
-        where kind in ('kernel', 'memcpy', 'memset') or kind = 'graph_launch' and not exists (
-            from activities as node where node.kind in ('kernel', 'memcpy', 'memset')
-            and node.correlation_id = activities.correlation_id)""",
-    "busy": """
-        select device_id, min(start_ns) as start_ns, max(end_ns) as end_ns from (
-            select *, sum(opens) over (partition by device_id order by start_ns, end_ns
-                rows unbounded preceding) as interval from (
-                select device_id, start_ns, end_ns, coalesce(start_ns > max(end_ns) over (
-                        partition by device_id order by start_ns, end_ns
-                        rows between unbounded preceding and 1 preceding), true)::int as opens
-                from device_work where end_ns > start_ns))
-        group by device_id, interval""",
-    "idle": """
-        select * from (select device_id, end_ns as start_ns,
-            lead(start_ns) over (partition by device_id order by start_ns) as end_ns from busy)
-        where end_ns is not null""",
-}
-"""Views of a connection besides the tables of a profile, in the order of their creation.
-
-``device_work`` has the kernels, copies and memsets, and graph launches whose nodes were not
-recorded; ``busy`` the disjoint intervals in which a device was busy; ``idle`` those between them.
-"""
 
 
 def sql(
@@ -99,36 +73,31 @@ def sql(
     too_late = TimeoutError(
         f"the query did not finish in {time_limit_s:g} s. Filter earlier, or raise time_limit_s."
     )
-    with closing(
-        _connect(duckdb, profile, max_bytes, is_preview=max_rows is not None)
-    ) as connection:
-        ended = Event()
-        try:
-            # Interrupting a closed connection does nothing.
-            Thread(
-                target=_interrupt, args=(connection, deadline, ended),
-                name="epprof query limit", daemon=True,
-            ).start()  # fmt: skip
-            _check(connection, query)
-            relation = connection.sql(query)
-            names, batches = relation.columns, []
-            for batch in _batches(_preview(relation, max_rows, max_chars), max_bytes):
-                # An interrupt between two batches has no effect.
-                if monotonic() > deadline:
-                    raise too_late
-                batches.append(batch)
-        except duckdb.InterruptException as error:
-            raise too_late from error
-        except duckdb.OutOfMemoryException as error:
-            raise MemoryError(_too_large(max_bytes)) from error
-        except OSError as error:  # of Arrow's reader
-            if "INTERRUPT" not in str(error):
-                raise
-            raise too_late from error
-        except duckdb.Error as error:
-            raise ValueError(f"the query failed: {error}") from error
-        finally:
-            ended.set()
+    connection = _connect(duckdb, profile, query, max_bytes, is_preview=max_rows is not None)
+
+    def fetch() -> tuple[list[str], list[pa.RecordBatch]]:
+        _check(connection, query)
+        relation = connection.sql(query)
+        preview, batches = _preview(relation, max_rows, max_chars), []
+        for batch in _batches(preview, max_bytes):
+            # An interrupt between two batches has no effect.
+            if monotonic() > deadline:
+                raise too_late
+            batches.append(batch)
+        return relation.columns, batches
+
+    try:
+        names, batches = _within(deadline, connection, fetch, too_late)
+    except duckdb.InterruptException as error:
+        raise too_late from error
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(_too_large(max_bytes)) from error
+    except OSError as error:  # of Arrow's reader
+        if "INTERRUPT" not in str(error):
+            raise
+        raise too_late from error
+    except duckdb.Error as error:
+        raise ValueError(f"the query failed: {error}") from error
     columns = []
     for column in pa.Table.from_batches(batches).columns:
         columns.append(_to_series(column))
@@ -137,15 +106,39 @@ def sql(
     return _to_frame(columns, names)
 
 
-def _interrupt(connection: duckdb.DuckDBPyConnection, deadline: float, ended: Event) -> None:
-    """Interrupt the query after the deadline, until it has ended.
+def _within(
+    deadline: float, connection: duckdb.DuckDBPyConnection, fetch: Callable[[], T], late: Exception
+) -> T:
+    """Return what a function that uses a connection returns, and close the connection.
 
-    An interrupt has no effect before the query has begun, or between two batches.
+    The function runs on a thread of its own. After the deadline, it is interrupted until it ends.
+    DuckDB looks for interrupts between the chunks of a query only, so a function on one long text
+    or list may go on: it is left alone, and `late` is raised.
     """
+    future: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(fetch())
+        except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
+            future.set_exception(error)
+        finally:
+            connection.close()
+
+    # Python waits for it when it exits. A daemon thread that ends in DuckDB then would abort.
+    Thread(target=work, name="epprof query").start()
     wait_s = min(max(deadline - monotonic(), 0), TIMEOUT_MAX)
-    while not ended.wait(wait_s):
+    try:
+        while not wait([future], wait_s).done:
+            if monotonic() > deadline + _GRACE_S:
+                raise late
+            # An interrupt has no effect before the query has begun, or between two batches.
+            connection.interrupt()
+            wait_s = _INTERRUPT_EVERY_S
+    except KeyboardInterrupt:
         connection.interrupt()
-        wait_s = _INTERRUPT_EVERY_S
+        raise
+    return future.result()
 
 
 def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent
@@ -162,6 +155,7 @@ def _duckdb() -> Any:  # noqa: ANN401 - a module that may be absent
 def _connect(
     module: Any,  # noqa: ANN401
     profile: ProfileData,
+    query: str,
     max_bytes: int,
     *,
     is_preview: bool,
@@ -170,34 +164,14 @@ def _connect(
     if is_preview:
         config["disabled_optimizers"] = _FOLDING
     connection: duckdb.DuckDBPyConnection = module.connect(":memory:", config=config)
-    for name, table in profile.tables.items():
-        connection.register(name, _arrow_table(table))
-    connection.register("info", _info_table(profile))
-    for name, query in VIEWS.items():
-        connection.execute(f"create view {name} as {query}")
+    for name, table in tables_of(profile, query).items():
+        connection.register(name, table)
+    for name, view in VIEWS.items():
+        connection.execute(f"create view {name} as {view}")
     # Variables of the calling Python code are no tables.
     connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
     return connection
-
-
-def _arrow_table(table: Table) -> pa.Table:
-    columns = {}
-    for column in table.schema.columns:
-        columns[column.name] = to_arrow(table, column)
-        for derived in table.schema.derived:
-            if derived.source == column.name:
-                columns[derived.name] = names_to_arrow(table.names(derived.name))
-    return pa.table(columns)
-
-
-def _info_table(profile: ProfileData) -> pa.Table:
-    """Return `info` as a table of keys and JSON values."""
-    values = [json.dumps(value, default=str) for value in profile.info.values()]
-    return pa.table({
-        "key": pa.array([str(key) for key in profile.info], pa.string()),
-        "value": pa.array(values, pa.string()),
-    })  # fmt: skip
 
 
 def _check(connection: duckdb.DuckDBPyConnection, query: str) -> None:

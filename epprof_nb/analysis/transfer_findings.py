@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.analysis.copies import LARGE_BYTES, copied_bytes, is_pageable
 from epprof_nb.analysis.device_work import MEMCPY, device_kinds_ns
 from epprof_nb.analysis.findings import Finding, op_id_of, place_name
+from epprof_nb.analysis.link import link_bytes_per_s
 from epprof_nb.analysis.overlap import COMPUTE, COPY, class_intervals, length, union_of
 from epprof_nb.analysis.places import Places
 from epprof_nb.analysis.summary import device_word, wall_of
-from epprof_nb.analysis.transfers import LARGE_BYTES, copied_bytes, exposed, is_pageable
-from epprof_nb.arrays.groups import sum_by_group
+from epprof_nb.analysis.transfers import exposed
+from epprof_nb.arrays.groups import group_codes, sum_by_group
 from epprof_nb.util.format import duration, percent, plural, size
 
 if TYPE_CHECKING:
@@ -46,9 +48,9 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
         f"{plural(len(rows), 'copy', 'copies')} of pageable memory ({size(copied)}) {verb} for "
         f"{percent(total / device_ns)} of the {device_word(index.profile.info)} time"
     )
-    pinned = _pinned_ns(index, copies, rows)
+    pinned = _pinned_ns(index, copies)
     hidden = int((time - exposed(index, rows)).sum())
-    # Without pinned copies to compare with: pinning usually saves half of the time at best.
+    # Without a bandwidth to compare with: pinning usually saves half of the time at best.
     gain = max((total // 2 if pinned is None else total - pinned) - hidden, 0)
     yield Finding(
         f"{text}.",
@@ -64,24 +66,33 @@ def pageable_copies(index: ProfileIndex) -> Iterator[Finding]:
     )
 
 
-def _pinned_ns(index: ProfileIndex, copies: IntArray, pageable: IntArray) -> int | None:
-    """Return how long the pageable copies would take at the bandwidth of the pinned ones.
+def _pinned_ns(index: ProfileIndex, copies: IntArray) -> int | None:
+    """Return how long the pageable copies would take at the bandwidth of pinned ones.
 
-    None without large pinned copies in each of their directions.
+    It is that of large pinned copies of the profile, else that of the device's link; None if
+    neither is known for each of their directions.
     """
     activities = index.profile.tables["activities"]
-    kinds = activities.names("copy_kind")
     copied = copied_bytes(index, copies)
     time = np.maximum(activities["end_ns"][copies] - activities["start_ns"][copies], 1)
     is_pinned = ~is_pageable(index, copies) & (copied >= LARGE_BYTES)
-    n = len(kinds.categories)
-    kind = kinds.codes[copies].astype(np.int64)
-    pinned_bytes = sum_by_group(kind[is_pinned], copied[is_pinned], n)
-    pinned_ns = sum_by_group(kind[is_pinned], time[is_pinned], n)
-    kind = kinds.codes[pageable].astype(np.int64)
-    if (pinned_ns[kind] == 0).any():
-        return None
-    return int((copied_bytes(index, pageable) * pinned_ns[kind] / pinned_bytes[kind]).sum())
+    kinds, devices = activities.names("copy_kind").codes, activities["device_id"]
+    groups, first = group_codes(kinds[copies], devices[copies])
+    pinned_bytes = sum_by_group(groups[is_pinned], copied[is_pinned], len(first))[:-1]
+    pinned_ns = sum_by_group(groups[is_pinned], time[is_pinned], len(first))[:-1]
+    rest = sum_by_group(groups, np.where(is_pageable(index, copies), copied, 0), len(first))[:-1]
+    directions = activities.names("copy_kind").take(copies[first]).to_list()
+    total = 0.0
+    for group in np.flatnonzero(rest).tolist():
+        device, direction = int(devices[copies[first[group]]]), directions[group] or ""
+        if pinned_ns[group]:
+            bandwidth = pinned_bytes[group] * 1e9 / pinned_ns[group]
+        elif (link := link_bytes_per_s(index.profile.info, device, direction)) is not None:
+            bandwidth = link
+        else:
+            return None
+        total += rest[group] * 1e9 / bandwidth
+    return int(total)
 
 
 def copies_to_overlap(index: ProfileIndex) -> Iterator[Finding]:

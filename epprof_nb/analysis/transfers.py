@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.copies import LARGE_BYTES, copied_bytes, is_synchronous
 from epprof_nb.analysis.dataframe import OptionalColumn, ResultTable
 from epprof_nb.analysis.device_work import MEMCPY
 from epprof_nb.analysis.index import ProfileIndex, index_of
+from epprof_nb.analysis.link import link_bytes_per_s
 from epprof_nb.analysis.overlap import COMMUNICATION, COMPUTE, class_intervals
 from epprof_nb.analysis.places import Places
 from epprof_nb.arrays.groups import group_codes, sum_by_group
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
 
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.profile_data import ProfileData
-
-LARGE_BYTES = 1_000_000
-"""Least size of a copy whose bandwidth can be that of the link."""
 
 
 @with_columns("transfers")
@@ -94,33 +93,10 @@ def transfer_table(index: ProfileIndex) -> ResultTable:
 _KINDS = ("copy_kind", "src_kind", "dst_kind")
 
 
-def copied_bytes(index: ProfileIndex, rows: IntArray) -> IntArray:
-    """Return the bytes of some copies; 0 if unknown."""
-    size: IntArray = np.maximum(index.profile.tables["activities"]["bytes"][rows], 0)
-    return size
-
-
 def _durations(index: ProfileIndex, rows: IntArray) -> IntArray:
     activities = index.profile.tables["activities"]
     time: IntArray = np.maximum(activities["end_ns"][rows] - activities["start_ns"][rows], 0)
     return time
-
-
-def is_pageable(index: ProfileIndex, rows: IntArray) -> BoolArray:
-    """Return which copies read or write pageable memory."""
-    activities = index.profile.tables["activities"]
-    source, target = activities.names("src_kind"), activities.names("dst_kind")
-    pageable: BoolArray = source.equals("pageable")[rows] | target.equals("pageable")[rows]
-    return pageable
-
-
-def is_synchronous(index: ProfileIndex, rows: IntArray) -> BoolArray:
-    """Return which copies had ended when their API call returned: the host waited for them."""
-    tables = index.profile.tables
-    call = index.calls.rows(tables["activities"]["correlation_id"][rows])
-    returned = np.append(tables["api_calls"]["end_ns"], np.iinfo(np.int64).min)[call]
-    waited: BoolArray = returned >= tables["activities"]["end_ns"][rows]
-    return waited
 
 
 def exposed(index: ProfileIndex, rows: IntArray) -> IntArray:
@@ -152,15 +128,22 @@ def _is_repeat(groups: IntArray, size: IntArray) -> BoolArray:
 def _peaks(index: ProfileIndex, rows: IntArray) -> npt.NDArray[np.float64]:
     """Return the bandwidth that each copy could reach, bytes per second; NaN if unknown.
 
-    It is the highest of a copy of 1 MB or more in the same direction on the same device.
+    It is the highest of a copy of 1 MB or more in the same direction on the same device, or that
+    of the device's link, if that is known to be higher.
     """
     activities = index.profile.tables["activities"]
-    kind, device = activities.names("copy_kind").codes[rows], activities["device_id"][rows]
-    groups, first = group_codes(kind, device)
+    kinds, device = activities.names("copy_kind"), activities["device_id"][rows]
+    groups, first = group_codes(kinds.codes[rows], device)
     size, time = copied_bytes(index, rows), _durations(index, rows)
     large = np.flatnonzero((size >= LARGE_BYTES) & (time > 0))
     best = np.full(len(first), -np.inf)
     np.maximum.at(best, groups[large], size[large] * 1e9 / time[large])
+    directions = kinds.take(rows[first]).to_list()
+    for group, (of_device, direction) in enumerate(
+        zip(device[first].tolist(), directions, strict=True)
+    ):
+        link = link_bytes_per_s(index.profile.info, of_device, direction or "")
+        best[group] = max(best[group], link or -np.inf)
     best[np.isinf(best)] = np.nan
     of_copy: npt.NDArray[np.float64] = best[groups]
     return of_copy

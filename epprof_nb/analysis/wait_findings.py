@@ -57,6 +57,8 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
     where = place_name(index, op) or "the code"
     waited = f"waits for the {word} in `{call}`" if call else f"waits for the {word}"
     longest = int(avoidable.argmax())
+    idle_end = activities["start_ns"][found.next_row[waits]]
+    idle_start = idle_end - found.idle_after[waits]
     return Finding(
         f"{capitalised(where)} {waited} {plural(len(waits), 'time')}; after that the {word} is "
         f"idle for {duration(idle)} until the next launch.",
@@ -72,6 +74,7 @@ def _finding(index: ProfileIndex, waits: IntArray) -> Finding:
         op_id=op_id_of(index, op),
         table="api_calls",
         rows=lambda: np.sort(rows),
+        spans=lambda: (idle_start, idle_end),
     )
 
 

@@ -146,13 +146,23 @@ def compare_files(old: Sequence[str], new: Sequence[str], output: Output) -> int
 
     try:
         sides = [[load(path) for path in side] for side in (old, new)]
-    except FileNotFoundError as error:
-        click.echo(f"Error: File {error.filename} does not exist.", err=True)
-        return UNUSABLE_FILE
     except (EpprofError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(f"Error: {_why(error)}", err=True)
         return UNUSABLE_FILE
     return _compare(sides, output)
+
+
+def _why(error: EpprofError | OSError) -> str:
+    """Return why a file cannot be used, as a sentence without an error number."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    name = error.filename
+    match error:
+        case FileNotFoundError():
+            return f"File {name} does not exist."
+        case IsADirectoryError():
+            return f"{name} is a folder. Name the files in it that `Profile.save` wrote (.epprof)."
+    return f"File {name} cannot be read: {error.strerror}."
 
 
 def compare_scripts(

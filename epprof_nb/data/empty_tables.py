@@ -42,6 +42,11 @@ _WITH_DEVICE_WORK = {
     "waits": "The host did not wait for a device.",
 }
 """Notes of tables on device work, if there was some."""
+_WITH_NODES_ON_CPU = {
+    "roofline": "The nodes ran on the CPU: `roofline()` compares what nodes launched on a device "
+    "with what the device can do. `by_node()` has their host times.",
+}
+"""Notes of tables on the device work of nodes, if nodes ran and there was no device work."""
 _OF_DETAIL = {
     "memory": "No memory was allocated or released.",
     "overhead": "CUPTI reported no overhead.",
@@ -49,6 +54,7 @@ _OF_DETAIL = {
 """Notes of tables that are recorded with an option of the same name, if it was given."""
 _PLACEHOLDERS = {
     "by_module": "path", "by_node": "name", "by_op_type": "op_type", "by_operator": "name",
+    "roofline": "name",
 }  # fmt: skip
 """Tables whose only row can be that of the work that belongs to none of their rows."""
 
@@ -103,13 +109,17 @@ def _reason(profile: ProfileData, table: str) -> str:
         recorded = str(profile.info.get("detail") or "").split(",")
         is_recorded = table in recorded or "all" in recorded
         return _OF_DETAIL[table] if is_recorded else f"Not recorded: pass `--detail {table}`."
-    return _NOTES.get(table) or _reason_on_devices(profile, table)
-
-
-def _reason_on_devices(profile: ProfileData, table: str) -> str:
     kinds = profile.tables["activities"].names("kind")
-    if any(kinds.equals(kind).any() for kind in DEVICE_KINDS) and table in _WITH_DEVICE_WORK:
+    has_device_work = any(kinds.equals(kind).any() for kind in DEVICE_KINDS)
+    if table in _WITH_NODES_ON_CPU and not has_device_work:
+        if profile.tables["ops"].names("category").equals("node").any():
+            return _WITH_NODES_ON_CPU[table]
+    elif table in _WITH_DEVICE_WORK and has_device_work:
         return _WITH_DEVICE_WORK[table]
+    return _NOTES.get(table) or _no_device_work(profile)
+
+
+def _no_device_work(profile: ProfileData) -> str:
     if "no_gpu" in profile.info:
         return (
             "There was no device work: no GPU was found, and the host device was not used. "

@@ -105,7 +105,8 @@ class _Pieces:
             for name in ("start_ns", "end_ns")
         )
         self._origin = int(starts.min()) if len(starts) else 0
-        end = int(ends.max()) if len(ends) else 0
+        # In a damaged file, an event may end before it starts: it is written without a duration.
+        end = int(np.maximum(starts, ends).max()) if len(starts) else 0
         self._times = {
             "unit": "nanoseconds",
             "startValue": 0,

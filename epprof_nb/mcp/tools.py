@@ -117,7 +117,8 @@ class Tools:
     def sql(self, profile: Name, query: str, max_rows: Rows = 100) -> str:
         """Result of one SELECT statement (DuckDB) over a profile, as CSV.
 
-        Tables: ops, activities, api_calls, graphs, memory, overhead, info (key, value); views:
+        Tables: ops, activities, api_calls, graphs, memory, overhead, info (key, value),
+        insights (findings by rank), evidence_1 (rows behind the first finding) and so on; views:
         device_work, busy, idle. `describe activities` lists the columns of a table.
         """
         prof = self._profile(profile)

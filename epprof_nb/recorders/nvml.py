@@ -71,7 +71,8 @@ def snapshot() -> dict[str, Any]:
     dict
         ``driver_version`` (str), ``cuda_version`` (str, the newest that the driver supports) and
         ``gpus``, one dict per GPU in PCI bus order (CUDA's order may differ): ``name``,
-        ``pci_bus_id``, ``compute_capability`` (str), ``sm_clock_mhz``, ``sm_clock_max_mhz``,
+        ``pci_bus_id``, ``compute_capability`` (str), ``pcie_generation``, ``pcie_lanes`` (the most
+        that GPU and machine support), ``sm_clock_mhz``, ``sm_clock_max_mhz``,
         ``memory_clock_mhz``, ``clock_events`` (list of str, see `CLOCK_EVENTS`),
         ``temperature_c``, ``power_w``, ``power_limit_w``, ``memory_used_bytes``,
         ``memory_total_bytes``, ``other_processes`` (list of dicts with ``pid`` and
@@ -162,6 +163,8 @@ def _static_properties(nvml: Any, gpu: Any) -> dict[str, Any]:  # noqa: ANN401
             nvml.nvmlDeviceGetCudaComputeCapability, gpu, then=lambda v: f"{v[0]}.{v[1]}"
         ),
         sm_clock_max_mhz=_query(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_SM),
+        pcie_generation=_query(nvml.nvmlDeviceGetMaxPcieLinkGeneration, gpu),
+        pcie_lanes=_query(nvml.nvmlDeviceGetMaxPcieLinkWidth, gpu),
         power_limit_w=_query(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu, then=_watts),
     )
 

@@ -51,13 +51,29 @@ def _cuda(number: int, name: str) -> Peaks | None:
         if torch.cuda.get_device_name(number) != name:
             return None
         dtypes = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-        with torch.cuda.device(number):
-            return measure(torch, torch.cuda.synchronize, dtypes=dtypes, device="cuda", **_CUDA)
+        host = torch.ones(_CUDA["copied"], pin_memory=True)
+        pinned = host, lambda target, source: target.copy_(source, non_blocking=True)
+        with torch.cuda.device(number), torch.no_grad():
+            return measure(
+                torch, torch.cuda.synchronize, dtypes=dtypes, pinned=pinned, device="cuda", **_CUDA
+            )
     if cupy is not None and number < cupy.cuda.runtime.getDeviceCount():
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         if properties["name"].decode() != name:
             return None
+        import cupyx  # CuPy is imported
+
         dtypes = {"float": cupy.float32, "float16": cupy.float16}
         with cupy.cuda.Device(number) as device:
-            return measure(cupy, device.synchronize, dtypes=dtypes, **_CUDA)
+            host = cupyx.empty_pinned(_CUDA["copied"], np.float32)
+            return measure(
+                cupy, device.synchronize, dtypes=dtypes, pinned=(host, _copy_of_cupy), **_CUDA
+            )
     return None
+
+
+def _copy_of_cupy(target: Any, source: Any) -> None:  # noqa: ANN401
+    if isinstance(target, np.ndarray):
+        source.data.copy_to_host_async(target.ctypes.data, target.nbytes)
+    else:
+        target.data.copy_from_host_async(source.ctypes.data, source.nbytes)

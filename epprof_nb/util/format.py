@@ -112,6 +112,17 @@ def shorten(text: str, limit: int) -> str:
     return elide(line, limit, tail=limit - 1 - limit // 2)
 
 
+def printable(text: str) -> str:
+    r"""Return a text with its control characters escaped, which a terminal would obey.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[31m"))
+    a\x1b[31m
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def in_backticks(text: str, limit: int) -> str:
     """Shorten a name and put it between backticks, of which it then has none itself.
 

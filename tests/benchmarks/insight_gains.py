@@ -2,10 +2,11 @@
 
 ::
 
-    python -m tests.benchmarks.insight_gains [--rounds 10]
+    python -m tests.benchmarks.insight_gains [--rounds 10] [--device cuda:0]
 
-Each case runs on the host device with its cause and without it, in turns. The times are those of
-sleeps, so that the speed of the machine hardly matters.
+Each case runs with its cause and without it, in turns. On the host device, the times are those of
+sleeps, so that the speed of the machine hardly matters. The cases of a CUDA device are in
+`tests.gpu.causes`; what removing the cause wins is measured without the profiler as well.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +23,11 @@ import epprof_nb
 from epprof_nb import host
 from epprof_nb.host import operations
 from tests.benchmarks.harness import header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from epprof_nb.profiles import Profile
 
 TOLERANCE = 0.3
 
@@ -122,23 +130,75 @@ def gain_of(prof, kind):
     return int(gain)
 
 
+class Case(NamedTuple):
+    """A case: its kind of finding, and what records it and what times it, with or without."""
+
+    kind: str
+    record: Callable[[bool], Profile]
+    seconds: Callable[[bool], float]
+
+
+def timed(run: Callable[[bool], None], remove: bool) -> float:
+    begin = time.perf_counter()
+    run(remove)
+    return time.perf_counter() - begin
+
+
+def on_host() -> dict[str, Case]:
+    """Return the cases of the host device."""
+    operations.np = SlowLink()
+    return {
+        kind: Case(kind, partial(recorded, run), partial(timed, run)) for kind, run in CASES.items()
+    }
+
+
+def on_cuda() -> dict[str, Case]:
+    """Return the cases of a CUDA device."""
+    from tests.gpu.causes import CAUSES, FALLBACK, has_sessions, profiled, seconds
+
+    causes = {
+        name: cause for name, cause in CAUSES.items() if cause is not FALLBACK or has_sessions()
+    }
+    return {
+        name: Case(
+            cause.kind,
+            lambda remove, cause=cause: profiled(cause.fast if remove else cause.slow),
+            lambda remove, cause=cause: seconds(cause.fast if remove else cause.slow),
+        )
+        for name, cause in causes.items()
+    }
+
+
 def main() -> None:
     """Print one row per case: the time won, the gain, and the gain without the cause."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=10)
-    rounds = parser.parse_args().rounds
-    operations.np = SlowLink()
+    parser.add_argument("--device", choices=["host", "cuda:0"], default="host")
+    parser.add_argument("--show", action="store_true", help="print the findings of a round")
+    options = parser.parse_args()
     header("Gains of findings (medians), and how often within 30 % of the time won")
-    print(f"{'finding':<28}{'won':>10}{'gain':>10}{'without':>10}{'within 30 %':>16}")
-    for kind, run in CASES.items():
+    print(
+        f"{'finding':<28}{'won':>10}{'profiled':>10}{'gain':>10}{'without':>10}{'within 30 %':>16}"
+    )
+    shown = []
+    cases = on_host() if options.device == "host" else on_cuda()
+    for name, case in cases.items():
         rows = []
-        for _ in range(rounds):
-            slow, fast = (recorded(run, remove) for remove in (False, True))
-            won = slow.wall_ns - fast.wall_ns
-            rows.append((won, gain_of(slow, kind), gain_of(fast, kind)))
-        close = sum(abs(gain - won) <= TOLERANCE * won for won, gain, _ in rows)
-        won, gain, left = (statistics.median(column) / 1e6 for column in zip(*rows, strict=True))
-        print(f"{kind:<28}{won:7.1f} ms{gain:7.1f} ms{left:7.1f} ms{close:>10} of {rounds}")
+        for _ in range(options.rounds):
+            slow, fast = (case.record(remove) for remove in (False, True))
+            won = round(1e9 * (case.seconds(False) - case.seconds(True)))
+            gains = (gain_of(prof, case.kind) for prof in (slow, fast))
+            rows.append((won, slow.wall_ns - fast.wall_ns, *gains))
+        close = sum(abs(gain - won) <= TOLERANCE * won for won, _, gain, _ in rows)
+        columns = (statistics.median(column) / 1e6 for column in zip(*rows, strict=True))
+        numbers = "".join(f"{value:7.1f} ms" for value in columns)
+        print(f"{name:<28}{numbers}{close:>10} of {options.rounds}")
+        shown += [(name, "with", slow), (name, "without", fast)]
+    for name, which, prof in shown if options.show else ():
+        print(f"\n{name}, {which} its cause: {prof.wall_ns / 1e6:.1f} ms")
+        for row in prof.insights().itertuples():
+            bounds = [round(ns / 1e6, 2) for ns in (row.gain_low_ns, row.gain_ns, row.gain_high_ns)]
+            print(f"  {row.kind}, line {row.line}, {bounds} ms: {row.text}")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,20 @@
     python tests/tools/make_traces.py viztracer     # needs viztracer
     python tests/tools/make_traces.py jax           # needs jax; records on its CPU backend
 
-Folders of the machine and its host name are replaced in the files; nothing else is changed.
+The following need a CUDA device::
+
+    python tests/tools/make_traces.py kineto_cuda   # and kineto_graphs: need torch
+    python tests/tools/make_traces.py onnxruntime_cuda
+    python tests/tools/make_traces.py jax_cuda
+
+A second argument is the folder to write to. Folders of the machine and its host name are replaced
+in the files; nothing else is changed.
 """
 
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import socket
 import sys
@@ -18,6 +26,8 @@ import tempfile
 from pathlib import Path
 
 OUTPUT = Path(__file__).parents[1] / "data" / "traces"
+if len(sys.argv) > 2:
+    OUTPUT = Path(sys.argv[2])
 
 
 def kineto(folder: Path) -> None:
@@ -36,6 +46,77 @@ def kineto(folder: Path) -> None:
                 model(x).sum().backward()
     recorded.export_chrome_trace(str(folder / "trace.json"))
     keep(folder / "trace.json", f"kineto_cpu_torch_{torch.__version__.split('+')[0]}.json.gz")
+
+
+def kineto_cuda(folder: Path) -> None:
+    """Three training steps of a small attention block on a CUDA device, with copies and waits."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile, schedule
+
+    class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.query, self.key, self.value = (torch.nn.Linear(64, 64) for _ in range(3))
+            self.norm = torch.nn.LayerNorm(64)
+            self.head = torch.nn.Sequential(
+                torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 8)
+            )
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            attended = torch.nn.functional.scaled_dot_product_attention(
+                self.query(x), self.key(x), self.value(x)
+            )
+            return self.head(self.norm(x + attended))
+
+    model = Block().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    data = torch.randn(4, 32, 64).pin_memory()
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = model(data.cuda(non_blocking=True)).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    for _ in range(3):
+        step()
+    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profile(
+        activities=both, record_shapes=True, schedule=schedule(wait=0, warmup=1, active=3)
+    ) as recorded:
+        for _ in range(4):
+            step()
+            recorded.step()
+    recorded.export_chrome_trace(str(folder / "trace.json"))
+    keep(folder / "trace.json", f"kineto_cuda_torch_{torch.__version__.split('+')[0]}.json.gz")
+
+
+def kineto_graphs(folder: Path) -> None:
+    """Five replays of a CUDA graph of a small network, each after an eager kernel and a copy."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    layers = [layer for _ in range(4) for layer in (torch.nn.Linear(256, 256), torch.nn.ReLU())]
+    model = torch.nn.Sequential(*layers).cuda()
+    given, data = torch.zeros(64, 256, device="cuda"), torch.randn(64, 256).pin_memory()
+    with torch.no_grad():
+        model(given)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = model(given)
+        graph.replay()
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
+            for _ in range(5):
+                with record_function("step"):
+                    given.copy_(data, non_blocking=True)
+                    given.mul_(2)
+                    graph.replay()
+            result.sum().item()
+    recorded.export_chrome_trace(str(folder / "trace.json"))
+    keep(folder / "trace.json", f"kineto_graphs_torch_{torch.__version__.split('+')[0]}.json.gz")
 
 
 def onnxruntime(folder: Path) -> None:
@@ -65,6 +146,38 @@ def onnxruntime(folder: Path) -> None:
     keep(Path(session.end_profiling()), f"onnxruntime_{ort.__version__}.json.gz")
 
 
+def onnxruntime_cuda(folder: Path) -> None:
+    """Three runs on the CUDA provider, which has no Atan: that node runs on the CPU."""
+    import numpy as np
+    import onnxruntime as ort
+    from onnx import TensorProto, helper
+
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["a"], name="product"),
+            helper.make_node("Relu", ["a"], ["b"], name="relu"),
+            helper.make_node("Atan", ["b"], ["c"], name="angle"),
+            helper.make_node("Softmax", ["c"], ["y"], name="softmax"),
+        ],
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64, 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [64, 16])],
+        [helper.make_tensor("w", TensorProto.FLOAT, [32, 16], np.ones(512).tolist())],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.enable_profiling, options.profile_file_prefix = True, str(folder / "run")
+    providers = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=providers)
+    for _ in range(3):
+        session.run(None, {"x": np.ones((64, 32), np.float32)})
+    keep(Path(session.end_profiling()), f"onnxruntime_cuda_{ort.__version__}.json.gz")
+
+
 def viztracer(folder: Path) -> None:
     """Recursive calls of a Python function."""
     import viztracer as library
@@ -79,7 +192,20 @@ def viztracer(folder: Path) -> None:
 
 
 def jax(folder: Path) -> None:
-    """Three calls of a compiled function, in steps with names."""
+    """Three calls of a compiled function on the CPU, in steps with names."""
+    import jax as library
+
+    library.config.update("jax_platforms", "cpu")
+    _jax(folder, "cpu")
+
+
+def jax_cuda(folder: Path) -> None:
+    """Three calls of a compiled function on a CUDA device, in steps with names."""
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    _jax(folder, "cuda")
+
+
+def _jax(folder: Path, backend: str) -> None:
     import jax as library
     import jax.numpy as jnp
 
@@ -98,7 +224,7 @@ def jax(folder: Path) -> None:
     [path] = folder.rglob("*.trace.json.gz")
     plain = folder / "trace.json"
     plain.write_bytes(gzip.decompress(path.read_bytes()))
-    keep(plain, f"jax_cpu_{library.__version__}.json.gz")
+    keep(plain, f"jax_{backend}_{library.__version__}.json.gz")
 
 
 def keep(path: Path, name: str) -> None:
@@ -113,5 +239,8 @@ def keep(path: Path, name: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as work:
-        tools = {"kineto": kineto, "onnxruntime": onnxruntime, "viztracer": viztracer, "jax": jax}
-        tools[sys.argv[1]](Path(work))
+        tools = (
+            kineto, kineto_cuda, kineto_graphs, onnxruntime, onnxruntime_cuda, viztracer, jax,
+            jax_cuda,
+        )  # fmt: skip
+        {tool.__name__: tool for tool in tools}[sys.argv[1]](Path(work))

@@ -485,6 +485,17 @@ def test_a_file_that_does_not_exist_is_named(tmp_path, missing):
     assert result.output == f"Error: File {files[missing]} does not exist.\n"
 
 
+def test_a_folder_is_named_as_such(tmp_path):
+    new = tmp_path / "new.epprof"
+    repeated(TIMES).save(new)
+    result = CliRunner().invoke(main, ["compare", str(tmp_path), str(new)])
+    assert result.exit_code == 4
+    assert result.output == (
+        f"Error: {tmp_path} is a folder. Name the files in it that `Profile.save` wrote "
+        "(.epprof).\n"
+    )
+
+
 def test_a_baseline_of_a_newer_format_says_so(tmp_path):
     old, new = tmp_path / "old.epprof", tmp_path / "new.epprof"
     repeated(TIMES).save(new)

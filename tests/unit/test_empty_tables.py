@@ -36,7 +36,7 @@ def test_every_empty_table_has_a_note_and_no_other(name):
             assert len(note(frame)) > 20
         elif "note" in frame.attrs:
             # The only row is that of the work outside of all nodes or modules.
-            assert name in ("by_node", "by_op_type", "by_module", "by_operator")
+            assert name in ("by_node", "by_op_type", "by_module", "by_operator", "roofline")
             assert len(frame) == 1
 
 
@@ -112,3 +112,11 @@ def test_a_pickled_table_is_a_dataframe_with_the_note():
     assert type(copy) is pd.DataFrame
     assert copy.attrs == table.attrs
     pd.testing.assert_frame_equal(copy, pd.DataFrame(table))
+
+
+def test_the_roofline_of_nodes_on_the_cpu_says_why_it_is_empty():
+    node = op(1, "matmul", 0, 90, category="node", session=1, input_shapes="float[2,2]")
+    assert "The nodes ran on the CPU" in note(profile([node], info=CPU).roofline())
+    assert "No node of an ONNX Runtime session with known" in note(on_cpu().roofline())
+    without_nodes = profile([op(1, "step", 0, 90)], [kernel(0, 9, 1)]).roofline()
+    assert "No node of an ONNX Runtime session with known" in note(without_nodes)

@@ -1,6 +1,7 @@
 """Findings: a planted cause is found with its line, gain and evidence; without it there is none."""
 
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -57,6 +58,20 @@ def test_launches_that_keep_the_device_waiting_are_found():
     assert (row["launch_idle_ns"], row["graph_saving_ns"]) == (found.gain_ns, found.gain_ns)
 
 
+def test_launches_on_their_way_when_the_device_becomes_idle_keep_it_waiting():
+    """Each call of 4 us begins half a microsecond before the kernel of the one before ends."""
+    starts = [MS + i * 9 * US for i in range(400)]
+    prof = profile(
+        [line(1, 7, 0, 6 * MS)],
+        [kernel(t + 6 * US, t + 9 * US + US // 2, 1, correlation_id=i, thread_id=1)
+         for i, t in enumerate(starts)],
+        [call(t, t + 4 * US, correlation_id=i, op_id=1) for i, t in enumerate(starts)],
+        info=info(6 * MS),
+    )  # fmt: skip
+    (found,) = of_kind(prof, "launch-bound")
+    assert found.gain_ns == 399 * (5 * US + US // 2)
+
+
 def test_gaps_after_waits_are_not_due_to_launches():
     """Each round launches a kernel of 50 us, waits for it, and takes 40 us to the next launch."""
     rows, calls = [], []
@@ -86,20 +101,37 @@ def test_launches_that_do_not_keep_the_device_waiting_are_no_finding(how):
         assert not of_kind(prof, "launch-bound")
 
 
-def synchronising(wait=True, rounds=10, statement="total += y.item()"):
-    """Each round launches a kernel of 5 ms, waits for it, and prepares the next one for 3 ms."""
+def synchronising(wait=True, rounds=10, statement="total += y.item()", prepare=3 * MS):
+    """Each round launches a kernel of 5 ms, waits for it, and prepares the next one."""
     ops, activities, calls = [], [], []
     for i in range(rounds):
-        t = i * 9 * MS
+        t = i * (6 * MS + prepare)
         ops += [line(10 * i + 1, 2, t, t + MS // 10), line(10 * i + 2, 3, t + MS // 10, t + 6 * MS),
-                line(10 * i + 3, 4, t + 6 * MS, t + 9 * MS)]  # fmt: skip
+                line(10 * i + 3, 4, t + 6 * MS, t + 6 * MS + prepare)]  # fmt: skip
         activities.append(kernel(t + MS, t + 6 * MS, 10 * i + 1, correlation_id=i, thread_id=1))
         calls.append(call(t, t + MS // 10, correlation_id=i, op_id=10 * i + 1))
         if wait:
             calls.append(call(t + MS, t + 6 * MS, name="cuStreamSynchronize",
                               correlation_id=1_000 + i, op_id=10 * i + 2))  # fmt: skip
     source = f"for x in data:\n    y = f(x)\n    {statement}\n    x = load()\n"
-    return profile(ops, activities, calls, info=info(rounds * 9 * MS), sources={"In[1]": source})
+    wall = rounds * (6 * MS + prepare)
+    return profile(ops, activities, calls, info=info(wall), sources={"In[1]": source})
+
+
+def test_idle_time_of_another_line_after_a_wait_is_reported_once():
+    between = [f for f in of_kind(synchronising(), "idle") if "last work" not in f.text]
+    assert not between
+    without = [f for f in of_kind(synchronising(wait=False), "idle") if "last work" not in f.text]
+    assert [f.gain_ns for f in without] == [36 * MS]
+
+
+def test_a_wait_that_explains_little_of_the_idle_time_refers_to_it():
+    """The host prepares for 27 ms, of which 5 ms would overlap with the kernel."""
+    found = findings(ProfileIndex(synchronising(prepare=27 * MS)), limit=None)
+    idle, wait = (next(f for f in found if f.kind == kind) for kind in ("idle", "wait"))
+    assert (idle.gain_ns, wait.gain_ns) == (9 * 28 * MS, 9 * 5 * MS)
+    assert wait.text.endswith(f" Finding {found.index(idle) + 1} counts this idle time, too.")
+    assert "counts this" not in idle.text
 
 
 def test_idle_time_after_a_wait_of_the_same_line_is_reported_once():
@@ -136,6 +168,34 @@ def test_a_line_that_waits_is_found_with_its_call():
         3, "kernel", 10, 50 * MS, 50 * MS,
     ]  # fmt: skip
     assert waits[["idle_after_ns", "avoidable_ns"]].tolist() == [36 * MS, 36 * MS]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_copy_to_pageable_memory_is_a_wait_whatever_its_call_is_named(waits):
+    """Each round launches a kernel of 5 ms and copies its result, and prepares for 3 ms."""
+    ops, activities, calls = [], [], []
+    for i in range(10):
+        t = i * 9 * MS
+        ops += [line(10 * i + 1, 2, t, t + MS // 10), line(10 * i + 2, 3, t + MS // 10, t + 6 * MS),
+                line(10 * i + 3, 4, t + 6 * MS, t + 9 * MS)]  # fmt: skip
+        activities += [
+            kernel(t + MS, t + 5 * MS, 10 * i + 1, correlation_id=2 * i, thread_id=1),
+            activity("memcpy", t + 5 * MS, t + 6 * MS - 100, 10 * i + 2, copy_kind="DtoH",
+                     src_kind="device", dst_kind="pageable" if waits else "pinned", bytes=8,
+                     correlation_id=2 * i + 1, thread_id=1),
+        ]  # fmt: skip
+        calls += [
+            call(t, t + MS // 10, correlation_id=2 * i, op_id=10 * i + 1),
+            call(t + MS, t + 6 * MS, name="cuMemcpyDtoHAsync_v2", correlation_id=2 * i + 1,
+                 op_id=10 * i + 2),
+        ]  # fmt: skip
+    source = "for x in data:\n    y = f(x)\n    z = y.get()\n    x = load()\n"
+    prof = profile(ops, activities, calls, info=info(90 * MS), sources={"In[1]": source})
+    found = of_kind(prof, "wait")
+    assert len(found) == waits
+    if waits:
+        assert found[0].text.startswith("Line 3 (`z = y.get()`) waits for the GPU in `.get()` 9")
+        assert prof.evidence(1)["name"].unique().tolist() == ["cuMemcpyDtoHAsync_v2"]
 
 
 @pytest.mark.parametrize(
@@ -199,6 +259,33 @@ def test_pageable_copies_are_measured_against_pinned_ones(pinned):
     assert row["bandwidth"] == 1e10
     assert row["peak_bandwidth"] == (4e10 if pinned else 1e10)
     assert row[["copies", "repeated", "exposed_ns"]].tolist() == [10, 9, 10 * MS]
+
+
+@pytest.mark.parametrize("known", ["measured", "pcie", "other GPU", "damaged", "none"])
+def test_pageable_copies_are_measured_against_the_link(known):
+    copies = [
+        activity("memcpy", i * 2 * MS, (i * 2 + 1) * MS, 1, bytes=10**7, copy_kind="HtoD",
+                 src_kind="pageable", dst_kind="device")
+        for i in range(10)
+    ]  # fmt: skip
+    gpu = {"name": "GPU", "pcie_generation": 5, "pcie_lanes": 16}
+    peaks = {"flops_per_s": {}, "bytes_per_s": 4e12, "link_bytes_per_s": {"HtoD": 5e10}}
+    more = {
+        "measured": {"peaks": {"0": peaks}, "gpu": {"before": {"gpus": [gpu]}}},
+        "pcie": {"gpu": {"before": {"gpus": [gpu]}}},
+        "other GPU": {"gpu": {"before": {"gpus": [gpu | {"name": "another"}]}}},
+        "damaged": {"gpu": {"before": {"gpus": [7, gpu | {"pcie_lanes": "x"}]}}},
+        "none": {},
+    }[known]
+    prof = profile([line(1, 1, 0, 40 * MS)], copies, info=info(40 * MS, **more))
+    (found,) = of_kind(prof, "pageable copies")
+    # 100 MB take 10 ms, 2 ms at 50 GB/s, 1.8 ms at 87 % of 63 GB/s, or half of the time at best.
+    saved = {"measured": 8 * MS, "pcie": 10 * MS - round(1e17 / (0.87 * 16 * 3.938e9))}
+    assert found.gain_ns == pytest.approx(saved.get(known, 5 * MS), abs=1)
+    assert (found.low_ns == 0) == (known not in saved)
+    assert prof.transfers()["peak_bandwidth"].item() == pytest.approx(
+        {"measured": 5e10, "pcie": 0.87 * 16 * 3.938e9}.get(known, 1e10)
+    )
 
 
 def pipeline(overlapping):
@@ -547,3 +634,32 @@ def test_without_statements_an_insight_has_the_cell_of_its_op():
     assert row["text"] == "GPU idle 80.0 ms before its first work while the host ran `load`."
     assert (row["op_id"], row["cell"]) == (2, "In[5]")
     assert pd.isna(row["line"])
+
+
+def test_findings_are_shown_in_full():
+    prof = synchronising(statement="total += <b>y.item()  # " + "x" * 200)
+    frame = prof.insights()
+    for row in frame.itertuples():
+        shown = " ".join(str(frame).split())
+        assert f"{row.rank}. {row.kind}" in shown
+        assert " ".join(row.text.split()) in shown
+        assert " ".join(row.remedy.split()) in shown
+    html = frame._repr_html_()
+    assert "<code>total += &lt;b&gt;y.item()" in html
+    assert "<b>" not in html
+    assert all(column in html and column in str(frame) for column in frame.columns)
+    with pd.option_context("display.notebook_repr_html", False):
+        assert frame._repr_html_() is None
+
+
+def test_what_is_computed_from_findings_is_a_dataframe():
+    frame = synchronising().insights()
+    derived = [frame[["kind", "text"]], frame.query("gain_ns > 0"), frame.copy(), frame.head(1)]
+    derived.append(pickle.loads(pickle.dumps(frame)))
+    assert {type(one) for one in derived} == {pd.DataFrame}
+    pd.testing.assert_frame_equal(derived[-1], pd.DataFrame(frame))
+
+
+def test_control_characters_of_names_do_not_reach_the_terminal():
+    prof = synchronising(statement="total += y.item()  # \x1b[31m")
+    assert "\x1b" not in str(prof.insights())

@@ -161,6 +161,18 @@ def test_the_finding_names_the_node_its_copies_and_its_place():
     )
     assert finding.gain_ns == 12 * MS + 20 + 4 * MS
     assert (finding.start_ns, finding.end_ns) == (4 * MS, 10 * MS)
+    names = dict(two_runs().ops["name"])
+    assert names[finding.op_id] == "topk"
+
+
+def test_idle_time_in_which_a_node_ran_on_the_cpu_is_reported_once():
+    prof = two_runs()
+    found = findings(ProfileIndex(prof), limit=None)
+    assert "cpu fallback" in {f.kind for f in found}
+    assert not [f.text for f in found if f.kind == "idle" and "`topk`" in f.text]
+    elsewhere = two_runs(onnxruntime_sessions={})
+    texts = [f.text for f in findings(ProfileIndex(elsewhere), limit=None) if f.kind == "idle"]
+    assert any("`topk`" in text for text in texts)
 
 
 def test_a_small_fallback_is_no_finding():

@@ -161,6 +161,21 @@ def test_peaks_are_measured_by_type():
     assert min(*found.flops_per_s.values(), found.bytes_per_s) > 1e6
     assert found.flops_of("float16") == found.flops_per_s["float"]
     assert Peaks({}, 1.0).flops_of("float") is None
+    assert found.link_bytes_per_s == {}
+
+
+def test_the_link_is_measured_in_both_directions():
+    host, copied = np.ones(2**16, np.float32), []
+
+    def copy(target, source):
+        copied.append((target is host, source is host))
+        np.copyto(target, source)
+
+    dtypes = {"float": np.float32}
+    found = measure(np, lambda: None, size=16, copied=2**16, dtypes=dtypes, pinned=(host, copy))
+    assert set(copied) == {(False, True), (True, False)}
+    assert found.link_bytes_per_s.keys() == {"HtoD", "DtoH"}
+    assert peaks_of({"peaks": {"0": found.to_info()}}) == {0: found}
 
 
 def test_the_host_device_is_measured_on_request_and_saved(tmp_path):

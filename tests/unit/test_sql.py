@@ -1,6 +1,7 @@
 """SQL over a profile: right numbers and dtypes, and no way out of the profile."""
 
 import sys
+import threading
 from time import sleep
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from tiny import activity, call, kernel, nested, op, profile
 
-from epprof_nb.analysis import sql
+from epprof_nb.analysis import sql, sql_tables
 from epprof_nb.analysis.idle import busy_ns
 from epprof_nb.data.arrow import to_arrow
 from epprof_nb.data.columns import TABLES as DOCUMENTED
@@ -46,6 +47,26 @@ def test_missing_ids_are_null_and_large_ids_keep_their_digits():
     assert found[0] == 2**62 + 1
     assert found[1] is pd.NA
     assert prof.sql("select count(*) n from activities where op_id is null")["n"].tolist() == [1]
+
+
+def test_findings_and_their_evidence_are_tables():
+    prof = synthetic_profile(100)
+    found = prof.sql("select rank, kind, line from insights order by rank")
+    wanted = prof.insights()[["rank", "kind", "line"]]
+    assert found.astype(object).to_numpy().tolist() == wanted.astype(object).to_numpy().tolist()
+    rows = prof.sql("select count(*) n, min(name) name from EVIDENCE_2")
+    assert rows["n"].tolist() == [len(prof.evidence(2))]
+    with pytest.raises(ValueError, match="evidence_99"):
+        prof.sql("from evidence_99")
+
+
+def test_findings_are_computed_only_for_queries_that_name_them(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(sql_tables, "findings", fail)
+    monkeypatch.setattr(sql_tables, "insight_table", fail)
+    assert synthetic_profile(10).sql("select count(*) n from activities")["n"].tolist() == [10]
 
 
 def test_a_sum_beyond_64_bits_is_exact():
@@ -135,6 +156,18 @@ def test_time_and_memory_are_bounded():
             nested().sql(large, max_bytes=50_000_000)
     with pytest.raises(ValueError, match="more than 0"):
         nested().sql("select 1", time_limit_s=0)
+
+
+def test_a_function_that_cannot_be_interrupted_is_left_alone():
+    """It takes seconds; the call must end before it does."""
+    slow = "select levenshtein(repeat('a', 40_000), repeat('b', 40_000))"
+    with pytest.raises(TimeoutError, match="time_limit_s"):
+        nested().sql(slow, time_limit_s=0.1)
+    running = [thread for thread in threading.enumerate() if thread.name == "epprof query"]
+    assert running
+    for thread in running:
+        thread.join()
+    assert nested().sql("select 1 as one")["one"].tolist() == [1]
 
 
 def test_a_query_that_begins_after_its_time_ends_at_once(monkeypatch):

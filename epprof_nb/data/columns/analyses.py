@@ -128,7 +128,8 @@ ANALYSES: dict[str, TableDoc] = {
             "bytes", "device_ns", "bandwidth",
             column(
                 "peak_bandwidth", "float64",
-                "highest bandwidth of a copy of 1 MB or more in this direction; NaN without one",
+                "highest bandwidth of a copy of 1 MB or more in this direction, or that of the "
+                "link, if it is known to be higher; NaN if neither is known",
                 "bytes/s",
             ),
             column("synchronous", "int64", "copies that had ended when their API call returned"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from epprof_nb.analysis.compare.statistics import is_too_wide
 from epprof_nb.analysis.compare.verdict import CHANGED
 from epprof_nb.util.format import duration, in_backticks, plural, shorten, signed_percent
+from epprof_nb.util.html import with_code
 from epprof_nb.views.renderers.aligned_timelines import as_svg
 
 if TYPE_CHECKING:
@@ -101,10 +102,7 @@ def as_html(comparison: ComparisonResult) -> str:
     verdict = escape(comparison.verdict)
     css = f' class="epprof-{verdict}"' if comparison.verdict in CHANGED else ""
     parts = [f"<p><strong{css}>{verdict}</strong></p>"]
-    for line in _sentences(comparison):
-        pieces = escape(line).split("`")
-        text = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces))
-        parts.append(f"<p>{text}</p>")
+    parts += [f"<p>{with_code(line)}</p>" for line in _sentences(comparison)]
     parts.append(_timelines(comparison))
     for title, table in _tables(comparison):
         rows, omitted = _rows(table)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 from epprof_nb.analysis.environment import title_of
 from epprof_nb.util.format import duration, percent, shorten
+from epprof_nb.util.html import with_code
 from epprof_nb.views.wire.payload import page_payload, to_base64
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _top_ops_table(view_model: ViewModel) -> str:
 def _plain_html(view_model: ViewModel) -> str:
     """Return the summary, repeats, findings and top ops as HTML without styles or scripts."""
     sentences = "".join(
-        f"<p>{_with_code(f'{finding.text} {finding.advice}'.rstrip())}</p>"
+        f"<p>{with_code(f'{finding.text} {finding.advice}'.rstrip())}</p>"
         for finding in view_model.findings
     )
     line = escape(view_model.summary.line).replace("   ", "\N{EM SPACE}")
@@ -146,12 +147,6 @@ def _repeats(view_model: ViewModel) -> str:
     """Return the statistics of the repeats with a strip chart of block characters."""
     repeats = view_model.summary.repeats
     return "" if repeats is None else f"<p>{escape(repeats.line)}</p>"
-
-
-def _with_code(text: str) -> str:
-    """Return HTML of a text in which `backticks` mark code."""
-    parts = escape(text).split("`")
-    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
 
 
 def _alt_text(view_model: ViewModel) -> str:

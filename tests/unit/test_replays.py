@@ -1,9 +1,10 @@
-"""by_node and by_op_type: replays of a graph are executions of the nodes that it captured."""
+"""Replays of a graph are executions of the nodes and ops that it captured."""
 
 import pytest
-from tiny import kernel, op, profile, rows
+from tiny import kernel, line, op, profile, rows
 
 from epprof_nb.analysis.by_node import by_node, by_op_type
+from epprof_nb.analysis.by_op import by_line, by_op
 
 COLUMNS = ("count", "device_ns", "mean_device_ns", "p95_device_ns", "kernels", "recorded")
 
@@ -13,9 +14,9 @@ def node(op_id, name, start, end, parent, **more):
     return op(op_id, name, start, end, parent, category="node", **more)
 
 
-def replay(node_id, start, end, correlation_id):
+def replay(node_id, start, end, correlation_id, by=9):
     return kernel(
-        start, end, 9, capture_op_id=node_id, correlation_id=correlation_id, graph_id=1,
+        start, end, by, capture_op_id=node_id, correlation_id=correlation_id, graph_id=1,
         graph_node_id=node_id,
     )  # fmt: skip
 
@@ -85,3 +86,41 @@ def test_replays_are_no_executions_where_they_are_launched(status):
     frame = by_node(replayed(status=status), attribution="launch")
     ran = {"a": 1, "b": 1} if status == "complete" else {}
     assert dict(zip(frame["name"], frame["count"], strict=True)) == ran | {"(no node)": 0}
+
+
+def captured_by_ops(status):
+    """Two replays of a graph that was captured in an op, by lines of a cell."""
+    return profile(
+        [
+            line(1, 1, 0, 50, status=status), op(2, "layer", 5, 40, 1, status=status),
+            line(3, 2, 100, 200), line(4, 2, 200, 300), op(5, "eager", 250, 260, 4),
+        ],
+        [
+            replay(2, 110, 130, 1, by=3), replay(2, 130, 136, 1, by=3),
+            replay(2, 210, 240, 2, by=4), kernel(250, 259, 5),
+        ],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("status", ["earlier", "complete"])
+def test_replays_are_executions_of_the_ops_that_a_graph_captured(status):
+    names = ("count", "device_ns", "mean_device_ns", "p95_device_ns")
+    found = rows(by_op(captured_by_ops(status), attribution="capture"), "name")
+    assert [found["layer"][name] for name in names] == [2, 56, 28, 30]
+    assert [found["eager"][name] for name in names] == [1, 9, 9, 9]
+    lines = rows(by_line(captured_by_ops(status), attribution="capture"), "line")
+    assert [lines[1][name] for name in names] == [2, 56, 28, 30]
+    assert lines[2]["count"] == 2
+    launched = rows(by_op(captured_by_ops(status)), "name")
+    assert launched["eager"]["count"] == 1
+    assert launched["layer"]["count"] == 1 if status == "complete" else "layer" not in launched
+
+
+def test_an_op_that_captured_and_replayed_executed_once():
+    prof = profile(
+        [line(1, 1, 0, 500), op(2, "layer", 5, 40, 1)],
+        [replay(2, 110, 130, 1, by=1), replay(2, 210, 230, 2, by=1)],
+    )
+    found = rows(by_op(prof, attribution="capture"), "name")
+    assert found["layer"]["count"] == 2
+    assert found["line 1"]["count"] == 1

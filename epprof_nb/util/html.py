@@ -1,0 +1,17 @@
+"""HTML of texts."""
+
+from __future__ import annotations
+
+from html import escape
+
+
+def with_code(text: str) -> str:
+    """Return HTML of a text in which `backticks` mark code.
+
+    Examples
+    --------
+    >>> with_code("Line 3 (`a < b`) waits")
+    'Line 3 (<code>a &lt; b</code>) waits'
+    """
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
