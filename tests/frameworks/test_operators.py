@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from tests.frameworks.layers import (  # noqa: E402
     Layer,
+    cpu_profiler,
     kernel_modules,
     kernels,
     names_of,
@@ -77,7 +78,7 @@ def test_operators_are_those_of_torchs_own_profiler(named, values):
         net(values[None]).square().mean().backward()
 
     step()
-    with torch.profiler.profile(record_shapes=True) as theirs:
+    with cpu_profiler(record_shapes=True) as theirs:
         step()
     with epprof_nb.profile(detail="operators") as ours:
         step()
@@ -216,7 +217,7 @@ def test_an_exception_in_an_operator_ends_it(values):
 def test_torch_profiler_inside_works_and_a_note_says_what_is_missing(values):
     with epprof_nb.profile(detail="operators") as prof:
         torch.exp(values)
-        with torch.profiler.profile() as theirs:
+        with cpu_profiler() as theirs:
             torch.sin(values)
         torch.cos(values)
     assert {event.name for event in theirs.events()} == {"aten::sin"}
@@ -226,7 +227,7 @@ def test_torch_profiler_inside_works_and_a_note_says_what_is_missing(values):
 
 
 def test_torch_profiler_that_outlives_the_profile(values):
-    theirs = torch.profiler.profile()
+    theirs = cpu_profiler()
     with epprof_nb.profile(detail="operators") as prof:
         torch.exp(values)
         theirs.start()
@@ -243,7 +244,7 @@ def test_torch_profiler_that_outlives_the_profile(values):
 
 
 def test_torch_profiler_around_works_and_a_note_says_what_is_missing(values):
-    with torch.profiler.profile() as theirs:
+    with cpu_profiler() as theirs:
         with epprof_nb.profile(detail="operators") as prof:
             torch.exp(values)
         torch.sin(values)
@@ -273,7 +274,7 @@ def test_a_profile_that_another_thread_ends(values):
     thread.start()
     thread.join()
     assert [row[0] for row in operators(prof)] == ["aten::exp"]
-    with torch.profiler.profile() as theirs:
+    with cpu_profiler() as theirs:
         torch.sin(values)
     assert {event.name for event in theirs.events()} == {"aten::sin"}
     with epprof_nb.profile(detail="operators") as again:
@@ -367,6 +368,7 @@ def test_data_loader_workers_are_left_alone(values):
 
 def test_an_unknown_build_without_cuda_is_named_in_a_note(values, monkeypatch):
     monkeypatch.setattr(torch, "__version__", "9.0.1+cpu")
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
     with epprof_nb.profile(detail="operators") as prof:
         torch.exp(values)
     assert operators(prof) == []
@@ -382,5 +384,5 @@ def test_messages_that_do_not_arrive_are_named_in_a_note(values, monkeypatch):
     with epprof_nb.profile(detail="operators") as prof:
         torch.exp(values)
     assert operators(prof) == []
-    assert "another tool receives its ranges" in prof.info["notes"][0]
+    assert any("another tool receives its ranges" in note for note in prof.info["notes"])
     assert not torch.autograd._profiler_enabled()
