@@ -8,22 +8,17 @@
 #include "core/cell_log.h"
 #include "core/clock.h"
 #include "core/fork.h"
+#include "core/mirrored_ids.h"
 #include "core/statements.h"
 #include "core/suspended_ops.h"
 
 namespace epprof {
 
 std::atomic<bool> recording_ops{false};
-void (*on_push)(uint64_t) = nullptr;
-void (*on_pop)() = nullptr;
 
 namespace {
 
-ResetInChild reset([] {
-  recording_ops = false;
-  on_push = nullptr;
-  on_pop = nullptr;
-});
+ResetInChild reset([] { recording_ops = false; });
 
 std::atomic<uint64_t> id_blocks{1};
 constexpr uint64_t kIdsPerBlock = 4096;
@@ -57,7 +52,7 @@ void pop_top(ThreadState* t, int64_t now) {
   close_entry(t, entry, now);
   t->depth--;
   refresh_top(t);
-  if (entry.has_row() && on_pop) on_pop();
+  if (entry.has_row()) id_popped(t);
 }
 
 // Ends the entry at `index`. Entries above it stay open.
@@ -205,7 +200,7 @@ void push_entry(ThreadState* t, const Entry& entry) {
   t->stack[t->depth++] = entry;
   if (entry.has_row()) {
     set_top(t, entry.op_id);
-    if (on_push) on_push(entry.op_id);
+    id_pushed(t, entry.op_id);
   }
 }
 
@@ -217,20 +212,6 @@ void refresh_top(ThreadState* t) {
     }
   }
   set_top(t, 0);
-}
-
-void pop_ids(ThreadState* t, uint32_t from) {
-  if (!on_pop) return;
-  for (uint32_t i = from; i < t->depth; i++) {
-    if (t->stack[i].has_row()) on_pop();
-  }
-}
-
-void push_ids(ThreadState* t, uint32_t from) {
-  if (!on_push) return;
-  for (uint32_t i = from; i < t->depth; i++) {
-    if (t->stack[i].has_row()) on_push(t->stack[i].op_id);
-  }
 }
 
 void close_entry(ThreadState* t, const Entry& entry, int64_t now) {
@@ -267,6 +248,7 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
   StackLockGuard stack_lock(t);
   t->epoch = new_epoch;
   t->depth = t->untracked = t->statement_rows = 0;
+  t->ids_are_stale = true;
   set_top(t, 0);
   t->last_event_end = 0;
   t->coalesced.clear();
@@ -294,7 +276,7 @@ uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const vo
 
 uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent) {
   ThreadState* t = stack_thread();
-  if (!t || (!t->top_op && on_push)) return 0;
+  if (!t) return 0;
   StackLockGuard stack_lock(t);
   Entry entry{};
   entry.category = category;
@@ -307,7 +289,7 @@ uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, u
 uint64_t push_operator(uint32_t name, uint16_t category, uint32_t payload_id, int64_t sequence,
                        uint64_t parent, bool is_worker) {
   ThreadState* t = stack_thread();
-  if (!t || (is_worker && !t->top_op && (on_push || !parent))) return 0;
+  if (!t || (is_worker && !t->top_op && !parent)) return 0;
   StackLockGuard stack_lock(t);
   Entry entry{};
   entry.category = category;
@@ -324,8 +306,7 @@ bool pop_op(uint64_t op_id) {
 
 bool pop_op_of_any_thread(uint64_t op_id) {
   if (pop_op(op_id)) return true;
-  // Hooks act on the calling thread: where they are in use, the op stays open.
-  if (!recording_ops.load(std::memory_order_relaxed) || on_pop) return false;
+  if (!recording_ops.load(std::memory_order_relaxed)) return false;
   struct Search {
     uint64_t op_id;
     bool found;

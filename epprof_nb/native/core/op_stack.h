@@ -15,10 +15,10 @@ void clear_stack(ThreadState* t, uint64_t new_epoch);  // and frees its memory
 uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame);
 // For work that another thread waits for: without an open op on this thread, the parent is `parent`.
-// Returns 0 and opens nothing where another thread could not end the op: see `on_pop`.
+// Another thread may end it.
 uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent);
 // An operator or a node. On a worker thread without an open op, the parent is `parent`; returns 0 and
-// opens nothing if that is 0, or for the reason of push_worker_op.
+// opens nothing if that is 0.
 uint64_t push_operator(uint32_t name, uint16_t category, uint32_t payload_id, int64_t sequence,
                        uint64_t parent, bool is_worker);
 bool pop_op(uint64_t op_id);
@@ -55,12 +55,5 @@ uint64_t new_op_id(ThreadState* t);
 void push_entry(ThreadState* t, const Entry& entry);
 void close_entry(ThreadState* t, const Entry& entry, int64_t now);
 void refresh_top(ThreadState* t);
-void pop_ids(ThreadState* t, uint32_t from);   // calls on_pop for the entries from index `from` on
-void push_ids(ThreadState* t, uint32_t from);  // and on_push
-
-// Hooks for a recorder that keeps a stack of op ids of its own, of the ops that have rows. An op that
-// ends below others is removed by popping those and pushing them again. Null: unused.
-extern void (*on_push)(uint64_t op_id);
-extern void (*on_pop)();
 
 }  // namespace epprof
