@@ -101,6 +101,7 @@ def costs(name: str, training: Training, count: int, rounds: int) -> None:
         "frameworks = []": lambda: recorded(training, count, frameworks=[]),
         "default": lambda: recorded(training, count),
         "operators": lambda: recorded(training, count, detail="operators"),
+        "shapes": lambda: recorded(training, count, detail="shapes"),
         "torch.profiler": lambda: theirs(training, count),
         "torch.profiler, shapes": lambda: theirs(training, count, record_shapes=True),
     }

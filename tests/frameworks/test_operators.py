@@ -57,7 +57,7 @@ def operators(profile):
 def test_operators_are_ops_with_shapes_below_their_module(named, values):
     model = nn.Sequential(nn.Linear(4, 8), nn.GELU())
     named(model=model)
-    with epprof_nb.profile(detail="operators") as prof:
+    with epprof_nb.profile(detail="shapes") as prof:
         model(values)
     found = operators(prof)
     assert ("aten::linear", "operator", "[2,4], [8,4], [8]", "model.0") in found
@@ -68,6 +68,65 @@ def test_operators_are_ops_with_shapes_below_their_module(named, values):
     assert set(rows["source"]) == {"torch"}
     assert (rows["suspended_ns"] == 0).all()
     assert (rows["end_ns"] - rows["start_ns"] == rows["duration_ns"]).all()
+
+
+def test_operators_have_shapes_only_on_request(named, values):
+    model = nn.Sequential(nn.Linear(4, 8), nn.GELU())
+    named(model=model)
+    model(values).sum().backward()  # the first pass accumulates no gradients
+    found = []
+    for detail in ("operators", "shapes", "api,operators,shapes"):
+        with epprof_nb.profile(detail=detail) as prof:
+            model(values).sum().backward()
+        found.append(prof.ops[prof.ops["category"] == "operator"])
+    assert len(found[0]) > 10
+    assert found[0]["input_shapes"].isna().all()
+    assert found[0]["sequence_number"].notna().sum() > 5
+    for rows in found[1:]:
+        assert rows["name"].tolist() == found[0]["name"].tolist()
+        assert rows["input_shapes"].notna().sum() > 5
+
+
+def test_a_nested_profile_adds_shapes(values):
+    with epprof_nb.profile(detail="operators") as prof:
+        torch.exp(values)
+        with epprof_nb.profile(detail="shapes"):
+            torch.sin(values)
+        torch.cos(values)
+    shapes = {name: sizes for name, _, sizes, _ in operators(prof)}
+    assert list(shapes) == ["aten::exp", "aten::sin", "aten::cos"]
+    assert pd.isna(shapes["aten::exp"])
+    assert (shapes["aten::sin"], shapes["aten::cos"]) == ("[2,4]", "[2,4]")
+    assert prof.info["notes"] == []
+    with epprof_nb.profile(detail="operators") as after:
+        torch.exp(values)
+    assert pd.isna(operators(after)[0][2])
+
+
+def test_shapes_that_another_thread_asks_for_are_named_in_a_note(values):
+    def ask():
+        with epprof_nb.profile(detail="shapes"):
+            pass
+
+    with epprof_nb.profile(detail="operators") as prof:
+        torch.exp(values)
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+        torch.sin(values)
+    assert [row[0] for row in operators(prof)] == ["aten::exp", "aten::sin"]
+    assert "recording began on another thread" in prof.info["notes"][0]
+
+
+def test_several_devices_have_operators_without_shapes(values, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with epprof_nb.profile(detail="operators") as plain:
+        torch.exp(values)
+    with epprof_nb.profile(detail="shapes") as prof:
+        torch.exp(values)
+    assert operators(plain) == operators(prof)
+    assert plain.info["notes"] == []
+    assert "several devices" in prof.info["notes"][0]
 
 
 def test_operators_are_those_of_torchs_own_profiler(named, values):
