@@ -172,8 +172,16 @@ def operators(name: str, training: Training, count: int) -> None:
     ratio = [found_ns[key] / max(expected_ns[key], 1) for key in same] or [0.0]
     print(f"  {len(same)} operators have the same kernels; their device time:")
     print(f"  {min(ratio):.2f} - {max(ratio):.2f} x, median {statistics.median(ratio):.3f} x")
-    nodes = ops[ops["op_type"] == "autograd_node"]
-    print(f"  {len(nodes)} nodes of backward passes\n")
+    types = ops["op_type"].to_dict()
+    outside: Counter[str] = Counter()
+    nodes = ops[(ops["op_type"] == "autograd_node") & ops["sequence_number"].notna()]
+    for op in nodes.index:
+        at = op
+        while at and types[at] != "backward":
+            at = parents[at]
+        if not at:
+            outside[names[op]] += 1
+    print(f"  {len(nodes)} numbered nodes of backward passes; outside of modules {dict(outside)}\n")
 
 
 def nvtx(rounds: int, number: int = 100_000) -> None:
