@@ -27,7 +27,7 @@ import torch
 from torch.profiler import ProfilerActivity
 
 from tests.benchmarks.harness import header, paired, show
-from tests.benchmarks.torch_cuda_models import Training, trainings
+from tests.benchmarks.torch_cuda_models import Training, gpt, resnet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from epprof_nb.profiles import Profile
 
 BOTH = (ProfilerActivity.CPU, ProfilerActivity.CUDA)
+WORK = ["kernel", "memcpy", "memset"]
 
 
 def shares(name: str, training: Training, count: int) -> None:
@@ -50,18 +51,11 @@ def shares(name: str, training: Training, count: int) -> None:
     with capture_output():
         shell.run_cell("%%gpuprofile prof" + Training.CELL)
     prof = shell.user_ns["prof"]
+    print(f"{name}, {count} steps")
+    belongs(prof)
     rows = prof.joined()
-    work = rows[rows["kind"].isin(["kernel", "memcpy", "memset"])]
+    work = rows[rows["kind"].isin(WORK)]
     modules = prof.by_module()
-    owner = work["module"].astype(object)
-    types = prof.ops["op_type"]
-    owner = owner.where(owner.isna(), "a module")
-    of_type = work["op_id"].map(types).astype(object)
-    owner = owner.where(owner.notna(), of_type.where(of_type.isin(["optimizer", "autograd"])))
-    owner = owner.where(owner.notna() | work["line"].isna(), "a line")
-    print(f"{name}: {len(work):,} kernels, copies and memsets of {count} steps")
-    print(f"  belong to {dict(Counter(owner.fillna('nothing')))}")
-    print(f"  attribution {prof.info['attribution']}")
     device = work["duration_ns"].sum()
     own = modules["self_device_ns"].sum()
     inner = (modules["type"] == "module") & modules.index.str.contains(".", regex=False)
@@ -71,6 +65,19 @@ def shares(name: str, training: Training, count: int) -> None:
           f"sum {parts.sum()} ns")  # fmt: skip
     print(modules.head(8)[["calls", "forward_ns", "backward_ns", "other_ns", "kernels"]])
     print(f"  notes {prof.info['notes']}\n")
+
+
+def belongs(prof: Profile) -> None:
+    """Print what the kernels, copies and memsets of a profile belong to."""
+    rows = prof.joined()
+    work = rows[rows["kind"].isin(WORK)]
+    owner = work["module"].astype(object)
+    owner = owner.where(owner.isna(), "a module")
+    of_type = work["op_id"].map(prof.ops["op_type"]).astype(object)
+    owner = owner.where(owner.notna(), of_type.where(of_type.isin(["optimizer", "autograd"])))
+    owner = owner.where(owner.notna() | work["line"].isna(), "a line")
+    print(f"  {len(work):,} kernels, copies and memsets: {dict(Counter(owner.fillna('nothing')))}")
+    print(f"  attribution {prof.info['attribution']}")
 
 
 def recorded(training: Training, count: int, **options: Any) -> float:
@@ -157,7 +164,7 @@ def operators(name: str, training: Training, count: int) -> None:
     found: Counter[str] = Counter()
     found_ns: Counter[str] = Counter()
     work = ours.activities
-    work = work[work["kind"].isin(["kernel", "memcpy", "memset"])]
+    work = work[work["kind"].isin(WORK)]
     for op, duration in zip(work["op_id"].fillna(0).astype(int), work["duration_ns"], strict=True):
         at = op
         while at and not is_operator[at]:
@@ -182,6 +189,31 @@ def operators(name: str, training: Training, count: int) -> None:
         if not at:
             outside[names[op]] += 1
     print(f"  {len(nodes)} numbered nodes of backward passes; outside of modules {dict(outside)}\n")
+
+
+def compiled(name: str, training: Training, count: int, rounds: int) -> None:
+    """Print what the kernels of replays belong to, and the time of a step of compiled code."""
+    training.model = torch.compile(training.model, mode="reduce-overhead")
+    begin = time.perf_counter()
+    with epprof_nb.profile():
+        training.steps(4)
+    print(f"torch.compile, reduce-overhead, {name}: {time.perf_counter() - begin:.0f} s to compile")
+    with epprof_nb.profile() as prof:
+        training.steps(count)
+    belongs(prof)
+    rows = prof.activities
+    replayed = rows[rows["graph_id"].notna()]
+    capture = prof.by_module(attribution="capture")
+    known = replayed["capture_op_id"].notna().sum()
+    print(f"  {len(replayed):,} in replays, {known:,} with the op that captured them")
+    print(prof.by_module()[["class", "calls", "forward_ns", "backward_ns", "kernels"]].head(4))
+    print(capture[["class", "forward_ns", "backward_ns", "kernels"]].head(4))
+    variants: dict[str, Callable[[], float]] = {
+        "no profile": lambda: training.steps(count),
+        "frameworks = []": lambda: recorded(training, count, frameworks=[]),
+        "default": lambda: recorded(training, count),
+    }
+    show(paired(variants, rounds), ("no profile", "frameworks = []"), "ms a step", 1e3)
 
 
 def nvtx(rounds: int, number: int = 100_000) -> None:
@@ -213,7 +245,7 @@ def memory(training: Training, profiles: int) -> None:
                   f"{len(prof.activities)} activities")  # fmt: skip
 
 
-PARTS = ("shares", "costs", "tables", "operators", "nvtx", "memory")
+PARTS = ("shares", "costs", "tables", "operators", "nvtx", "memory", "compiled")
 
 
 def main() -> None:
@@ -222,13 +254,18 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--batch", type=int, default=4, help="texts in a batch")
     parser.add_argument("--length", type=int, default=256, help="tokens of a text")
     parser.add_argument("--images", type=int, default=16, help="images in a batch")
     parser.add_argument("--profiles", type=int, default=100)
     options = parser.parse_args()
     header(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}")
-    made = trainings(options.batch, options.length, options.images)
+    language = f"GPT, {options.layers} layers of 768"
+    made = {
+        language: gpt(options.layers, options.batch, options.length),
+        "ResNet-50": resnet(options.images),
+    }
     for training in made.values():
         training.steps(3)
     for part in options.parts:
@@ -245,7 +282,9 @@ def main() -> None:
         if part == "nvtx":
             nvtx(options.rounds)
         elif part == "memory":
-            memory(next(iter(made.values())), options.profiles)
+            memory(made[language], options.profiles)
+        elif part == "compiled":
+            compiled(language, made[language], options.steps, options.rounds)
         print(f"({part}: {time.perf_counter() - begin:.1f} s)\n", flush=True)
 
 

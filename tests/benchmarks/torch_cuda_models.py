@@ -144,12 +144,15 @@ for step in range(training.count):
 _CODE = compile(Training.CELL, "<training step>", "exec")
 
 
-def trainings(batch: int, length: int, images: int) -> dict[str, Training]:
-    """Return the trainings, by the name of the model."""
+def gpt(layers: int, batch: int, length: int) -> Training:
+    """Return the training of a language model."""
     torch.manual_seed(0)
     tokens = torch.randint(VOCABULARY, (batch, length + 1))
+    return Training(Gpt(layers=layers), tokens[:, :-1], tokens[:, 1:])
+
+
+def resnet(images: int) -> Training:
+    """Return the training of a classifier of images."""
+    torch.manual_seed(0)
     labels = torch.randint(1000, (images,))
-    return {
-        "GPT, 12 layers of 768": Training(Gpt(), tokens[:, :-1], tokens[:, 1:]),
-        "ResNet-50": Training(resnet50(), torch.randn(images, 3, 224, 224), labels),
-    }
+    return Training(resnet50(), torch.randn(images, 3, 224, 224), labels)
