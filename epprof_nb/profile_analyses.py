@@ -194,14 +194,16 @@ class ProfileAnalyses(ProfileData):
     ) -> pd.DataFrame:
         """Device and host time of each operator of PyTorch, with that of its backward pass.
 
-        Operators are recorded with ``detail="operators"``.
+        Operators are recorded with ``detail="operators"``, and with their shapes with
+        ``detail="shapes"``.
 
         Parameters
         ----------
         modules
             Whether operators of different modules have rows of their own.
         shapes
-            Whether operators with different shapes of their inputs have rows of their own.
+            Whether operators with different shapes of their inputs have rows of their own; they
+            need ``detail="shapes"``.
         attribution
             See `by_op`.
 

@@ -43,11 +43,12 @@ def by_operator(
     Parameters
     ----------
     profile
-        The profile, recorded with ``detail="operators"``.
+        The profile, recorded with ``detail="operators"`` or ``"shapes"``.
     modules
         Whether operators of different modules have rows of their own.
     shapes
-        Whether operators with different shapes of their inputs have rows of their own.
+        Whether operators with different shapes of their inputs have rows of their own; they need
+        ``detail="shapes"``.
     attribution, index
         See `epprof_nb.analysis.by_op.by_op`.
 

@@ -49,7 +49,7 @@ def correlate(recording: Recording) -> CorrelatedTables:
     ops, ops_dropped = ops_table(recording.batches)
     outputs = [output for batch in recording.batches for output in batch.outputs]
     ops = with_node_usage(ops, [o.node_usage for o in outputs if o.node_usage])
-    launches = LaunchLog.of(recording.batches, outputs)
+    launches = LaunchLog.of(recording.batches, outputs, ops)
     activities = _activities_of(recording, outputs, launches)
     call = IdIndex(launches.correlation).rows(activities["correlation_id"])
     op, attribution, unresolved_ops = _attribute(launches, call, ops["op_id"])

@@ -53,9 +53,9 @@ class LaunchLog:
     domains: CategoryColumn
 
     @classmethod
-    def of(cls, batches: list[Batch], outputs: Sequence[RecorderOutput]) -> LaunchLog:
+    def of(cls, batches: list[Batch], outputs: Sequence[RecorderOutput], ops: Table) -> LaunchLog:
         """Build the log of some batches, with the calls that recorders logged themselves."""
-        return _with_external_correlation(_from_batches(batches), outputs)
+        return _with_external_correlation(_from_batches(batches), outputs, ops)
 
     def __len__(self) -> int:
         return len(self.op)
@@ -140,9 +140,11 @@ def _from_batches(batches: list[Batch]) -> LaunchLog:
     return launches
 
 
-def _with_external_correlation(launches: LaunchLog, outputs: Sequence[RecorderOutput]) -> LaunchLog:
+def _with_external_correlation(
+    launches: LaunchLog, outputs: Sequence[RecorderOutput], ops: Table
+) -> LaunchLog:
     """Append the API calls of recorders that use external correlation."""
-    external = from_external_correlation(outputs)
+    external = from_external_correlation(outputs, ops)
     if external is None:
         return launches
     return LaunchLog(
@@ -158,11 +160,21 @@ def _with_external_correlation(launches: LaunchLog, outputs: Sequence[RecorderOu
     )
 
 
-def from_external_correlation(outputs: Sequence[RecorderOutput]) -> LaunchLog | None:
+def from_external_correlation(
+    outputs: Sequence[RecorderOutput], ops: Table | None = None
+) -> LaunchLog | None:
     """Build the log that launch callbacks would have written; None if they wrote it themselves.
 
     The op of a call is the id that was pushed on its thread. The columns of calls without one say
     the same about the cell's thread as those of a callback.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the recorders.
+    ops
+        The ops, if they are known. An op that another thread ended stays pushed until its own
+        thread opens or ends the next one; the calls in between are not attributed to it.
     """
     external = [output for output in outputs if output.api_calls is not None]
     if not external:
@@ -174,6 +186,10 @@ def from_external_correlation(outputs: Sequence[RecorderOutput]) -> LaunchLog | 
     # CUPTI writes one record per call and kind of id, with the innermost id that was pushed.
     row = IdIndex(correlation).rows(calls["correlation_id"])
     op = np.where(row >= 0, pushed[row] if len(pushed) else 0, 0).astype(np.uint64)
+    if ops is not None:
+        # Row -1, of an op that is unknown, finds the last element.
+        ends = np.append(ops["end_ns"], 2**63 - 1)[IdIndex(ops["op_id"]).rows(op.astype(np.int64))]
+        op[ends < calls["start_ns"] - _CLOCK_SLACK_NS] = 0
     internal = _waits_of_profiler(external, calls)
     flags = np.where(internal, _PROFILER_INTERNAL, 0).astype(np.uint16)
     others = np.flatnonzero((op == 0) & ~internal)

@@ -51,7 +51,8 @@ class _RunCommand(click.Command):
     "-d",
     "--detail",
     default="default",
-    help="Record more: api, memory, overhead, all; operators (of PyTorch; not part of all).",
+    help="Record more: api, memory, overhead, all; operators (of PyTorch) or shapes (operators "
+    "with those of their inputs), which are not part of all.",
 )
 @click.option("--max-records", type=int, default=5_000_000, help="Maximum number of activities.")
 @click.option("--time-limit", type=float, help="Stop recording after this many seconds.")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
-Detail = Literal["default", "api", "memory", "overhead", "operators", "all"]
-DETAILS: tuple[Detail, ...] = ("default", "api", "memory", "overhead", "operators", "all")
+Detail = Literal["default", "api", "memory", "overhead", "operators", "shapes", "all"]
+DETAILS: tuple[Detail, ...] = get_args(Detail)
+
+_NOT_IN_ALL = ("operators", "shapes")
+"""Details that slow the code down, which are only recorded if they are named."""
 
 OrtNodes = Literal["off", "auto", "every"]
 ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
@@ -35,8 +38,9 @@ class Options:
         ``"default"`` records kernels, copies, memsets, synchronizations, and the driver calls
         that cause them. ``"api"`` adds all runtime and driver calls, ``"memory"`` allocations and
         releases, ``"overhead"`` CUPTI's own overhead. ``"all"`` records all of these.
-        ``"operators"`` adds the operators of PyTorch as ops, with their shapes; ``"all"`` does not
-        include them, because they slow the code down. Separate several values with commas.
+        ``"operators"`` adds the operators of PyTorch as ops, ``"shapes"`` also the shapes of their
+        inputs; ``"all"`` does not include them, because they slow the code down. Separate several
+        values with commas.
     max_records
         Maximum number of activities; further ones are dropped and counted.
     time_limit_s
@@ -92,5 +96,7 @@ class Options:
         )
 
     def records(self, part: str) -> bool:
-        """Whether `part` (``"api"``, ``"memory"``, ``"overhead"``, ``"operators"``) is recorded."""
-        return part in self.details or (part != "operators" and "all" in self.details)
+        """Whether `part`, one of `DETAILS`, is recorded."""
+        if part == "operators" and "shapes" in self.details:
+            return True
+        return part in self.details or (part not in _NOT_IN_ALL and "all" in self.details)

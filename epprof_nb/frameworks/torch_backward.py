@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     """Adds a hook before a node; returns the function that removes it."""
 
 
+_MAX_NESTED = 60
+"""Nested passes that autograd runs on the thread that starts them; deeper ones get pool threads.
+
+PyTorch 2.11 crashed there when a hook released the GIL.
+"""
+
+
 @dataclass(slots=True)
 class BackwardCounts:
     """Numbers of nodes that ran in the backward passes of a session, and passes in progress.
@@ -34,8 +41,9 @@ class BackwardCounts:
     ----------
     nodes, unlinked
         Nodes with a number, and those of them whose module call cannot be told.
-    compiled
-        Backward passes that compiled autograd executed, whose nodes have no hooks.
+    compiled, deep
+        Backward passes whose nodes have no hooks: those that compiled autograd executed, and those
+        nested too deep.
     failure
         The first error of linking.
     in_progress
@@ -48,6 +56,7 @@ class BackwardCounts:
     nodes: int = 0
     unlinked: int = 0
     compiled: int = 0
+    deep: int = 0
     failure: str | None = None
     in_progress: int = 0
     parent: int = 0
@@ -97,10 +106,13 @@ def recorded_backward(
             return original(t_outputs, *args, **kwargs)
         op_id = _native.push(name, CALL, kind)
         modules = _RunningModules(op_id)
-        outer = counts.enter(op_id, is_nested=task() >= 0)
+        is_nested = task() >= 0
+        outer = counts.enter(op_id, is_nested=is_nested)
         try:
             if is_compiled():
                 counts.compiled += 1
+            elif is_nested and counts.in_progress - 1 > _MAX_NESTED:
+                counts.deep += 1
             else:
                 keeps_graph = len(args) < 2 or bool(args[1])  # as the engine's second option
                 add_hook = (

@@ -28,7 +28,7 @@ class TorchFramework:
 
     def __init__(self) -> None:
         self._wanted = False
-        self._with_operators = False
+        self._with_operators = self._with_shapes = False
         self._operators = Operators()
         self._recording: _Recording | None = None
         self._notes: list[str] = []
@@ -37,18 +37,22 @@ class TorchFramework:
     def start(self, options: Options) -> None:
         """Start recording now, or when other code has imported torch."""
         self._wanted = True
-        self._with_operators = False
+        self._with_operators = self._with_shapes = False
         self._notes = []
         self.extend(options)
         after_import("torch", self._begin)
 
     def extend(self, options: Options) -> None:
-        """Record operators from now on, if the options ask for them."""
-        if not options.records("operators") or self._with_operators:
+        """Record operators, or also their shapes, from now on, if the options ask for them."""
+        had_operators, had_shapes = self._with_operators, self._with_shapes
+        self._with_operators |= options.records("operators")
+        self._with_shapes |= options.records("shapes")
+        if self._recording is None:
             return
-        self._with_operators = True
-        if self._recording is not None:
-            self._operators.start()
+        if self._with_operators and not had_operators:
+            self._operators.start(with_shapes=self._with_shapes)
+        elif self._with_shapes and not had_shapes:
+            self._operators.add_shapes()
 
     def _begin(self) -> None:
         if not self._wanted or self._recording is not None:
@@ -63,7 +67,7 @@ class TorchFramework:
             return
         self._recording = _Recording()
         if self._with_operators:
-            self._operators.start()
+            self._operators.start(with_shapes=self._with_shapes)
 
     def complete(self) -> None:
         """Set the arguments of compilations that have ended."""
@@ -197,6 +201,11 @@ class _Recording:
             notes.append(
                 f"{plural(counts.compiled, 'backward pass', 'backward passes')} of compiled "
                 "autograd are not linked to modules."
+            )
+        if counts.deep:
+            notes.append(
+                f"{plural(counts.deep, 'backward pass', 'backward passes')} are not linked to "
+                "modules, because they are nested more than 60 deep."
             )
         if counts.failure:
             notes.append(f"A backward pass is not linked to modules: {counts.failure}")

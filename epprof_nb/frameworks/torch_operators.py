@@ -43,7 +43,7 @@ class Operators:
         self._interrupted: tuple[int, int] | None = None
         """Thread and time at which another profiler took the place of the observer."""
         self._lost_ns = 0
-        self._with_shapes = True
+        self._with_shapes = False
         self._notes: list[str] = []
 
     @property
@@ -51,10 +51,11 @@ class Operators:
         """Whether operators are recorded."""
         return self._is_wanted
 
-    def start(self) -> None:
+    def start(self, *, with_shapes: bool) -> None:
         """Enable the observer; without it, a note says why."""
         self._end_on_this_thread()
         self._notes, self._lost_ns, self._interrupted = [], 0, None
+        self._with_shapes = False
         if self._owner is not None:
             self._notes.append(
                 "Operators of torch are not recorded: a recording on another thread has not ended."
@@ -65,11 +66,36 @@ class Operators:
             self._notes.append(f"Operators of torch are not recorded: {problem}")
             return
         self._is_wanted = True
+        if with_shapes:
+            self.add_shapes()
         for module, enable, disable in _PROFILERS:
             owner = sys.modules.get(module)
             if owner is not None:
                 self._patches.replace(owner, enable, self._recorded_enable)
                 self._patches.replace(owner, disable, self._recorded_disable)
+
+    def add_shapes(self) -> None:
+        """Record also the shapes from now on; where that is impossible, a note says why."""
+        import torch
+
+        if not self._is_wanted or self._with_shapes:
+            return
+        # The observer then follows tensors in a table that autograd's threads share without a
+        # lock. Each device has one.
+        if torch.cuda.device_count() > 1:
+            self._notes.append(
+                "Operators have no shapes, because torch sees several devices. Set "
+                "CUDA_VISIBLE_DEVICES to one device to record them."
+            )
+        elif self._owner not in (None, threading.get_ident()):
+            self._notes.append(
+                "Operators have no shapes, because their recording began on another thread."
+            )
+        else:
+            self._with_shapes = True
+            if self._owner is not None:
+                self._disable_observer()
+                self._enable_observer()
 
     def stop(self) -> None:
         """Stop recording. The observer can only be disabled by its thread.
@@ -106,20 +132,12 @@ class Operators:
             problem = _observe_without_cuda()
             if problem:
                 return problem
-        # Tensors are followed in a table that autograd's threads share without a lock. Each device
-        # has one.
-        self._with_shapes = torch.cuda.device_count() <= 1
         self._enable_observer()
         if not _observes():
             self._disable_observer()
             return (
                 "torch has called NVTX before epprof_nb was imported, or another tool receives its "
                 "ranges. Import epprof_nb first, and run without the other tool."
-            )
-        if not self._with_shapes:
-            self._notes.append(
-                "Operators have no shapes, because torch sees several devices. Set "
-                "CUDA_VISIBLE_DEVICES to one device to record them."
             )
         return None
 

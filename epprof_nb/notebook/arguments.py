@@ -53,8 +53,9 @@ def with_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
                  help="Run the code N times while profiling. The column repeat tells them apart."),
         argument("-d", "--detail", metavar="WHAT",
                  help="Record more: api (all CUDA calls), memory (allocations), overhead "
-                 "(CUPTI's own overhead) or all; operators (of PyTorch), which all does not "
-                 "include. Separate several values with commas."),
+                 "(CUPTI's own overhead) or all; operators (of PyTorch) or shapes (operators "
+                 "with those of their inputs), which all does not include. Separate several "
+                 "values with commas."),
         argument("--time-limit", type=float, metavar="SECONDS",
                  help="Stop recording after this time. The code continues to run."),
         argument("--max-records", type=int, metavar="N",

@@ -16,8 +16,8 @@ class GpuProfile(Configurable):
 
     detail = Unicode(
         _DEFAULTS.detail,
-        help="What to record: default, api, memory, overhead, operators or all, separated by "
-        "commas.",
+        help="What to record: default, api, memory, overhead, operators, shapes or all, separated "
+        "by commas.",
     ).tag(config=True)
     time_limit = Float(
         None, allow_none=True, help="Seconds after which recording stops; None for no limit."

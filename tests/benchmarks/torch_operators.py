@@ -1,7 +1,7 @@
 """Cost of recording PyTorch's operators, beside that of torch.profiler, on the CPU.
 
 The training step of `tests.benchmarks.torch_modules`. Ratios are to the same steps without a
-profile, and to torch.profiler with shapes, which both record. The second part is the time from the
+profile, and to torch.profiler with and without shapes. The second part is the time from the
 end of the work to a table by operator. A small width makes the ratio of the profile's cost to the
 step's time large.
 """
@@ -26,7 +26,7 @@ def training(width: int, count: int, rounds: int) -> None:
     """Print the time of a step, and that to a table."""
     made = Training(width)
     made.steps(3)
-    to_table: dict[str, list[float]] = {"operators": [], "torch.profiler, shapes": []}
+    to_table: dict[str, list[float]] = {"shapes": [], "torch.profiler, shapes": []}
     rows: dict[str, int] = {}
 
     def recorded(detail: str) -> float:
@@ -34,10 +34,10 @@ def training(width: int, count: int, rounds: int) -> None:
             made.steps(1)
             seconds = made.steps(count)
             end = time.perf_counter()
-        if detail == "operators":
+        if detail == "shapes":
             prof.by_operator(shapes=True)
-            to_table["operators"].append(time.perf_counter() - end)
-            rows["operators"] = len(prof.ops)
+            to_table["shapes"].append(time.perf_counter() - end)
+            rows["shapes"] = len(prof.ops)
         return seconds
 
     def theirs(*, shapes: bool) -> float:
@@ -55,12 +55,13 @@ def training(width: int, count: int, rounds: int) -> None:
         "no profile": lambda: made.steps(count),
         "default": lambda: recorded("default"),
         "operators": lambda: recorded("operators"),
+        "shapes": lambda: recorded("shapes"),
         "torch.profiler": lambda: theirs(shapes=False),
         "torch.profiler, shapes": lambda: theirs(shapes=True),
     }
     print(f"Training step, width {width}")
     results = paired(variants, rounds)
-    show(results, ("no profile", "torch.profiler, shapes"), "ms a step", 1e3)
+    show(results, ("no profile", "torch.profiler", "torch.profiler, shapes"), "ms a step", 1e3)
     print(f"From the end of {count + 1} steps to a table by operator and shapes")
     for name, seconds in to_table.items():
         print(f"  {name:24} {statistics.median(seconds) * 1e3:8.1f} ms, {rows[name]:,} events")

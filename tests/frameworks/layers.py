@@ -86,6 +86,12 @@ class Layer(nn.Module):
         return work(self.linear(values), self.label)
 
 
+def cpu_profiler(**options):
+    """Return torch.profiler without CUPTI, which its first use keeps until the process ends."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    return torch.profiler.profile(activities=activities, **options)
+
+
 def kernel_modules(profile):
     """{kernel name: set of the modules that it is attributed to}; None for no module."""
     frame = profile.joined()

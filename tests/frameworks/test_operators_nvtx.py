@@ -86,11 +86,11 @@ def test_the_interface_is_that_of_the_headers(library):
 def test_operators_are_those_of_a_build_without_cuda(library):
     plain, through_nvtx, notes = in_a_process(library, """
         step()
-        with epprof_nb.profile(detail="operators") as plain:
+        with epprof_nb.profile(detail="shapes") as plain:
             step()
         library.use_nvtx()
         torch.backends.cuda.is_built = lambda: True
-        with epprof_nb.profile(detail="operators") as prof:
+        with epprof_nb.profile(detail="shapes") as prof:
             step()
         print(json.dumps([operators(plain), operators(prof), prof.info["notes"]]))
     """)  # fmt: skip

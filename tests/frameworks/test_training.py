@@ -12,7 +12,13 @@ from torch import nn  # noqa: E402 - torch may be missing
 from torch.nn.utils import clip_grad_norm_  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
-from tests.frameworks.layers import Layer, kernels, names_of, work  # noqa: E402
+from tests.frameworks.layers import (  # noqa: E402
+    Layer,
+    cpu_profiler,
+    kernels,
+    names_of,
+    work,
+)
 
 
 class Sgd(torch.optim.Optimizer):
@@ -88,7 +94,7 @@ def test_a_range_that_outlives_its_statement_contains_what_follows():
 def test_a_torch_profiler_inside_of_the_profile_works(named):
     model = nn.Sequential(Layer("a"))
     named(model=model)
-    with epprof_nb.profile() as prof, torch.profiler.profile() as theirs:
+    with epprof_nb.profile() as prof, cpu_profiler() as theirs:
         model(torch.ones(2, 4)).sum().backward()
     assert any(event.key == "aten::linear" for event in theirs.key_averages())
     assert names_of(prof, "backward") == ["model", "model.0", "model.0.linear"]

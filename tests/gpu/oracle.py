@@ -39,6 +39,12 @@ def pairs(prof, kind="kernel"):
     ]
 
 
+def device_ns(prof):
+    """Device time of all kernels, copies and memsets."""
+    rows = prof.activities
+    return rows["duration_ns"][rows["kind"].isin(["kernel", "memcpy", "memset"])].sum()
+
+
 def op_path(prof, op_id):
     """Names of an op and its ancestors, innermost first."""
     ops = prof.ops

@@ -12,7 +12,7 @@ from epprof_nb.capture.cell_log import observe
 from epprof_nb.capture.launch_log import LaunchLog
 from epprof_nb.capture.service import Batch
 from epprof_nb.data.names import CategoryColumn
-from epprof_nb.data.schema import API_CALLS
+from epprof_nb.data.schema import API_CALLS, OPS
 from epprof_nb.data.table import Table
 from epprof_nb.recorders.base import CellLog, RecorderOutput, merge_outputs
 
@@ -145,7 +145,7 @@ def test_the_launch_log_is_that_of_the_callbacks():
     at = [20 * MS, 30 * MS, 50 * MS, 60 * MS, 70 * MS, 51 * MS, 61 * MS, 31 * MS, 21 * MS]
     threads = [OTHER, OTHER, OTHER, OTHER, CELL, WORKER, WORKER, CELL, WORKER]
     output = recorded(log, threads, at, external=[(8, 9)])
-    launches = LaunchLog.of([no_callbacks()], [output])
+    launches = LaunchLog.of([no_callbacks()], [output], Table(OPS))
     assert launches.has_own_op.tolist() == [False] * 7 + [True] + [False]
     assert launches.op[7] == 9
     # OTHER launched while the cell computed, which makes it independent; WORKER did so once only.
@@ -158,9 +158,24 @@ def test_the_launch_log_is_that_of_the_callbacks():
 def test_threads_that_only_launch_while_the_cell_waits_work_for_it():
     log = cell_log([(0, 40 * MS), (80 * MS, 100 * MS)], tops=((0, 7), (45 * MS, 8), (78 * MS, 9)))
     at = list(range(50 * MS, 70 * MS, MS))
-    launches = LaunchLog.of([no_callbacks()], [recorded(log, [WORKER] * 20, at)])
+    output = recorded(log, [WORKER] * 20, at)
+    launches = LaunchLog.of([no_callbacks()], [output], Table(OPS))
     assert launches.is_awaited_by_cell.all()
     assert set((launches.op & ~np.uint64(1 << 63)).tolist()) == {8}
+
+
+def test_an_op_that_another_thread_ended_has_no_later_calls():
+    """Its id stays on its own thread until that thread opens or ends an op."""
+    log = cell_log([], tops=((0, 7),))
+    at = list(range(50 * MS, 54 * MS, MS))
+    pushed = [(number, 9) for number in range(1, 5)]
+    ends = ints(99, 52) * MS
+    ops = Table(OPS, {"op_id": ints(7, 9), "start_ns": ints(0, 49 * MS), "end_ns": ends})
+    output = recorded(log, [WORKER] * 4, at, external=pushed)
+    launches = LaunchLog.of([no_callbacks()], [output], ops)
+    assert launches.has_own_op.tolist() == [True, True, True, False]
+    assert launches.op[:3].tolist() == [9, 9, 9]
+    assert launches.op[3] == 7 | 1 << 63
 
 
 def test_outputs_recorded_before_and_after_a_pause_are_one():

@@ -79,7 +79,7 @@ uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const vo
 
 uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent) {
   ThreadState* t = stack_thread();
-  if (!t || (!t->top_op && on_push)) return 0;
+  if (!t) return 0;
   StackLockGuard stack_lock(t);
   Entry entry{};
   entry.category = category;
@@ -92,7 +92,7 @@ uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, u
 uint64_t push_operator(uint32_t name, uint16_t category, uint32_t payload_id, int64_t sequence,
                        uint64_t parent, bool is_worker) {
   ThreadState* t = stack_thread();
-  if (!t || (is_worker && !t->top_op && (on_push || !parent))) return 0;
+  if (!t || (is_worker && !t->top_op && !parent)) return 0;
   StackLockGuard stack_lock(t);
   Entry entry{};
   entry.category = category;
@@ -109,8 +109,7 @@ bool pop_op(uint64_t op_id) {
 
 bool pop_op_of_any_thread(uint64_t op_id) {
   if (pop_op(op_id)) return true;
-  // Hooks act on the calling thread: where they are in use, the op stays open.
-  if (!recording_ops.load(std::memory_order_relaxed) || on_pop) return false;
+  if (!recording_ops.load(std::memory_order_relaxed)) return false;
   struct Search {
     uint64_t op_id;
     bool found;

@@ -9,10 +9,10 @@ namespace epprof {
 uint64_t push_op(uint32_t name, uint16_t category, uint32_t payload_id, const void* owner,
                  uint64_t frame);
 // For work that another thread waits for: without an open op on this thread, the parent is `parent`.
-// Returns 0 and opens nothing where another thread could not end the op: see `on_pop`.
+// Another thread may end it.
 uint64_t push_worker_op(uint32_t name, uint16_t category, uint32_t payload_id, uint64_t parent);
 // An operator or a node. On a worker thread without an open op, the parent is `parent`; returns 0 and
-// opens nothing if that is 0, or for the reason of push_worker_op.
+// opens nothing if that is 0.
 uint64_t push_operator(uint32_t name, uint16_t category, uint32_t payload_id, int64_t sequence,
                        uint64_t parent, bool is_worker);
 bool pop_op(uint64_t op_id);

@@ -6,20 +6,15 @@
 #include "core/cell_log.h"
 #include "core/clock.h"
 #include "core/fork.h"
+#include "core/mirrored_ids.h"
 
 namespace epprof {
 
 std::atomic<bool> recording_ops{false};
-void (*on_push)(uint64_t) = nullptr;
-void (*on_pop)() = nullptr;
 
 namespace {
 
-ResetInChild reset([] {
-  recording_ops = false;
-  on_push = nullptr;
-  on_pop = nullptr;
-});
+ResetInChild reset([] { recording_ops = false; });
 
 std::atomic<uint64_t> id_blocks{1};
 constexpr uint64_t kIdsPerBlock = 4096;
@@ -53,6 +48,7 @@ void clear_stack(ThreadState* t, uint64_t new_epoch) {
   StackLockGuard stack_lock(t);
   t->epoch = new_epoch;
   t->depth = t->untracked = t->statement_rows = 0;
+  t->ids_are_stale = true;
   set_top(t, 0);
   t->last_event_end = 0;
   t->coalesced.clear();
@@ -85,7 +81,7 @@ void push_entry(ThreadState* t, const Entry& entry) {
   t->stack[t->depth++] = entry;
   if (entry.has_row()) {
     set_top(t, entry.op_id);
-    if (on_push) on_push(entry.op_id);
+    id_pushed(t, entry.op_id);
   }
 }
 
@@ -133,26 +129,12 @@ void refresh_top(ThreadState* t) {
   set_top(t, 0);
 }
 
-void pop_ids(ThreadState* t, uint32_t from) {
-  if (!on_pop) return;
-  for (uint32_t i = from; i < t->depth; i++) {
-    if (t->stack[i].has_row()) on_pop();
-  }
-}
-
-void push_ids(ThreadState* t, uint32_t from) {
-  if (!on_push) return;
-  for (uint32_t i = from; i < t->depth; i++) {
-    if (t->stack[i].has_row()) on_push(t->stack[i].op_id);
-  }
-}
-
 void pop_top(ThreadState* t, int64_t now) {
   Entry& entry = t->stack[t->depth - 1];
   close_entry(t, entry, now);
   t->depth--;
   refresh_top(t);
-  if (entry.has_row() && on_pop) on_pop();
+  if (entry.has_row()) id_popped(t);
 }
 
 void remove_entry(ThreadState* t, uint32_t index, int64_t now) {

@@ -22,16 +22,9 @@ void pop_top(ThreadState* t, int64_t now);
 // Ends the entry at `index`. Entries above it stay open.
 void remove_entry(ThreadState* t, uint32_t index, int64_t now);
 void refresh_top(ThreadState* t);
-void pop_ids(ThreadState* t, uint32_t from);   // calls on_pop for the entries from index `from` on
-void push_ids(ThreadState* t, uint32_t from);  // and on_push
 
 // Whether the entry cannot outlive the statement or function that contains it. An exception may leave
 // such an entry open.
 bool ends_with_caller(const Entry& entry);
-
-// Hooks for a recorder that keeps a stack of op ids of its own, of the ops that have rows. An op that
-// ends below others is removed by popping those and pushing them again. Null: unused.
-extern void (*on_push)(uint64_t op_id);
-extern void (*on_pop)();
 
 }  // namespace epprof

@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/fork.h"
+#include "core/mirrored_ids.h"
 #include "core/stack_entries.h"
 
 namespace epprof {

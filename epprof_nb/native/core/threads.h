@@ -90,6 +90,12 @@ struct ThreadState {
   int64_t cell_cpu_ns = 0;
   int64_t cell_seen_ns = 0;
 
+  // The ids that a recorder mirrors, for mirrored_ids.cpp: the mirror they belong to, their number,
+  // and whether the stack has changed without them.
+  uint64_t ids_mirror = 0;
+  uint32_t ids = 0;
+  bool ids_are_stale = false;
+
   // The CUDA context seen last on this thread, and the CUPTI session it was seen in.
   void* context = nullptr;
   uint64_t context_session = 0;

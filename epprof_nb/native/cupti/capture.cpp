@@ -9,7 +9,7 @@
 
 #include "core/clock.h"
 #include "core/fork.h"
-#include "core/stack_entries.h"
+#include "core/mirrored_ids.h"
 #include "cupti/api.h"
 #include "cupti/graph_nodes.h"
 
@@ -159,8 +159,7 @@ char* ep_cupti_start(const uint32_t* kinds, size_t count, int callbacks, int all
       c.decoder.set_external_tag(external_tag());
     }
     c.external = true;
-    on_push = push_external;
-    on_pop = pop_external;
+    mirror_ids(push_external, pop_external);
   }
   c.running = true;
   return nullptr;
@@ -173,8 +172,7 @@ void ep_cupti_stop(void) {
     select_api_records(true);  // other profilers record all
   }
   c.external = false;
-  on_push = nullptr;
-  on_pop = nullptr;
+  mirror_ids(nullptr, nullptr);
   for (uint32_t kind : c.kinds) cupti.ActivityDisable(kind);
   c.kinds.clear();
   // A subscription left between sessions would cost other profilers their records.

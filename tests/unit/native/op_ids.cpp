@@ -1,10 +1,13 @@
-// A recorder's stack of op ids, kept by on_push and on_pop, holds the ops of the thread's stack in
-// their order, whatever the order in which they end and are suspended.
+// A recorder's stack of op ids holds the ops of the thread's stack in their order, whatever the order
+// in which they end and are suspended. Where another thread ends ops, or while the recorder pauses,
+// the ids stay, and are right again after the thread's next change.
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "core/api.h"
+#include "core/mirrored_ids.h"
 #include "core/op_stack.h"
 
 using namespace epprof;
@@ -33,19 +36,49 @@ void check(int turn) {
   exit(1);
 }
 
+void end_one(std::vector<uint64_t>& ops) {
+  if (ops.empty()) return;
+  size_t at = size_t(rand()) % ops.size();
+  ep_pop_of_any_thread(ops[at]);
+  ops.erase(ops.begin() + long(at));
+}
+
+void change(std::vector<uint64_t>& ops) {
+  ops.push_back(ep_push(ep_intern("op", 2), 0, 0, nullptr, 0));
+  check(-1);
+}
+
+void end_by_another_thread(std::vector<uint64_t>& ops) {
+  std::vector<uint64_t> before = ids;
+  std::thread([&] { end_one(ops), end_one(ops); }).join();
+  if (ids != before) {
+    fprintf(stderr, "another thread changed the ids\n");
+    exit(1);
+  }
+  change(ops);
+}
+
+void end_while_paused(std::vector<uint64_t>& ops) {
+  mirror_ids(nullptr, nullptr);
+  end_one(ops);
+  mirror_ids(push, pop);
+  change(ops);
+}
+
 }  // namespace
 
 int main() {
   ep_set_limits(32768, 32768, 100000, 1000, 1000000);
   ep_set_recording(1, 0);
-  on_push = push;
-  on_pop = pop;
+  mirror_ids(push, pop);
   srand(1);
   std::vector<uint64_t> ops;
   int32_t no_parent = -1;
   uint32_t name = ep_intern("op", 2);
   uint32_t statement = ep_add_statements(&no_parent, &name, 1);
   for (int turn = 0; turn < 100000; turn++) {
+    if (turn % 200 == 0) end_by_another_thread(ops);
+    if (turn % 500 == 0) end_while_paused(ops);
     uint64_t frame = uint64_t(rand() % 4);
     switch (rand() % 8) {
       case 0:
