@@ -132,3 +132,23 @@ def test_histories_are_bounded_and_the_oldest_goes_first():
     assert runs.history(0) is first
     assert len(runs._histories) == MAX_HISTORIES
     assert 1 not in runs._histories
+
+
+def test_launches_that_were_recorded_in_vain_are_recorded_again_and_then_always():
+    history = RunHistory()
+    for _ in range(3):
+        recorded = [ran(history, launches=9, launch_hash=5) for _ in range(6)]
+        assert recorded.count(False) >= 3
+        history.add_mismatched({5})
+    # What was seen of a launch and what was recorded of it never agree.
+    assert all(ran(history, launches=9, launch_hash=5) for _ in range(20))
+
+
+def test_runs_with_new_launches_do_not_lead_to_recording_every_run():
+    history = RunHistory()
+    for number in range(10):
+        for _ in range(30):
+            ran(history, launches=9, launch_hash=5)
+        ran(history, launches=9, launch_hash=100 + number)
+        history.add_mismatched({100 + number})
+    assert not all(ran(history, launches=9, launch_hash=5) for _ in range(20))

@@ -28,10 +28,12 @@ from epprof_nb.recorders.onnxruntime.launch_sequences import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.recorders.onnxruntime.launch_sequences import LaunchSequence
-    from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun
+    from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun, RunHistory
 
 
 _Key = tuple[int, bytes]
@@ -113,13 +115,12 @@ def identify_nodes(
         states[run.row] = _state(run, sequences)
         if states[run.row] == LEARNED:
             same.setdefault(run.key, []).append(run)
-        elif states[run.row] == MISMATCHED and run.logged.history is not None:
-            run.logged.history.record_next()
     for key, group in same.items():
         rows, op_ids, table = _identified(group, sequences[key], ops, call_start, call_end)
         op_id[rows] = op_ids
         is_learned[rows] = True
         added.append(table)
+    _add_mismatched(run for run in runs if states[run.row] == MISMATCHED)
     ops = ops.replace(args=_with_states(ops, states))
     if added:
         ops = concat([ops, *added])
@@ -204,6 +205,16 @@ def _learn(run: _Run, ops: Table, activities: Table, sequences: dict[_Key, Launc
         if not sequences.setdefault(run.key, sequence).same_nodes(sequence):
             history.may_learn = False
         history.learn(run.packed, sequence)
+
+
+def _add_mismatched(runs: Iterable[_Run]) -> None:
+    """Tell the histories which of their runs were not identified."""
+    hashes: dict[int, tuple[RunHistory, set[int]]] = {}
+    for run in runs:
+        if (history := run.logged.history) is not None:
+            hashes.setdefault(id(history), (history, set()))[1].add(run.logged.launch_hash)
+    for history, of_runs in hashes.values():
+        history.add_mismatched(of_runs)
 
 
 def has_subgraphs(ops: Table, rows: IntArray) -> bool:

@@ -34,6 +34,8 @@ SAMPLED_SHARE = 0.05
 FIRST_RUNS = 2
 """Runs recorded in any case: the first one sets up the session for its input shapes."""
 _MAX_OWED = 64
+_MAX_DISTRUST = 3
+"""Recordings with runs that seemed to be known and were not, after which all runs are recorded."""
 _HITS_TO_FORGIVE = 16
 _PLAIN_RUNS = 3
 """Runs without nodes whose times must be known before another one is recorded."""
@@ -57,6 +59,8 @@ class LoggedRun:
     """None in the mode ``"off"``."""
     recorded: bool
     failed: bool
+    launch_hash: int = 0
+    """Hash of its launches, as the launch callbacks saw them."""
 
 
 _log: deque[LoggedRun] = deque(maxlen=_MAX_RUNS)
@@ -77,8 +81,8 @@ class RunHistory:
     """
 
     __slots__ = (
-        "__weakref__", "_first_recorded", "_hashes", "_hits", "_launches", "_misses", "_owed",
-        "_plain_ns", "_plain_runs", "_recorded", "_recorded_ns", "_spent_ns", "_total_ns",
+        "__weakref__", "_distrust", "_first_recorded", "_hashes", "_hits", "_launches", "_misses",
+        "_owed", "_plain_ns", "_plain_runs", "_recorded", "_recorded_ns", "_spent_ns", "_total_ns",
         "may_learn", "sequences", "used",
     )  # fmt: skip
 
@@ -90,6 +94,7 @@ class RunHistory:
         self._plain_runs = 0
         self._plain_ns = self._recorded_ns = math.inf
         self._spent_ns = self._total_ns = 0.0
+        self._distrust = 0
         self.forget()
         with _lock:
             _histories.add(self)
@@ -168,9 +173,19 @@ class RunHistory:
         self.sequences[launches] = known.sharing_ops(self.sequences.values())
         _limit_memory(self)
 
-    def record_next(self) -> None:
-        """Have the next run recorded: a run whose launches seemed to be known was not."""
+    def add_mismatched(self, launch_hashes: set[int]) -> None:
+        """Have the next run recorded, because runs of a recording were not identified.
+
+        Hashes that seemed to be known are forgotten: the recorded run with these launches did not
+        teach its nodes. A session in which this happens again and again is recorded run by run.
+        """
         self._owed = max(self._owed, 1)
+        if launch_hashes.isdisjoint(self._hashes):
+            return
+        self._hashes = tuple(known for known in self._hashes if known not in launch_hashes)
+        self._distrust += 1
+        if self._distrust >= _MAX_DISTRUST:
+            self.may_learn = False
 
     @property
     def nbytes(self) -> int:
@@ -276,7 +291,7 @@ class RunInProgress:
                 launch_hash=launch_hash,
                 duration_ns=duration_ns,
             )
-        _log.append(LoggedRun(op_id, history, is_recorded, failed))
+        _log.append(LoggedRun(op_id, history, is_recorded, failed, launch_hash))
 
 
 def begin_recording() -> None:
