@@ -101,7 +101,7 @@ def test_nodes_of_further_runs_are_those_that_recording_gives(name):
     assert_same_nodes(again, every)
     assert_all_device_work_has_an_op(again)
     assert nested_in_time(again)
-    (history,) = getattr(session, run_histories.ATTRIBUTE)._histories.values()
+    (history,) = getattr(session, run_histories.ATTRIBUTE).histories()
     assert history.nbytes <= 64 * sum(len(key) // LAUNCH.itemsize for key in history.sequences)
     assert again.by_node().set_index("name").loc[:, "recorded"].max() == 0
     a, b = (p.by_node().set_index(["name", "node_index"])["kernels"] for p in (every, again))
@@ -213,7 +213,7 @@ def test_an_added_kernel_in_a_run_is_a_mismatch(monkeypatch):
     session = ort.InferenceSession(models.chain(width=64), providers=CUDA)
     x = np.ones((32, 64), np.float32)
     profiled(session, [{"x": x}] * 3)
-    (history,) = getattr(session, run_histories.ATTRIBUTE)._histories.values()
+    (history,) = getattr(session, run_histories.ATTRIBUTE).histories()
     size = LAUNCH.itemsize
     for change in (
         lambda launched: launched + launched[-size:],

@@ -61,7 +61,9 @@ class Recording:
                          | launched | more)
             )  # fmt: skip
             self.calls.append((at, at + 20))
-        run_histories._log.append(LoggedRun(first, history, recorded, failed))
+        # As the launch callbacks would have computed it.
+        launch_hash = hash((work, *more.items())) & (1 << 63) - 1
+        run_histories._log.append(LoggedRun(first, history, recorded, failed, launch_hash))
         return first
 
     def identified(self, stopped_ns=1_000_000):
@@ -276,3 +278,46 @@ def test_runs_that_were_not_logged_are_left_alone():
     _, recording = taught()
     run_histories.begin_recording()
     assert recording.identified()[0] is None
+
+
+def test_runs_of_any_size_are_compared_by_kind_and_name():
+    history, recording = RunHistory(any_size=True), Recording()
+    recording.run(history, recorded=True)
+    recording.run(history, recorded=True, grid_x=9, block_x=64)
+    run = recording.run(history, recorded=False, grid_x=20)
+    recording.run(history, recorded=False, grid_x=20, work=WORK[:-1])
+    recording.run(history, recorded=False, grid_x=20, work=(*WORK[:-1], ("tanh", 3)))
+    recording.run(history, recorded=False, grid_x=20, work=(WORK[1], WORK[0], *WORK[2:]))
+    assert states(recording) == ["recorded", "recorded", "learned", *["mismatched"] * 3]
+    assert nodes_of(recording, run) == ["relu", "matmul", "matmul", "sigmoid"]
+    frame = recording.identified()[0].ops.to_frame()
+    learned = frame[frame["status"] == "learned"]
+    assert learned["output_shapes"].isna().all()  # not known of other sizes
+    assert set(learned["provider"].dropna()) == {"CUDA"}
+    run_histories.begin_recording()
+    later = Recording()
+    later.run(history, recorded=False, grid_x=30)
+    assert states(later) == ["learned"]
+    assert history.nbytes <= 64 * len(WORK) + 256
+
+
+def test_one_recorded_size_does_not_teach_other_sizes():
+    history, recording = RunHistory(any_size=True), Recording()
+    recording.run(history, recorded=True)
+    recording.run(history, recorded=False)
+    recording.run(history, recorded=False, grid_x=20)
+    assert states(recording) == ["recorded", "learned", "mismatched"]
+    recording.run(history, recorded=True, grid_x=9)
+    assert states(recording) == ["recorded", "learned", "learned", "recorded"]
+
+
+def test_sizes_with_other_nodes_teach_nothing():
+    """The first node launched the kernel of the second one: names alone do not tell them apart."""
+    history, recording = RunHistory(any_size=True), Recording()
+    work = (("gemm", 1), ("gemm", 1), ("gemm", 3))
+    recording.run(history, recorded=True, work=work)
+    recording.run(history, recorded=True, work=(("gemm", 1), ("gemm", 3), ("gemm", 3)), grid_x=9)
+    recording.run(history, recorded=False, work=work, grid_x=20)
+    recording.run(history, recorded=False, work=work)
+    assert states(recording) == ["recorded", "recorded", "mismatched", "mismatched"]
+    assert history.must_record(first=False)

@@ -2,7 +2,9 @@
 
 The runs of a recording whose nodes are known teach the sequence of their launches. A run without
 node events whose launches are the same, from the first to the last, ran the same nodes. A run that
-differs in a kernel, grid, block or size keeps its launches for itself.
+differs in a kernel, grid, block or size keeps its launches for itself. Where the sizes of inputs
+vary from run to run, only kinds and names of the launches are compared, and runs of two sizes must
+have taught the same nodes.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from epprof_nb.recorders.onnxruntime.launch_sequences import (
     RUN,
     packed_launches,
     sequence_of,
+    without_launch_sizes,
 )
 
 if TYPE_CHECKING:
@@ -166,13 +169,17 @@ def _runs(ops: Table, activities: Table) -> list[_Run]:
     result = []
     for i, at in enumerate(run_rows.tolist()):
         of_run = slice(first_launch[i], first_launch[i + 1])
+        run = logged[int(ids[at])]
+        compared = packed[of_run]
+        if run.history is not None and run.history.any_size:
+            compared = without_launch_sizes(compared)
         result.append(
             _Run(
-                logged[int(ids[at])],
+                run,
                 at,
                 of_op[first_op[i] : first_op[i + 1]],
                 launches[of_run],
-                packed[of_run].tobytes(),
+                compared.tobytes(),
                 bool(is_exact[of_run].all()),
             )
         )
@@ -201,20 +208,25 @@ def _learn(run: _Run, ops: Table, activities: Table, sequences: dict[_Key, Launc
         return
     run_op = int(ops["op_id"][run.row])
     sequence = sequence_of(ops, run.op_rows, run_op, activities["op_id"][run.launches])
-    if sequence is not None:
-        if not sequences.setdefault(run.key, sequence).same_nodes(sequence):
-            history.may_learn = False
-        history.learn(run.packed, sequence)
+    if sequence is None:
+        return
+    if history.any_size:
+        sequence = sequence.of_any_size(run.logged.launch_hash)
+    known = sequences.get(run.key, sequence)
+    if not known.same_nodes(sequence):
+        history.may_learn = False
+    sequences[run.key] = known.also_of(sequence.size)
+    history.learn(run.packed, sequence)
 
 
 def _add_mismatched(runs: Iterable[_Run]) -> None:
     """Tell the histories which of their runs were not identified."""
-    hashes: dict[int, tuple[RunHistory, set[int]]] = {}
+    by_history: dict[int, tuple[RunHistory, list[LoggedRun]]] = {}
     for run in runs:
         if (history := run.logged.history) is not None:
-            hashes.setdefault(id(history), (history, set()))[1].add(run.logged.launch_hash)
-    for history, of_runs in hashes.values():
-        history.add_mismatched(of_runs)
+            by_history.setdefault(id(history), (history, []))[1].append(run.logged)
+    for history, of_history in by_history.values():
+        history.add_mismatched(of_history)
 
 
 def has_subgraphs(ops: Table, rows: IntArray) -> bool:
@@ -231,8 +243,11 @@ def _state(run: _Run, sequences: dict[_Key, LaunchSequence]) -> str:
     history = run.logged.history
     if history is None or not len(run.launches):
         return NOT_RECORDED
-    may_match = history.may_learn and run.is_exact and not run.logged.failed
-    return LEARNED if may_match and run.key in sequences else MISMATCHED
+    if not history.may_learn or not run.is_exact or run.logged.failed:
+        return MISMATCHED
+    sequence = sequences.get(run.key)
+    is_known = sequence is not None and sequence.is_known_for(run.logged.launch_hash)
+    return LEARNED if is_known else MISMATCHED
 
 
 def _identified(

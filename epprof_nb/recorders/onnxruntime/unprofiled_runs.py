@@ -130,6 +130,26 @@ def _shape(value: Any) -> object:  # noqa: ANN401
     return shape, getattr(value, "dtype", None)
 
 
+def without_sizes(key: object) -> object:
+    """Return a key that is equal for runs whose inputs differ in their sizes only.
+
+    Parameters
+    ----------
+    key
+        A result of `input_key`.
+    """
+    if not isinstance(key, tuple):
+        return key
+    return tuple([_without_size(of_input) for of_input in key])
+
+
+def _without_size(of_input: Any) -> object:  # noqa: ANN401
+    if isinstance(of_input[0], str):  # an OrtValue: type and sizes
+        return of_input[0], len(of_input)
+    shape, dtype = of_input
+    return None if shape is None else len(shape), dtype
+
+
 def clear_calls() -> None:
     """Discard the calls of earlier recordings."""
     _calls.clear()
