@@ -30,20 +30,18 @@ class LaunchComparison:
     ----------
     owed
         Number of runs that are to be recorded next.
+    has_given_up
+        Whether runs with inputs of one size keep launching work of other sizes.
     """
 
-    __slots__ = ("_any_size", "_compared", "_hits", "_known", "_misses", "owed")
+    __slots__ = ("_any_size", "_compared", "_hits", "_known", "_misses", "has_given_up", "owed")
 
     def __init__(self, *, any_size: bool) -> None:
         self._any_size = any_size
         self._known: dict[int, int | None] = {}
         """Exact hash of the run that was recorded, by hash; None if runs of any size match."""
         self.owed = self._compared = self._hits = self._misses = 0
-
-    @property
-    def has_given_up(self) -> bool:
-        """Whether runs with inputs of one size keep launching work of other sizes."""
-        return not self._any_size and self._misses >= GIVEN_UP_AFTER
+        self.has_given_up = False
 
     def add_recorded(self, launches: int, launch_hash: int, function_hash: int) -> None:
         """Add a run that was recorded."""
@@ -78,6 +76,7 @@ class LaunchComparison:
         self._hits = 0
         self.owed = min(1 << self._misses, _MAX_OWED)
         self._misses = min(self._misses + 1, 16)
+        self.has_given_up |= not self._any_size and self._misses >= GIVEN_UP_AFTER
 
     def distrust(self, hashes: set[int]) -> bool:
         """Forget launches whose nodes are not known after all; return whether there are any."""

@@ -38,7 +38,7 @@ MAX_INPUTS = 64
 """Inputs remembered per session, by types and numbers of dimensions."""
 MAX_BYTES = 32 << 20
 """Memory of all launch sequences."""
-SAMPLED_SHARE = 0.05
+SAMPLED_SHARE = 0.03
 """Largest share of the time of a session without device work that goes into recording its nodes."""
 FIRST_RUNS = 2
 """Runs recorded in any case: the first one sets up the session for its input shapes."""
@@ -274,9 +274,10 @@ class SessionRuns:
 
     def is_first_of_thread(self) -> bool:
         """Whether this is the first recorded run of the session on the calling thread."""
-        ran = getattr(self._thread, "ran", False)
+        if hasattr(self._thread, "ran"):
+            return False
         self._thread.ran = True
-        return not ran
+        return True
 
 
 class RunInProgress:
