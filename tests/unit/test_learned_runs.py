@@ -66,6 +66,20 @@ class Recording:
         run_histories._log.append(LoggedRun(first, history, recorded, failed, launch_hash))
         return first
 
+    def open_range(self, run, launches, *, start, end, parent=None, number=50):
+        """Let these launches of a run be made inside of an op that a library opened."""
+        rows = [next(w for w in self.work if w["correlation_id"] == run + i) for i in launches]
+        above = rows[0]["op_id"] if parent is None else parent
+        of_run = next(row for row in self.ops if row["op_id"] == run)
+        self.ops.append(
+            op(run + number, "cub::scan", of_run["start_ns"] + start, of_run["start_ns"] + end,
+               above, category="range", op_type="user", source="nvtx", run_id=of_run["run_id"],
+               thread_id=of_run["thread_id"])
+        )  # fmt: skip
+        for row in rows:
+            row["op_id"] = run + number
+        return run + number
+
     def identified(self, stopped_ns=1_000_000):
         calls = np.array(self.calls, np.int64).reshape(-1, 2)
         # The device may execute in another order than that of the calls.
@@ -321,3 +335,43 @@ def test_sizes_with_other_nodes_teach_nothing():
     recording.run(history, recorded=False, work=work)
     assert states(recording) == ["recorded", "recorded", "mismatched", "mismatched"]
     assert history.must_record(first=False)
+
+
+def with_ranges():
+    """Runs in which MatMul opens a range around its two launches."""
+    history, recording = RunHistory(), Recording()
+    first = recording.run(history, recorded=True)
+    recording.open_range(first, (1, 2), start=105, end=240)
+    run = recording.run(history, recorded=False)
+    return history, recording, run
+
+
+def test_a_range_that_a_library_opens_in_a_node_is_no_subgraph():
+    history, recording, run = with_ranges()
+    opened = recording.open_range(run, (1, 2), start=105, end=240)
+    assert states(recording) == ["recorded", "learned"]
+    assert history.may_learn
+    assert nodes_of(recording, run) == ["relu", "cub::scan", "cub::scan", "sigmoid"]
+    frame = recording.identified()[0].ops.to_frame()
+    matmul = frame[(frame["status"] == "learned") & (frame["op_type"] == "MatMul")]
+    assert frame.at[opened, "parent_op_id"] == matmul.index.item()
+    # The node lasts as long as the range in it.
+    assert (matmul["start_ns"].item(), matmul["end_ns"].item()) == (1105, 1240)
+    assert recording.identified()[0].is_learned.sum() == len(WORK)
+
+
+def test_ranges_in_ranges_of_a_node():
+    _, recording, run = with_ranges()
+    outer = recording.open_range(run, (1, 2), start=105, end=240)
+    inner = recording.open_range(run, (2,), start=200, end=230, parent=outer, number=51)
+    frame = recording.identified()[0].ops.to_frame()
+    assert frame.at[inner, "parent_op_id"] == outer
+    assert frame["name"][frame.at[outer, "parent_op_id"]] == "matmul"
+
+
+def test_a_range_around_several_nodes_stays_in_the_run():
+    _, recording, run = with_ranges()
+    opened = recording.open_range(run, (0, 1), start=5, end=195)
+    assert nodes_of(recording, run) == ["relu", "matmul", "matmul", "sigmoid"]
+    frame = recording.identified()[0].ops.to_frame()
+    assert frame.at[opened, "parent_op_id"] == run

@@ -165,7 +165,7 @@ def without_launch_sizes(packed: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def sequence_of(
-    ops: Table, op_rows: IntArray, run_op: int, launch_ops: IntArray
+    ops: Table, op_rows: IntArray, parents: IntArray, run_op: int, launch_ops: IntArray
 ) -> LaunchSequence | None:
     """Return the sequence of a recorded run; None if the string table cannot hold its names.
 
@@ -174,11 +174,13 @@ def sequence_of(
     ops
         A table of schema `epprof_nb.data.schema.OPS`.
     op_rows
-        int64 array: rows of the ops of the run except the run itself, in order of start.
+        int64 array: rows of the run's events except the run itself, in order of start.
+    parents
+        int64 array: id of the event that encloses each of them.
     run_op
         Id of the run's op.
     launch_ops
-        int64 array: id of the op of each launch, in order.
+        int64 array: id of the event of each launch, in order.
     """
     ids = ops["op_id"][op_rows]
     order = np.argsort(ids)
@@ -198,7 +200,7 @@ def sequence_of(
             return None
     packed["is_node"] = ops.names("category").equals("node")[op_rows]
     packed["node_index"] = ops["node_index"][op_rows]
-    packed["parent"] = index_of(ops["parent_op_id"][op_rows])
+    packed["parent"] = index_of(parents)
     small = np.int16 if len(packed) < 1 << 15 else np.int32
     return LaunchSequence(index_of(launch_ops).astype(small), packed)
 
