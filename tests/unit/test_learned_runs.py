@@ -337,6 +337,18 @@ def test_sizes_with_other_nodes_teach_nothing():
     assert history.must_record(first=False)
 
 
+def test_names_that_do_not_tell_the_nodes_apart_teach_nothing():
+    """A gemm more in one MatMul, and one less in the next: the names would be the same."""
+    history, recording = RunHistory(any_size=True), Recording()
+    nodes = ("MatMul", "MatMul", "Relu", "Relu")
+    work = (("gemm", 0), ("gemm", 0), ("gemm", 1))
+    for size in (1, 2):
+        recording.run(history, recorded=True, nodes=nodes, work=work, grid_x=size)
+    recording.run(history, recorded=False, nodes=nodes, work=work, grid_x=3)
+    assert states(recording) == ["recorded", "recorded", "mismatched"]
+    assert history.must_record(first=False)
+
+
 def with_ranges():
     """Runs in which MatMul opens a range around its two launches."""
     history, recording = RunHistory(), Recording()

@@ -230,6 +230,7 @@ def _learn(run: _Run, ops: Table, tree: EventTree, sequences: dict[_Key, LaunchS
         return
     if history.any_size:
         sequence = sequence.of_any_size(run.logged.launch_hash)
+        history.check_nodes(run.packed, sequence)
     known = sequences.get(run.key, sequence)
     if not known.same_nodes(sequence):
         history.may_learn = False

@@ -21,6 +21,7 @@ from epprof_nb.recorders.onnxruntime.launch_comparison import (
     MAX_HASHES,
     LaunchComparison,
 )
+from epprof_nb.recorders.onnxruntime.operator_launches import OperatorLaunches
 from epprof_nb.recorders.onnxruntime.unprofiled_runs import without_sizes
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -93,9 +94,9 @@ class RunHistory:
     """
 
     __slots__ = (
-        "__weakref__", "_distrust", "_first_recorded", "_launches", "_plain_ns", "_plain_runs",
-        "_recorded", "_recorded_ns", "_spent_ns", "_total_ns", "any_size", "comparison",
-        "may_learn", "sequences", "used",
+        "__weakref__", "_distrust", "_first_recorded", "_launches", "_operators", "_plain_ns",
+        "_plain_runs", "_recorded", "_recorded_ns", "_spent_ns", "_total_ns", "any_size",
+        "comparison", "may_learn", "sequences", "used",
     )  # fmt: skip
 
     def __init__(self, *, any_size: bool = False) -> None:
@@ -115,6 +116,7 @@ class RunHistory:
         """Discard what was learned; the next runs are recorded."""
         self.sequences: dict[bytes, LaunchSequence | None] = {}
         self.comparison = LaunchComparison(any_size=self.any_size)
+        self._operators = OperatorLaunches()
         self._recorded = 0
         self._first_recorded = False
 
@@ -161,6 +163,12 @@ class RunHistory:
         else:
             self._plain_ns = min(self._plain_ns, duration_ns)
             self._plain_runs += 1
+
+    def check_nodes(self, launches: bytes, sequence: LaunchSequence) -> None:
+        """Stop learning if the nodes of runs of any size cannot be told from the names alone."""
+        known = [(key, each) for key, each in self.sequences.items() if each is not None]
+        if not self._operators.tell_apart(launches, sequence, known):
+            self.may_learn = False
 
     def learn(self, launches: bytes, sequence: LaunchSequence) -> None:
         """Keep the sequence of a recorded run in place of the one that was recorded first."""
