@@ -697,7 +697,7 @@ def ort_observe_run(session: int, /) -> None:
     If the run is not profiled, its op is open while ONNX Runtime executes it.
     """
 
-def ort_take_run() -> tuple[int, int, int, bool, bool]:
+def ort_take_run() -> tuple[int, int, int, int, bool, bool]:
     """Return what was observed of the run.
 
     Returns
@@ -707,7 +707,9 @@ def ort_take_run() -> tuple[int, int, int, bool, bool]:
     launches : int
         Launches, copies and memsets that the thread of the run made and CUPTI's callbacks saw.
     launch_hash : int
-        Hash of these in order.
+        Hash of these in order: kernels, grids, blocks and sizes.
+    function_hash : int
+        Hash of these in order: kernels only.
     is_profiled : bool
         Whether ONNX Runtime reported its nodes.
     has_subgraphs : bool

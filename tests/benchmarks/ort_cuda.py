@@ -17,7 +17,7 @@ import epprof_nb
 from epprof_nb.recorders.onnxruntime import sessions
 from tests.benchmarks.harness import header, paired, show
 from tests.gpu import exported
-from tests.ort import models
+from tests.ort import decoder, models
 from tests.ort.cuda import bound
 
 
@@ -40,6 +40,8 @@ def main() -> None:
         "--shapes", nargs="+", default=["64x4", "256x512", "2048x1024", "4096x2048"]
     )
     parser.add_argument("--exported", nargs="*", default=[], help="bert, resnet50")
+    parser.add_argument("--decoder", type=int, nargs=3, metavar=("LAYERS", "HEADS", "WIDTH"))
+    parser.add_argument("--steps", type=int, default=128, help="of the decoder")
     args = parser.parse_args()
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
@@ -47,6 +49,10 @@ def main() -> None:
         header(f"ONNX Runtime {ort.__version__}, CUDA provider, models exported by torch")
         for name in args.exported:
             learned(name, args)
+        return
+    if args.decoder:
+        header(f"ONNX Runtime {ort.__version__}, CUDA provider, {args.steps} steps of a decoder")
+        growing(args)
         return
     header(f"ONNX Runtime {ort.__version__}, CUDA provider, {args.nodes} nodes a run")
     for shape in args.shapes:
@@ -101,6 +107,45 @@ def learned(name, args) -> None:
         "node by node": lambda: profiled(observed, "every", "recorded"),
     }
     show(paired(variants, args.rounds), ("unprofiled", "CUPTI alone"), "us a run", 1e6 / args.runs)
+
+
+def growing(args) -> None:
+    """Print the costs of a generation in which the inputs of each run are longer."""
+    model = decoder.decoder(*args.decoder)
+    plain, observed = session_pair(model, ["CUDAExecutionProvider"])
+
+    def ran(session) -> float:
+        begin = time.perf_counter()
+        decoder.generate(session, args.steps)
+        return time.perf_counter() - begin
+
+    def profiled(session, mode) -> float:
+        with epprof_nb.profile(ort_nodes=mode) as prof:
+            seconds = ran(session)
+        counted.setdefault(mode, []).append(prof.by_run()["node_events"].value_counts().to_dict())
+        return seconds
+
+    def first() -> float:
+        fresh = ort.InferenceSession(model, providers=["CUDAExecutionProvider"])
+        ran(fresh)
+        return profiled(fresh, "auto")
+
+    counted: dict[str, list[dict[str, int]]] = {}
+    for session in (plain, observed):
+        ran(session)
+    profiled(observed, "auto")
+    variants = {
+        "unprofiled": lambda: ran(plain),
+        "CUPTI alone": lambda: profiled(plain, "off"),
+        "learned, first generation": first,
+        "learned, further ones": lambda: profiled(observed, "auto"),
+        "node by node": lambda: profiled(observed, "every"),
+    }
+    show(
+        paired(variants, args.rounds), ("unprofiled", "CUPTI alone"), "us a step", 1e6 / args.steps
+    )
+    print("steps of the first generation:", counted["auto"][0])
+    print("steps of the last one:", counted["auto"][-1])
 
 
 def prof_of_one(session, feed):

@@ -18,12 +18,16 @@ if "CUDAExecutionProvider" not in ort.get_available_providers():
 from onnx import TensorProto, helper  # noqa: E402
 
 from tests.gpu import exported  # noqa: E402
-from tests.ort import models  # noqa: E402
+from tests.ort import decoder, models  # noqa: E402
 from tests.ort.cuda import bound  # noqa: E402
 from tests.ort.rows import nested_in_time, nodes, runs  # noqa: E402
 
 CUDA = ["CUDAExecutionProvider", "CPUExecutionProvider"]
 DEVICE_KINDS = ("kernel", "memcpy", "memset")
+
+
+def generate_on_gpu(session, steps):
+    decoder.generate_bound(session, steps, "cuda")
 
 
 @pytest.fixture(autouse=True)
@@ -50,17 +54,22 @@ def states(prof):
 
 
 def launches(prof):
-    """By run: what it launched, in order, with the op of each launch."""
+    """By run: what it launched, in order, with the op of each launch, and its node or run."""
     ops = prof.ops
     acts = prof.activities
     acts = acts[acts["kind"].isin(DEVICE_KINDS) & acts["op_id"].isin(ops.index)]
+    event = acts["op_id"]
+    for _ in range(8):  # libraries open NVTX ranges inside of nodes
+        is_event = (ops["source"].reindex(event) == "onnxruntime").to_numpy()
+        event = event.where(is_event, ops["parent_op_id"].reindex(event).to_numpy())
     acts = acts.assign(
         run=ops["run_id"].reindex(acts["op_id"]).to_numpy(),
-        node=ops["name"].reindex(acts["op_id"]).astype(object).to_numpy(),
-        index=ops["node_index"].reindex(acts["op_id"]).to_numpy(),
+        op=ops["name"].reindex(acts["op_id"]).astype(object).to_numpy(),
+        node=ops["name"].reindex(event).astype(object).to_numpy(),
+        index=ops["node_index"].reindex(event).to_numpy(),
     )
     acts = acts[acts["run"].notna()].sort_values(["correlation_id", "start_ns"])
-    columns = ["kind", "name", "grid_x", "grid_y", "block_x", "bytes", "node", "index"]
+    columns = ["kind", "name", "grid_x", "grid_y", "block_x", "bytes", "op", "node", "index"]
     values = acts[columns].astype(object).where(acts[columns].notna(), None)
     rows = zip(acts["run"], values.itertuples(index=False, name=None), strict=True)
     result = {}
@@ -101,7 +110,7 @@ def test_nodes_of_further_runs_are_those_that_recording_gives(name):
     assert_same_nodes(again, every)
     assert_all_device_work_has_an_op(again)
     assert nested_in_time(again)
-    (history,) = getattr(session, run_histories.ATTRIBUTE)._histories.values()
+    (history,) = getattr(session, run_histories.ATTRIBUTE).histories()
     assert history.nbytes <= 64 * sum(len(key) // LAUNCH.itemsize for key in history.sequences)
     assert again.by_node().set_index("name").loc[:, "recorded"].max() == 0
     a, b = (p.by_node().set_index(["name", "node_index"])["kernels"] for p in (every, again))
@@ -144,6 +153,37 @@ def test_a_thousand_runs_of_four_threads_and_three_shapes():
     assert wrong == []
 
 
+@pytest.mark.parametrize("ways", [decoder.generate, generate_on_gpu], ids=["run", "bound"])
+def test_steps_of_a_generation_whose_inputs_grow(ways):
+    """Their kernels differ with the size, and grids from step to step."""
+    session = ort.InferenceSession(decoder.decoder(layers=3), providers=CUDA)
+    steps = 120
+    with epprof_nb.profile(ort_nodes="every") as every:
+        ways(session, steps)
+    with epprof_nb.profile() as first:
+        ways(session, steps)
+    with epprof_nb.profile() as second:
+        ways(session, steps)
+    print(states(first), states(second), first.info["notes"])
+    print("".join(str(state)[0] for state in first.by_run()["node_events"]))
+    print("".join(str(state)[0] for state in second.by_run()["node_events"]))
+    recorded = {run: [(*row[:2], *row[6:]) for row in of_run]
+                for run, of_run in launches(every).items()}  # fmt: skip
+    for prof, most, least in ((first, 40, 72), (second, 20, 96)):
+        assert states(prof)["recorded"] <= most
+        assert states(prof)["learned"] >= least
+        state = prof.by_run()["node_events"].tolist()
+        found = launches(prof)
+        checked = 0
+        for run, of_run in found.items():  # step by step, as it was recorded
+            if state[run] == "learned":
+                assert [(*row[:2], *row[6:]) for row in of_run] == recorded[run]
+                checked += len(of_run)
+        print(checked, "launches of learned runs")
+        assert_all_device_work_has_an_op(prof)
+        assert nested_in_time(prof)
+
+
 def nonzero():
     """NonZero: the shape of its output, and all that follows, depends on the values."""
     make = helper.make_node
@@ -173,7 +213,7 @@ def test_work_that_depends_on_values_is_recorded_again_or_counted():
     state = prof.by_run().set_index("run_id")["node_events"]
     for run, of_run in launches(prof).items():
         if state[run] == "mismatched":
-            assert {row[-2] for row in of_run} == {"model_run"}
+            assert {row[-2] for row in of_run} == {"model_run"}  # NVTX ranges of CUB, in row[-3]
 
 
 def test_models_with_subgraphs_are_recorded_node_by_node():
@@ -213,7 +253,7 @@ def test_an_added_kernel_in_a_run_is_a_mismatch(monkeypatch):
     session = ort.InferenceSession(models.chain(width=64), providers=CUDA)
     x = np.ones((32, 64), np.float32)
     profiled(session, [{"x": x}] * 3)
-    (history,) = getattr(session, run_histories.ATTRIBUTE)._histories.values()
+    (history,) = getattr(session, run_histories.ATTRIBUTE).histories()
     size = LAUNCH.itemsize
     for change in (
         lambda launched: launched + launched[-size:],

@@ -152,6 +152,15 @@ def test_a_session_remembers_a_bounded_number_of_runs():
     assert sum(k >= 0 for k in kept) == unprofiled_runs._MAX_INPUT_KEYS
 
 
+def test_the_median_follows_later_runs():
+    baseline = unprofiled_runs.UnprofiledBaseline()
+    found = []
+    for duration in (0, 5, 5, 9, 9, 9):
+        baseline.add("key", duration)
+        found.append(baseline.median_ns("key"))
+    assert found[1:] == [5, 5, 5, 7, 9]  # the first run sets up the session
+
+
 def test_once_enough_is_known_most_runs_outside_of_profiles_are_not_timed(installed, x):
     session = installed.InferenceSession(models.chain())
     clock = []

@@ -61,8 +61,24 @@ class Recording:
                          | launched | more)
             )  # fmt: skip
             self.calls.append((at, at + 20))
-        run_histories._log.append(LoggedRun(first, history, recorded, failed))
+        # As the launch callbacks would have computed it.
+        launch_hash = hash((work, *more.items())) & (1 << 63) - 1
+        run_histories._log.append(LoggedRun(first, history, recorded, failed, launch_hash))
         return first
+
+    def open_range(self, run, launches, *, start, end, parent=None, number=50):
+        """Let these launches of a run be made inside of an op that a library opened."""
+        rows = [next(w for w in self.work if w["correlation_id"] == run + i) for i in launches]
+        above = rows[0]["op_id"] if parent is None else parent
+        of_run = next(row for row in self.ops if row["op_id"] == run)
+        self.ops.append(
+            op(run + number, "cub::scan", of_run["start_ns"] + start, of_run["start_ns"] + end,
+               above, category="range", op_type="user", source="nvtx", run_id=of_run["run_id"],
+               thread_id=of_run["thread_id"])
+        )  # fmt: skip
+        for row in rows:
+            row["op_id"] = run + number
+        return run + number
 
     def identified(self, stopped_ns=1_000_000):
         calls = np.array(self.calls, np.int64).reshape(-1, 2)
@@ -276,3 +292,98 @@ def test_runs_that_were_not_logged_are_left_alone():
     _, recording = taught()
     run_histories.begin_recording()
     assert recording.identified()[0] is None
+
+
+def test_runs_of_any_size_are_compared_by_kind_and_name():
+    history, recording = RunHistory(any_size=True), Recording()
+    recording.run(history, recorded=True)
+    recording.run(history, recorded=True, grid_x=9, block_x=64)
+    run = recording.run(history, recorded=False, grid_x=20)
+    recording.run(history, recorded=False, grid_x=20, work=WORK[:-1])
+    recording.run(history, recorded=False, grid_x=20, work=(*WORK[:-1], ("tanh", 3)))
+    recording.run(history, recorded=False, grid_x=20, work=(WORK[1], WORK[0], *WORK[2:]))
+    assert states(recording) == ["recorded", "recorded", "learned", *["mismatched"] * 3]
+    assert nodes_of(recording, run) == ["relu", "matmul", "matmul", "sigmoid"]
+    frame = recording.identified()[0].ops.to_frame()
+    learned = frame[frame["status"] == "learned"]
+    assert learned["output_shapes"].isna().all()  # not known of other sizes
+    assert set(learned["provider"].dropna()) == {"CUDA"}
+    run_histories.begin_recording()
+    later = Recording()
+    later.run(history, recorded=False, grid_x=30)
+    assert states(later) == ["learned"]
+    assert history.nbytes <= 64 * len(WORK) + 256
+
+
+def test_one_recorded_size_does_not_teach_other_sizes():
+    history, recording = RunHistory(any_size=True), Recording()
+    recording.run(history, recorded=True)
+    recording.run(history, recorded=False)
+    recording.run(history, recorded=False, grid_x=20)
+    assert states(recording) == ["recorded", "learned", "mismatched"]
+    recording.run(history, recorded=True, grid_x=9)
+    assert states(recording) == ["recorded", "learned", "learned", "recorded"]
+
+
+def test_sizes_with_other_nodes_teach_nothing():
+    """The first node launched the kernel of the second one: names alone do not tell them apart."""
+    history, recording = RunHistory(any_size=True), Recording()
+    work = (("gemm", 1), ("gemm", 1), ("gemm", 3))
+    recording.run(history, recorded=True, work=work)
+    recording.run(history, recorded=True, work=(("gemm", 1), ("gemm", 3), ("gemm", 3)), grid_x=9)
+    recording.run(history, recorded=False, work=work, grid_x=20)
+    recording.run(history, recorded=False, work=work)
+    assert states(recording) == ["recorded", "recorded", "mismatched", "mismatched"]
+    assert history.must_record(first=False)
+
+
+def test_names_that_do_not_tell_the_nodes_apart_teach_nothing():
+    """A gemm more in one MatMul, and one less in the next: the names would be the same."""
+    history, recording = RunHistory(any_size=True), Recording()
+    nodes = ("MatMul", "MatMul", "Relu", "Relu")
+    work = (("gemm", 0), ("gemm", 0), ("gemm", 1))
+    for size in (1, 2):
+        recording.run(history, recorded=True, nodes=nodes, work=work, grid_x=size)
+    recording.run(history, recorded=False, nodes=nodes, work=work, grid_x=3)
+    assert states(recording) == ["recorded", "recorded", "mismatched"]
+    assert history.must_record(first=False)
+
+
+def with_ranges():
+    """Runs in which MatMul opens a range around its two launches."""
+    history, recording = RunHistory(), Recording()
+    first = recording.run(history, recorded=True)
+    recording.open_range(first, (1, 2), start=105, end=240)
+    run = recording.run(history, recorded=False)
+    return history, recording, run
+
+
+def test_a_range_that_a_library_opens_in_a_node_is_no_subgraph():
+    history, recording, run = with_ranges()
+    opened = recording.open_range(run, (1, 2), start=105, end=240)
+    assert states(recording) == ["recorded", "learned"]
+    assert history.may_learn
+    assert nodes_of(recording, run) == ["relu", "cub::scan", "cub::scan", "sigmoid"]
+    frame = recording.identified()[0].ops.to_frame()
+    matmul = frame[(frame["status"] == "learned") & (frame["op_type"] == "MatMul")]
+    assert frame.at[opened, "parent_op_id"] == matmul.index.item()
+    # The node lasts as long as the range in it.
+    assert (matmul["start_ns"].item(), matmul["end_ns"].item()) == (1105, 1240)
+    assert recording.identified()[0].is_learned.sum() == len(WORK)
+
+
+def test_ranges_in_ranges_of_a_node():
+    _, recording, run = with_ranges()
+    outer = recording.open_range(run, (1, 2), start=105, end=240)
+    inner = recording.open_range(run, (2,), start=200, end=230, parent=outer, number=51)
+    frame = recording.identified()[0].ops.to_frame()
+    assert frame.at[inner, "parent_op_id"] == outer
+    assert frame["name"][frame.at[outer, "parent_op_id"]] == "matmul"
+
+
+def test_a_range_around_several_nodes_stays_in_the_run():
+    _, recording, run = with_ranges()
+    opened = recording.open_range(run, (0, 1), start=5, end=195)
+    assert nodes_of(recording, run) == ["relu", "matmul", "matmul", "sigmoid"]
+    frame = recording.identified()[0].ops.to_frame()
+    assert frame.at[opened, "parent_op_id"] == run

@@ -82,8 +82,10 @@ struct ThreadState {
 
   // Calls so far that each put one activity on the device.
   std::atomic<uint64_t> launch_calls{0};
-  // Hash of their functions, sizes and order since a reader set it to 0; see launch_signature.h.
+  // Hashes of these calls in order since a reader set them to 0, with and without their sizes; see
+  // launch_signature.h.
   uint64_t launch_hash = 0;
+  uint64_t function_hash = 0;
 
   // The cell's thread as this thread saw it at its last launch.
   uint64_t cell_stack_changes = 0;

@@ -57,8 +57,10 @@ void on_api_call(Capture& c, uint32_t domain, uint32_t cbid, const unsigned char
     if (c.is_launch[cbid] && !t->node_created && result && *result == 0) {
       t->launch_calls.store(t->launch_calls.load(std::memory_order_relaxed) + 1,
                             std::memory_order_relaxed);
-      t->launch_hash = append_launch(
-          t->launch_hash, launch_signature(c.launch_params[cbid], name, f.params.get<void*>(data)));
+      LaunchSignature launch =
+          launch_signature(c.launch_params[cbid], name, f.params.get<void*>(data));
+      t->launch_hash = append_launch(t->launch_hash, launch.exact);
+      t->function_hash = append_launch(t->function_hash, launch.function);
     }
     // A launch that creates a graph node belongs to a capture. If none is known, it began before
     // the session.

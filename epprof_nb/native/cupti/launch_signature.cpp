@@ -58,27 +58,27 @@ LaunchParams launch_params(const char* function) {
   return LaunchParams::unknown;
 }
 
-uint64_t launch_signature(LaunchParams kind, uint32_t name, const void* params) {
+LaunchSignature launch_signature(LaunchParams kind, uint32_t name, const void* params) {
   uint64_t hash = name;
-  if (!params) return hash;
+  if (!params) return {hash, hash};
   switch (kind) {
     case LaunchParams::kernel: {
       auto* p = static_cast<const KernelParams*>(params);
       hash = append_launch(hash, reinterpret_cast<uintptr_t>(p->function));
-      return mix(hash, p->grid_and_block, 6);
+      return {hash, mix(hash, p->grid_and_block, 6)};
     }
     case LaunchParams::kernel_config: {
       auto* p = static_cast<const KernelConfigParams*>(params);
       hash = append_launch(hash, reinterpret_cast<uintptr_t>(p->function));
-      return p->config ? mix(hash, p->config, 6) : hash;
+      return {hash, p->config ? mix(hash, p->config, 6) : hash};
     }
     case LaunchParams::copy:
     case LaunchParams::set:
-      return append_launch(hash, static_cast<const SizeParams*>(params)->size);
+      return {hash, append_launch(hash, static_cast<const SizeParams*>(params)->size)};
     case LaunchParams::unknown:
-      return hash;
+      return {hash, hash};
   }
-  return hash;
+  return {hash, hash};
 }
 
 }  // namespace epprof

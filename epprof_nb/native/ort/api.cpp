@@ -68,13 +68,14 @@ void ep_ort_end_run(uint64_t op_id) { end_run(op_id); }
 
 void ep_ort_observe_run(uint32_t session) { observe_run(session); }
 
-void ep_ort_take_run(uint64_t out[5]) {
+void ep_ort_take_run(uint64_t out[6]) {
   ObservedRun run = take_run();
   out[0] = run.op;
   out[1] = run.launches;
   out[2] = run.launch_hash;
-  out[3] = run.is_profiled;
-  out[4] = run.has_subgraphs;
+  out[3] = run.function_hash;
+  out[4] = run.is_profiled;
+  out[5] = run.has_subgraphs;
 }
 
 const void* ep_ort_run_options_type(const char** name) {

@@ -35,9 +35,10 @@ int32_t ep_ort_nodes_of_last_run(void);       // -1: unknown
 uint64_t ep_ort_begin_run(uint32_t session);   // the op id for ep_ort_end_run; 0: not recording
 void ep_ort_end_run(uint64_t op_id);
 // Observes the next run of a session on this thread; see ort/run_observer.h. out: the op (0: the
-// run did not start), launches, their hash, whether it is profiled, and whether it has subgraphs.
+// run did not start), launches, their hashes with and without sizes, whether it is profiled, and
+// whether it has subgraphs.
 void ep_ort_observe_run(uint32_t session);
-void ep_ort_take_run(uint64_t out[5]);
+void ep_ort_take_run(uint64_t out[6]);
 // The C++ type_info of OrtRunOptions; `name` is what pybind11 calls a capsule of it.
 const void* ep_ort_run_options_type(const char** name);
 ep_columns* ep_ort_event_details(uint32_t first);

@@ -41,7 +41,7 @@ void run_started(uint32_t session) {
   if (!t) return;
   state->is_running = true;
   state->launch_calls = t->launch_calls.load(std::memory_order_relaxed);
-  t->launch_hash = 0;
+  t->launch_hash = t->function_hash = 0;
   if (!state->run.is_profiled) state->run.op = push_run_op(session);
 }
 
@@ -52,6 +52,7 @@ void run_ended(uint32_t session) {
   state->is_running = false;
   state->run.launches = t->launch_calls.load(std::memory_order_relaxed) - state->launch_calls;
   state->run.launch_hash = t->launch_hash;
+  state->run.function_hash = t->function_hash;
   if (!state->run.is_profiled && state->run.op) pop_op(state->run.op);
 }
 

@@ -7,11 +7,12 @@
 namespace epprof::ort {
 
 struct ObservedRun {
-  uint64_t op;           // 0: the run did not start, or was not recorded
-  uint64_t launches;     // launches, copies and memsets that the thread of the run made
-  uint64_t launch_hash;  // of these in order
-  bool is_profiled;      // ONNX Runtime reported its nodes
-  bool has_subgraphs;    // some of them have subgraphs; known of profiled runs only
+  uint64_t op;             // 0: the run did not start, or was not recorded
+  uint64_t launches;       // launches, copies and memsets that the thread of the run made
+  uint64_t launch_hash;    // of these in order
+  uint64_t function_hash;  // the same without grids, blocks and sizes
+  bool is_profiled;        // ONNX Runtime reported its nodes
+  bool has_subgraphs;      // some of them have subgraphs; known of profiled runs only
 };
 
 // Observes the next run of this session on this thread, until `take_run`. The calls nest.

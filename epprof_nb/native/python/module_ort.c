@@ -122,11 +122,11 @@ static PyObject* ort_observe_run(PyObject* Py_UNUSED(m), PyObject* value) {
 }
 
 static PyObject* ort_take_run(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
-  uint64_t run[5];
+  uint64_t run[6];
   ep_ort_take_run(run);
-  return Py_BuildValue("KKKOO", (unsigned long long)run[0], (unsigned long long)run[1],
-                       (unsigned long long)run[2], run[3] ? Py_True : Py_False,
-                       run[4] ? Py_True : Py_False);
+  return Py_BuildValue("KKKKOO", (unsigned long long)run[0], (unsigned long long)run[1],
+                       (unsigned long long)run[2], (unsigned long long)run[3],
+                       run[4] ? Py_True : Py_False, run[5] ? Py_True : Py_False);
 }
 
 static PyObject* ort_run_options_type(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {

@@ -11,6 +11,7 @@ from epprof_nb.analysis.ort_overhead import NOTABLE_SLOWDOWN, by_session, runs_b
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.schema import MISSING
 from epprof_nb.recorders.onnxruntime import run_histories, sessions
+from epprof_nb.recorders.onnxruntime.event_tree import EventTree
 from epprof_nb.recorders.onnxruntime.learned_runs import has_subgraphs
 from epprof_nb.util.format import plural, three_digits
 
@@ -171,7 +172,9 @@ def _always_recorded(ops: Table, info: dict[str, Any]) -> Iterator[str]:
             reason = "ONNX Runtime profiles the whole session (SessionOptions.enable_profiling)"
         elif observed.uses_pool_threads and accelerated:
             reason = "they run on the threads of a pool (ORT_PARALLEL)"
-        elif accelerated and has_subgraphs(ops, np.flatnonzero(ops["session"] == observed.number)):
+        elif accelerated and has_subgraphs(
+            ops, EventTree(ops), np.flatnonzero(ops["session"] == observed.number)
+        ):
             reason = "its model has subgraphs, and equal launches need not be of equal nodes"
         else:
             continue

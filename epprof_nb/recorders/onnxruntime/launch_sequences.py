@@ -2,11 +2,12 @@
 
 Two runs whose sequences are equal, launch by launch, ran the same nodes, if the model has no
 subgraphs whose execution depends on data. Names, grids, blocks and sizes are compared exactly.
+Where the sizes of the inputs vary from run to run, kinds and names are compared.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,8 @@ LAUNCH = np.dtype(
     # `grid` holds the bytes of a copy or memset, low and high half.
     [("kind", "u1"), ("name", "u4"), ("grid", "u4", 3), ("block", "i2", 3)]
 )
-_TEXTS = ("name", "op_type", "provider", "input_shapes", "output_shapes")
+_SHAPES = ("input_shapes", "output_shapes")
+_TEXTS = ("name", "op_type", "provider", *_SHAPES)
 _OP = np.dtype(
     [*((name, "u4") for name in _TEXTS), ("node_index", "i4"), ("parent", "i4"), ("is_node", "?")]
 )
@@ -52,10 +54,14 @@ class LaunchSequence:
         int16 or int32 array: index of the op of each launch in `ops`, or `RUN`.
     ops
         Structured array: the ops of the run in order of start. ``parent`` is an index or `RUN`.
+    size
+        None if all runs with this sequence have these nodes. If sizes are not compared and all
+        recorded runs had the same sizes, the exact hash of their launches.
     """
 
     op: npt.NDArray[np.signedinteger[Any]]
     ops: npt.NDArray[np.void]
+    size: int | None = None
 
     def same_nodes(self, other: LaunchSequence) -> bool:
         """Whether the launches of two equal sequences belong to the same nodes."""
@@ -65,8 +71,23 @@ class LaunchSequence:
         """Return this sequence with the ops of another one if they are equal, to save memory."""
         for other in others:
             if other is not None and np.array_equal(self.ops, other.ops):
-                return LaunchSequence(self.op, other.ops)
+                return replace(self, ops=other.ops)
         return self
+
+    def also_of(self, size: int | None) -> LaunchSequence:
+        """Return this sequence, known of a run of this size, too."""
+        return self if self.size is None or self.size == size else replace(self, size=None)
+
+    def of_any_size(self, size: int) -> LaunchSequence:
+        """Return this sequence for runs of any size; it was recorded in a run of this one."""
+        ops = self.ops.copy()
+        for column in _SHAPES:
+            ops[column] = 0
+        return LaunchSequence(self.op, ops, size)
+
+    def is_known_for(self, size: int) -> bool:
+        """Whether runs of this size with this sequence have these nodes."""
+        return self.size is None or self.size == size
 
     def table(self, op_ids: IntArray, run: Table, start: IntArray, end: IntArray) -> Table:
         """Return the ops of some runs that had this sequence, as rows of ``prof.ops``.
@@ -135,8 +156,16 @@ def packed_launches(activities: Table, rows: IntArray) -> tuple[npt.NDArray[np.v
     return packed, packed["name"] != _OTHER_NAMES
 
 
+def without_launch_sizes(packed: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+    """Return launches, an array of dtype `LAUNCH`, without grids, blocks and bytes."""
+    result = np.zeros(len(packed), LAUNCH)
+    for column in ("kind", "name"):
+        result[column] = packed[column]
+    return result
+
+
 def sequence_of(
-    ops: Table, op_rows: IntArray, run_op: int, launch_ops: IntArray
+    ops: Table, op_rows: IntArray, parents: IntArray, run_op: int, launch_ops: IntArray
 ) -> LaunchSequence | None:
     """Return the sequence of a recorded run; None if the string table cannot hold its names.
 
@@ -145,11 +174,13 @@ def sequence_of(
     ops
         A table of schema `epprof_nb.data.schema.OPS`.
     op_rows
-        int64 array: rows of the ops of the run except the run itself, in order of start.
+        int64 array: rows of the run's events except the run itself, in order of start.
+    parents
+        int64 array: id of the event that encloses each of them.
     run_op
         Id of the run's op.
     launch_ops
-        int64 array: id of the op of each launch, in order.
+        int64 array: id of the event of each launch, in order.
     """
     ids = ops["op_id"][op_rows]
     order = np.argsort(ids)
@@ -169,7 +200,7 @@ def sequence_of(
             return None
     packed["is_node"] = ops.names("category").equals("node")[op_rows]
     packed["node_index"] = ops["node_index"][op_rows]
-    packed["parent"] = index_of(ops["parent_op_id"][op_rows])
+    packed["parent"] = index_of(parents)
     small = np.int16 if len(packed) < 1 << 15 else np.int32
     return LaunchSequence(index_of(launch_ops).astype(small), packed)
 

@@ -2,7 +2,9 @@
 
 The runs of a recording whose nodes are known teach the sequence of their launches. A run without
 node events whose launches are the same, from the first to the last, ran the same nodes. A run that
-differs in a kernel, grid, block or size keeps its launches for itself.
+differs in a kernel, grid, block or size keeps its launches for itself. Where the sizes of inputs
+vary from run to run, only kinds and names of the launches are compared, and runs of two sizes must
+have taught the same nodes.
 """
 
 from __future__ import annotations
@@ -13,25 +15,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epprof_nb import _native
 from epprof_nb.analysis.ort_overhead import LEARNED, MISMATCHED, NOT_RECORDED, RECORDED
 from epprof_nb.arrays.ids import IdIndex
 from epprof_nb.data.names import CategoryColumn
 from epprof_nb.data.schema import MISSING
 from epprof_nb.data.table import concat
 from epprof_nb.recorders.onnxruntime import run_histories
+from epprof_nb.recorders.onnxruntime.event_tree import EventTree
+from epprof_nb.recorders.onnxruntime.identified_nodes import identified_nodes
 from epprof_nb.recorders.onnxruntime.launch_sequences import (
     KINDS,
-    RUN,
     packed_launches,
     sequence_of,
+    without_launch_sizes,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from epprof_nb.arrays.types import BoolArray, IntArray
     from epprof_nb.data.table import Table
     from epprof_nb.recorders.onnxruntime.launch_sequences import LaunchSequence
-    from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun
+    from epprof_nb.recorders.onnxruntime.run_histories import LoggedRun, RunHistory
 
 
 _Key = tuple[int, bytes]
@@ -59,12 +64,14 @@ class IdentifiedRuns:
 
 @dataclass(slots=True)
 class _Run:
-    """A run with its rows: of its op, of the ops below it, and of its launches in order."""
+    """A run with its rows: of its op, of the events below it, and of its launches in order."""
 
     logged: LoggedRun
     row: int
     op_rows: IntArray
     launches: IntArray
+    launch_rows: IntArray
+    """Rows of the ops of the launches."""
     packed: bytes
     is_exact: bool
     """All launches have names, are of the run's thread, and none replays a CUDA graph."""
@@ -95,7 +102,11 @@ def identify_nodes(
     identified
         None if all runs were recorded in the mode ``"every"``.
     """
-    runs = _runs(ops, activities)
+    logged = run_histories.logged_runs()
+    if not logged:
+        return None
+    tree = EventTree(ops)
+    runs = _runs(logged, ops, tree, activities)
     if not runs:
         return None
     states: dict[int, str | None] = {run.row: None for run in runs}
@@ -106,32 +117,41 @@ def identify_nodes(
     sequences = _known_sequences(runs)
     for run in runs:
         if run.logged.recorded:
-            _learn(run, ops, activities, sequences)
+            _learn(run, ops, tree, sequences)
     added = []
     same: dict[_Key, list[_Run]] = {}
     for run in runs:
         states[run.row] = _state(run, sequences)
         if states[run.row] == LEARNED:
             same.setdefault(run.key, []).append(run)
-        elif states[run.row] == MISMATCHED and run.logged.history is not None:
-            run.logged.history.record_next()
+    parent_op_id = ops["parent_op_id"].copy()
     for key, group in same.items():
-        rows, op_ids, table = _identified(group, sequences[key], ops, call_start, call_end)
-        op_id[rows] = op_ids
+        rows = np.array([run.launches for run in group])
+        nodes = identified_nodes(
+            ops,
+            tree,
+            sequences[key],
+            run_rows=np.array([run.row for run in group], np.int64),
+            launch_rows=np.array([run.launch_rows for run in group]),
+            call_start=call_start[rows],
+            call_end=call_end[rows],
+        )
+        op_id[rows] = nodes.op_id
         is_learned[rows] = True
-        added.append(table)
-    ops = ops.replace(args=_with_states(ops, states))
+        parent_op_id[nodes.adopted] = nodes.adopted_by
+        added.append(nodes.table)
+    _add_mismatched(run for run in runs if states[run.row] == MISMATCHED)
+    ops = ops.replace(args=_with_states(ops, states), parent_op_id=parent_op_id)
     if added:
         ops = concat([ops, *added])
         ops = ops.take(np.argsort(ops["start_ns"], kind="stable"))
     return IdentifiedRuns(ops, op_id, is_learned)
 
 
-def _runs(ops: Table, activities: Table) -> list[_Run]:
+def _runs(
+    logged: dict[int, LoggedRun], ops: Table, tree: EventTree, activities: Table
+) -> list[_Run]:
     """Return the logged runs among the ops, with their launches in the order of the calls."""
-    logged = run_histories.logged_runs()
-    if not logged:
-        return []
     ids = ops["op_id"]
     run_rows = IdIndex(ids).rows(np.array(sorted(logged), np.int64))
     run_rows = run_rows[run_rows >= 0]
@@ -142,7 +162,7 @@ def _runs(ops: Table, activities: Table) -> list[_Run]:
     number = np.full(int(ops["run_id"].max()) + 2, MISSING, np.int64)
     number[ops["run_id"][run_rows]] = np.arange(len(run_rows))
     run_of_op = number[ops["run_id"]]
-    of_op = np.flatnonzero(run_of_op >= 0)
+    of_op = np.flatnonzero((run_of_op >= 0) & tree.is_event)
     of_op = of_op[ids[of_op] != ids[run_rows][run_of_op[of_op]]]
     of_op = of_op[np.argsort(run_of_op[of_op], kind="stable")]
 
@@ -165,13 +185,18 @@ def _runs(ops: Table, activities: Table) -> list[_Run]:
     result = []
     for i, at in enumerate(run_rows.tolist()):
         of_run = slice(first_launch[i], first_launch[i + 1])
+        run = logged[int(ids[at])]
+        compared = packed[of_run]
+        if run.history is not None and run.history.any_size:
+            compared = without_launch_sizes(compared)
         result.append(
             _Run(
-                logged[int(ids[at])],
+                run,
                 at,
                 of_op[first_op[i] : first_op[i + 1]],
                 launches[of_run],
-                packed[of_run].tobytes(),
+                row[launches[of_run]],
+                compared.tobytes(),
                 bool(is_exact[of_run].all()),
             )
         )
@@ -190,26 +215,43 @@ def _known_sequences(runs: list[_Run]) -> dict[_Key, LaunchSequence]:
     }
 
 
-def _learn(run: _Run, ops: Table, activities: Table, sequences: dict[_Key, LaunchSequence]) -> None:
+def _learn(run: _Run, ops: Table, tree: EventTree, sequences: dict[_Key, LaunchSequence]) -> None:
     history = run.logged.history
     if history is None or run.logged.failed or not run.is_exact or not len(run.launches):
         return
-    if has_subgraphs(ops, run.op_rows):
+    if has_subgraphs(ops, tree, run.op_rows):
         history.may_learn = False
     if not history.may_learn:
         return
     run_op = int(ops["op_id"][run.row])
-    sequence = sequence_of(ops, run.op_rows, run_op, activities["op_id"][run.launches])
-    if sequence is not None:
-        if not sequences.setdefault(run.key, sequence).same_nodes(sequence):
-            history.may_learn = False
-        history.learn(run.packed, sequence)
+    launch_events = ops["op_id"][tree.event[run.launch_rows]]
+    sequence = sequence_of(ops, run.op_rows, tree.parent[run.op_rows], run_op, launch_events)
+    if sequence is None:
+        return
+    if history.any_size:
+        sequence = sequence.of_any_size(run.logged.launch_hash)
+        history.check_nodes(run.packed, sequence)
+    known = sequences.get(run.key, sequence)
+    if not known.same_nodes(sequence):
+        history.may_learn = False
+    sequences[run.key] = known.also_of(sequence.size)
+    history.learn(run.packed, sequence)
 
 
-def has_subgraphs(ops: Table, rows: IntArray) -> bool:
-    """Whether one of these ops is inside a node."""
+def _add_mismatched(runs: Iterable[_Run]) -> None:
+    """Tell the histories which of their runs were not identified."""
+    by_history: dict[int, tuple[RunHistory, list[LoggedRun]]] = {}
+    for run in runs:
+        if (history := run.logged.history) is not None:
+            by_history.setdefault(id(history), (history, []))[1].append(run.logged)
+    for history, of_history in by_history.values():
+        history.add_mismatched(of_history)
+
+
+def has_subgraphs(ops: Table, tree: EventTree, rows: IntArray) -> bool:
+    """Whether one of these events of ONNX Runtime is inside a node."""
     is_node = ops.names("category").equals("node")[rows]
-    inside = IdIndex(ops["op_id"][rows[is_node]]).rows(ops["parent_op_id"][rows])
+    inside = IdIndex(ops["op_id"][rows[is_node]]).rows(tree.parent[rows])
     return bool((inside >= 0).any())
 
 
@@ -220,59 +262,11 @@ def _state(run: _Run, sequences: dict[_Key, LaunchSequence]) -> str:
     history = run.logged.history
     if history is None or not len(run.launches):
         return NOT_RECORDED
-    may_match = history.may_learn and run.is_exact and not run.logged.failed
-    return LEARNED if may_match and run.key in sequences else MISMATCHED
-
-
-def _identified(
-    runs: list[_Run],
-    sequence: LaunchSequence,
-    ops: Table,
-    call_start: IntArray,
-    call_end: IntArray,
-) -> tuple[IntArray, IntArray, Table]:
-    """Return the activities of runs with one sequence, their ops, and the rows of these ops."""
-    rows = np.array([run.row for run in runs], np.int64)
-    launches = np.array([run.launches for run in runs])
-    shape = len(runs), len(sequence.ops)
-    first = _native.reserve_op_ids(max(shape[0] * shape[1], 1))
-    op_ids = (first + np.arange(shape[0] * shape[1], dtype=np.int64)).reshape(shape)
-    start, end = _times(
-        sequence, call_start[launches], call_end[launches], ops["start_ns"][rows],
-        ops["end_ns"][rows],
-    )  # fmt: skip
-    with_run = np.concatenate([op_ids, ops["op_id"][rows][:, None]], axis=1)
-    table = sequence.table(op_ids, ops.take(rows), start, end)
-    return launches.ravel(), with_run[:, sequence.op].ravel(), table
-
-
-def _times(
-    sequence: LaunchSequence, call_start: IntArray, call_end: IntArray, run_start: IntArray,
-    run_end: IntArray,
-) -> tuple[IntArray, IntArray]:  # fmt: skip
-    """Return starts and ends of the ops of some runs, shape ``(runs, ops)``.
-
-    A node has the span of its API calls. One that launched nothing has no time of its own: it is
-    empty, at the end of the node before it. Events around the nodes have the times of the run.
-    """
-    shape = len(run_start), len(sequence.ops) + 1  # the last one collects those of the run itself
-    start = np.full(shape, np.iinfo(np.int64).max)
-    end = np.full(shape, np.iinfo(np.int64).min)
-    run = np.arange(shape[0])[:, None]
-    at = np.broadcast_to(sequence.op, call_start.shape)
-    known = np.where(call_start == MISSING, RUN, at)
-    np.minimum.at(start, (run, known), call_start)
-    np.maximum.at(end, (run, known), call_end)
-    start, end = start[:, :-1], end[:, :-1]
-    start = np.minimum(np.maximum(start, run_start[:, None]), run_end[:, None])
-    end = np.minimum(end, run_end[:, None])
-    # The end of the latest node so far, or the start of the run.
-    latest = np.maximum.accumulate(np.maximum(end, run_start[:, None]), axis=1)
-    empty = end < start
-    start, end = np.where(empty, latest, start), np.where(empty, latest, end)
-    around = ~sequence.ops["is_node"]
-    start[:, around], end[:, around] = run_start[:, None], run_end[:, None]
-    return start, end
+    if not history.may_learn or not run.is_exact or run.logged.failed:
+        return MISMATCHED
+    sequence = sequences.get(run.key)
+    is_known = sequence is not None and sequence.is_known_for(run.logged.launch_hash)
+    return LEARNED if is_known else MISMATCHED
 
 
 def _with_states(ops: Table, states: dict[int, str | None]) -> CategoryColumn:

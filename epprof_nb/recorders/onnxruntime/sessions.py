@@ -292,10 +292,10 @@ def begin_run(session: object, run_options: Any, key: object) -> RunInProgress |
         key = None
     elif runs.must_record_all:
         return None
-    observed_session = _sessions[session]
-    observed_session.ran = True
     run = RunInProgress(runs, key)
-    if not run.records_nodes and run_options is not None and run_options in _user_run_options:
+    if run.records_nodes or run_options is None or not _user_run_options:
+        return run
+    if run_options in _user_run_options:
         with _lock:
             _user_run_options.discard(run_options)
         _native.ort_profile_run(run_options_pointer(run_options), None)
@@ -322,7 +322,9 @@ def has_run_profile_files() -> bool:
 
 def file_prefix(run_options: object) -> str | None:
     """Return the prefix of the profile files that runs with these options write, if any."""
-    return _file_prefixes.get(run_options) if run_options is not None else None
+    if run_options is None or not _file_prefixes:  # the rule; a look-up costs more than the rest
+        return None
+    return _file_prefixes.get(run_options)
 
 
 def set_file_prefix(run_options: object, prefix: str) -> None:

@@ -48,13 +48,14 @@ _calls: deque[tuple[int, int, int, int]] = deque(maxlen=_MAX_CALLS)
 class UnprofiledBaseline:
     """Durations of the unprofiled runs of one session."""
 
-    __slots__ = ("_timed", "_times", "wait")
+    __slots__ = ("_medians", "_timed", "_times", "wait")
 
     def __init__(self) -> None:
         self.wait = 0
         """Number of runs to skip before the next one is timed."""
         self._timed = 0
         self._times: dict[Any, deque[int]] = {}
+        self._medians: dict[Any, int] = {}  # computed at the first recorded run with each key
 
     def add(self, key: object, duration_ns: int) -> None:
         """Add an unprofiled run with the input key `key`."""
@@ -63,16 +64,24 @@ class UnprofiledBaseline:
         times = self._times.get(key)
         if times is not None:
             times.append(duration_ns)
+            self._medians.pop(key, None)
             return
         # The first run with new shapes includes the session's setup for them: it is not counted.
         if len(self._times) >= _MAX_INPUT_KEYS:
-            self._times.pop(next(iter(self._times)), None)
+            oldest = next(iter(self._times))
+            self._times.pop(oldest, None)
+            self._medians.pop(oldest, None)
         self._times[key] = deque(maxlen=_MAX_RUNS)
 
     def median_ns(self, key: object) -> int:
         """Return the median duration for an input key in nanoseconds, or `MISSING`."""
-        times = self._times.get(key)
-        return int(median(list(times))) if times else MISSING
+        known = self._medians.get(key)
+        if known is None:
+            times = self._times.get(key)
+            if not times:
+                return MISSING
+            known = self._medians[key] = int(median(list(times)))
+        return known
 
 
 class Timer:
@@ -128,6 +137,26 @@ def _shape(value: Any) -> object:  # noqa: ANN401
     if callable(shape):  # an OrtValue
         return value.data_type(), *(shape() if value.is_tensor() else ())
     return shape, getattr(value, "dtype", None)
+
+
+def without_sizes(key: object) -> object:
+    """Return a key that is equal for runs whose inputs differ in their sizes only.
+
+    Parameters
+    ----------
+    key
+        A result of `input_key`.
+    """
+    if not isinstance(key, tuple):
+        return key
+    return tuple([_without_size(of_input) for of_input in key])
+
+
+def _without_size(of_input: Any) -> object:  # noqa: ANN401
+    if isinstance(of_input[0], str):  # an OrtValue: type and sizes
+        return of_input[0], len(of_input)
+    shape, dtype = of_input
+    return None if shape is None else len(shape), dtype
 
 
 def clear_calls() -> None:

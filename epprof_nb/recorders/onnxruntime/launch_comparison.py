@@ -1,0 +1,93 @@
+"""Comparison of a run's launches with those of recorded runs, before their records arrive.
+
+The launch callbacks compute two hashes of what a run launched: one of kernels, grids, blocks and
+sizes, and one of the functions only. They tell at the end of a run whether the next one must be
+recorded. The nodes are identified later, from the records.
+"""
+
+from __future__ import annotations
+
+MAX_HASHES, MAX_FUNCTION_HASHES = 8, 64
+"""Hashes that are kept of runs with inputs of one size, and of any size."""
+GIVEN_UP_AFTER = 3
+"""Mismatches, with few runs between them that matched, after which sizes seem to vary."""
+_MAX_OWED = 64
+_HITS_TO_FORGIVE = 16
+_FIRST_CHECK = 16
+"""Compared runs of any size after which one is recorded to check them; then after each doubling."""
+
+
+class LaunchComparison:
+    """Known launches of the runs of a session.
+
+    Parameters
+    ----------
+    any_size
+        Whether the sizes of inputs vary from run to run. Runs are then known by their functions,
+        once two recorded runs of different sizes had the same; until then by their sizes as well.
+
+    Attributes
+    ----------
+    owed
+        Number of runs that are to be recorded next.
+    has_given_up
+        Whether runs with inputs of one size keep launching work of other sizes.
+    """
+
+    __slots__ = ("_any_size", "_compared", "_hits", "_known", "_misses", "has_given_up", "owed")
+
+    def __init__(self, *, any_size: bool) -> None:
+        self._any_size = any_size
+        self._known: dict[int, int | None] = {}
+        """Exact hash of the run that was recorded, by hash; None if runs of any size match."""
+        self.owed = self._compared = self._hits = self._misses = 0
+        self.has_given_up = False
+
+    def add_recorded(self, launches: int, launch_hash: int, function_hash: int) -> None:
+        """Add a run that was recorded."""
+        self.owed = max(self.owed - 1, 0)
+        if not launches:
+            return
+        key = function_hash if self._any_size else launch_hash
+        first = self._known.get(key, launch_hash)
+        if key not in self._known:
+            self._keep(key, launch_hash if self._any_size else None)
+            if self._any_size:
+                self.owed = max(self.owed, 1)  # for the second size
+        elif first is not None and first != launch_hash:
+            self._keep(key, None)
+            self._misses = max(self._misses - 1, 0)
+
+    def compare(self, launch_hash: int, function_hash: int) -> None:
+        """Add a run that was not recorded.
+
+        Each mismatch in a row doubles the number of runs that are recorded next, so that a session
+        whose launches always differ is soon recorded run by run.
+        """
+        key = function_hash if self._any_size else launch_hash
+        if self._known.get(key, ~launch_hash) in (None, launch_hash):
+            self._hits += 1
+            if self._hits >= _HITS_TO_FORGIVE:
+                self._misses = 0
+            self._compared += self._any_size
+            if self._compared >= _FIRST_CHECK and not self._compared & (self._compared - 1):
+                self.owed = max(self.owed, 1)
+            return
+        self._hits = 0
+        self.owed = min(1 << self._misses, _MAX_OWED)
+        self._misses = min(self._misses + 1, 16)
+        self.has_given_up |= not self._any_size and self._misses >= GIVEN_UP_AFTER
+
+    def distrust(self, hashes: set[int]) -> bool:
+        """Forget launches whose nodes are not known after all; return whether there are any."""
+        self.owed = max(self.owed, 1)
+        kept = {key: size for key, size in self._known.items() if key not in hashes}
+        had_some = len(kept) < len(self._known)
+        self._known = kept
+        return had_some
+
+    def _keep(self, key: int, size: int | None) -> None:
+        # Replaced, not changed: other threads may be reading it.
+        kept = [item for item in self._known.items() if item[0] != key]
+        most = MAX_FUNCTION_HASHES if self._any_size else MAX_HASHES
+        self._known = dict([*kept, (key, size)][-most:])

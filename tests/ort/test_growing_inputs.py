@@ -1,0 +1,46 @@
+"""A decoder that generates tokens: each run has longer inputs than the one before."""
+
+from __future__ import annotations
+
+import epprof_nb
+from epprof_nb.recorders.onnxruntime import run_histories
+from epprof_nb.recorders.onnxruntime.run_histories import MAX_SIZES
+from tests.ort import decoder
+from tests.ort.rows import nested_in_time, nodes, runs
+
+STEPS = 60
+
+
+def generated(session):
+    with epprof_nb.profile() as prof:
+        tokens, _ = decoder.generate(session, STEPS)
+    return prof, tokens
+
+
+def test_few_steps_of_a_generation_are_recorded(installed, monkeypatch):
+    monkeypatch.setattr(run_histories, "SAMPLED_SHARE", -1.0)  # the first runs only
+    epprof_nb.onnxruntime.install(nodes="auto")
+    session = installed.InferenceSession(decoder.decoder())
+    plain, _ = decoder.generate(session, STEPS)
+    prof, tokens = generated(session)
+    assert tokens == plain
+    states = prof.by_run()["node_events"].tolist()
+    assert states == ["recorded"] * (MAX_SIZES + 2) + ["not recorded"] * (STEPS - MAX_SIZES - 2)
+    found = nodes(prof)
+    assert len(found) % (MAX_SIZES + 2) == 0
+    assert set(found["run_id"]) == set(range(MAX_SIZES + 2))
+    assert len(runs(prof)) == STEPS
+    assert nested_in_time(prof)
+    # A second generation has the same sizes.
+    again, _ = generated(session)
+    assert again.by_run()["node_events"].tolist().count("recorded") == MAX_SIZES
+
+
+def test_the_sizes_of_bound_inputs_are_unknown(installed):
+    epprof_nb.onnxruntime.install(nodes="auto")
+    session = installed.InferenceSession(decoder.decoder())
+    plain, _ = decoder.generate(session, STEPS)
+    with epprof_nb.profile() as prof:
+        assert decoder.generate_bound(session, STEPS) == plain
+    assert len(runs(prof)) == STEPS
+    assert prof.by_run()["node_events"].tolist()[:2] == ["recorded"] * 2
