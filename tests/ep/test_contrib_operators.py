@@ -69,7 +69,8 @@ CASES = {
         ((IMAGE, floats(6, 4, 3, 3)), {"activation": "Tanh", "strides": [2, 2]}, 1),
     ],
     "FusedGemm": [((X[0], floats(3, 8), floats(3)), {"activation": "Relu", "transB": 1}, 1),
-                  ((X[0], floats(8, 3)), {"activation": "LeakyRelu", "activation_alpha": 0.2}, 1)],
+                  ((X[0], floats(8, 3)), {"activation": "LeakyRelu", "activation_alpha": 0.2}, 1),
+                  ((X[0], floats(8, 3)), {"activation": "Softplus"}, 1)],
     "MultiHeadAttention": [
         ((Q, K, V), HEADS, 1), ((Q, K, V), {**HEADS, "scale": 0.3}, 1),
         ((Q, Q, Q), {**HEADS, "unidirectional": 1}, 1),

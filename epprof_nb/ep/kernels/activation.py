@@ -46,7 +46,8 @@ def gelu_tanh(xp: ArrayModule, x: Array) -> Array:
     return y
 
 
-def _softplus(xp: ArrayModule, x: Array) -> Array:
+def softplus(xp: ArrayModule, x: Array) -> Array:
+    """Logarithm of one more than the exponential."""
     return xp.logaddexp(x, x.dtype.type(0))
 
 
@@ -68,7 +69,7 @@ def _activation(
 for _op_type, _since, _function in (
     ("LeakyRelu", 6, lambda xp, x, a: xp.where(x < 0, x * x.dtype.type(a["alpha"]), x)),
     ("Sigmoid", 6, lambda xp, x, _: sigmoid(xp, x)),
-    ("Softplus", 1, lambda xp, x, _: _softplus(xp, x)),
+    ("Softplus", 1, lambda xp, x, _: softplus(xp, x)),
     ("Softsign", 1, lambda xp, x, _: x / (1 + xp.abs(x))),
     ("Elu", 6, lambda xp, x, a: _elu(xp, x, a["alpha"])),
     ("Celu", 12, lambda xp, x, a: xp.where(
@@ -76,7 +77,7 @@ for _op_type, _since, _function in (
     ("Selu", 6, lambda xp, x, a: a["gamma"] * _elu(xp, x, a["alpha"])),
     ("HardSigmoid", 6, lambda xp, x, a: xp.clip(a["alpha"] * x + a["beta"], 0, 1)),
     ("HardSwish", 14, lambda xp, x, _: x * xp.clip(x / 6 + x.dtype.type(0.5), 0, 1)),
-    ("Mish", 18, lambda xp, x, _: x * xp.tanh(_softplus(xp, x))),
+    ("Mish", 18, lambda xp, x, _: x * xp.tanh(softplus(xp, x))),
     ("Swish", 24, lambda xp, x, a: x * sigmoid(xp, x * x.dtype.type(a["alpha"]))),
     ("ThresholdedRelu", 10, lambda xp, x, a: xp.where(x > a["alpha"], x, x.dtype.type(0))),
     ("Gelu", 20, lambda xp, x, a:
