@@ -136,7 +136,7 @@ class Registry:
 
 REGISTRY = Registry()
 
-NEWEST_OPSET = {"": 26, "ai.onnx.ml": 5}
+NEWEST_OPSET = {"": 28, "ai.onnx.ml": 5}
 """Newest opset that the kernels of the package implement, by domain; others have no versions."""
 
 

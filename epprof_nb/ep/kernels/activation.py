@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
+from epprof_nb.ep.kernels.checks import expect_shape
 from epprof_nb.ep.kernels.precision import at_least_float32
 from epprof_nb.ep.kernels.special import erf
 
@@ -84,6 +85,17 @@ for _op_type, _since, _function in (
         gelu_tanh(xp, x) if a["approximate"] == "tanh" else gelu(xp, x)),
 ):  # fmt: skip
     _activation(_op_type, _since, _function)
+
+
+@builtin("SwiGLU", since=28)
+@np.errstate(all="ignore")
+def swiglu(ctx: Context, gate: Array, x: Array) -> None:
+    """Product of a tensor and the Swish of another."""
+    expect_shape("B", x, gate.shape)
+    a = at_least_float32(gate)
+    y = sigmoid(ctx.xp, a * a.dtype.type(ctx.attrs["alpha"]))
+    y *= a
+    ctx.out(x.shape)[...] = y * at_least_float32(x)
 
 
 @builtin("Relu", since=6)
