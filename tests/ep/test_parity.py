@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from epprof_nb.cli import main
+from epprof_nb.commands import parity_report
 from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import CPU, OURS
 
@@ -88,7 +89,8 @@ def test_the_limits_are_those_that_sessions_keep_to(ep):
     fused = row(table, "FusedConv", 1, "com.microsoft")
     assert fused["limits"].startswith("activation is not one of Clip, ")
     printed = CliRunner().invoke(main, ["ep", "parity"]).output
-    assert f"com.microsoft.FusedConv 1+  {fused['limits']}" in printed
+    reasons = "".join(f"\n      {reason}" for reason in fused["limits"].split("; "))
+    assert f"\n  com.microsoft.FusedConv 1+{reasons}\n" in printed
 
 
 def test_an_unknown_provider_is_refused_with_the_known_ones(ep):
@@ -100,9 +102,47 @@ def test_the_command_prints_counts_and_differences():
     done = CliRunner().invoke(main, ["ep", "parity"])
     assert done.exit_code == 0, done.output
     assert f"{OURS} compared with {CPU}" in done.output
-    assert "\n  StringNormalizer 10+  " + CPU in done.output
-    assert "\n  MatMul " not in done.output
-    assert "\n  MatMul " in CliRunner().invoke(main, ["ep", "parity", "--all"]).output
+    kernels = names(done.output, f"  ai.onnx ({CPU})")
+    assert "StringNormalizer 10+" in kernels
+    assert "MatMul 1+" not in kernels
+    every = CliRunner().invoke(main, ["ep", "parity", "--all"]).output
+    assert "MatMul 1+" in names(every, f"  ai.onnx ({CPU})")
+
+
+def names(report, heading):
+    """The operators under a heading, each time it stands in a report."""
+    found = []
+    lines = iter(report.splitlines())
+    for line in lines:
+        if line == heading:
+            for below in lines:
+                if not below.startswith("      "):
+                    break
+                found += [name.strip() for name in below.rstrip(",").split(",")]
+    return found
+
+
+def test_operators_that_lack_the_same_types_are_listed_together(ep):
+    table = ep.parity()
+    report = "\n".join(parity_report.describe(table, every=False))
+    lacking = names(report, "  bfloat16, string")
+    assert {"Concat 4+", "Gather 1+", "Slice 1+"} <= set(lacking)  # ranges that meet are joined
+    assert "com.microsoft" not in "".join(lacking)
+    lines = report.splitlines()
+    first, last = lines.index("types:"), lines.index("missing:")
+    listed = [line for line in lines[first + 1 : last] if line.startswith("      ")]
+    shown = {name.split()[0] for line in listed for name in line.strip(" ,").split(", ")}
+    rows = table[table["status"] == "types"]
+    domains = rows["domain"].where(rows["domain"] == "", rows["domain"] + ".")
+    assert shown == set(domains + rows["op_type"])
+
+
+@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("every", [False, True])
+def test_no_line_of_the_report_is_longer_than_the_terminal(ep, width, every):
+    lines = list(parity_report.describe(ep.parity(), every=every, width=width))
+    assert len(lines) > 50
+    assert max(map(len, lines)) <= width
 
 
 def test_the_command_prints_csv_and_refuses_unknown_providers():
