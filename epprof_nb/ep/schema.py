@@ -65,19 +65,6 @@ def exists(op_type: str, domain: str, version: int) -> bool:
     return any(v.since_version >= version for v in _versions().get((domain, op_type), ()))
 
 
-def other_providers(op_type: str, domain: str) -> list[str]:
-    """Return the providers of the installed wheel that have a kernel of an operator."""
-    from onnxruntime.capi import _pybind_state
-
-    return sorted(
-        {
-            kernel.provider
-            for kernel in _pybind_state.get_all_opkernel_def()
-            if (kernel.domain, kernel.op_name) == (domain, op_type)
-        }
-    )
-
-
 def before(op_type: str, domain: str, newest: int | None) -> int | None:
     """Return the last opset before an operator's first version after `newest`; None without."""
     versions = (v.since_version for v in _versions().get((domain, op_type), ()))

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from epprof_nb.cli import main
 from epprof_nb.commands import parity_report
 from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import wheel_kernels
 from tests.ep.sessions import CPU, OURS
 
 
@@ -96,6 +97,26 @@ def test_the_limits_are_those_that_sessions_keep_to(ep):
 def test_an_unknown_provider_is_refused_with_the_known_ones(ep):
     with pytest.raises(KernelError, match=f"no kernels of NopeExecutionProvider.*{CPU}"):
         ep.parity(["NopeExecutionProvider"])
+
+
+def test_a_wheel_whose_question_ends_the_process_is_asked_in_another(ep, monkeypatch):
+    import onnxruntime
+
+    names = ["TensorrtExecutionProvider", "CUDAExecutionProvider", CPU]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: names)
+    monkeypatch.setattr(wheel_kernels, "_ASK", "import os; os.abort()")
+    wheel_kernels._answers.cache_clear()
+    try:
+        with pytest.raises(KernelError, match="of TensorrtExecutionProvider, CUDAExecutionProv"):
+            ep.parity()
+        done = CliRunner().invoke(main, ["ep", "parity"])
+        assert done.exit_code == 1
+        assert "cannot list the kernels" in done.output
+        assert wheel_kernels.providers_with("Relu", "") == []
+    finally:
+        wheel_kernels._answers.cache_clear()
+    monkeypatch.undo()
+    assert wheel_kernels.providers_with("Relu", "") == [CPU]
 
 
 def test_the_command_prints_counts_and_differences():
