@@ -23,6 +23,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--ep-device", default="host", metavar="DEVICE",
+        help="run the tests of kernels in Python on this device: host, or cuda:0 with CuPy",
+    )  # fmt: skip
+
+
 JUPYTER = {"lab", "notebook7", "front_end", "in_jupyterlab", "open_notebook"}
 
 

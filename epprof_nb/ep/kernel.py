@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from epprof_nb.core.errors import KernelError
-from epprof_nb.ep import schema
+from epprof_nb.ep import known_operators, schema
 from epprof_nb.ep.declaration import Declaration, declare
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
@@ -136,7 +136,7 @@ class Registry:
 
 REGISTRY = Registry()
 
-NEWEST_OPSET = {"": 26, "ai.onnx.ml": 5}
+NEWEST_OPSET = {"": 28, "ai.onnx.ml": 5}
 """Newest opset that the kernels of the package implement, by domain; others have no versions."""
 
 
@@ -234,7 +234,8 @@ def builtin(
 
     A release of ONNX Runtime that lacks the operator, or its version `since`, does not get it.
     Versions of the operator later than `NEWEST_OPSET`, whose meaning may differ, are left to other
-    providers, and so are nodes for which one of `limits` holds.
+    providers, and so are nodes for which one of `limits` holds, or which have what a later release
+    of ONNX Runtime has added to one of its own operators.
     """
 
     def decorate(function: Function) -> Function:
@@ -242,8 +243,12 @@ def builtin(
         if not schema.exists(op_type, domain, since):
             return function
         options.setdefault("until", schema.before(op_type, domain, NEWEST_OPSET.get(domain)))
+        known = known_operators.known(op_type, domain)
+        beyond = known_operators.limits_beyond(op_type, domain, known)
         kernel = Kernel(
-            declare(op_type, function, since=since, **options), [function], limits or {}
+            declare(op_type, function, since=since, **options),
+            [function],
+            {**(limits or {}), **beyond},
         )
         REGISTRY.define(kernel, builtin=True)
         return function

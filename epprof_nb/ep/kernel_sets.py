@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from epprof_nb import _native
 from epprof_nb.ep import context, devices
 from epprof_nb.ep.kernel import REGISTRY
-from epprof_nb.ep.kernels.channels_last import CHANNELS_LAST
+from epprof_nb.ep.known_operators import CHANNELS_LAST
 from epprof_nb.util.fork_safe_lock import fork_safe_lock
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from epprof_nb.core.errors import KernelError
 from epprof_nb.core.ort_binding import PROVIDER
+from epprof_nb.ep import wheel_kernels
 from epprof_nb.ep.kernel import REGISTRY
 from epprof_nb.ep.provider import provider
 from epprof_nb.ep.schema import LAST_VERSION
@@ -62,7 +63,7 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
     Raises
     ------
     KernelError
-        If a provider is unknown to the runtime.
+        If a provider is unknown to the runtime, or the runtime cannot list its kernels.
     CaptureError
         If ONNX Runtime is missing or older than 1.25.
 
@@ -74,7 +75,7 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
     """
     provider("host")  # registers it
     kernels = {PROVIDER: _registered(PROVIDER)}
-    for kernel in _built_in():
+    for kernel in wheel_kernels.all_kernels():
         kernels.setdefault(kernel.provider, []).append(kernel)
     for name in _plugins():
         kernels.setdefault(name, []).extend(_registered(name))
@@ -93,12 +94,6 @@ def parity(providers: Iterable[str] | None = None) -> pd.DataFrame:
     columns = [*_COLUMNS, *names, "status", "missing", "limits"]
     table = pd.DataFrame(rows, columns=columns).astype(_COLUMNS)
     return table.sort_values(["domain", "op_type", "first_opset"], ignore_index=True)
-
-
-def _built_in() -> list[Any]:
-    from onnxruntime.capi import _pybind_state
-
-    return list(_pybind_state.get_all_opkernel_def())
 
 
 def _registered(name: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,6 +13,8 @@ from epprof_nb.ep import types
 LAST_VERSION = 2**31 - 2
 """No upper limit. With 2**31 - 1, ONNX Runtime takes a kernel only for its first version."""
 
+_FLOAT, _INTEGER, _TEXT = 0x15, 0x18, 0x22
+"""Tags of the fields f, i and s of ``AttributeProto``."""
 
 Constraints: TypeAlias = "tuple[tuple[str, tuple[str, ...]], ...]"
 """Dtypes allowed by each type constraint that tensors of NumPy's types can satisfy."""
@@ -25,22 +28,41 @@ class Range(NamedTuple):
     constraints: Constraints
 
 
+def versions(op_type: str, domain: str) -> list[Any]:
+    """Return ONNX Runtime's schemas of an operator, oldest first."""
+    return _versions().get((domain, op_type), [])
+
+
+def default_of(attribute: Any) -> int | float | str | None:  # noqa: ANN401
+    """Return the default of an attribute in a schema.
+
+    Returns
+    -------
+    default
+        None if it has none, or one that is no single number or text.
+    """
+    # An AttributeProto: its name, then the value in the field of its type.
+    message = bytes(attribute._default_value)  # noqa: SLF001
+    if not message:
+        return None
+    tag, *_ = rest = message[2 + message[1] :]
+    if tag == _FLOAT:
+        return float(struct.unpack_from("<f", rest, 1)[0])
+    if tag == _TEXT:
+        return rest[2 : 2 + rest[1]].decode()
+    if tag != _INTEGER:
+        return None
+    value = 0
+    for place, byte in enumerate(rest[1:11]):
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            break
+    return value - (1 << 64) if value >> 63 else value
+
+
 def exists(op_type: str, domain: str, version: int) -> bool:
     """Whether ONNX Runtime has a schema of an operator of this opset version or a later one."""
     return any(v.since_version >= version for v in _versions().get((domain, op_type), ()))
-
-
-def other_providers(op_type: str, domain: str) -> list[str]:
-    """Return the providers of the installed wheel that have a kernel of an operator."""
-    from onnxruntime.capi import _pybind_state
-
-    return sorted(
-        {
-            kernel.provider
-            for kernel in _pybind_state.get_all_opkernel_def()
-            if (kernel.domain, kernel.op_name) == (domain, op_type)
-        }
-    )
 
 
 def before(op_type: str, domain: str, newest: int | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from epprof_nb import _native
-from epprof_nb.ep import schema
+from epprof_nb.ep import wheel_kernels
 
 _SHOWN = 5
 
@@ -60,8 +60,8 @@ def note(nodes: list[Unclaimed]) -> str | None:
         return None
     lines = ["Nodes that kernels in Python leave to other providers:"]
     for node in beyond[:_SHOWN]:
-        others = schema.other_providers(node.op_type, node.domain)
-        lines.append(f"  {node} (kernels: {', '.join(others) or 'none'})")
+        others = wheel_kernels.providers_with(node.op_type, node.domain)
+        lines.append(f"  {node}" + (f" (kernels: {', '.join(others)})" if others else ""))
     if len(beyond) > _SHOWN:
         lines.append(f"  and {len(beyond) - _SHOWN} more")
     lines.append(

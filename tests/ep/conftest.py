@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,11 +19,14 @@ if not collect_ignore_glob:
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
-def pytest_collection_modifyitems(items):
-    """Run the tests on the stand-in for CUDA with one release of ONNX Runtime only."""
+def pytest_collection_modifyitems(config, items):
+    """Mark the tests that run on a GPU, and those that need one release of ONNX Runtime only."""
+    on_gpu = config.getoption("--ep-device", "host") != "host"
     for item in items:
         if item.path.parent != HERE:
             continue
+        if on_gpu and "ep_device" in item.fixturenames:
+            item.add_marker(pytest.mark.gpu)
         params = item.callspec.params.values() if hasattr(item, "callspec") else ()
         if (
             {"driver", "fake_cuda"} & set(item.fixturenames)
@@ -30,6 +34,18 @@ def pytest_collection_modifyitems(items):
             or any(isinstance(value, str) and value == "cuda:0" for value in params)
         ):
             item.add_marker(pytest.mark.release_independent)
+
+
+@pytest.fixture
+def ep_device(request):
+    """The device of the tests that compare kernels with ONNX Runtime's CPU provider."""
+    return request.config.getoption("--ep-device", "host")
+
+
+@pytest.fixture
+def provider(ep, ep_device):
+    """`epprof_nb.ep.provider` for that device."""
+    return functools.partial(ep.provider, ep_device)
 
 
 @pytest.fixture

@@ -69,7 +69,8 @@ CASES = {
         ((IMAGE, floats(6, 4, 3, 3)), {"activation": "Tanh", "strides": [2, 2]}, 1),
     ],
     "FusedGemm": [((X[0], floats(3, 8), floats(3)), {"activation": "Relu", "transB": 1}, 1),
-                  ((X[0], floats(8, 3)), {"activation": "LeakyRelu", "activation_alpha": 0.2}, 1)],
+                  ((X[0], floats(8, 3)), {"activation": "LeakyRelu", "activation_alpha": 0.2}, 1),
+                  ((X[0], floats(8, 3)), {"activation": "Softplus"}, 1)],
     "MultiHeadAttention": [
         ((Q, K, V), HEADS, 1), ((Q, K, V), {**HEADS, "scale": 0.3}, 1),
         ((Q, Q, Q), {**HEADS, "unidirectional": 1}, 1),
@@ -130,7 +131,7 @@ TOLERANCE = {"MatMulNBits": 2e-3, "FastGelu": 1e-4}
         for i, variant in enumerate(variants)
     ],
 )
-def test_a_kernel_gives_what_the_cpu_provider_gives(ep, op_type, case):
+def test_a_kernel_gives_what_the_cpu_provider_gives(provider, op_type, case):
     inputs, attributes, outputs = case
     defined = outputs if callable(outputs) else lambda *outs: outs
     serialized, feeds = one_node(
@@ -143,7 +144,7 @@ def test_a_kernel_gives_what_the_cpu_provider_gives(ep, op_type, case):
         # ONNX Runtime infers wrong shapes from unknown sizes, and a cache that never grows.
         fixed=op_type != "GroupQueryAttention" or inputs[3] is None,
     )
-    ours = session(serialized, ep.provider("host"))
+    ours = session(serialized, provider())
     assert placement(ours)["node"] == OURS
     got, expected = ours.run(None, feeds), on_cpu(serialized).run(None, feeds)
     tolerance = TOLERANCE.get(op_type, 2e-5)
@@ -176,7 +177,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("op_type", "inputs", "attributes", "reason"), LIMITS)
 def test_a_node_beyond_the_limits_of_a_kernel_is_left_to_the_next_provider(
-    ep, op_type, inputs, attributes, reason
+    provider, op_type, inputs, attributes, reason
 ):
     outputs = 3 if op_type == "MultiHeadAttention" else 1
     serialized, _ = one_node(op_type, inputs, attributes, outputs=outputs, domain=DOMAIN)
@@ -184,28 +185,28 @@ def test_a_node_beyond_the_limits_of_a_kernel_is_left_to_the_next_provider(
         on_cpu(serialized)
     except Exception as error:  # nor does the CPU provider take it
         with pytest.raises(type(error)) as refused:
-            session(serialized, ep.provider("host"), log_severity_level=4)
+            session(serialized, provider(), log_severity_level=4)
         (note,) = refused.value.__notes__
         assert f"node ({op_type}): {reason}" in note
         assert "CPUExecutionProvider" in note
     else:
-        assert placement(session(serialized, ep.provider("host"))) == {"node": CPU}
+        assert placement(session(serialized, provider())) == {"node": CPU}
     (node,) = unclaimed.of_last_session()
     assert (node.name, node.op_type, node.domain) == ("node", op_type, DOMAIN)
     assert node.reason.startswith(reason)
 
 
-def test_an_error_without_such_a_node_has_no_note(ep):
+def test_an_error_without_such_a_node_has_no_note(provider):
     op_type, inputs, attributes, _ = LIMITS[2]
     with_limit, _ = one_node(op_type, inputs, attributes, domain=DOMAIN)
-    session(with_limit, ep.provider("host"))
+    session(with_limit, provider())
     unknown, _ = one_node("Relu", (X,), domain=DOMAIN)
     with pytest.raises(Exception, match="Relu") as failed:
-        session(unknown, ep.provider("host"), log_severity_level=4)
+        session(unknown, provider(), log_severity_level=4)
     assert not getattr(failed.value, "__notes__", [])
 
 
-def test_a_user_kernel_takes_the_node(ep):
+def test_a_user_kernel_takes_the_node(ep, provider):
     op_type, inputs, attributes, _ = LIMITS[1]
 
     @ep.kernel(op_type, domain=DOMAIN)
@@ -213,6 +214,6 @@ def test_a_user_kernel_takes_the_node(ep):
         ctx.out(x.shape)[...] = ctx.attrs["is_packed_batching"]
 
     serialized, feeds = one_node(op_type, inputs, attributes, domain=DOMAIN)
-    made = session(serialized, ep.provider("host"))
+    made = session(serialized, provider())
     assert placement(made) == {"node": OURS}
     np.testing.assert_array_equal(made.run(None, feeds)[0], np.ones_like(inputs[0]))

@@ -23,8 +23,8 @@ def run(name, kind, provider, **sizes):
 
 @pytest.mark.parametrize("name", models.NAMES)
 @pytest.mark.parametrize("sizes", [{}, {"batch": 1, "length": 1, "past": 5}], ids=["batch", "one"])
-def test_a_model_runs_without_fallback_as_on_the_cpu(ep, name, sizes):
-    used, got = run(name, np.float32, ep.provider("host"), **sizes)
+def test_a_model_runs_without_fallback_as_on_the_cpu(provider, name, sizes):
+    used, got = run(name, np.float32, provider(), **sizes)
     assert used == {OURS}
     _, expected = run(name, np.float32, CPU, **sizes)
     for value, wanted in zip(got, expected, strict=True):
@@ -34,11 +34,11 @@ def test_a_model_runs_without_fallback_as_on_the_cpu(ep, name, sizes):
 
 
 @pytest.mark.parametrize("name", models.NAMES)
-def test_a_float16_model_is_as_precise_as_on_the_cpu(ep, name):
+def test_a_float16_model_is_as_precise_as_on_the_cpu(provider, name):
     # The CPU provider has few kernels for float16: it converts to float32 and back around most
     # nodes, so its error against the float32 model is that of rounding weights and tensors. Ours
     # rounds at the same places; twice that error leaves room for rounding to the other side.
-    used, got = run(name, np.float16, ep.provider("host"))
+    used, got = run(name, np.float16, provider())
     assert used == {OURS}
     _, on_cpu = run(name, np.float16, CPU)
     _, exact = run(name, np.float32, CPU)

@@ -59,10 +59,10 @@ def run(serialized, entry, feeds):
     [pytest.param(op, case, id=f"{op}-{i}") for op, cases in CASES.items()
      for i, case in enumerate(cases)],
 )  # fmt: skip
-def test_a_converted_operator_gives_what_the_cpu_provider_gives(ep, op_type, case):
+def test_a_converted_operator_gives_what_the_cpu_provider_gives(provider, op_type, case):
     inputs, attributes, outputs = case
     serialized, feeds = one_node(op_type, inputs, attributes, outputs=outputs)
-    got, calls = run(serialized, ep.provider("host", prefer_nhwc=True), feeds)
+    got, calls = run(serialized, provider(prefer_nhwc=True), feeds)
     assert calls[DOMAIN, op_type] == 1
     expected = on_cpu(serialized).run(None, feeds)
     for value, wanted in zip(got, expected, strict=True):
@@ -78,23 +78,23 @@ def test_every_converted_operator_is_tested():
 
 
 @pytest.mark.parametrize("name", ["resnet50", "mobilenet"])
-def test_a_converted_model_transposes_at_its_ends_only(ep, name):
+def test_a_converted_model_transposes_at_its_ends_only(provider, name):
     serialized = models.load(name)
     feeds = models.feeds(name)
-    (got,), calls = run(serialized, ep.provider("host", prefer_nhwc=True), feeds)
+    (got,), calls = run(serialized, provider(prefer_nhwc=True), feeds)
     assert {domain for domain, op_type in calls if op_type == "Conv"} == {DOMAIN}
     assert calls["", "Transpose"] <= 2
     wanted = on_cpu(serialized).run(None, feeds)[0]
     np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max())
 
 
-def test_a_model_keeps_its_layout_by_default(ep):
+def test_a_model_keeps_its_layout_by_default(provider):
     serialized, feeds = one_node("Conv", (X, floats(6, 4, 3, 3)))
-    assert run(serialized, ep.provider("host"), feeds)[1] == {("", "Conv"): 1}
+    assert run(serialized, provider(), feeds)[1] == {("", "Conv"): 1}
 
 
-def test_another_value_of_the_option_is_refused(ep, capfd):
-    name, chosen = ep.provider("host", prefer_nhwc=True)
+def test_another_value_of_the_option_is_refused(provider, capfd):
+    name, chosen = provider(prefer_nhwc=True)
     serialized, _ = one_node("Conv", (X, floats(6, 4, 3, 3)))
     made = session(serialized, (name, {**chosen, "prefer_nhwc": "yes"}))
     assert OURS not in made.get_providers()

@@ -131,16 +131,16 @@ EXACT = {"Cast", "Shape", "Transpose", "Reshape", "Slice", "Gather", "Concat", "
         for i, variant in enumerate(variants)
     ],
 )
-def test_a_kernel_gives_what_the_cpu_provider_gives(ep, op_type, case):
+def test_a_kernel_gives_what_the_cpu_provider_gives(provider, op_type, case):
     values = list(case)
     outputs = values.pop() if isinstance(values[-1], int) else 1
     attributes = values.pop() if isinstance(values[-1], dict) else {}
-    compare(ep, op_type, values, attributes, outputs=outputs, opset=18)
+    compare(provider, op_type, values, attributes, outputs=outputs, opset=18)
 
 
-def compare(ep, op_type, values, attributes, *, outputs=1, opset):
+def compare(provider, op_type, values, attributes, *, outputs=1, opset):
     serialized, feeds = one_node(op_type, values, attributes, outputs=outputs, opset=opset)
-    ours = session(serialized, ep.provider("host"))
+    ours = session(serialized, provider())
     assert placement(ours)["node"] == OURS
     for got, expected in zip(
         ours.run(None, feeds), on_cpu(serialized).run(None, feeds), strict=True
@@ -207,9 +207,10 @@ OLDER = [
 
 
 @pytest.mark.parametrize("case", OLDER, ids=lambda case: f"{case[0]}-{case[1]}")
-def test_an_older_version_gives_what_the_cpu_provider_gives(ep, case):
+def test_an_older_version_gives_what_the_cpu_provider_gives(provider, case):
     op_type, opset, values, attributes, *outputs = case
-    compare(ep, op_type, values, attributes, outputs=outputs[0] if outputs else 1, opset=opset)
+    count = outputs[0] if outputs else 1
+    compare(provider, op_type, values, attributes, outputs=count, opset=opset)
 
 
 INVERTED = np.array([[6, 6, 2, 2], [7, 5, 1, 4], [5, 5, 5, 5], [1, 1, 6, 6]], np.float32)
@@ -232,16 +233,17 @@ EDGES = [
 
 @pytest.mark.release_independent  # older CPU providers end the process
 @pytest.mark.parametrize("case", EDGES)
-def test_an_extreme_or_empty_input_gives_what_the_cpu_provider_gives(ep, case):
+def test_an_extreme_or_empty_input_gives_what_the_cpu_provider_gives(provider, case):
     op_type, opset, values, attributes, *outputs = case
-    compare(ep, op_type, values, attributes, outputs=outputs[0] if outputs else 1, opset=opset)
+    count = outputs[0] if outputs else 1
+    compare(provider, op_type, values, attributes, outputs=count, opset=opset)
 
 
-def test_a_fused_gemm_without_beta_ignores_c(ep):
+def test_a_fused_gemm_without_beta_ignores_c(provider):
     c = np.full(2, np.nan, np.float32)
     attributes = {"activation": "Relu", "beta": 0.0}
     serialized, feeds = one_node("FusedGemm", (A, B[:2].T.copy(), c), attributes, domain=CONTRIB)
-    made = session(serialized, ep.provider("host"))
+    made = session(serialized, provider())
     assert placement(made)["node"] == OURS
     np.testing.assert_allclose(made.run(None, feeds)[0], np.maximum(A @ B[:2].T, 0), rtol=1e-5)
 
@@ -258,13 +260,13 @@ a = np.array([low, low, 7, 0] * 20, kind)
 b = np.array([np.array(-1).astype(kind), 0, 0, 0] * 20, kind)
 for op_type, attributes in (("Div", {}), ("Mod", {}), ("Mod", {"fmod": 1})):
     model, feeds = one_node(op_type, (a, b), attributes)
-    print(op_type, *session(model, ep.provider("host")).run(None, feeds)[0][:4].tolist())
+    print(op_type, *session(model, ep.provider(sys.argv[2])).run(None, feeds)[0][:4].tolist())
 """
 
 
 @pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
-def test_integer_division_that_has_no_result_does_not_end_the_process(kind):
-    command = [sys.executable, "-c", INTEGERS, kind]
+def test_integer_division_that_has_no_result_does_not_end_the_process(ep_device, kind):
+    command = [sys.executable, "-c", INTEGERS, kind, ep_device]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
     # A division by zero gives 0; the lowest number by -1 gives itself, which is what NumPy gives.
@@ -276,7 +278,7 @@ RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "Ran
 
 
 @pytest.mark.parametrize("op_type", sorted(RANDOM))
-def test_random_numbers_have_their_distribution_and_seed(ep, op_type):
+def test_random_numbers_have_their_distribution_and_seed(provider, op_type):
     like = op_type.endswith("Like") or op_type == "Bernoulli"
     inputs = (np.full(20_000, 0.25, np.float32),) if like else ()
     shape = {} if like else {"shape": [20_000]}
@@ -288,7 +290,7 @@ def test_random_numbers_have_their_distribution_and_seed(ep, op_type):
     drawn = []
     for _ in range(2):
         serialized, feeds = one_node(op_type, inputs, {**given, **shape, "seed": 7.0})
-        ours = session(serialized, ep.provider("host"))
+        ours = session(serialized, provider())
         assert placement(ours)["node"] == OURS
         drawn.append(ours.run(None, feeds)[0])
     np.testing.assert_array_equal(*drawn)

@@ -7,7 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from epprof_nb.cli import main
+from epprof_nb.commands import parity_report
 from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import wheel_kernels
 from tests.ep.sessions import CPU, OURS
 
 
@@ -75,15 +77,21 @@ def test_a_kernel_that_the_user_defines_counts(ep):
 
 def test_the_limits_are_those_that_sessions_keep_to(ep):
     from epprof_nb.ep.kernel import REGISTRY
+    from epprof_nb.ep.known_operators import CHANNELS_LAST
 
     table = ep.parity()
-    limited = {(k.declaration.domain, k.declaration.op_type) for k in REGISTRY._builtin if k.limits}
+    limited = {
+        (k.declaration.domain, k.declaration.op_type)
+        for k in REGISTRY._builtin
+        if k.limits and k.declaration.domain != CHANNELS_LAST  # no model has these operators
+    }
     rows = table[table["limits"] != ""]
     assert set(zip(rows["domain"], rows["op_type"], strict=True)) == limited
     fused = row(table, "FusedConv", 1, "com.microsoft")
     assert fused["limits"].startswith("activation is not one of Clip, ")
     printed = CliRunner().invoke(main, ["ep", "parity"]).output
-    assert f"com.microsoft.FusedConv 1+  {fused['limits']}" in printed
+    reasons = "".join(f"\n      {reason}" for reason in fused["limits"].split("; "))
+    assert f"\n  com.microsoft.FusedConv 1+{reasons}\n" in printed
 
 
 def test_an_unknown_provider_is_refused_with_the_known_ones(ep):
@@ -91,13 +99,71 @@ def test_an_unknown_provider_is_refused_with_the_known_ones(ep):
         ep.parity(["NopeExecutionProvider"])
 
 
+def test_a_wheel_whose_question_ends_the_process_is_asked_in_another(ep, monkeypatch):
+    import onnxruntime
+
+    names = ["TensorrtExecutionProvider", "CUDAExecutionProvider", CPU]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: names)
+    monkeypatch.setattr(wheel_kernels, "_ASK", "import os; os.abort()")
+    wheel_kernels._answers.cache_clear()
+    try:
+        with pytest.raises(KernelError, match="of TensorrtExecutionProvider, CUDAExecutionProv"):
+            ep.parity()
+        done = CliRunner().invoke(main, ["ep", "parity"])
+        assert done.exit_code == 1
+        assert "cannot list the kernels" in done.output
+        assert wheel_kernels.providers_with("Relu", "") == []
+    finally:
+        wheel_kernels._answers.cache_clear()
+    monkeypatch.undo()
+    assert wheel_kernels.providers_with("Relu", "") == [CPU]
+
+
 def test_the_command_prints_counts_and_differences():
     done = CliRunner().invoke(main, ["ep", "parity"])
     assert done.exit_code == 0, done.output
     assert f"{OURS} compared with {CPU}" in done.output
-    assert "\n  StringNormalizer 10+  " + CPU in done.output
-    assert "\n  MatMul " not in done.output
-    assert "\n  MatMul " in CliRunner().invoke(main, ["ep", "parity", "--all"]).output
+    kernels = names(done.output, f"  ai.onnx ({CPU})")
+    assert "StringNormalizer 10+" in kernels
+    assert "MatMul 1+" not in kernels
+    every = CliRunner().invoke(main, ["ep", "parity", "--all"]).output
+    assert "MatMul 1+" in names(every, f"  ai.onnx ({CPU})")
+
+
+def names(report, heading):
+    """The operators under a heading, each time it stands in a report."""
+    found = []
+    lines = iter(report.splitlines())
+    for line in lines:
+        if line == heading:
+            for below in lines:
+                if not below.startswith("      "):
+                    break
+                found += [name.strip() for name in below.rstrip(",").split(",")]
+    return found
+
+
+def test_operators_that_lack_the_same_types_are_listed_together(ep):
+    table = ep.parity()
+    report = "\n".join(parity_report.describe(table, every=False))
+    lacking = names(report, "  bfloat16, string")
+    assert {"Concat 4+", "Gather 1+", "Slice 1+"} <= set(lacking)  # ranges that meet are joined
+    assert "com.microsoft" not in "".join(lacking)
+    lines = report.splitlines()
+    first, last = lines.index("types:"), lines.index("missing:")
+    listed = [line for line in lines[first + 1 : last] if line.startswith("      ")]
+    shown = {name.split()[0] for line in listed for name in line.strip(" ,").split(", ")}
+    rows = table[table["status"] == "types"]
+    domains = rows["domain"].where(rows["domain"] == "", rows["domain"] + ".")
+    assert shown == set(domains + rows["op_type"])
+
+
+@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("every", [False, True])
+def test_no_line_of_the_report_is_longer_than_the_terminal(ep, width, every):
+    lines = list(parity_report.describe(ep.parity(), every=every, width=width))
+    assert len(lines) > 50
+    assert max(map(len, lines)) <= width
 
 
 def test_the_command_prints_csv_and_refuses_unknown_providers():

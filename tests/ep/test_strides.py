@@ -26,10 +26,10 @@ def floats(*shape):
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def results(ep, op_type, inputs, attributes, opset, outputs=1):
+def results(provider, op_type, inputs, attributes, opset, outputs=1):
     """Result of our kernel, the serialized model and its feeds."""
     model, feeds = one_node(op_type, inputs, attributes, opset=opset, outputs=outputs)
-    made = session(model, ep.provider("host"))
+    made = session(model, provider())
     assert placement(made) == {"node": OURS}
     return made.run(None, feeds), model, feeds
 
@@ -50,31 +50,31 @@ def compare(got, expected):
     ],
 )
 def test_pooling_leaves_out_what_the_cpu_provider_leaves_out(
-    ep, op_type, opset, outputs, more, mode
+    provider, op_type, opset, outputs, more, mode
 ):
     for size, stride, length in WINDOWS:
         attributes = {"kernel_shape": [size, 1], "strides": [stride, 1], "auto_pad": mode, **more}
         got, model, feeds = results(
-            ep, op_type, [floats(1, 2, length, 3)], attributes, opset, outputs
+            provider, op_type, [floats(1, 2, length, 3)], attributes, opset, outputs
         )
         compare(got, on_cpu(model).run(None, feeds))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("padding", [0, 1])
-def test_a_transposed_convolution_has_the_size_that_the_cpu_provider_gives(ep, mode, padding):
+def test_a_transposed_convolution_has_the_size_that_the_cpu_provider_gives(provider, mode, padding):
     for size, stride, length in WINDOWS:
         attributes = {"strides": [stride], "auto_pad": mode, "output_padding": [padding]}
         inputs = [floats(1, 2, length), floats(2, 3, size)]
-        got, model, feeds = results(ep, "ConvTranspose", inputs, attributes, 18)
+        got, model, feeds = results(provider, "ConvTranspose", inputs, attributes, 18)
         compare(got, on_cpu(model).run(None, feeds))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_convolution_begins_with_the_first_element(ep, mode):
+def test_a_convolution_begins_with_the_first_element(provider, mode):
     # Unlike the CPU provider, which leaves out elements from four on, and unlike pooling.
     for size, stride, length in WINDOWS:
         attributes = {"strides": [stride], "auto_pad": mode}
         inputs = [floats(1, 2, length), floats(3, 2, size)]
-        got, model, feeds = results(ep, "Conv", inputs, attributes, 18)
+        got, model, feeds = results(provider, "Conv", inputs, attributes, 18)
         compare(got, ReferenceEvaluator(onnx.load_from_string(model)).run(None, feeds))

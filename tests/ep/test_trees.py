@@ -59,8 +59,8 @@ def ensemble(*, trees=3, depth=3, targets=2, kind=np.float32, modes=(LEQ,), seed
     return model.SerializeToString(), {"x": rng.integers(-3, 4, (50, 4)).astype(kind)}
 
 
-def check(ep, model, feeds):
-    made = session(model, ep.provider("host"))
+def check(provider, model, feeds):
+    made = session(model, provider())
     assert placement(made) == {"node": OURS}
     (got,), (wanted,) = made.run(None, feeds), on_cpu(model).run(None, feeds)
     assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
@@ -69,32 +69,32 @@ def check(ep, model, feeds):
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("modes", [(LEQ,), (LT,), (GTE,), (GT,), (EQ,), (NEQ,), (LEQ, GT, EQ)])
-def test_each_row_reaches_the_leaves_that_its_values_lead_to(ep, kind, modes):
+def test_each_row_reaches_the_leaves_that_its_values_lead_to(provider, kind, modes):
     for seed in range(3):
-        check(ep, *ensemble(kind=kind, modes=modes, seed=seed))
+        check(provider, *ensemble(kind=kind, modes=modes, seed=seed))
 
 
-def test_a_node_may_test_for_membership(ep):
-    check(ep, *ensemble(modes=(MEMBER,), trees=1, depth=1, targets=1))
+def test_a_node_may_test_for_membership(provider):
+    check(provider, *ensemble(modes=(MEMBER,), trees=1, depth=1, targets=1))
 
 
 @pytest.mark.parametrize("how", range(4))
-def test_leaves_are_aggregated(ep, how):
-    check(ep, *ensemble(trees=4, targets=3, aggregate_function=how))
+def test_leaves_are_aggregated(provider, how):
+    check(provider, *ensemble(trees=4, targets=3, aggregate_function=how))
 
 
-def test_a_missing_value_takes_the_branch_that_the_node_names(ep):
+def test_a_missing_value_takes_the_branch_that_the_node_names(provider):
     model, feeds = ensemble(trees=1, nodes_missing_value_tracks_true=[1, 0, 1, 0, 1, 0, 1])
     feeds["x"][::3, 1] = np.nan
-    check(ep, model, feeds)
+    check(provider, model, feeds)
 
 
-def test_transformations_are_left_to_the_cpu_provider(ep):
+def test_transformations_are_left_to_the_cpu_provider(provider):
     model, _ = ensemble(post_transform=1)
-    assert placement(session(model, ep.provider("host"))) == {"node": CPU}
+    assert placement(session(model, provider())) == {"node": CPU}
 
 
-def test_a_cycle_is_an_error(ep):
+def test_a_cycle_is_an_error(provider):
     loaded = onnx.load_from_string(ensemble(trees=1)[0])
     for attribute in loaded.graph.node[0].attribute:
         if attribute.name in ("nodes_trueleafs", "nodes_falseleafs"):
@@ -102,19 +102,17 @@ def test_a_cycle_is_an_error(ep):
         if attribute.name in ("nodes_truenodeids", "nodes_falsenodeids"):
             attribute.ints[:] = [0] * len(attribute.ints)
     quiet = options(log_severity_level=4)
-    made = onnxruntime.InferenceSession(
-        loaded.SerializeToString(), quiet, providers=[ep.provider("host")]
-    )
+    made = onnxruntime.InferenceSession(loaded.SerializeToString(), quiet, providers=[provider()])
     with pytest.raises(Exception, match="the tree with the root 0 has a cycle"):
         made.run(None, {"x": np.zeros((2, 4), np.float32)})
 
 
 @pytest.mark.parametrize("how", range(4))
-def test_infinite_weights_are_kept_and_targets_without_a_leaf_are_0(ep, how):
+def test_infinite_weights_are_kept_and_targets_without_a_leaf_are_0(provider, how):
     model, feeds = ensemble(trees=1, depth=1, targets=3, aggregate_function=how)
     made = onnx.load_from_string(model)
     for attribute in made.graph.node[0].attribute:
         if attribute.name == "leaf_weights":
             weights = np.array([np.inf, -np.inf], np.float32)
             attribute.t.CopyFrom(numpy_helper.from_array(weights, "leaf_weights"))
-    check(ep, made.SerializeToString(), feeds)
+    check(provider, made.SerializeToString(), feeds)

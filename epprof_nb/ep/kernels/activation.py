@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
+from epprof_nb.ep.kernels.checks import expect_shape
 from epprof_nb.ep.kernels.precision import at_least_float32
 from epprof_nb.ep.kernels.special import erf
 
@@ -46,7 +47,8 @@ def gelu_tanh(xp: ArrayModule, x: Array) -> Array:
     return y
 
 
-def _softplus(xp: ArrayModule, x: Array) -> Array:
+def softplus(xp: ArrayModule, x: Array) -> Array:
+    """Logarithm of one more than the exponential."""
     return xp.logaddexp(x, x.dtype.type(0))
 
 
@@ -68,7 +70,7 @@ def _activation(
 for _op_type, _since, _function in (
     ("LeakyRelu", 6, lambda xp, x, a: xp.where(x < 0, x * x.dtype.type(a["alpha"]), x)),
     ("Sigmoid", 6, lambda xp, x, _: sigmoid(xp, x)),
-    ("Softplus", 1, lambda xp, x, _: _softplus(xp, x)),
+    ("Softplus", 1, lambda xp, x, _: softplus(xp, x)),
     ("Softsign", 1, lambda xp, x, _: x / (1 + xp.abs(x))),
     ("Elu", 6, lambda xp, x, a: _elu(xp, x, a["alpha"])),
     ("Celu", 12, lambda xp, x, a: xp.where(
@@ -76,13 +78,24 @@ for _op_type, _since, _function in (
     ("Selu", 6, lambda xp, x, a: a["gamma"] * _elu(xp, x, a["alpha"])),
     ("HardSigmoid", 6, lambda xp, x, a: xp.clip(a["alpha"] * x + a["beta"], 0, 1)),
     ("HardSwish", 14, lambda xp, x, _: x * xp.clip(x / 6 + x.dtype.type(0.5), 0, 1)),
-    ("Mish", 18, lambda xp, x, _: x * xp.tanh(_softplus(xp, x))),
+    ("Mish", 18, lambda xp, x, _: x * xp.tanh(softplus(xp, x))),
     ("Swish", 24, lambda xp, x, a: x * sigmoid(xp, x * x.dtype.type(a["alpha"]))),
     ("ThresholdedRelu", 10, lambda xp, x, a: xp.where(x > a["alpha"], x, x.dtype.type(0))),
     ("Gelu", 20, lambda xp, x, a:
         gelu_tanh(xp, x) if a["approximate"] == "tanh" else gelu(xp, x)),
 ):  # fmt: skip
     _activation(_op_type, _since, _function)
+
+
+@builtin("SwiGLU", since=28)
+@np.errstate(all="ignore")
+def swiglu(ctx: Context, gate: Array, x: Array) -> None:
+    """Product of a tensor and the Swish of another."""
+    expect_shape("B", x, gate.shape)
+    a = at_least_float32(gate)
+    y = sigmoid(ctx.xp, a * a.dtype.type(ctx.attrs["alpha"]))
+    y *= a
+    ctx.out(x.shape)[...] = y * at_least_float32(x)
 
 
 @builtin("Relu", since=6)

@@ -124,14 +124,16 @@ def error_function(ctx: Context, x: Array) -> None:
 
 @builtin("BitShift", since=11)
 def bit_shift(ctx: Context, a: Array, b: Array) -> None:
-    """Bits moved to the left or right; shifts by all bits and more give 0."""
+    """Bits moved to the left or right; negative shifts, and by all bits and more, move all out."""
     xp = ctx.xp
     out = ctx.out(np.broadcast_shapes(a.shape, b.shape))
     bits = out.dtype.itemsize * 8
     left = choice(ctx.attrs, "direction", ("LEFT", "RIGHT")) == "LEFT"
     shift = xp.left_shift if left else xp.right_shift
-    shift(a, xp.minimum(b, b.dtype.type(bits - 1)), out=out)
-    out *= b < bits
+    within = (b >= 0) & (b < bits)
+    shift(a, xp.where(within, b, b.dtype.type(bits - 1)), out=out)
+    if left or out.dtype.kind == "u":  # the sign bit moves in from the left
+        out *= within
 
 
 def _bitwise(op_type: str, function: str) -> None:

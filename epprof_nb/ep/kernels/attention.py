@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from epprof_nb.ep.kernels.heads import (
     split_heads,
 )  # fmt: skip
 from epprof_nb.ep.kernels.normalization import write_optional
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from epprof_nb.ep.kernel import Attributes
 
 
 def _mask_and_bias(
@@ -38,7 +43,20 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
     return b if a is None else a if b is None else a & b
 
 
-@builtin("Attention", since=23, until=24)  # opset 25 adds windows
+def _windows(
+    xp: ArrayModule, attrs: Attributes, rows: int, columns: int, offset: Array | int
+) -> Iterator[Array]:
+    """Yield which columns each row sees, by the causal mask and each window of the node."""
+    left, right = attrs.get("left_window_size", -1), attrs.get("right_window_size", -1)
+    if attrs["is_causal"]:
+        yield causal_mask(xp, rows, columns, offset)
+    if right >= 0:
+        yield causal_mask(xp, rows, columns, offset + right)
+    if left >= 0:
+        yield ~causal_mask(xp, rows, columns, offset - left - 1)
+
+
+@builtin("Attention", since=23)
 @np.errstate(all="ignore")
 def attention(  # noqa: PLR0917 - the inputs of the operator
     ctx: Context,
@@ -64,8 +82,8 @@ def attention(  # noqa: PLR0917 - the inputs of the operator
     mask, bias = _mask_and_bias(xp, attn_mask, columns)
     if valid is not None:
         mask = _both(mask, xp.arange(columns) < valid.reshape(-1, 1, 1, 1))
-    if attrs["is_causal"]:
-        mask = _both(mask, causal_mask(xp, rows, columns, offset))
+    for visible in _windows(xp, attrs, rows, columns, offset):
+        mask = _both(mask, visible)
     stages = Stages()
     y = attend(
         xp, q, k, v, scale=attrs.get("scale", 0.0), bias=bias, mask=mask,

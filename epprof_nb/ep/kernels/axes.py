@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from epprof_nb.ep.kernel import Array, ArrayModule
 
 
 def nonnegative(axis: int, rank: int) -> int:
@@ -19,6 +23,20 @@ def nonnegative(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is outside of a tensor of {rank} dimensions")
     return axis % rank
+
+
+def unraveled(xp: ArrayModule, places: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
+    """Return the index along each axis of places in a flattened array.
+
+    CuPy's ``unravel_index`` waits for the device to check the places; here they wrap there.
+    """
+    if xp is np:
+        return np.unravel_index(places, shape)
+    indices = []
+    for size in reversed(shape):
+        indices.append(places % size)
+        places = places // size
+    return tuple(reversed(indices))
 
 
 def distinct(axes: Iterable[int], rank: int) -> list[int]:

@@ -1,6 +1,7 @@
 """Operators whose channels ONNX Runtime has moved to the last axis.
 
-Their kernels are those of ONNX's operators, which see the tensors through views.
+The layout of their first input and output differs, nothing else. Their kernels are those of ONNX's
+operators, which see the tensors through views.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 from epprof_nb.ep import schema
 from epprof_nb.ep.kernel import REGISTRY, Array, Context, builtin
 from epprof_nb.ep.kernels import convolution, normalization, pooling, shape
+from epprof_nb.ep.known_operators import CHANNELS_LAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from epprof_nb.ep.kernel import Kernel
-
-CHANNELS_LAST = "com.ms.internal.nhwc"
-"""Domain of these operators. The layout of their first input and output differs, nothing else."""
 
 _OPERATORS = {
     convolution: ("Conv", "ConvTranspose"),

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
-from epprof_nb.ep.kernels.activation import gelu, gelu_tanh, sigmoid
+from epprof_nb.ep.kernels.activation import gelu, gelu_tanh, sigmoid, softplus
 from epprof_nb.ep.kernels.convolution import convolve
-from epprof_nb.ep.kernels.linear import product_into, product_shape
+from epprof_nb.ep.kernels.linear import gemm_matrices, product_into, product_shape
 from epprof_nb.ep.kernels.normalization import root_mean_square, standardize, write_optional
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from epprof_nb.ep.kernel import ArrayModule
-    from epprof_nb.ep.limits import Limits
+    from epprof_nb.ep.limits import Limits, StaticNode
 
 _CONTRIB = "com.microsoft"
 
@@ -117,18 +119,55 @@ def activate(xp: ArrayModule, attrs: Attributes, y: Array) -> Array:
         return xp.clip(y, a, b)
     if name == "HardSigmoid":
         return xp.clip(y * y.dtype.type(a) + y.dtype.type(b), 0, 1)
+    if name == "Softplus":
+        return softplus(xp, y)
     return sigmoid(xp, y) if name == "Sigmoid" else xp.tanh(y)
 
 
-_KNOWN = ("Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Tanh")
-_ACTIVATION: Limits = {
-    f"activation is not one of {', '.join(_KNOWN)}": lambda node: (
-        node.attrs.get("activation") not in _KNOWN
-    )
-}
+_PARAMETERS = {
+    "Clip": 2, "HardSigmoid": 2, "LeakyRelu": 1, "Relu": 0, "Sigmoid": 0, "Softplus": 0, "Tanh": 0,
+}  # fmt: skip
+"""Number of parameters of each activation."""
 
 
-@builtin("FusedConv", domain=_CONTRIB, since=1, limits=_ACTIVATION)
+def _activations(names: Collection[str], given: Callable[[StaticNode], int]) -> Limits:
+    """Return the limits of an operator that knows some activations.
+
+    Parameters
+    ----------
+    names
+        The activations.
+    given
+        Returns the number of parameters that a node gives.
+    """
+
+    def lacks_parameters(node: StaticNode) -> bool:
+        wanted = _PARAMETERS[node.attrs["activation"]]
+        return wanted > 0 and given(node) != wanted
+
+    return {
+        f"activation is not one of {', '.join(sorted(names))}": lambda node: (
+            node.attrs.get("activation") not in names
+        ),
+        "it does not have the parameters of its activation": lacks_parameters,
+    }
+
+
+def _named_parameters(node: StaticNode) -> int:
+    """Return the number of parameters up to the first that FusedGemm leaves out."""
+    given = [f"activation_{name}" in node.attrs for name in ("alpha", "beta")]
+    if node.attrs["activation"] == "LeakyRelu":
+        return int(given[0])
+    return sum(given)
+
+
+@builtin(
+    "FusedConv", domain=_CONTRIB, since=1,
+    limits=_activations(
+        _PARAMETERS.keys() - {"Softplus"},
+        lambda node: len(node.attrs.get("activation_params") or ()),
+    ),
+)  # fmt: skip
 def fused_conv(
     ctx: Context, x: Array, weight: Array, bias: Array | None = None, added: Array | None = None
 ) -> None:
@@ -139,12 +178,13 @@ def fused_conv(
     ctx.out(y.shape)[...] = activate(ctx.xp, ctx.attrs, y)
 
 
-@builtin("FusedGemm", domain=_CONTRIB, since=1, types="float16 float32 float64",
-         limits=_ACTIVATION)  # fmt: skip
+@builtin(
+    "FusedGemm", domain=_CONTRIB, since=1, types="float16 float32 float64",
+    limits=_activations(_PARAMETERS.keys() - {"Clip"}, _named_parameters),
+)  # fmt: skip
 def fused_gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     """Gemm, then an activation."""
-    a = a.T if ctx.attrs["transA"] else a
-    b = b.T if ctx.attrs["transB"] else b
+    a, b = gemm_matrices(ctx.attrs, a, b, c)
     y = ctx.xp.matmul(at_least_float32(a), at_least_float32(b))
     y *= y.dtype.type(ctx.attrs["alpha"])
     if c is not None and ctx.attrs["beta"]:

@@ -29,7 +29,8 @@ def range_(ctx: Context, start: Array, limit: Array, delta: Array) -> None:
     first, last, step = (v.reshape(()).item() for v in (start, limit, delta))
     count = max(math.ceil((last - first) / step), 0)
     out = ctx.out((count,))
-    out[...] = ctx.xp.arange(count).astype(out.dtype) * out.dtype.type(step) + out.dtype.type(first)
+    kind = np.dtype(np.float32) if out.dtype == np.float16 else out.dtype
+    out[...] = ctx.xp.arange(count).astype(kind) * kind.type(step) + kind.type(first)
 
 
 @builtin("Trilu", since=14, host_inputs=[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
+from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 
@@ -35,11 +35,34 @@ def matmul(ctx: Context, a: Array, b: Array) -> None:
     product_into(ctx.xp, a, b, ctx.out(product_shape(a, b)))
 
 
+def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tuple[Array, Array]:
+    """Return the matrices that a node multiplies, each transposed if the node says so.
+
+    Raises
+    ------
+    ValueError
+        If the inputs are no matrices, or do not fit.
+    """
+    if a.ndim == 1:  # ONNX Runtime takes it for a row
+        a = a.reshape(1, -1)
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError(f"A of shape {a.shape} and B of shape {b.shape} are not two matrices")
+    a = a.T if attrs["transA"] else a
+    b = b.T if attrs["transB"] else b
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"matrices of the shapes {a.shape} and {b.shape} have no product")
+    shape = (a.shape[0], b.shape[1])
+    if c is not None and (
+        c.ndim > 2 or any(n not in (1, m) for n, m in zip(c.shape[::-1], shape[::-1], strict=False))
+    ):
+        raise ValueError(f"C of shape {c.shape} does not broadcast to the shape {shape}")
+    return a, b
+
+
 @builtin("Gemm", since=7)
 def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     """``alpha * a @ b + beta * c``, each matrix transposed if the node says so."""
-    a = a.T if ctx.attrs["transA"] else a
-    b = b.T if ctx.attrs["transB"] else b
+    a, b = gemm_matrices(ctx.attrs, a, b, c)
     alpha, beta = ctx.attrs["alpha"], ctx.attrs["beta"]
     c = c if beta else None  # else 0 times NaN or infinity would be added
     y = ctx.out((a.shape[0], b.shape[1]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.normalization import write_optional
 from epprof_nb.ep.kernels.precision import at_least_float32
@@ -16,13 +18,16 @@ def _write_loss(
     counts = xp.ones(labels.shape, bool) if ignored_label is None else labels != ignored_label
     valid = xp.where(counts, labels, 0)
     classes = log_probabilities.shape[1]
-    if bool(((valid < -classes) | (valid >= classes)).any()):
+    outside = (valid < -classes) | (valid >= classes)
+    if xp is np and outside.any():
         raise IndexError(f"a label is not one of the {classes} classes")
     picked = xp.take_along_axis(log_probabilities, xp.expand_dims(valid, 1), axis=1)
     factor = counts.astype(log_probabilities.dtype)
     if weights is not None:
         factor = factor * at_least_float32(weights)[valid]
     loss = -picked[:, 0] * factor
+    if xp is not np:  # which would wait for the device to learn of a wrong label
+        loss = xp.where(outside, loss.dtype.type(np.nan), loss)
     if attrs["reduction"] == "none":
         ctx.out(loss.shape, index=0)[...] = loss
     elif attrs["reduction"] == "sum":

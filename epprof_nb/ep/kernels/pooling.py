@@ -10,6 +10,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.averages import mean
+from epprof_nb.ep.kernels.axes import unraveled
 from epprof_nb.ep.kernels.precision import at_least_float32
 from epprof_nb.ep.kernels.windows import Geometry, geometry, padded, padding_mode, view
 
@@ -52,7 +53,7 @@ def _write_indices(ctx: Context, x: Array, shape: Geometry, found: Array, indice
     spatial = x.shape[2:]
     rank = len(spatial)
     place = found.reshape(*found.shape[:-rank], math.prod(shape.kernel)).argmax(axis=-1)
-    within = xp.unravel_index(place, shape.kernel)
+    within = unraveled(xp, place, shape.kernel)
     total = xp.zeros(place.shape, np.int64)
     column_major = attrs.get("storage_order", 0)
     step = 1
@@ -140,5 +141,5 @@ def max_unpool(ctx: Context, x: Array, indices: Array, shape: Array | None = Non
     wanted = shape.tolist() if shape is not None else [*x.shape[:2], *natural]
     out = ctx.out(wanted)
     out[...] = 0
-    places = ctx.xp.unravel_index(indices.reshape(-1), (*x.shape[:2], *natural))
+    places = unraveled(ctx.xp, indices.reshape(-1), (*x.shape[:2], *natural))
     out[places] = x.reshape(-1)

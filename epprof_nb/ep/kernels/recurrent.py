@@ -112,8 +112,8 @@ def _run(
         shape = (batch, directions, hidden) if batch_first else (directions, batch, hidden)
         expect_shape(("initial_h", "initial_c")[number], given, shape)
     expect_shape("sequence_lens", lengths, (batch,))
-    if lengths is not None and lengths.size and (lengths.min() < 0 or lengths.max() > steps):
-        raise ValueError(f"sequence_lens has an entry that is not between 0 and {steps}")
+    if xp is np:
+        _expect_lengths(lengths, steps)
     y = xp.zeros((steps, directions, batch, hidden), wide.dtype)
     last = [xp.zeros((directions, batch, hidden), wide.dtype) for _ in initial]
     for d in range(directions):
@@ -137,6 +137,15 @@ def _run(
     write_optional(ctx, 0, y.transpose(2, 0, 1, 3) if batch_first else y)
     for number, state in enumerate(last):
         write_optional(ctx, number + 1, state.transpose(1, 0, 2) if batch_first else state)
+
+
+def _expect_lengths(lengths: Array | None, steps: int) -> None:
+    """Check the lengths of sequences, for which a CUDA device would have to be waited for.
+
+    There, a length beyond the sequence is that of the whole sequence, and a negative one is 0.
+    """
+    if lengths is not None and lengths.size and (lengths.min() < 0 or lengths.max() > steps):
+        raise ValueError(f"sequence_lens has an entry that is not between 0 and {steps}")
 
 
 def _expect_weights(  # noqa: PLR0917 - the inputs of the operators

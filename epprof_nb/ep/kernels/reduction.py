@@ -26,11 +26,17 @@ def _highest(dtype: Any) -> Any:  # noqa: ANN401
 
 
 def _max(xp: ArrayModule, x: Array, **how: Any) -> Array:
-    return xp.max(x, **how) if x.size else xp.max(x, initial=_lowest(x.dtype), **how)
+    return xp.max(x, **how) if x.size else _of_nothing(xp, x, _lowest(x.dtype), **how)
 
 
 def _min(xp: ArrayModule, x: Array, **how: Any) -> Array:
-    return xp.min(x, **how) if x.size else xp.min(x, initial=_highest(x.dtype), **how)
+    return xp.min(x, **how) if x.size else _of_nothing(xp, x, _highest(x.dtype), **how)
+
+
+def _of_nothing(xp: ArrayModule, x: Array, value: Any, axis: Axes, keepdims: bool) -> Array:  # noqa: ANN401, FBT001
+    """Return a value in the shape of a reduction; CuPy's have no ``initial``."""
+    shape = np.sum(np.empty(x.shape), axis=axis, keepdims=keepdims).shape
+    return xp.full(shape, value, x.dtype)
 
 
 def _log_sum_exp(xp: ArrayModule, x: Array, axis: Axes, keepdims: bool) -> Array:  # noqa: FBT001

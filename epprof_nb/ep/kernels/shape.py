@@ -10,6 +10,7 @@ import numpy as np
 
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.axes import distinct, nonnegative
+from epprof_nb.ep.kernels.checks import choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,7 +209,7 @@ def depth_to_space(ctx: Context, x: Array) -> None:
     """Blocks of pixels from groups of channels."""
     n, c, h, w = x.shape
     b = ctx.attrs["blocksize"]
-    if ctx.attrs.get("mode", "DCR") == "DCR":
+    if choice(ctx.attrs, "mode", ("DCR", "CRD"), "DCR") == "DCR":
         moved = x.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
     else:
         moved = x.reshape(n, c // (b * b), b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
@@ -221,7 +222,9 @@ def space_to_depth(ctx: Context, x: Array) -> None:
     """Groups of channels from blocks of pixels."""
     n, c, h, w = x.shape
     b = ctx.attrs["blocksize"]
-    moved = x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
+    blocks = x.reshape(n, c, h // b, b, w // b, b)
+    mode = choice(ctx.attrs, "mode", ("DCR", "CRD"), "DCR")
+    moved = blocks.transpose((0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
     shape = (n, c * b * b, h // b, w // b)
     ctx.out(shape)[...] = moved.reshape(shape)
 

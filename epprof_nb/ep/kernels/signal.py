@@ -7,6 +7,7 @@ import numpy as np
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.kernels.windows import frames
 
 
 def _complex(x: Array) -> Array:
@@ -64,11 +65,11 @@ def stft(
         else x.shape[1]
     )
     values = _complex(x if x.ndim == 3 else x[..., None])
-    frames = xp.lib.stride_tricks.sliding_window_view(values, size, axis=1)[:, ::hop]
+    parts = frames(xp, values, size, hop)
     if window is not None:
-        frames = frames * at_least_float32(window)
+        parts = parts * at_least_float32(window)
     if ctx.attrs["onesided"]:
-        result = _pairs(xp, xp.fft.rfft(frames.real, axis=-1))
+        result = _pairs(xp, xp.fft.rfft(parts.real, axis=-1))
     else:
-        result = _pairs(xp, xp.fft.fft(frames, axis=-1))
+        result = _pairs(xp, xp.fft.fft(parts, axis=-1))
     ctx.out(result.shape)[...] = result.astype(np.float64)

@@ -12,7 +12,7 @@ from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from epprof_nb.ep.limits import Limits
+    from epprof_nb.ep.limits import Limits, StaticNode
 
 
 def _grams(attrs: Attributes) -> Iterator[tuple[int, Array]]:
@@ -23,7 +23,53 @@ def _grams(attrs: Attributes) -> Iterator[tuple[int, Array]]:
         yield length, pool[start:end].reshape(-1, length)
 
 
-_POOL: Limits = {"it has no pool_int64s": lambda node: not node.attrs.get("pool_int64s")}
+_MODES = ("TF", "IDF", "TFIDF")
+
+
+def _lengths_fit(node: StaticNode) -> bool:
+    """Whether the lengths of n-grams are in order, and the pool has those of each length."""
+    shortest: int = node.attrs["min_gram_length"]
+    longest: int = node.attrs["max_gram_length"]
+    return 0 < shortest <= longest <= len(node.attrs["ngram_counts"])
+
+
+def _parts_fit(node: StaticNode) -> bool:
+    """Whether each part of the pool has n-grams of its length only, each one once."""
+    pool, starts = node.attrs["pool_int64s"], node.attrs["ngram_counts"]
+    for length, (start, end) in enumerate(pairwise([*starts, len(pool)]), 1):
+        grams = [tuple(pool[at : at + length]) for at in range(start, end, length)]
+        if not 0 <= start <= end <= len(pool) or (end - start) % length:
+            return False
+        if len(set(grams)) != len(grams):
+            return False
+    return True
+
+
+def _number(node: StaticNode) -> int:
+    """Return the number of n-grams in the pool, whose parts fit."""
+    ends = [*node.attrs["ngram_counts"][1:], len(node.attrs["pool_int64s"])]
+    parts = zip(node.attrs["ngram_counts"], ends, strict=True)
+    return sum((end - start) // length for length, (start, end) in enumerate(parts, 1))
+
+
+_POOL: Limits = {
+    "it has no pool_int64s": lambda node: not node.attrs.get("pool_int64s"),
+    "it has pool_strings": lambda node: bool(node.attrs.get("pool_strings")),
+    f"mode is not one of {', '.join(_MODES)}": lambda node: node.attrs["mode"] not in _MODES,
+    "max_skip_count is negative": lambda node: node.attrs["max_skip_count"] < 0,
+    "min_gram_length, max_gram_length and ngram_counts do not fit": lambda node: (
+        not _lengths_fit(node)
+    ),
+    "ngram_counts does not fit pool_int64s, or an n-gram repeats": lambda node: (
+        not _parts_fit(node)
+    ),
+    "ngram_indexes does not have an entry per n-gram": lambda node: (
+        len(node.attrs["ngram_indexes"]) != _number(node)
+    ),
+    "weights does not have an entry per n-gram": lambda node: (
+        len(node.attrs.get("weights") or node.attrs["ngram_indexes"]) != _number(node)
+    ),
+}
 
 
 @builtin("TfIdfVectorizer", since=9, host_inputs=[0], limits=_POOL)

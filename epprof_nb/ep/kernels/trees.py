@@ -10,20 +10,63 @@ from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 if TYPE_CHECKING:
-    from epprof_nb.ep.limits import Limits
+    from collections.abc import Callable
+
+    from epprof_nb.ep.limits import Limits, StaticNode
 
 _MEMBER = 6
 _AVERAGE, _SUM, _MIN, _MAX = range(4)
-# ONNX and ONNX Runtime number the transformations differently.
-_TRANSFORMS: Limits = {
+
+
+def _outside(*names: str, size: Callable[[Attributes], int]) -> Callable[[StaticNode], bool]:
+    """Return whether one of some attributes has an entry that is no index below `size`."""
+
+    def holds(node: StaticNode) -> bool:
+        limit = size(node.attrs)
+        return any(not 0 <= number < limit for name in names for number in node.attrs[name])
+
+    return holds
+
+
+def _leads_nowhere(node: StaticNode) -> bool:
+    """Whether a branch leads to a node or a leaf that does not exist."""
+    nodes, leaves = len(node.attrs["nodes_featureids"]), len(node.attrs["leaf_targetids"])
+    return any(
+        not 0 <= number < (leaves if is_leaf else nodes)
+        for side in ("true", "false")
+        for number, is_leaf in zip(
+            node.attrs[f"nodes_{side}nodeids"], node.attrs[f"nodes_{side}leafs"], strict=True
+        )
+    )
+
+
+_LIMITS: Limits = {
+    # ONNX and ONNX Runtime number the transformations differently.
     "post_transform is set": lambda node: bool(node.attrs.get("post_transform")),
+    "aggregate_function is not 0, 1, 2 or 3": lambda node: (
+        node.attrs.get("aggregate_function", _SUM) not in range(4)
+    ),
+    "nodes_featureids has a negative entry": lambda node: (
+        min(node.attrs["nodes_featureids"], default=0) < 0
+    ),
+    "tree_roots has a node that does not exist": _outside(
+        "tree_roots", size=lambda attrs: len(attrs["nodes_featureids"])
+    ),
+    "leaf_targetids has a target that does not exist": _outside(
+        "leaf_targetids", size=lambda attrs: attrs["n_targets"]
+    ),
+    "a branch leads to a node or leaf that does not exist": _leads_nowhere,
 }
 
 
-@builtin("TreeEnsemble", domain="ai.onnx.ml", since=5, limits=_TRANSFORMS)
+@builtin("TreeEnsemble", domain="ai.onnx.ml", since=5, limits=_LIMITS)
 def tree_ensemble(ctx: Context, x: Array) -> None:
     """Sum, average, minimum or maximum of the leaves that each row reaches in the trees."""
     xp, attrs = ctx.xp, ctx.attrs
+    if attrs["nodes_modes"].size and attrs["nodes_modes"].max() > _MEMBER:
+        raise ValueError(
+            f"nodes_modes has an entry of {attrs['nodes_modes'].max()}, above {_MEMBER}"
+        )
     how = attrs.get("aggregate_function", _SUM)
     targets = attrs["n_targets"]
     leaf_targets = xp.asarray(np.array(attrs["leaf_targetids"], np.int64))
@@ -92,7 +135,9 @@ def _members(attrs: Attributes) -> dict[int, Array]:
     nodes = np.flatnonzero(attrs["nodes_modes"] == _MEMBER).tolist()
     if not nodes:
         return {}
-    values = attrs["membership_values"]
+    values = attrs.get("membership_values")
+    if values is None:
+        raise ValueError("a node tests for membership, and there are no membership_values")
     ends = np.flatnonzero(np.isnan(values)).tolist()
     starts = [0, *(end + 1 for end in ends)]
     return {n: values[a:b] for n, a, b in zip(nodes, starts, ends, strict=False)}

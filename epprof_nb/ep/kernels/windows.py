@@ -87,12 +87,33 @@ def view(xp: ArrayModule, x: Array, geometry: Geometry, padding_value: float) ->
         Array of shape (batch, channels, *positions, *kernel).
     """
     x = padded(xp, x, geometry.padding, padding_value)
-    rank = len(geometry.kernel)
-    sizes = [(k - 1) * d + 1 for k, d in zip(geometry.kernel, geometry.dilations, strict=True)]
-    found = xp.lib.stride_tricks.sliding_window_view(x, sizes, axis=tuple(range(2, 2 + rank)))
-    every = tuple(slice(None, None, s) for s in geometry.strides)
-    within = tuple(slice(None, None, d) for d in geometry.dilations)
-    return found[(slice(None), slice(None), *every, *within)]
+    kernel, dilations = geometry.kernel, geometry.dilations
+    positions = [
+        _positions(n, (k - 1) * d + 1, s)
+        for n, k, d, s in zip(x.shape[2:], kernel, dilations, geometry.strides, strict=True)
+    ]
+    # CuPy's sliding_window_view copies the shape of the windows to the device and waits for it.
+    steps = [n * s for n, s in zip(x.strides[2:], geometry.strides, strict=True)]
+    within = [n * d for n, d in zip(x.strides[2:], dilations, strict=True)]
+    return xp.lib.stride_tricks.as_strided(
+        x, (*x.shape[:2], *positions, *kernel), (*x.strides[:2], *steps, *within)
+    )
+
+
+def frames(xp: ArrayModule, x: Array, size: int, step: int) -> Array:
+    """Return a view with parts of a signal, (batch, parts, size), from (batch, length)."""
+    count = _positions(x.shape[1], size, step)
+    batch, element = x.strides
+    return xp.lib.stride_tricks.as_strided(
+        x, (x.shape[0], count, size), (batch, element * step, element)
+    )
+
+
+def _positions(length: int, size: int, step: int) -> int:
+    """Return the number of windows along an axis."""
+    if not 0 < size <= length or step < 1:
+        raise ValueError(f"a window of {size} elements in steps of {step} does not fit {length}")
+    return (length - size) // step + 1
 
 
 def padded(xp: ArrayModule, x: Array, widths: list[tuple[int, int]], value: float) -> Array:
@@ -105,7 +126,12 @@ def padded(xp: ArrayModule, x: Array, widths: list[tuple[int, int]], value: floa
         widths = [(max(before, 0), max(after, 0)) for before, after in widths]
     if not any(width for both in widths for width in both):
         return x
-    return xp.pad(x, [(0, 0), (0, 0), *widths], constant_values=value)
+    # CuPy's pad launches two kernels per axis.
+    shape = [n + before + after for n, (before, after) in zip(x.shape[2:], widths, strict=True)]
+    result = xp.full((*x.shape[:2], *shape), value, x.dtype)
+    inner = (slice(before, before + n) for n, (before, _) in zip(x.shape[2:], widths, strict=True))
+    result[(slice(None), slice(None), *inner)] = x
+    return result
 
 
 def padding_mode(attrs: Attributes) -> str:

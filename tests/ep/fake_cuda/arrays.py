@@ -201,6 +201,7 @@ class Array:
     ndim = property(lambda self: self.host.ndim)
     size = property(lambda self: self.host.size)
     nbytes = property(lambda self: self.host.nbytes)
+    strides = property(lambda self: self.host.strides)
     T = property(lambda self: self._view(self.host.T))
 
     def _view(self, host):
@@ -293,8 +294,8 @@ class _Stack:
 
 class _StrideTricks:
     @staticmethod
-    def sliding_window_view(x, window_shape, axis=None):
-        return x._view(np.lib.stride_tricks.sliding_window_view(x.host, window_shape, axis))
+    def as_strided(x, shape, strides):
+        return x._view(np.lib.stride_tricks.as_strided(x.host, shape, strides))
 
 
 class _Pointer:

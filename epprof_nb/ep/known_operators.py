@@ -1,0 +1,115 @@
+"""Inputs and attributes of ONNX Runtime's own operators, as its kernels in Python know them.
+
+ONNX gives an operator a new version when it adds an input or an attribute. ONNX Runtime adds them
+to versions of its own operators that models use already. A kernel would ignore what it does not
+know, and give a wrong result, so it leaves nodes that have it to other providers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from epprof_nb.ep import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from epprof_nb.ep.limits import Limits, StaticNode
+
+_CONTRIB = "com.microsoft"
+CHANNELS_LAST = "com.ms.internal.nhwc"
+"""Domain of ONNX's operators with the channels as the last axis."""
+
+
+class Known(NamedTuple):
+    """The part of an operator that its kernel was written for."""
+
+    inputs: int
+    """Number of inputs."""
+    attributes: str = ""
+    """Names of attributes; those that a kernel does not support are among its limits."""
+
+
+_NORMALIZATION = "axis epsilon stash_type"
+
+OPERATORS = {
+    ("", "LayerNormalization"): Known(3, _NORMALIZATION),
+    ("", "SimplifiedLayerNormalization"): Known(2, _NORMALIZATION),
+    (_CONTRIB, "Attention"): Known(
+        7,
+        "do_rotary mask_filter_value num_heads past_present_share_buffer qkv_hidden_sizes "
+        "rotary_embedding_dim scale unidirectional",
+    ),
+    (_CONTRIB, "BiasGelu"): Known(2),
+    (_CONTRIB, "FastGelu"): Known(2),
+    (_CONTRIB, "FusedConv"): Known(
+        4, "activation activation_params auto_pad dilations group kernel_shape pads strides"
+    ),
+    (_CONTRIB, "FusedGemm"): Known(
+        3,
+        "activation activation_alpha activation_beta activation_gamma alpha beta transA transB",
+    ),
+    (_CONTRIB, "FusedMatMul"): Known(2, "alpha transA transB transBatchA transBatchB"),
+    (_CONTRIB, "Gelu"): Known(1),
+    (_CONTRIB, "GroupQueryAttention"): Known(
+        17,
+        "causal do_rotary k_norm_epsilon k_quant_type kv_cache_bit_width kv_num_heads "
+        "local_window_size num_heads q_norm_epsilon qk_norm_epsilon qk_output rotary_interleaved "
+        "scale sliding_window_cache smooth_softmax softcap v_quant_type",
+    ),
+    (_CONTRIB, "MatMulNBits"): Known(6, "K N accuracy_level bits block_size weight_prepacked"),
+    (_CONTRIB, "MultiHeadAttention"): Known(10, "mask_filter_value num_heads scale unidirectional"),
+    (_CONTRIB, "QuickGelu"): Known(1, "alpha"),
+    (_CONTRIB, "RotaryEmbedding"): Known(
+        4, "interleaved is_packed_batching num_heads rotary_embedding_dim scale"
+    ),
+    (_CONTRIB, "SkipLayerNormalization"): Known(5, "epsilon"),
+    (_CONTRIB, "SkipSimplifiedLayerNormalization"): Known(4, "epsilon"),
+}
+"""By domain and type. Extend an entry when the kernel supports the addition, or has a limit."""
+
+
+def known(op_type: str, domain: str) -> Known | None:
+    """Return what a kernel of the package knows; None for operators that only ONNX changes."""
+    if domain != CHANNELS_LAST:
+        return OPERATORS.get((domain, op_type))
+    versions = schema.versions(op_type, "")
+    names = {name for version in versions for name in version.attributes}
+    return Known(max(len(version.inputs) for version in versions), " ".join(sorted(names)))
+
+
+def limits_beyond(op_type: str, domain: str, known: Known | None) -> Limits:
+    """Return a limit for each input and attribute that the installed release has beyond `known`.
+
+    Parameters
+    ----------
+    op_type, domain
+        The operator.
+    known
+        What its kernel knows; None for all that there is.
+
+    Returns
+    -------
+    limits
+        Each holds for a node that has the input, or the attribute with another value than that of
+        its default.
+    """
+    found: dict[str, Callable[[StaticNode], bool]] = {}
+    if known is None:
+        return found
+    for version in schema.versions(op_type, domain):
+        for number, parameter in enumerate(version.inputs[known.inputs :], known.inputs):
+            found[f"it has {parameter.name}, which the kernel does not know"] = _has_input(number)
+        for name, attribute in version.attributes.items():
+            if name not in known.attributes.split():
+                reason = f"{name} is set, which the kernel does not know"
+                found[reason] = _is_set(name, schema.default_of(attribute))
+    return found
+
+
+def _has_input(number: int) -> Callable[[StaticNode], bool]:
+    return lambda node: node.has_input(number)
+
+
+def _is_set(name: str, default: Any) -> Callable[[StaticNode], bool]:  # noqa: ANN401
+    return lambda node: name in node.attrs and node.attrs[name] != default
