@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.frameworks.jax_framework import JaxFramework
 from epprof_nb.frameworks.nvtx_framework import NvtxFramework
 from epprof_nb.frameworks.torch_framework import TorchFramework
 from epprof_nb.recorders.base import RecorderOutput
@@ -19,7 +20,7 @@ class FrameworkRecorder:
     name = "frameworks"
 
     def __init__(self) -> None:
-        self._known: tuple[Framework, ...] = (TorchFramework(), NvtxFramework())
+        self._known: tuple[Framework, ...] = (TorchFramework(), JaxFramework(), NvtxFramework())
         self._started: list[Framework] = []
 
     def start(self, options: Options) -> list[str]:

@@ -13,7 +13,7 @@ ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
 """Modes of recording ONNX Runtime's nodes, by how much they record."""
 
 
-FRAMEWORKS = ("torch", "nvtx")
+FRAMEWORKS = ("torch", "jax", "nvtx")
 """Frameworks whose operations can be recorded as ops."""
 
 
@@ -46,8 +46,9 @@ class Options:
         ``"off"`` (`epprof_nb.onnxruntime.install` describes them); None for the mode set there.
     frameworks
         Frameworks whose operations are recorded as ops, if the code uses them: ``"torch"`` for
-        the modules, backward passes, optimizers and data loaders of PyTorch, ``"nvtx"`` for the
-        ranges and marks of NVTX in any library. Empty for none.
+        the modules, backward passes, optimizers and data loaders of PyTorch, ``"jax"`` for the
+        jitted functions, compilations, waits and transfers of JAX, ``"nvtx"`` for the ranges and
+        marks of NVTX in any library. Empty for none.
     """
 
     detail: str = "default"

@@ -67,9 +67,13 @@ def test_other_names_are_accepted(name):
 
 def test_frameworks_are_those_of_the_settings():
     settings = GpuProfile()
-    assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == ("torch", "nvtx")
-    settings.frameworks = ["torch", "jax"]
-    with pytest.raises(UsageError, match="unknown framework 'jax'; choose from torch, nvtx"):
+    assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == (
+        "torch",
+        "jax",
+        "nvtx",
+    )
+    settings.frameworks = ["torch", "flax"]
+    with pytest.raises(UsageError, match="unknown framework 'flax'; choose from torch, jax, nvtx"):
         parse(ProfileMagics.gpuprofile, "prof", settings)
     settings.frameworks = []
     assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == ()
