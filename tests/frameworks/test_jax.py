@@ -98,6 +98,14 @@ def test_each_new_shape_is_a_compilation(double):
     assert names_of(prof, "jit").count("double") == 4
 
 
+def test_compilations_in_a_loop_are_a_finding(double):
+    with epprof_nb.profile() as prof, epprof_nb.op("loop"):
+        for size in range(10, 14):
+            double(np.ones(size))
+    found = prof.insights().set_index("kind")
+    assert "has JAX compile `double` 4 times" in found.loc["compilation", "text"]
+
+
 def test_hits_of_the_persistent_cache_are_told_apart(tmp_path):
     out = run(
         f"""
