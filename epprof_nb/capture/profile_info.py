@@ -68,6 +68,7 @@ def build_info(
         },
         "device_error": failure[0] if failure else None,
         **_missing_gpu(recording.devices, activities),
+        **_kernel_places(recording.kernel_places, activities),
         **onnxruntime,
         "plausibility": plausible,
         "notes": [
@@ -98,6 +99,14 @@ def _missing_gpu(devices: list[dict[str, Any]], activities: Table) -> dict[str, 
         with suppress(IndexError):
             is_first = _UNSAID.pop()
     return {"no_gpu": {"is_first": is_first}}
+
+
+def _kernel_places(
+    places: dict[str, dict[str, Any]], activities: Table
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the places of the kernels that the profile has."""
+    used = {name: places[name] for name in activities.names("name").categories if name in places}
+    return {"kernel_places": used} if used else {}
 
 
 def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> dict[str, Any]:
