@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
 """Activity kind to a part of the names of the driver calls that launch it."""
 
+_OTHER_LAUNCHES = ("Graph", "HostFunc")
+"""Parts of the names of calls that launch a graph, or a host function, which has no record."""
+
 _UNSAID = [True]
 """Empty once a profile of this process has said that there is no GPU; taking from it is atomic."""
 
@@ -135,8 +138,9 @@ def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> 
     names = calls.names("name")
     for kind, part in _LAUNCHES.items():
         of_kind = np.array(
-            [part in name and "Graph" not in name for name in names.categories] + [False]
-        )
+            [part in name and not any(other in name for other in _OTHER_LAUNCHES)
+             for name in names.categories] + [False]
+        )  # fmt: skip
         rows = launching & of_kind[names.codes]
         correlations = calls["correlation_id"][rows]
         missing = ~contains(activities["correlation_id"], correlations)
