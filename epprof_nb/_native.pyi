@@ -492,6 +492,33 @@ def torch_observe(library: str, /) -> bool:
 def torch_enable(on: bool, /) -> None:
     """Let PyTorch enable its observer, after `torch_observe`."""
 
+# -- calls of jitted functions of JAX
+def vectorcalls_record(kind: type, describe: Callable[[Any], tuple[int, int]], /) -> None:
+    """Record the calls of all objects of a type as ops, until `vectorcalls_stop`.
+
+    Calls inside a recorded one, on the same thread, are part of it. The type is one of C or C++
+    that can be changed; its ``__call__`` is replaced, and it is not called by vectorcall.
+
+    Parameters
+    ----------
+    kind
+        The type. There is one for the process.
+    describe
+        Returns the ids of the name and of the kind of an object's ops. It is called once for each
+        object, which must allow weak references.
+
+    Raises
+    ------
+    RuntimeError
+        If calls are recorded already, or this type cannot be changed; the message says why.
+    """
+
+def vectorcalls_stop() -> None:
+    """Put the type back as it was, unless other code has replaced its ``__call__`` since."""
+
+def vectorcalls_pause(on: bool, /) -> None:
+    """Record no calls on this thread for a while; pauses add up."""
+
 # -- the execution provider with kernels in Python
 def ep_set_functions(
     open_session: Callable[[dict[str, str]], tuple[Any, ...]],

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from epprof_nb.analysis.dataframe import Column
     from epprof_nb.arrays.types import IntArray
+    from epprof_nb.data.names import CategoryColumn
     from epprof_nb.data.profile_data import ProfileData
 
 KernelName = Literal["name", "short_name"]
@@ -86,10 +87,11 @@ def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
     sums = {name: values[order] for name, values in measures.items()}
     axes = [activities[f"{of}_{axis}"] for of in ("grid", "block") for axis in "xyz"]
     typical = _most_frequent(groups, first, axes)[order]
+    distinct = count_distinct(groups, names.codes.astype(np.int64), n)[order]
     labels: dict[str, Column] = {
         "name": categorical(names.take(first[order]).to_list()),
         "short_name": categorical(short_names.take(first[order]).to_list()),
-        "names": count_distinct(groups, names.codes.astype(np.int64), n)[order],
+        "names": distinct,
     }
     del labels["names" if by == "name" else "name"]
     return ResultTable(
@@ -106,7 +108,20 @@ def kernel_table(index: ProfileIndex, by: KernelName = "name") -> ResultTable:
             "grid": _triples(axes[:3], typical),
             "block": _triples(axes[3:], typical),
             "ops": count_distinct(groups, activities["op_id"], n)[order],
+            "source": _sources(index.profile.info, names.take(first[order]), distinct),
         }
+    )
+
+
+def _sources(info: dict[str, Any], names: CategoryColumn, distinct: IntArray) -> CategoryColumn:
+    """Return the file and line of kernels, as ``model.py:12``; missing for several names."""
+    places = info.get("kernel_places") or {}
+    found = [places.get(name) for name in names.to_list()]
+    return categorical(
+        [
+            f"{place['file']}:{place['line']}" if place and count == 1 else None
+            for place, count in zip(found, distinct.tolist(), strict=True)
+        ]
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.analysis.compile_findings import repeated_compilations
 from epprof_nb.analysis.data_findings import waiting_for_data
 from epprof_nb.analysis.dataframe import ResultTable, categorical, objects, optional, values_at
 from epprof_nb.analysis.findings import MIN_GAIN_SHARE, Finding
@@ -48,7 +49,7 @@ def many_launches(index: ProfileIndex) -> Iterable[Finding]:
 
 
 ALWAYS: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (
-    fallbacks, warm_up, outliers, drifting,
+    fallbacks, warm_up, outliers, drifting, repeated_compilations,
 )  # fmt: skip
 """Functions that return findings of any profile."""
 OF_DEVICE_WORK: tuple[Callable[[ProfileIndex], Iterable[Finding]], ...] = (

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from epprof_nb.frameworks.jax_framework import JaxFramework
+from epprof_nb.frameworks.kernel_framework import RUNTIMES, KernelFramework
+from epprof_nb.frameworks.kernel_places import unambiguous
 from epprof_nb.frameworks.nvtx_framework import NvtxFramework
 from epprof_nb.frameworks.torch_framework import TorchFramework
 from epprof_nb.recorders.base import RecorderOutput
@@ -19,7 +22,10 @@ class FrameworkRecorder:
     name = "frameworks"
 
     def __init__(self) -> None:
-        self._known: tuple[Framework, ...] = (TorchFramework(), NvtxFramework())
+        self._with_kernels = [KernelFramework(runtime) for runtime in RUNTIMES]
+        self._known: tuple[Framework, ...] = (
+            TorchFramework(), JaxFramework(), *self._with_kernels, NvtxFramework(),
+        )  # fmt: skip
         self._started: list[Framework] = []
 
     def start(self, options: Options) -> list[str]:
@@ -48,6 +54,11 @@ class FrameworkRecorder:
         for framework in self._started:
             framework.complete()
         return RecorderOutput()
+
+    @property
+    def kernel_places(self) -> dict[str, dict[str, Any]]:
+        """File and line of kernels by name, as far as their frameworks know them."""
+        return unambiguous(place for known in self._with_kernels for place in known.kernel_places())
 
     def notes(self) -> list[str]:
         """Return the notes of all frameworks."""

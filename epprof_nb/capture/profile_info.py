@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _LAUNCHES = {"kernel": "Launch", "memcpy": "Memcpy", "memset": "Memset"}
 """Activity kind to a part of the names of the driver calls that launch it."""
 
+_OTHER_LAUNCHES = ("Graph", "HostFunc")
+"""Parts of the names of calls that launch a graph, or a host function, which has no record."""
+
 _UNSAID = [True]
 """Empty once a profile of this process has said that there is no GPU; taking from it is atomic."""
 
@@ -68,6 +71,7 @@ def build_info(
         },
         "device_error": failure[0] if failure else None,
         **_missing_gpu(recording.devices, activities),
+        **_kernel_places(recording.kernel_places, activities),
         **onnxruntime,
         "plausibility": plausible,
         "notes": [
@@ -100,6 +104,14 @@ def _missing_gpu(devices: list[dict[str, Any]], activities: Table) -> dict[str, 
     return {"no_gpu": {"is_first": is_first}}
 
 
+def _kernel_places(
+    places: dict[str, dict[str, Any]], activities: Table
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the places of the kernels that the profile has."""
+    used = {name: places[name] for name in activities.names("name").categories if name in places}
+    return {"kernel_places": used} if used else {}
+
+
 def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> dict[str, Any]:
     """Count activities launched, shown and lost by kind.
 
@@ -126,8 +138,9 @@ def _recorded(activities: Table, calls: Table, correlated: CorrelatedTables) -> 
     names = calls.names("name")
     for kind, part in _LAUNCHES.items():
         of_kind = np.array(
-            [part in name and "Graph" not in name for name in names.categories] + [False]
-        )
+            [part in name and not any(other in name for other in _OTHER_LAUNCHES)
+             for name in names.categories] + [False]
+        )  # fmt: skip
         rows = launching & of_kind[names.codes]
         correlations = calls["correlation_id"][rows]
         missing = ~contains(activities["correlation_id"], correlations)

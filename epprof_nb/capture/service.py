@@ -70,6 +70,8 @@ class Recording:
     notes: list[str]
     graph_nodes: GraphNodes
     thread_names: ThreadNames
+    kernel_places: dict[str, dict[str, Any]]
+    """File and line of kernels by name, as far as their frameworks know them."""
 
 
 @cache
@@ -199,6 +201,9 @@ class CaptureService:
                     notes=[*subscription.notes, *(n for r in self._running for n in r.notes())],
                     graph_nodes=self._graph_nodes,
                     thread_names=self._thread_names,
+                    kernel_places=dict(
+                        i for r in self._running for i in _items(r, "kernel_places")
+                    ),
                 )
             finally:
                 self._remove(subscription)

@@ -16,7 +16,7 @@ ORT_NODES: tuple[OrtNodes, ...] = ("off", "auto", "every")
 """Modes of recording ONNX Runtime's nodes, by how much they record."""
 
 
-FRAMEWORKS = ("torch", "nvtx")
+FRAMEWORKS = ("torch", "jax", "triton", "numba", "cupy", "nvtx")
 """Frameworks whose operations can be recorded as ops."""
 
 
@@ -50,7 +50,9 @@ class Options:
         ``"off"`` (`epprof_nb.onnxruntime.install` describes them); None for the mode set there.
     frameworks
         Frameworks whose operations are recorded as ops, if the code uses them: ``"torch"`` for
-        the modules, backward passes, optimizers and data loaders of PyTorch, ``"nvtx"`` for the
+        the modules, backward passes, optimizers and data loaders of PyTorch, ``"jax"`` for the
+        jitted functions, compilations, waits and transfers of JAX, ``"triton"``, ``"numba"`` and
+        ``"cupy"`` for the file and line of kernels that are written in Python, ``"nvtx"`` for the
         ranges and marks of NVTX in any library. Empty for none.
     """
 

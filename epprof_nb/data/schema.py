@@ -114,7 +114,7 @@ OPS = TableSchema(
             "backward pass); mark for NVTX",
         ),
         Column("category", "name", "cell, user, session, node, framework, operator"),
-        Column("source", "name", "where it was recorded: cell, range, onnxruntime, torch, nvtx"),
+        Column("source", "name", "where recorded: cell, range, onnxruntime, torch, jax, xla, nvtx"),
         Column("provider", "name", "ONNX Runtime execution provider of a node"),
         Column("thread_id", "int", "operating-system thread id"),
         Column("node_index", "id", "ONNX Runtime's index of a node in its graph or subgraph"),

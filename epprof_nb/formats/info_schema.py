@@ -98,6 +98,7 @@ _TYPES: dict[str, Any] = {
     "plausibility": _MAPPING,
     "op_places": {_ANY: {"file": is_text, "line": _integer}},
     "class_places": {_ANY: {"file": is_text, "line": _integer}},
+    "kernel_places": {_ANY: {"file": is_text, "line": _integer}},
     "onnxruntime_sessions": {_ANY: is_text},
     "onnxruntime_providers": {_ANY: [is_text]},
     "onnxruntime_stretch": [{_ANY: _number}],

@@ -17,6 +17,7 @@ from epprof_nb.frameworks.framework_ops import (
 )
 from epprof_nb.frameworks.nvtx_framework import nvtx_kinds
 from epprof_nb.frameworks.operator_columns import with_operators
+from epprof_nb.frameworks.xla_ranges import is_of_xla, with_xla_ranges
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,11 +37,17 @@ def add_framework_columns(
     category, payload
         Native columns of the same rows.
     """
-    for categories, find in (((CALL, RANGE), kinds_of), ((NVTX,), nvtx_kinds)):
-        rows = np.flatnonzero(np.isin(category, categories))
-        if len(rows):
-            numbers = payload[rows].astype(np.int64)
-            ops = _with_kinds(ops, rows, numbers, find(numbers))
+    rows = np.flatnonzero(np.isin(category, (CALL, RANGE)))
+    if len(rows):
+        numbers = payload[rows].astype(np.int64)
+        ops = _with_kinds(ops, rows, numbers, kinds_of(numbers))
+    rows = np.flatnonzero(category == NVTX)
+    if len(rows):
+        numbers = payload[rows].astype(np.int64)
+        kinds = nvtx_kinds(numbers)
+        ops = _with_kinds(ops, rows, numbers, kinds)
+        of_xla = [number for number, kind in kinds.items() if is_of_xla(kind)]
+        ops = with_xla_ranges(ops, rows, np.isin(numbers, of_xla))
     rows = np.flatnonzero(np.isin(category, (OPERATOR, AUTOGRAD_NODE)))
     return with_operators(ops, rows, payload[rows].astype(np.int64)) if len(rows) else ops
 

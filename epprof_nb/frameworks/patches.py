@@ -39,8 +39,9 @@ class Patches:
         original = getattr(owner, name)
         ours = wrap(original)
         for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
-            if hasattr(original, attribute):
-                setattr(ours, attribute, getattr(original, attribute))
+            value = getattr(original, attribute, None)
+            if isinstance(value, str):  # functions of extensions may have anything there
+                setattr(ours, attribute, value)
         self._replaced.append((owner, name, original, ours))
         setattr(owner, name, ours)
 

@@ -108,7 +108,7 @@ def redacted(profile: ProfileData, redact: bool | str | Iterable[str] = True) ->
         for cell, text in profile.sources.items()
         if "paths" not in parts or PATH not in filters(cell)  # drop files whose name is redacted
     }
-    for places in ("op_places", "class_places"):
+    for places in ("op_places", "class_places", "kernel_places"):
         if "paths" in parts and places in info:
             info[places] = {}
     return ProfileData(tables, info, sources)

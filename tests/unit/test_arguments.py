@@ -4,7 +4,7 @@ import pytest
 from IPython.core.error import UsageError
 from IPython.core.inputtransformer2 import TransformerManager
 
-from epprof_nb.core.options import Options
+from epprof_nb.core.options import FRAMEWORKS, Options
 from epprof_nb.notebook.arguments import parse, parse_line
 from epprof_nb.notebook.magic import ProfileMagics
 from epprof_nb.notebook.settings import GpuProfile
@@ -67,9 +67,12 @@ def test_other_names_are_accepted(name):
 
 def test_frameworks_are_those_of_the_settings():
     settings = GpuProfile()
-    assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == ("torch", "nvtx")
-    settings.frameworks = ["torch", "jax"]
-    with pytest.raises(UsageError, match="unknown framework 'jax'; choose from torch, nvtx"):
+    assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == FRAMEWORKS
+    settings.frameworks = ["torch", "flax"]
+    with pytest.raises(
+        UsageError,
+        match="unknown framework 'flax'; choose from torch, jax, triton, numba, cupy, nvtx",
+    ):
         parse(ProfileMagics.gpuprofile, "prof", settings)
     settings.frameworks = []
     assert parse(ProfileMagics.gpuprofile, "prof", settings).options.frameworks == ()

@@ -3,51 +3,25 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
+from nvtx_libraries import built, compiled, rows
 
 import epprof_nb
 from epprof_nb import _native, host
 from epprof_nb.commands import doctor_checks
 from epprof_nb.frameworks import nvtx_injection
 
-SOURCES = Path(__file__).parent / "native"
-CORE = Path(__file__).parents[2] / "epprof_nb" / "native"
-
-
-def headers():
-    """The folder with NVTX's headers, of the wheel nvidia-nvtx-cu12."""
-    spec = importlib.util.find_spec("nvidia.nvtx") if importlib.util.find_spec("nvidia") else None
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    found = [Path(folder) / "include" for folder in folders]
-    if not found or shutil.which("g++") is None:
-        pytest.skip("needs the headers of nvidia-nvtx-cu12, and g++")
-    return found[0]
-
-
-def compiled(source, output, *options):
-    subprocess.run(
-        ["g++", "-std=c++17", f"-I{headers()}", f"-I{CORE}", *options, SOURCES / source, "-o",
-         output, "-ldl"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    return output
-
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    return compiled(
-        "nvtx_library.cpp", tmp_path_factory.mktemp("nvtx") / "library.so", "-shared", "-fPIC"
-    )
+    return built(tmp_path_factory.mktemp("nvtx"))
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +31,6 @@ def library(path):
     loaded.start.restype = ctypes.c_ulonglong
     loaded.end.argtypes = [ctypes.c_ulonglong]
     return loaded
-
-
-def rows(prof):
-    """Name, type, parent and arguments of each op."""
-    ops = prof.ops
-    names = ops["name"].astype(str)
-    by_id = names.to_dict()
-    parents = [by_id.get(parent) for parent in ops["parent_op_id"]]
-    args = [None if value is None else dict(value) for value in ops["args"]]
-    return list(zip(names, ops["op_type"].astype(str), parents, args, strict=True))
 
 
 def test_the_interface_is_that_of_the_headers(tmp_path):

@@ -54,6 +54,10 @@ _KERNEL_MEASURES = (
     column("block", "object", "`(x, y, z)` of the most frequent launch; None if unknown",
             "threads"),
     column("ops", "int64", "number of different ops that launched it"),
+    column(
+        "source", "category",
+        "file and line of its function, if it is written in Python with Triton, Numba or CuPy",
+    ),
 )  # fmt: skip
 _KERNEL_MEANINGS = {
     "count": "launches",

@@ -11,6 +11,7 @@
 #include "nvtx/api.h"
 #include "nvtx/operators.h"
 #include "nvtx/ranges.h"
+#include "nvtx/xla.h"
 
 namespace epprof::nvtx {
 namespace {
@@ -23,11 +24,22 @@ uint32_t name_of(const EventAttributes* attributes) {
       return intern_text(static_cast<const char*>(attributes->message));
     case kUnicode:
       return intern_wide(static_cast<const wchar_t*>(attributes->message));
-    case kRegistered:  // the handle is the name
+    case kRegistered:  // the handle has the name
       return uint32_t(reinterpret_cast<uintptr_t>(attributes->message));
     default:
       return intern_text(nullptr);
   }
+}
+
+constexpr uint64_t kWithoutRow = uint64_t(1) << 32;  // in the handle of a registered string
+
+bool is_without_row(const Domain* domain, const EventAttributes* attributes) {
+  if (!attributes || !attributes->message) return false;
+  if (attributes->message_type == kRegistered) {
+    return reinterpret_cast<uintptr_t>(attributes->message) & kWithoutRow;
+  }
+  return attributes->message_type == kAscii &&
+         is_of_compiler(domain, static_cast<const char*>(attributes->message));
 }
 
 // Attributes of a newer version may be longer, those of an older one are not read.
@@ -36,7 +48,7 @@ const EventAttributes* readable(const EventAttributes* attributes) {
 }
 
 template <typename Handle>
-Handle handle_of(uint32_t name) {
+Handle handle_of(uint64_t name) {
   return reinterpret_cast<Handle>(uintptr_t(name));
 }
 
@@ -78,6 +90,7 @@ uint64_t domain_start(void* domain, const EventAttributes* a) {
 void domain_end(void*, uint64_t id) { end_range(id); }
 int domain_push(void* domain, const EventAttributes* a) {
   a = readable(a);
+  if (is_without_row(domain_of(domain), a)) return push_without_row(domain_of(domain));
   return push_range(domain_of(domain), name_of(a), a);
 }
 int domain_pop(void* domain) { return pop_range(domain_of(domain)); }
@@ -96,7 +109,11 @@ void domain_name_category_a(void* domain, uint32_t category, const char* text) {
 void domain_name_category_w(void* domain, uint32_t category, const wchar_t* text) {
   name_category(domain_of(domain), category, intern_wide(text));
 }
-void* register_a(void*, const char* text) { return handle_of<void*>(intern_text(text)); }
+void* register_a(void* domain, const char* text) {
+  // Nobody reads the name of a range without a row.
+  if (is_of_compiler(domain_of(domain), text)) return handle_of<void*>(kWithoutRow);
+  return handle_of<void*>(intern_text(text));
+}
 void* register_w(void*, const wchar_t* text) { return handle_of<void*>(intern_wide(text)); }
 void* create_a(const char* text) { return domain_named(intern_text(text)); }
 void* create_w(const wchar_t* text) { return domain_named(intern_wide(text)); }

@@ -61,6 +61,8 @@ int push_range(const Domain* domain, uint32_t name, const EventAttributes* attri
   return push_open(domain, open_range(domain, name, attributes, false));
 }
 
+int push_without_row(const Domain* domain) { return push_open(domain, 0); }
+
 int push_operator_message(const char* message) {
   uint64_t op_id = 0;
   if (are_operators_recorded()) open_operator(message, &op_id);

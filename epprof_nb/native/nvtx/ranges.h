@@ -12,6 +12,8 @@ extern std::atomic<bool> recording_ranges;  // other than those of operators
 // Each thread has a stack of ranges per domain. Returns the number of ranges below; kNoTracking if
 // not recording.
 int push_range(const Domain* domain, uint32_t name, const EventAttributes* attributes);
+// The same for a range that gets no row.
+int push_without_row(const Domain* domain);
 // The same for a message of the default domain, which may be an operator's.
 int push_message(const char* message);
 // The same for a message that is an operator's, wherever it comes from.

@@ -7,7 +7,7 @@
 
 extern PyMethodDef analysis_functions[], call_functions[], cupti_functions[], device_functions[];
 extern PyMethodDef ep_functions[], frame_functions[], graph_functions[], marker_functions[];
-extern PyMethodDef nvtx_functions[], ort_functions[], torch_functions[];
+extern PyMethodDef nvtx_functions[], ort_functions[], torch_functions[], vectorcall_functions[];
 
 // -- clock, recording, names ----------------------------------------------------------------
 
@@ -280,6 +280,7 @@ static int execute(PyObject* module) {
   if (!failed) failed = PyModule_AddFunctions(module, nvtx_functions);
   if (!failed) failed = PyModule_AddFunctions(module, ort_functions);
   if (!failed) failed = PyModule_AddFunctions(module, torch_functions);
+  if (!failed) failed = PyModule_AddFunctions(module, vectorcall_functions);
   if (!failed) failed = interrupts_add(module);
   if (!failed) failed = PyModule_AddFunctions(module, ep_functions);
   if (!failed) failed = PyModule_AddFunctions(module, device_functions);

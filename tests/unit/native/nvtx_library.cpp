@@ -33,6 +33,18 @@ int domain_push(const char* name) {
 }
 int domain_pop() { return nvtxDomainRangePop(domain()); }
 
+// As XLA does: some messages are registered once, some are not.
+int push_in(const char* domain, const char* name, bool is_registered) {
+  nvtxDomainHandle_t handle = nvtxDomainCreateA(domain);
+  nvtxEventAttributes_t event = attributes(name);
+  if (is_registered) {
+    event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    event.message.registered = nvtxDomainRegisterStringA(handle, name);
+  }
+  return nvtxDomainRangePushEx(handle, &event);
+}
+int pop_in(const char* domain) { return nvtxDomainRangePop(nvtxDomainCreateA(domain)); }
+
 void push_registered() {
   static nvtxStringHandle_t name = nvtxDomainRegisterStringW(domain(), L"registered 名");
   nvtxEventAttributes_t event = attributes(nullptr);

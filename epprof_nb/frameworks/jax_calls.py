@@ -1,0 +1,48 @@
+"""Ops of the calls of jitted functions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.frameworks.framework_ops import kind_id
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+UNNAMED = "jitted function"
+
+
+def describe_call(function: Any) -> tuple[int, int]:  # noqa: ANN401 - jaxlib's PjitFunction
+    """Return the native ids of the name and the kind of the calls of a jitted function."""
+    code = None if is_of_jax(function) else code_of(function)
+    args = {"file": code.co_filename, "line": code.co_firstlineno} if code is not None else {}
+    return _native.intern(name_of_function(function)), kind_id("jit", "jax", **args)
+
+
+def name_of_function(function: Any) -> str:  # noqa: ANN401 - jaxlib's PjitFunction
+    """Return the name that JAX gives to a jitted function.
+
+    Functions that JAX makes to run a part of a program, in a backward pass for example, have no
+    attribute for it. Theirs is a variable of the function that compiles them.
+    """
+    name = getattr(function, "__name__", None)
+    if name is None:
+        compiling: Any = getattr(function, "_cache_miss", None)
+        variables = getattr(getattr(compiling, "__code__", None), "co_freevars", ())
+        if "name" in variables:
+            name = compiling.__closure__[variables.index("name")].cell_contents
+    return name if isinstance(name, str) and name else UNNAMED
+
+
+def is_of_jax(function: Any) -> bool:  # noqa: ANN401 - jaxlib's PjitFunction
+    """Whether a function is one of JAX's own, such as ``jax.numpy.sin``."""
+    module = getattr(function, "__module__", None)
+    return isinstance(module, str) and module.partition(".")[0] == "jax"
+
+
+def code_of(function: Any) -> CodeType | None:  # noqa: ANN401 - any callable
+    """Return the code of the function that is jitted, or None if it is none of Python's."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code if inspect.iscode(code) else None

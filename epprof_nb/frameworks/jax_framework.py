@@ -1,0 +1,119 @@
+"""Recording of JAX's jitted functions, compilations, waits and transfers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from epprof_nb import _native
+from epprof_nb.frameworks.jax_calls import describe_call
+from epprof_nb.frameworks.jax_compilations import JaxCompilations
+from epprof_nb.frameworks.jax_transfers import record_transfers
+from epprof_nb.frameworks.patches import Patches, Switch
+from epprof_nb.util.after_import import after_import, cancel
+
+if TYPE_CHECKING:
+    from epprof_nb.core.options import Options
+
+
+class JaxFramework:
+    """Records what JAX does, as ops. See `epprof_nb.frameworks.base.Framework`."""
+
+    name = "jax"
+
+    def __init__(self) -> None:
+        self._wanted = False
+        self._recording: _Recording | None = None
+        self._notes: list[str] = []
+        os.register_at_fork(after_in_child=self.stop)
+
+    def start(self, options: Options) -> None:  # noqa: ARG002 - it has no options
+        """Start recording now, or when other code has imported jax."""
+        self._wanted = True
+        self._notes = []
+        after_import("jax", self._begin)
+
+    def extend(self, options: Options) -> None:
+        """Do nothing: everything is recorded."""
+
+    def _begin(self) -> None:
+        if not self._wanted or self._recording is not None:
+            return
+        missing = _missing_functions()
+        if missing:
+            version = getattr(sys.modules["jax"], "__version__", "unknown")
+            self._notes.append(
+                f"Functions of jax {version} are not recorded, because it has no "
+                f"{', '.join(missing)}. Versions from 0.10 on are supported."
+            )
+            return
+        self._recording = _Recording(self._notes)
+
+    def complete(self) -> None:
+        """Do nothing: ops are complete when they end."""
+
+    def notes(self) -> list[str]:
+        """Return notes on what is not recorded."""
+        return list(self._notes)
+
+    def stop(self) -> None:
+        """Put all functions of jax back; also in a forked child."""
+        self._wanted = False
+        cancel("jax", self._begin)
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.stop()
+
+
+_NEEDED = (
+    "jit",
+    "monitoring.register_scalar_listener",
+    "monitoring.unregister_scalar_listener",
+    "monitoring.register_event_time_span_listener",
+    "monitoring.unregister_event_time_span_listener",
+    "monitoring.register_event_listener",
+    "monitoring.unregister_event_listener",
+)
+
+
+def _missing_functions() -> list[str]:
+    """Return the functions of jax that recording needs and that it lacks."""
+    missing = []
+    for path in _NEEDED:
+        found: Any = sys.modules["jax"]
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is None:
+            missing.append(f"jax.{path}")
+    return missing
+
+
+class _Recording:
+    """The functions of JAX that are replaced from one start to one stop."""
+
+    def __init__(self, notes: list[str]) -> None:
+        import jax
+
+        self._switch = Switch()
+        self._patches = Patches()
+        self._compilations = JaxCompilations(self._switch)
+        try:
+            record_transfers(self._patches, self._switch)
+            _native.vectorcalls_record(type(jax.jit(_nothing)), describe_call)
+        except RuntimeError as error:
+            notes.append(f"Calls of jitted functions are not recorded, because {error}.")
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Put the functions back. Those that others have wrapped meanwhile do nothing any more."""
+        self._switch.on = False
+        _native.vectorcalls_stop()
+        self._patches.restore()
+        self._compilations.stop()
+
+
+def _nothing() -> None:
+    """Do nothing."""

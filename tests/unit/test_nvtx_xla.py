@@ -1,0 +1,176 @@
+"""Ranges of XLA: programs and instructions as ops, and none of its compiler's passes."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from nvtx_libraries import built, rows
+
+import epprof_nb
+from epprof_nb import host
+from epprof_nb.frameworks import hlo_places
+from epprof_nb.frameworks.hlo_places import HloPlaces
+
+TEXT = """HloModule jit_step, is_scheduled=true
+
+FileNames
+1 "/work/my model.py"
+
+FunctionNames
+1 "step"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=26 end_line=26 column=8 end_column=18}
+2 {file_name_id=1 function_name_id=1 line=LINE end_line=12 column=12 end_column=42}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+
+ENTRY %main.4 (x.1: f32[8]) -> f32[8] {
+  %x.1 = f32[8]{0} parameter(0), metadata={op_name="x" scheduling_name="x.1"}
+  %fusion.8 = f32[8]{0} fusion(%x.1), kind=kCustom, calls=%fused_computation.2
+  ROOT %add.1 = f32[8]{0} add(%x.1, %x.1), metadata={op_name="jit(step)/a/add" stack_frame_id=2}
+}
+"""
+PROGRAM = b"XlaModule:#hlo_module=jit_step,program_id=7#"
+ADD = b"Thunk:#name=jit(step)/a/add,hlo_op=add.1,unique_hlo_op_id=3#"
+FUSION = b"Thunk:#hlo_op=fusion.8,unique_hlo_op_id=4#"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return ctypes.CDLL(str(built(tmp_path_factory.mktemp("xla"))))
+
+
+@pytest.fixture(params=[True, False], ids=["registered", "not registered"])
+def within(library, request):
+    """A context manager of a range in the domain of XLA's runtime."""
+
+    @contextmanager
+    def within(message, domain=b"TSL"):
+        library.push_in(domain, message, request.param)
+        yield
+        library.pop_in(domain)
+
+    return within
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """A list of the programs that JAX holds: pairs of name and text."""
+    held = []
+
+    def executables():
+        return [
+            SimpleNamespace(
+                fingerprint=None,
+                hlo_modules=lambda name=name, text=text: [
+                    SimpleNamespace(name=name, to_string=lambda: text)
+                ],
+            )
+            for name, text in held
+        ]
+
+    monkeypatch.setattr(hlo_places, "_executables", executables)
+    return held
+
+
+def text(line):
+    return TEXT.replace("LINE", str(line))
+
+
+def ops_of_kernels(prof):
+    names, activities = prof.ops["name"], prof.activities
+    return [names[op] for op in activities.loc[activities["kind"] == "kernel", "op_id"]]
+
+
+def launch():
+    array = host.to_device(np.ones(4, np.float32))
+    host.launch(np.sqrt, array, array)
+
+
+def test_programs_and_instructions_are_ops_with_their_lines(within, programs):
+    programs += [("jit_step", text(12)), ("jit_other", text(13))]
+    with epprof_nb.profile() as prof, within(PROGRAM):
+        with within(ADD):
+            launch()
+        with within(FUSION):
+            launch()
+    assert rows(prof) == [
+        ("jit_step", "hlo_module", None, {"program_id": 7}),
+        (
+            "a/add", "hlo", "jit_step",
+            {"hlo_op": "add.1", "op_name": "jit(step)/a/add", "file": "/work/my model.py",
+             "line": 12},
+        ),
+        ("fusion.8", "hlo", "jit_step", {"hlo_op": "fusion.8"}),
+    ]  # fmt: skip
+    assert set(prof.ops["source"]) == {"xla"}
+    assert set(prof.ops["category"]) == {"framework"}
+    assert ops_of_kernels(prof) == ["a/add", "fusion.8"]
+
+
+def test_a_place_that_two_programs_disagree_on_is_missing(within, programs):
+    programs += [("jit_step", text(12)), ("jit_step", text(13))]
+    with epprof_nb.profile() as prof, within(PROGRAM), within(ADD):
+        launch()
+    assert rows(prof)[1][3] == {"hlo_op": "add.1", "op_name": "jit(step)/a/add"}
+
+
+def test_programs_without_the_instruction_do_not_matter(within, programs):
+    programs += [("jit_step", text(12)), ("jit_step", text(13).replace("/a/", "/b/"))]
+    with epprof_nb.profile() as prof, within(PROGRAM), within(ADD):
+        launch()
+    assert rows(prof)[1][3]["line"] == 12
+
+
+def test_two_programs_of_one_name_are_told_apart(within, programs):
+    programs += [("jit_step", text(12)), ("jit_step", text(13).replace("/a/", "/b/"))]
+    with epprof_nb.profile() as prof:
+        with within(PROGRAM), within(ADD):
+            launch()
+        with within(PROGRAM.replace(b"7", b"8")), within(ADD.replace(b"/a/", b"/b/")):
+            launch()
+    assert [(name, args.get("line")) for name, _, _, args in rows(prof)] == [
+        ("jit_step", None), ("a/add", 12), ("jit_step", None), ("b/add", 13),
+    ]  # fmt: skip
+
+
+def test_passes_of_the_compiler_have_no_row(within, programs):
+    with epprof_nb.profile() as prof, epprof_nb.op("compile"):
+        with within(b"XlaCompile:#module=jit_step#"), within(b"XlaPass:#name=cse,program_id=7#"):
+            launch()
+        with within(b"XlaPass of mine", b"mine"):
+            pass
+    assert [name for name, *_ in rows(prof)] == ["compile", "XlaPass of mine"]
+    assert ops_of_kernels(prof) == ["compile"]
+
+
+@pytest.mark.parametrize("message", [b"Thunk:#", b"Thunk:#hlo_op=#", b"other", b"XlaModule:##"])
+def test_other_ranges_of_the_domain_stay_as_they_are(within, programs, message):
+    with epprof_nb.profile() as prof, within(message):
+        pass
+    assert rows(prof) == [(message.decode(), "range", None, {"domain": "TSL"})]
+
+
+def test_a_program_is_read_once_if_it_has_a_fingerprint(monkeypatch):
+    read = []
+
+    def to_string():
+        read.append(1)
+        return text(12)
+
+    module = SimpleNamespace(name="jit_step", to_string=to_string)
+    executable = SimpleNamespace(fingerprint=b"1", hlo_modules=lambda: [module])
+    monkeypatch.setattr(hlo_places, "_executables", lambda: [executable])
+    places = HloPlaces()
+    for _ in range(2):
+        found = places.of_instructions("jit_step", {"add.1": "jit(step)/a/add", "fusion.8": None})
+        assert found == {"add.1": ("/work/my model.py", 12)}
+    assert places.of_instructions("jit_step", {"add.1": "jit(step)/b/add"}) == {}
+    assert read == [1]
