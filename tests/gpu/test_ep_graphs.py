@@ -171,6 +171,22 @@ def test_work_on_another_stream_is_found(waits):
     check(made)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_products_are_captured(dtype):
+    weights = cp.asarray(np.random.default_rng(0).standard_normal((3, 3)).astype(dtype))
+    for i in range(NODES):
+
+        def body(x):
+            assert ep.matmul(x.astype(dtype), weights).dtype == dtype
+
+        define(i, body)
+    made = session()
+    with epprof_nb.profile() as prof:
+        check(made)
+    assert not made._epprof_graphs._warned
+    assert len({name for name, _ in captured(prof)}) > NODES  # kernels of cuBLAS among them
+
+
 def test_arrays_of_cupy_belong_to_the_graph():
     for i in range(NODES):
         define(i, lambda x: cp.exp(x * 2).sum())
