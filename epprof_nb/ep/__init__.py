@@ -16,7 +16,8 @@ runs inside a session of the stock ``onnxruntime`` wheel::
 
 `kernel` defines one, `provider` is an entry of a session's provider list, `session` a short form,
 `verify` compares a model's nodes with ONNX Runtime's CPU provider, `parity` the operators of all
-providers, and `dlpack` shares a tensor with another library.
+providers, `matmul` multiplies matrices so that a CUDA graph can capture it, and `dlpack` shares a
+tensor with another library.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from __future__ import annotations
 from epprof_nb.ep.dlpack import dlpack
 from epprof_nb.ep.kernel import kernel
 from epprof_nb.ep.parity import parity
+from epprof_nb.ep.products import matmul
 from epprof_nb.ep.provider import provider, session
 from epprof_nb.ep.verify import verify
 
-__all__ = ["dlpack", "kernel", "parity", "provider", "session", "verify"]
+__all__ = ["dlpack", "kernel", "matmul", "parity", "provider", "session", "verify"]

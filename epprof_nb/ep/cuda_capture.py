@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _LIBRARY = re.compile(r"calling (\w+) API during stream capture")
+_REMEDIES = {"cuBLAS": "Multiply matrices with epprof_nb.ep.matmul, which can be captured. "}
 _ARRAY_PACKAGES = ("cupy", "cupyx", "cupy_backends")
 
 
@@ -67,9 +68,9 @@ def report(error: BaseException) -> None:
     library = _LIBRARY.search(text)
     if library:
         _native.ep_report_violation(
-            f"calls {library[1]} through CuPy, which refuses that in a capture, in {place}. Launch "
-            "kernels of your own there, or use a library that can be captured on ctx.stream, such "
-            "as torch"
+            f"calls {library[1]} through CuPy, which refuses that in a capture, in {place}. "
+            f"{_REMEDIES.get(library[1], '')}Launch kernels of your own there, or use a library "
+            "that can be captured on ctx.stream, such as torch"
         )
         return
     _native.ep_report_violation(

@@ -20,6 +20,7 @@ METHODS = (
     "clear_binding_inputs", "clear_binding_outputs",
 )  # fmt: skip
 _ATTRIBUTE = "_epprof_buffers"
+_CHECKED = "_epprof_checked_buffers"
 _KEY = "binding"
 _HOST_DEVICE = -1
 """Number of the host device for `ep_device_of`."""
@@ -40,6 +41,7 @@ def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def bind(self: Any, *args: Any, **kwargs: Any) -> object:  # noqa: ANN401
         result = original(self, *args, **kwargs)
+        self.__dict__.pop(_CHECKED, None)
         noted = self.__dict__.setdefault(_ATTRIBUTE, {"input": {}, "output": {}})[kind]
         if clears:
             noted.clear()
@@ -86,7 +88,7 @@ def run(
     session: Any,  # noqa: ANN401
     binding: Any,  # noqa: ANN401
     run_options: Any,  # noqa: ANN401
-    call: Callable[[], object],
+    call: Callable[[bool], object],
 ) -> object:
     """Make a run with a binding: by the replay of its graph, if all its buffers are fixed.
 
@@ -99,13 +101,12 @@ def run(
     run_options
         The options of the run.
     call
-        Makes the run.
+        Makes the run; its argument says whether it is a replay.
     """
     number = graph_id(run_options)
     if number == SKIP:
-        return call()
-    noted = binding.__dict__.get(_ATTRIBUTE, {"input": {}, "output": {}})
-    unfixed = _unfixed(session, graphs, noted)
+        return call(False)  # noqa: FBT003
+    unfixed, buffers = _checked(session, graphs, binding)
     if unfixed is not None:
         device = '"gpu"' if graphs.cuda_device is None else f'"cuda", {graphs.cuda_device}'
         graphs.warn_once(
@@ -114,8 +115,7 @@ def run(
             "run the session with run(), which does. Its runs are eager. Set the run option "
             '"gpu_graph_id" to "-1" to mean that.'
         )
-        return call()
-    buffers = tuple(tuple(sorted(noted[kind].items())) for kind in ("input", "output"))
+        return call(False)  # noqa: FBT003
     slot = graphs.slot(number, _KEY)
     if slot is None:
         slot = GraphSlot(number, (buffers, binding))
@@ -127,10 +127,25 @@ def run(
             "buffers of the captured binding, give this one a graph of its own with the run "
             f'option "gpu_graph_id", or call session.release_captured_graph({number}) first.'
         )
-        return call()
+        return call(False)  # noqa: FBT003
     if not graphs.run(slot, call, graphs.warm_ups):
-        return call()
+        return call(False)  # noqa: FBT003
     return None
+
+
+def _checked(
+    session: Any,  # noqa: ANN401
+    graphs: SessionGraphs,
+    binding: Any,  # noqa: ANN401
+) -> tuple[str | None, tuple[Any, ...]]:
+    """Return `_unfixed` and the buffers of a binding; look at them once after each change."""
+    known = binding.__dict__.get(_CHECKED)
+    if known is None or known[0] != graphs.number:
+        noted = binding.__dict__.get(_ATTRIBUTE, {"input": {}, "output": {}})
+        buffers = tuple(tuple(sorted(noted[kind].items())) for kind in ("input", "output"))
+        known = (graphs.number, _unfixed(session, graphs, noted), buffers)
+        binding.__dict__[_CHECKED] = known
+    return known[1], known[2]
 
 
 def _unfixed(

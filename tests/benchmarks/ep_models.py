@@ -1,6 +1,8 @@
-"""Whole models and session creation on kernels in Python, against the CPU provider.
+"""Whole models and session creation on kernels in Python, against ONNX Runtime's providers.
 
-The models run on the host device, in NumPy. Needs onnx.
+The models run on the host device, in NumPy, against the CPU provider. On a CUDA device (``--device
+cuda:0``, needs CuPy and onnxruntime-gpu) they run against the CUDA provider, each eager and as a
+graph, with inputs and outputs bound to device memory. Needs onnx.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from epprof_nb import ep
 from tests.benchmarks.harness import header, paired, ratios, show
 from tests.ep import models, onnx_backend
 
-CPU = "CPUExecutionProvider"
+CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
 class _Graph:
@@ -103,8 +105,8 @@ def elementwise(nodes: int) -> bytes:
     return model.SerializeToString()
 
 
-def runs(args) -> None:
-    """Print the time of a run of each model on both providers."""
+def given_models(args) -> dict[str, tuple[bytes, dict[str, np.ndarray]]]:
+    """Models and their inputs, by title."""
     size = {"batch": args.batch, "length": args.length, "hidden": args.hidden}
     rng = np.random.default_rng(0)
     feeds = rng.standard_normal((args.batch, args.length, args.hidden)).astype(np.float32)
@@ -112,7 +114,12 @@ def runs(args) -> None:
     given = {title: (bert(args.layers, **size, heads=args.hidden // 64), {"x": feeds})}
     for name in ("resnet50", "mobilenet"):
         given[f"{name}, 1/8 as wide"] = (models.load(name), models.feeds(name, batch=1))
-    for name, (model, inputs) in given.items():
+    return given
+
+
+def runs(args) -> None:
+    """Print the time of a run of each model on both providers."""
+    for name, (model, inputs) in given_models(args).items():
         entries = {"CPU provider": [CPU], "kernels": [ep.provider("host"), CPU]}
         variants = {}
         for label, providers in entries.items():
@@ -121,6 +128,63 @@ def runs(args) -> None:
             variants[label] = partial(_seconds, run, args.runs)
         print(name)
         show(paired(variants, args.rounds), ("CPU provider",), "ms", 1e3 / args.runs)
+
+
+def runs_on_cuda(args) -> None:
+    """Print the time of a run of each model on a CUDA device, eager and as a graph.
+
+    ONNX Runtime's CUDA provider multiplies float32 in TF32 unless told otherwise, and the kernels
+    in float32, so it is measured in both.
+    """
+    number = int(args.device.partition(":")[2] or 0)
+    graph = {"enable_cuda_graph": "1"}
+    entries = {
+        "CUDA provider": [(CUDA, {"device_id": number, "use_tf32": "0"})],
+        "CUDA provider, TF32": [(CUDA, {"device_id": number})],
+        "kernels": [ep.provider(args.device), CPU],
+        "CUDA provider, graph": [(CUDA, {"device_id": number, "use_tf32": "0", **graph})],
+        "CUDA provider, TF32, graph": [(CUDA, {"device_id": number, **graph})],
+        "kernels, graph": [ep.provider(args.device, enable_cuda_graph=True), CPU],
+    }
+    for name, (model, inputs) in given_models(args).items():
+        print(name)
+        expected = ort.InferenceSession(model, providers=[CPU]).run(None, inputs)
+        variants, results = {}, {}
+        for label, providers in entries.items():
+            made = ort.InferenceSession(model, providers=providers)
+            binding, outputs = _bound(made, inputs, expected, number)
+            for _ in range(3):
+                made.run_with_iobinding(binding)
+            binding.synchronize_outputs()
+            results[label] = outputs[0].numpy()
+            variants[label] = partial(_seconds_bound, made, binding, args.runs)
+        for label, got in results.items():
+            print(
+                f"{label}: differs from the CPU provider by {np.abs(got - expected[0]).max():.1e}"
+            )
+        bases = ("CUDA provider", "CUDA provider, graph")
+        show(paired(variants, args.rounds), bases, "us", 1e6 / args.runs)
+
+
+def _bound(made, inputs, results, number: int):
+    """A binding of a session with inputs and outputs on a CUDA device, and its outputs."""
+    binding = made.io_binding()
+    for name, value in inputs.items():
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(value, "cuda", number))
+    outputs = []
+    for described, value in zip(made.get_outputs(), results, strict=True):
+        buffer = ort.OrtValue.ortvalue_from_numpy(value, "cuda", number)
+        binding.bind_ortvalue_output(described.name, buffer)
+        outputs.append(buffer)
+    return binding, outputs
+
+
+def _seconds_bound(made, binding, count: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(count):
+        made.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    return time.perf_counter() - begin
 
 
 def _seconds(call, count: int) -> float:
@@ -179,8 +243,13 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=768)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--device", default="host", help="host or cuda:0")
     args = parser.parse_args()
-    header(f"Models on kernels in Python, ONNX Runtime {ort.__version__}, host device")
+    header(f"Models on kernels in Python, ONNX Runtime {ort.__version__}, device {args.device}")
+    if args.device != "host":
+        ort.preload_dlls()
+        runs_on_cuda(args)
+        return
     backend_tests()
     creation(args)
     runs(args)

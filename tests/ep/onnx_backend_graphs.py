@@ -2,10 +2,11 @@
 
 ::
 
-    python -m tests.ep.onnx_backend_graphs [PATTERN]
+    python -m tests.ep.onnx_backend_graphs [PATTERN] [--device cuda:0]
 
-runs all cases that pass in `tests.ep.onnx_backend`, or those that match a pattern, prints those of
-which no graph is captured, and writes the table of all (``docs/onnx_backend_graphs.md``).
+runs all cases that pass in `tests.ep.onnx_backend`, or those that match a pattern, and prints those
+of which no graph is captured. All cases on the host device write the table
+(``docs/onnx_backend_graphs.md``).
 
 Each case is run in a session that captures graphs: with its inputs until the graph is replayed,
 then with other inputs of the same shapes. The results of each run must equal those of an eager
@@ -14,9 +15,9 @@ session, bit for bit.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import re
-import sys
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -46,7 +47,7 @@ class Captured(NamedTuple):
     """Whether the graph was replayed with other inputs, too."""
 
 
-def run_case(case):
+def run_case(case, device="host"):
     """Run one case that passes without graphs; return what became of its graph."""
     from epprof_nb import ep
 
@@ -54,11 +55,10 @@ def run_case(case):
     serialized = case.model.SerializeToString()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        eager = ep.session(serialized, sess_options=options(log_severity_level=4))
+        quiet = options(log_severity_level=4)
+        eager = ep.session(serialized, device=device, sess_options=quiet)
         try:
-            made = ep.session(
-                serialized, enable_cuda_graph=True, sess_options=options(log_severity_level=4)
-            )
+            made = ep.session(serialized, device=device, enable_cuda_graph=True, sess_options=quiet)
         except Exception as error:
             if op_type not in onnx_backend.CONTROL_FLOW or "control flow" not in str(error):
                 raise
@@ -169,17 +169,29 @@ def page(results):
     return "\n".join(lines) + "\n"
 
 
-def main(pattern=""):
+def main():
     """Print the cases that run eagerly, and the numbers; write the table if all cases ran."""
-    results = run_all(passing_cases(pattern))
-    for result in results:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pattern", nargs="?", default="")
+    parser.add_argument("--device", default="host", help="host or cuda:0")
+    args = parser.parse_args()
+    results, failed = [], 0
+    for case in passing_cases(args.pattern):
+        try:
+            result = run_case(case, args.device)
+        except Exception as error:
+            failed += 1
+            print(f"{case.name} FAILED: {type(error).__name__}: {error}", flush=True)
+            continue
+        results.append(result)
         if result.reason:
-            print(f"{result.name}: {result.reason}")
-    print(f"{sum(not r.reason for r in results)} of {len(results)} captured")
-    print(f"{sum(r.other_inputs for r in results)} with other inputs")
-    if not pattern:
+            print(f"{case.name}: {result.reason}", flush=True)
+    captured = sum(not result.reason for result in results)
+    print(f"{captured} of {len(results) + failed} captured on {args.device}, {failed} failed")
+    print(f"{sum(result.other_inputs for result in results)} with other inputs")
+    if not (args.pattern or failed) and args.device == "host":
         PAGE.write_text(page(results), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

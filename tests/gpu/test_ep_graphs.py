@@ -145,7 +145,8 @@ def test_what_a_capture_does_not_allow_is_named_and_the_run_goes_on(call):
     assert not _native.ep_is_capturing()
 
 
-def test_a_launch_on_another_stream_is_found():
+@pytest.mark.parametrize("waits", [False, True], ids=["launch", "wait"])
+def test_work_on_another_stream_is_found(waits):
     other = cp.cuda.Stream(non_blocking=True)
     scale = cp.RawKernel(STEP.format(name="elsewhere"), "elsewhere")
     for i in range(NODES - 1):
@@ -154,16 +155,36 @@ def test_a_launch_on_another_stream_is_found():
     @ep.kernel(f"Step{NODES - 1}", domain="steps")
     def step(ctx, x):
         y = ctx.out(x.shape, x.dtype)
-        if not _native.ep_is_capturing():
+        eager = not _native.ep_is_capturing()
+        if eager:
             cp.cuda.get_current_stream().synchronize()
         with other:
             scale((1,), (128,), (x, y, x.size, cp.float32(NODES - 1)))
-        other.synchronize()
+        if eager or waits:
+            other.synchronize()
 
     made = session()
-    with pytest.warns(UserWarning, match="launches nothing on the session's stream"):
+    # CUDA lets no stream be waited for during a capture, but launches on others.
+    reason = "other.synchronize" if waits else "launches nothing on the session's stream"
+    with pytest.warns(UserWarning, match=rf"node 'node_{NODES - 1}' .*{reason}"):
         made.run(None, {"v0": np.zeros((2, 3), np.float32)})
     check(made)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_products_are_captured(dtype):
+    weights = cp.asarray(np.random.default_rng(0).standard_normal((3, 3)).astype(dtype))
+    for i in range(NODES):
+
+        def body(x):
+            assert ep.matmul(x.astype(dtype), weights).dtype == dtype
+
+        define(i, body)
+    made = session()
+    with epprof_nb.profile() as prof:
+        check(made)
+    assert not made._epprof_graphs._warned
+    assert len({name for name, _ in captured(prof)}) > NODES  # kernels of cuBLAS among them
 
 
 def test_arrays_of_cupy_belong_to_the_graph():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, Context, builtin
 from epprof_nb.ep.kernels.heads import (
     Stages,
@@ -231,7 +232,7 @@ def attention(  # noqa: PLR0917 - the inputs of the operator
     xp, attrs = ctx.xp, ctx.attrs
     heads = attrs["num_heads"]
     sizes = attrs.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
-    wide = xp.matmul(x.astype(np.float32), weights.astype(np.float32))
+    wide = products.matmul(x.astype(np.float32), weights.astype(np.float32))
     if bias is not None:
         wide += bias
     q, k, v = (

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.checks import expect_shape, per_axis
 from epprof_nb.ep.kernels.precision import at_least_float32
@@ -31,7 +32,7 @@ def convolve(ctx: Context, x: Array, weight: Array, bias: Array | None = None) -
     depth = channels // groups * math.prod(kernel)
     columns = windows.transpose(order).reshape(batch, groups, depth, math.prod(positions))
     rows = weight.reshape(groups, weight.shape[0] // groups, depth)
-    result = ctx.xp.matmul(rows, columns).reshape(batch, weight.shape[0], *positions)
+    result = products.matmul(rows, columns).reshape(batch, weight.shape[0], *positions)
     if bias is not None:
         result += _per_channel(bias, rank)
     return result
@@ -115,7 +116,9 @@ def conv_transpose(ctx: Context, x: Array, weight: Array, bias: Array | None = N
     depth = channels // groups
     left = w.reshape(groups, depth, outputs * math.prod(kernel)).transpose(0, 2, 1)
     right = wide.reshape(batch, groups, depth, math.prod(x.shape[2:]))
-    parts = xp.matmul(left, right).reshape(batch, groups * outputs, math.prod(kernel), *x.shape[2:])
+    parts = products.matmul(left, right).reshape(
+        batch, groups * outputs, math.prod(kernel), *x.shape[2:]
+    )
     reach = [max(f, p + n) for f, (p, _), n in zip(full, pads, shape, strict=True)]
     total = xp.zeros((batch, groups * outputs, *reach), wide.dtype)
     for number, place in enumerate(np.ndindex(*kernel)):

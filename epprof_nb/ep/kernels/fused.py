@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.activation import gelu, gelu_tanh, sigmoid, softplus
 from epprof_nb.ep.kernels.convolution import convolve
-from epprof_nb.ep.kernels.linear import gemm_matrices, product_into, product_shape
+from epprof_nb.ep.kernels.linear import gemm_matrices
 from epprof_nb.ep.kernels.normalization import root_mean_square, standardize, write_optional
 from epprof_nb.ep.kernels.precision import at_least_float32
 
@@ -91,8 +92,8 @@ def fused_matmul(ctx: Context, a: Array, b: Array) -> None:
     xp, attrs = ctx.xp, ctx.attrs
     a = _turned(xp, a, batch=attrs["transBatchA"], matrix=attrs["transA"])
     b = _turned(xp, b, batch=attrs["transBatchB"], matrix=attrs["transB"])
-    out = ctx.out(product_shape(a, b))
-    product_into(xp, a, b, out)
+    out = ctx.out(products.product_shape(a, b))
+    products.matmul(a, b, out=out)
     if attrs["alpha"] != 1:
         out *= out.dtype.type(attrs["alpha"])
 
@@ -185,7 +186,7 @@ def fused_conv(
 def fused_gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     """Gemm, then an activation."""
     a, b = gemm_matrices(ctx.attrs, a, b, c)
-    y = ctx.xp.matmul(at_least_float32(a), at_least_float32(b))
+    y = products.matmul(at_least_float32(a), at_least_float32(b))
     y *= y.dtype.type(ctx.attrs["alpha"])
     if c is not None and ctx.attrs["beta"]:
         y += c * y.dtype.type(ctx.attrs["beta"])
@@ -218,7 +219,7 @@ def matmul_nbits(  # noqa: PLR0917 - the inputs of the operator
     factors = scales.reshape(n, blocks).astype(np.float32)
     which = xp.arange(k) // block if group is None else group[:k]
     weights = (weights[:, :k] - zeros[:, which]) * factors[:, which]
-    y = xp.matmul(at_least_float32(a), weights.T)
+    y = products.matmul(at_least_float32(a), weights.T)
     ctx.out((*a.shape[:-1], n))[...] = y if bias is None else y + bias
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.ep import products
 from epprof_nb.ep.kernels.precision import at_least_float32
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def attend(
     wide = at_least_float32(q)
     grouped = (wide * wide.dtype.type(scale)).reshape(batch, shared, -1, size)
     keys = at_least_float32(k).transpose(0, 1, 3, 2)
-    scores = xp.matmul(grouped, keys).reshape(batch, heads, rows, -1)
+    scores = products.matmul(grouped, keys).reshape(batch, heads, rows, -1)
     stages = stages or Stages()
     stages.raw = scores
     if softcap:
@@ -109,7 +110,9 @@ def attend(
     probabilities = _softmax(xp, scores, sink)
     stages.probabilities = probabilities
     values = at_least_float32(v)
-    result = xp.matmul(probabilities.reshape(batch, shared, -1, probabilities.shape[-1]), values)
+    result = products.matmul(
+        probabilities.reshape(batch, shared, -1, probabilities.shape[-1]), values
+    )
     return result.reshape(batch, heads, rows, -1)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epprof_nb.ep import products
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -125,4 +127,4 @@ def weights(
 def apply(xp: ArrayModule, x: Array, matrix: Array, axis: int) -> Array:
     """Return `x` with an axis multiplied by a matrix."""
     moved = xp.moveaxis(x, axis, -1)
-    return xp.moveaxis(xp.matmul(moved, xp.asarray(matrix.T, dtype=x.dtype)), -1, axis)
+    return xp.moveaxis(products.matmul(moved, xp.asarray(matrix.T, dtype=x.dtype)), -1, axis)

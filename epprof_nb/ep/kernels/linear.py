@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from epprof_nb.ep.kernel import Array, ArrayModule, Attributes, Context, builtin
+from epprof_nb.ep import products
+from epprof_nb.ep.kernel import Array, Attributes, Context, builtin
 from epprof_nb.ep.kernels.precision import at_least_float32
-
-
-def product_into(xp: ArrayModule, a: Array, b: Array, out: Array) -> None:
-    """Write the product of matrices, or of stacks of them, into an array.
-
-    float16 is multiplied and summed in float32.
-    """
-    if out.dtype == np.float16:
-        out[...] = xp.matmul(a.astype(np.float32), b.astype(np.float32))
-    elif out.ndim and a.shape[-1]:
-        xp.matmul(a, b, out=out)
-    else:
-        out[...] = xp.matmul(a, b)
-
-
-def product_shape(a: Array, b: Array) -> tuple[int, ...]:
-    """Return the shape of a product of matrices, or of stacks of them."""
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    rows = a.shape[-2:-1] if a.ndim > 1 else ()
-    columns = b.shape[-1:] if b.ndim > 1 else ()
-    return (*lead, *rows, *columns)
 
 
 @builtin("MatMul", since=1)
 def matmul(ctx: Context, a: Array, b: Array) -> None:
     """Product of matrices, or of stacks of them."""
-    product_into(ctx.xp, a, b, ctx.out(product_shape(a, b)))
+    products.matmul(a, b, out=ctx.out(products.product_shape(a, b)))
 
 
 def gemm_matrices(attrs: Attributes, a: Array, b: Array, c: Array | None) -> tuple[Array, Array]:
@@ -67,13 +47,13 @@ def gemm(ctx: Context, a: Array, b: Array, c: Array | None = None) -> None:
     c = c if beta else None  # else 0 times NaN or infinity would be added
     y = ctx.out((a.shape[0], b.shape[1]))
     if y.dtype.kind == "f" and y.dtype != np.float16:
-        product_into(ctx.xp, a, b, y)
+        products.matmul(a, b, out=y)
         if alpha != 1:
             y *= y.dtype.type(alpha)
         if c is not None:
             y += c if beta == 1 else c * y.dtype.type(beta)
         return
-    value = ctx.xp.matmul(at_least_float32(a), at_least_float32(b))
+    value = products.matmul(at_least_float32(a), at_least_float32(b))
     if alpha != 1:
         value = value * alpha
     if c is not None:

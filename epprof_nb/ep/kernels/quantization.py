@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.axes import nonnegative
 from epprof_nb.ep.kernels.checks import expect_shape
-from epprof_nb.ep.kernels.linear import product_shape
 
 _BYTES = "uint8 int8"
 
@@ -107,9 +107,9 @@ def shifted(x: Array, zero_point: Array | None, *, axis: int | None = None) -> A
     return wide
 
 
-def exact_product(xp: ArrayModule, a: Array, b: Array) -> Array:
+def exact_product(a: Array, b: Array) -> Array:
     """Product of matrices of small integers; float64 has a fast product and represents it."""
-    return xp.matmul(a.astype(np.float64), b.astype(np.float64))
+    return products.matmul(a.astype(np.float64), b.astype(np.float64))
 
 
 @builtin("MatMulInteger", since=10)
@@ -121,9 +121,9 @@ def matmul_integer(
     b_zero_point: Array | None = None,
 ) -> None:
     """Product of integer matrices less their zero points, as int32."""
-    out = ctx.out(product_shape(a, b))
+    out = ctx.out(products.product_shape(a, b))
     left, right = shifted(a, a_zero_point, axis=-2), shifted(b, b_zero_point, axis=-1)
-    out[...] = exact_product(ctx.xp, left, right)
+    out[...] = exact_product(left, right)
 
 
 def _vector(xp: ArrayModule, parameter: Array, axis: int, ndim: int) -> Array:
@@ -144,8 +144,8 @@ def qlinear_matmul(  # noqa: PLR0917 - the inputs of the operator
 ) -> None:  # fmt: skip
     """Product of quantized matrices, quantized."""
     xp = ctx.xp
-    y = ctx.out(product_shape(a, b))
-    total = exact_product(xp, shifted(a, a_zero_point, axis=-2), shifted(b, b_zero_point, axis=-1))
+    y = ctx.out(products.product_shape(a, b))
+    total = exact_product(shifted(a, a_zero_point, axis=-2), shifted(b, b_zero_point, axis=-1))
     factor = _vector(xp, a_scale, -2, a.ndim).astype(np.float64) * _vector(xp, b_scale, -1, b.ndim)
     scaled = total * (factor / _vector(xp, y_scale, -2, y.ndim))
     y[...] = quantize(xp, scaled, _vector(xp, y_zero_point, -2, y.ndim).astype(np.float64), y.dtype)

@@ -11,6 +11,7 @@ from epprof_nb.ep.kernels.activation import sigmoid
 from epprof_nb.ep.kernels.checks import choice, expect_shape
 from epprof_nb.ep.kernels.normalization import write_optional
 from epprof_nb.ep.kernels.precision import at_least_float32
+from epprof_nb.ep.products import matmul
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,7 +180,7 @@ def rnn(  # noqa: PLR0917 - the inputs of the operator
     def make_step(d: int) -> Step:
         (f,) = _functions(ctx, d, 1, ("Tanh",))
         wb, rb = _biases(bias, d)
-        return lambda x_t, h_t: (f(x_t @ w[d].T + h_t @ r[d].T + wb + rb),)
+        return lambda x_t, h_t: (f(matmul(x_t, w[d].T) + matmul(h_t, r[d].T) + wb + rb),)
 
     _run(ctx, x, lengths, [h], make_step)
 
@@ -202,14 +203,14 @@ def gru(  # noqa: PLR0917 - the inputs of the operator
             wb = rb = xp.zeros(3 * n, r.dtype)
 
         def step(x_t: Array, h_t: Array) -> tuple[Array, ...]:
-            from_input = x_t @ w[d].T + wb
-            from_state = h_t @ r[d, : 2 * n].T + rb[: 2 * n]
+            from_input = matmul(x_t, w[d].T) + wb
+            from_state = matmul(h_t, r[d, : 2 * n].T) + rb[: 2 * n]
             z = f(from_input[:, :n] + from_state[:, :n])
             reset = f(from_input[:, n : 2 * n] + from_state[:, n:])
             if ctx.attrs["linear_before_reset"]:
-                state = reset * (h_t @ r[d, 2 * n :].T + rb[2 * n :])
+                state = reset * (matmul(h_t, r[d, 2 * n :].T) + rb[2 * n :])
             else:
-                state = (reset * h_t) @ r[d, 2 * n :].T + rb[2 * n :]
+                state = matmul(reset * h_t, r[d, 2 * n :].T) + rb[2 * n :]
             candidate = g(from_input[:, 2 * n :] + state)
             return ((1 - z) * candidate + z * h_t,)
 
@@ -237,7 +238,7 @@ def lstm(  # noqa: PLR0917 - the inputs of the operator
         p = xp.zeros((3, n), r.dtype) if peepholes is None else peepholes[d].reshape(3, n)
 
         def step(x_t: Array, h_t: Array, c_t: Array) -> tuple[Array, ...]:
-            gates = x_t @ w[d].T + h_t @ r[d].T + wb + rb
+            gates = matmul(x_t, w[d].T) + matmul(h_t, r[d].T) + wb + rb
             i, o, forget, cell = (gates[:, j * n : (j + 1) * n] for j in range(4))
             i = f(i + p[0] * c_t)
             forget = 1 - i if ctx.attrs["input_forget"] else f(forget + p[2] * c_t)

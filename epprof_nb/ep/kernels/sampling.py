@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from epprof_nb.ep import products
 from epprof_nb.ep.kernel import Array, ArrayModule, Context, builtin
 from epprof_nb.ep.kernels.checks import choice, expect_shape
 from epprof_nb.ep.kernels.interpolation import cubic_kernel
@@ -101,7 +102,7 @@ def affine_grid(ctx: Context, theta: Array, size: Array) -> None:
     mesh = xp.meshgrid(*lines, indexing="ij")
     points = xp.stack([*reversed(mesh), xp.ones(tuple(spatial))], axis=-1)
     wide = at_least_float32(theta)
-    grid = xp.matmul(points.reshape(1, -1, points.shape[-1]).astype(wide.dtype),
+    grid = products.matmul(points.reshape(1, -1, points.shape[-1]).astype(wide.dtype),
                      wide.transpose(0, 2, 1))  # fmt: skip
     ctx.out((theta.shape[0], *spatial, len(spatial)))[...] = grid.reshape(
         theta.shape[0], *spatial, len(spatial)
@@ -224,6 +225,6 @@ def deform_conv(  # noqa: PLR0917 - the inputs of the operator
         )
     depth = x.shape[1] // group * kernel[0] * kernel[1]
     left = at_least_float32(weight).reshape(group, weight.shape[0] // group, depth)
-    result = xp.matmul(left, columns.reshape(x.shape[0], group, depth, height * width))
+    result = products.matmul(left, columns.reshape(x.shape[0], group, depth, height * width))
     result = result.reshape(x.shape[0], weight.shape[0], height, width)
     ctx.out(result.shape)[...] = result if bias is None else result + bias.reshape(-1, 1, 1)

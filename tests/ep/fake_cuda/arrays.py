@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import threading
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 
@@ -145,6 +145,10 @@ class Module:
 
     array = asarray
 
+    def empty(self, shape, dtype=np.float64):
+        nbytes = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        return Array(self, shape, np.dtype(dtype), self.cuda.allocate(nbytes))
+
 
 def _host(value, convert=lambda array: array.host):
     if isinstance(value, Array):
@@ -201,12 +205,16 @@ class Array:
     ndim = property(lambda self: self.host.ndim)
     size = property(lambda self: self.host.size)
     nbytes = property(lambda self: self.host.nbytes)
+    itemsize = property(lambda self: self.host.itemsize)
     strides = property(lambda self: self.host.strides)
+    flags = property(lambda self: self.host.flags)
     T = property(lambda self: self._view(self.host.T))
 
     def _view(self, host):
         made = Array(self.module, None, None, self.data, host)
         made.base = self  # like CuPy's views
+        if host.size:
+            made.data = SimpleNamespace(ptr=host.__array_interface__["data"][0], mem=self.data)
         return made
 
     def __getitem__(self, key):
@@ -315,11 +323,17 @@ class _Runtime:
         return 13000
 
     @staticmethod
+    def getDevice():  # noqa: N802 - CuPy's name
+        return 0
+
+    @staticmethod
     def driverGetVersion():  # noqa: N802 - CuPy's name
         return 13000
 
 
 class _Device:
+    attributes = MappingProxyType({"ComputeCapabilityMajor": 9})
+
     def __init__(self, module, index):
         self.module, self.index = module, index
 
@@ -341,10 +355,15 @@ class _Cuda:
     def __init__(self, module):
         self.module = module
         self.Device = lambda index: _Device(module, index)
+        self.device = SimpleNamespace(get_cublas_handle=lambda: 1)
+        self.alloc = self.allocate
 
     def allocate(self, nbytes):
         allocator = getattr(_state, "allocators", [None])[-1]
         return _Owned(self.module, max(nbytes, 1)) if allocator is None else allocator(nbytes)
+
+    def get_current_stream(self):
+        return SimpleNamespace(ptr=self.module.stream()[1])
 
     @staticmethod
     def using_allocator(allocator):

@@ -1,0 +1,103 @@
+"""Matrix products of kernels, on the host and on CUDA devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from epprof_nb.ep import cublas, cuda, gemm
+
+
+def matmul(a: Any, b: Any, out: Any = None) -> Any:  # noqa: ANN401
+    """Multiply matrices, or stacks of them, as `numpy.matmul` does.
+
+    float16 is multiplied and summed in float32. On a CUDA device a graph can capture products of
+    float16, float32 and float64, unlike those of ``cupy.matmul``.
+
+    Parameters
+    ----------
+    a, b
+        NumPy arrays, or CuPy arrays. Stacks broadcast.
+    out
+        An array for the result, which shares no memory with `a` and `b`; a new one by default.
+
+    Returns
+    -------
+    array
+        The product: `out`, if it is given.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from epprof_nb import ep
+    >>> ep.matmul(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+    array([[11.]])
+    """
+    on_host = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
+    library = None if on_host else cublas.library()
+    if library is not None and _is_for_blas(a, b):
+        return _blas_product(library, a, b, out)
+    module = np if on_host else cuda.array_module()
+    if np.float16 in (a.dtype, b.dtype):
+        dtype = np.result_type(a.dtype, b.dtype)
+        made = module.matmul(a.astype(np.float32), b.astype(np.float32)).astype(dtype, copy=False)
+    elif out is None or not out.ndim or not a.shape[-1]:
+        made = module.matmul(a, b)
+    else:
+        return module.matmul(a, b, out=out)
+    if out is None:
+        return made
+    out[...] = made
+    return out
+
+
+def _is_for_blas(a: Any, b: Any) -> bool:  # noqa: ANN401
+    if a.dtype != b.dtype or not cublas.has_type(a.dtype) or not (a.size and b.size):
+        return False
+    # NumPy's errors name what does not fit.
+    return bool(a.ndim and b.ndim and a.shape[-1] == b.shape[-2:][0])
+
+
+def _blas_product(library: Any, a: Any, b: Any, out: Any) -> Any:  # noqa: ANN401
+    module = cuda.array_module()
+    shape = product_shape(a, b)
+    if out is not None and (out.shape, out.dtype) == (shape, a.dtype) and out.flags.c_contiguous:
+        result = out
+    else:
+        result = module.empty(shape, a.dtype)
+    left = a[None] if a.ndim == 1 else a
+    right = b[:, None] if b.ndim == 1 else b
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    left, left_layout = _readable(module, left, batch)
+    right, right_layout = _readable(module, right, batch)
+    rows, depth = left.shape[-2:]
+    product = gemm.product(batch, rows, right.shape[-1], depth, left_layout, right_layout)
+    cublas.multiply(library, product, left, right, result)
+    if out is None or out is result:
+        return result
+    out[...] = result
+    return out
+
+
+def _readable(module: Any, x: Any, batch: tuple[int, ...]) -> tuple[Any, gemm.Operand]:  # noqa: ANN401
+    """Return an array that BLAS can read, which is `x` if possible, and its layout."""
+    layout = gemm.operand(x.shape, x.strides, x.itemsize, batch)
+    if layout is None:
+        x = module.ascontiguousarray(module.broadcast_to(x, batch + x.shape[-2:]))
+        layout = gemm.operand(x.shape, x.strides, x.itemsize, batch)
+        assert layout is not None  # noqa: S101 - contiguous
+    return x, layout
+
+
+def product_shape(a: Any, b: Any) -> tuple[int, ...]:  # noqa: ANN401
+    """Return the shape of a product of matrices, or of stacks of them."""
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    rows = a.shape[-2:-1] if a.ndim > 1 else ()
+    columns = b.shape[-1:] if b.ndim > 1 else ()
+    return (*lead, *rows, *columns)
