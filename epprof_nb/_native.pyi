@@ -595,6 +595,9 @@ def ep_load_driver(path: str, /) -> int:
 def ep_device_of(address: int, /) -> int | None:
     """CUDA device of a tensor's memory; -1 for the host device, None for memory of others."""
 
+def ep_cuda_device_at(address: int, /) -> int | None:
+    """CUDA device of memory, whoever allocated it; None for other memory, or without a driver."""
+
 def ep_take_allocation_failure() -> str | None:
     """Message about the last allocation on a CUDA device that failed, once."""
 

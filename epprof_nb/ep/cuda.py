@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from epprof_nb import _native
@@ -112,10 +113,25 @@ def view(device: int, pointer: int, nbytes: int, onnx_type: int, shape: tuple[in
     return cupy.ndarray(shape, _DTYPES[onnx_type], cupy.cuda.MemoryPointer(memory, 0))
 
 
+@dataclass(frozen=True)
+class _Handle:
+    """The address of a stream, in the form in which CuPy takes streams of others."""
+
+    address: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return the version of the protocol and the address."""
+        return 0, self.address
+
+
 @functools.lru_cache(maxsize=256)
 def current_stream(device: int, handle: int) -> AbstractContextManager[Any]:
-    """Return a context manager in which CuPy launches on a stream."""
-    stream: AbstractContextManager[Any] = array_module().cuda.ExternalStream(handle, device)
+    """Return a context manager in which CuPy launches on a stream of the current device."""
+    cupy = array_module()
+    if hasattr(cupy.cuda.Stream, "from_external"):  # from CuPy 14 on
+        stream: AbstractContextManager[Any] = cupy.cuda.Stream.from_external(_Handle(handle))
+    else:
+        stream = cupy.cuda.ExternalStream(handle, device)
     return stream
 
 

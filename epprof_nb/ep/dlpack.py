@@ -8,6 +8,7 @@ from typing import Any
 
 from epprof_nb import _native
 from epprof_nb.core.errors import KernelError
+from epprof_nb.ep import cuda
 
 _CPU, _CUDA = 1, 2
 """``DLDeviceType``: kDLCPU and kDLCUDA."""
@@ -57,7 +58,8 @@ def dlpack(value: Any) -> Shared:  # noqa: ANN401
     Parameters
     ----------
     value
-        A tensor on the host device, on a CUDA device of the provider, or on the CPU.
+        A tensor on the host device, on a CUDA device, or on the CPU. Memory of ONNX Runtime's CUDA
+        provider is CUDA memory, too.
 
     Returns
     -------
@@ -68,7 +70,7 @@ def dlpack(value: Any) -> Shared:  # noqa: ANN401
     Raises
     ------
     KernelError
-        If the tensor lies in memory that is neither of the CPU nor of the provider.
+        If the tensor lies in memory that is neither of the CPU nor of these devices.
 
     Examples
     --------
@@ -79,12 +81,24 @@ def dlpack(value: Any) -> Shared:  # noqa: ANN401
     >>> np.from_dlpack(ep.dlpack(value))
     array([1., 1., 1.], dtype=float32)
     """
-    device = _native.ep_device_of(value.data_ptr())
-    if device is None and value.device_name() != "cpu":
+    device = _device_of(value)
+    return Shared(value, _CPU, 0) if device is None else Shared(value, _CUDA, device)
+
+
+def _device_of(value: Any) -> int | None:  # noqa: ANN401
+    """Return the CUDA device that a tensor lies on; None if the CPU can read it."""
+    address, name = value.data_ptr(), value.device_name()
+    device = _native.ep_device_of(address)
+    if device is not None:
+        return device if device >= 0 else None
+    if name == "cpu":
+        return None
+    if name == "cuda":  # of ONNX Runtime's CUDA provider, perhaps
+        cuda.open_driver()
+        device = _native.ep_cuda_device_at(address)
+    if device is None:
         raise KernelError(
             f"This tensor of shape {tuple(value.shape())} lies in memory of another provider "
-            f"({value.device_name()}). Pass it to the other library directly."
+            f"({name}). Pass it to the other library directly."
         )
-    if device is None or device < 0:
-        return Shared(value, _CPU, 0)
-    return Shared(value, _CUDA, device)
+    return device

@@ -16,6 +16,7 @@ import pytest
 from onnx import helper
 
 from epprof_nb import _native
+from epprof_nb.ep import cuda
 from epprof_nb.ep.kernel import REGISTRY
 from tests.ep.fake_cuda.library import OUT_OF_MEMORY
 from tests.ep.sessions import model, on_cpu
@@ -200,7 +201,7 @@ def test_what_raises_no_error_is_found_too(ep, fake_cuda, x, body, what):
             y = ctx.out(x.shape, x.dtype)
             if not ctx.xp.is_capturing():
                 ctx.xp.synchronize()
-            with ctx.xp.cuda.ExternalStream(stream, 0):
+            with cuda.current_stream(0, stream):
                 ctx.xp.divide(1, 1 + ctx.xp.exp(-x), out=y)
                 ctx.xp.synchronize()
 

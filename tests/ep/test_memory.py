@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import resource
+from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime
 import pytest
 from onnx import helper
 
+from epprof_nb.core.errors import KernelError
 from tests.ep.sessions import CPU, OURS, model, on_cpu, placement, session
 from tests.ort import models
 
@@ -199,6 +201,23 @@ def test_dlpack_shares_the_memory(registered, device, x):
     else:
         with pytest.raises(Exception, match=r"CUDA|device"):  # NumPy reads the capsule's device
             np.from_dlpack(shared)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_dlpack_shares_memory_that_another_provider_allocated(ep, fake_cuda, index):
+    ep.provider("cuda:0")
+    with fake_cuda.module.cuda.Device(index):
+        memory = fake_cuda.module.cuda.allocate(16)
+    value = SimpleNamespace(data_ptr=lambda: memory.ptr, device_name=lambda: "cuda")
+    assert ep.dlpack(value).__dlpack_device__() == (2, index)
+
+
+def test_dlpack_refuses_memory_that_is_no_cuda_device_s(ep, fake_cuda, x):
+    value = SimpleNamespace(
+        data_ptr=lambda: x.ctypes.data, device_name=lambda: "cuda", shape=lambda: [2, 4]
+    )
+    with pytest.raises(KernelError, match=r"\(2, 4\) lies in memory of another provider"):
+        ep.dlpack(value)
 
 
 def test_dlpack_passes_on_memory_of_the_cpu(registered, x):

@@ -15,7 +15,7 @@ cp = pytest.importorskip("cupy", reason="CuPy is not installed")
 from epprof_nb import _native, ep  # noqa: E402
 from epprof_nb.ep.kernel import REGISTRY  # noqa: E402
 from tests.ep.fake_cuda import library  # noqa: E402
-from tests.ep.sessions import CPU, OURS, on_cpu, options, placement  # noqa: E402
+from tests.ep.sessions import CPU, OURS, on_cpu, one_node, options, placement  # noqa: E402
 from tests.ort import models  # noqa: E402
 from tests.ort.rows import nodes  # noqa: E402
 
@@ -167,9 +167,10 @@ def test_too_much_memory_names_the_node_and_the_size(x):
     def huge(ctx, x):
         ctx.out((2**24, 2**22), x.dtype)
 
-    made = session(models.chain(), ep.provider("cuda:0"))
-    with pytest.raises(Exception, match=rf"'first'.*cuda:0 has no memory left.* {2**48} bytes"):
-        made.run(None, {"x": x})
+    serialized, feeds = one_node("Relu", [x])  # every dimension is free
+    made = session(serialized, ep.provider("cuda:0"))
+    with pytest.raises(Exception, match=rf"'node'.*cuda:0 has no memory left.* {2**48} bytes"):
+        made.run(None, feeds)
 
 
 def relu_of_torch(x, out):

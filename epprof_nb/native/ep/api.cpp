@@ -65,6 +65,8 @@ int ep_device_of(const void* data) {
   return pool_owns(data) ? -1 : -2;
 }
 
+int ep_cuda_device_at(const void* data) { return device_at(data); }
+
 void ep_set_interpreter(const ep_interpreter* given) { interpreter = *given; }
 
 const void* ep_session_options_type(const char** name) {

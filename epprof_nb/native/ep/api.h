@@ -200,6 +200,7 @@ void ep_device_statistics(int device, ep_memory_statistics* now);
 // Why an allocator last gave ONNX Runtime no memory, once, for the caller to free; null: it did not.
 char* ep_take_allocation_failure(void);
 int ep_device_of(const void* data);  // the CUDA device; -1: the host device, -2: memory of others
+int ep_cuda_device_at(const void* data);  // whoever allocated it; -1: it is not a CUDA device's
 
 // The C++ type_info of the class behind Python's SessionOptions; `name` is what pybind11 calls a
 // capsule of it.

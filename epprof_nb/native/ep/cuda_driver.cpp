@@ -73,6 +73,7 @@ std::string load_driver(const char* path) {
   resolve("cuMemAlloc_v2", d.MemAlloc);
   resolve("cuMemFree_v2", d.MemFree);
   resolve("cuMemHostAlloc", d.MemHostAlloc);
+  resolve("cuPointerGetAttribute", d.PointerGetAttribute);
   resolve("cuMemcpyAsync", d.MemcpyAsync);
   resolve("cuMemcpy2DAsync_v2", d.Memcpy2DAsync);
   resolve("cuStreamCreate", d.StreamCreate);
@@ -111,6 +112,16 @@ std::string load_driver(const char* path) {
 
 int device_count() { return count; }
 bool is_forked() { return in_child.load(std::memory_order_relaxed); }
+
+int device_at(const void* address) {
+  if (!device_count() || is_forked()) return -1;
+  uint32_t type = 0;
+  int device = -1;
+  auto pointer = uint64_t(reinterpret_cast<uintptr_t>(address));
+  if (cuda.PointerGetAttribute(&type, kMemoryType, pointer) != kSuccess) return -1;
+  if (type != kDeviceMemory) return -1;
+  return cuda.PointerGetAttribute(&device, kDeviceOrdinal, pointer) == kSuccess ? device : -1;
+}
 
 std::string cuda_error(const char* function, int result) {
   const char *name = nullptr, *text = nullptr;

@@ -36,6 +36,8 @@ constexpr unsigned kNonBlocking = 1;                   // CU_STREAM_NON_BLOCKING
 constexpr unsigned kDisableTiming = 2;                 // CU_EVENT_DISABLE_TIMING
 constexpr unsigned kPortable = 1;                      // CU_MEMHOSTALLOC_PORTABLE
 constexpr uint32_t kDeviceMemory = 2;                  // CU_MEMORYTYPE_DEVICE
+constexpr int kMemoryType = 2;                         // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr int kDeviceOrdinal = 9;                      // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 constexpr int kThreadLocal = 1;                        // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 constexpr int kRelaxed = 2;                            // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int kCaptureActive = 1;                      // CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -54,6 +56,7 @@ struct Driver {
   int (*MemAlloc)(uint64_t*, size_t);
   int (*MemFree)(uint64_t);
   int (*MemHostAlloc)(void**, size_t, unsigned flags);
+  int (*PointerGetAttribute)(void* value, int attribute, uint64_t pointer);
   int (*MemcpyAsync)(uint64_t target, uint64_t source, size_t, CudaStream);
   int (*Memcpy2DAsync)(const Copy2D*, CudaStream);
   int (*StreamCreate)(CudaStream*, unsigned flags);
@@ -86,6 +89,7 @@ extern Driver cuda;  // valid once `load_driver` has succeeded
 std::string load_driver(const char* path);
 int device_count();  // 0 unless the driver was opened
 bool is_forked();    // in a child process, where no function of the driver works
+int device_at(const void* address);  // whose memory it is, whoever allocated it; -1: no device's
 
 std::string cuda_error(const char* function, int result);  // the message
 void check_cuda(const char* function, int result);         // throws it

@@ -151,6 +151,14 @@ static PyObject* device_of(PyObject* Py_UNUSED(m), PyObject* pointer) {
   return PyLong_FromLong(device);
 }
 
+static PyObject* cuda_device_at(PyObject* Py_UNUSED(m), PyObject* pointer) {
+  uint64_t address;
+  if (to_u64(pointer, &address) < 0) return NULL;
+  int device = ep_cuda_device_at((const void*)(uintptr_t)address);
+  if (device < 0) Py_RETURN_NONE;
+  return PyLong_FromLong(device);
+}
+
 static PyObject* take_allocation_failure(PyObject* Py_UNUSED(m), PyObject* Py_UNUSED(a)) {
   char* message = ep_take_allocation_failure();
   if (!message) Py_RETURN_NONE;
@@ -199,6 +207,7 @@ PyMethodDef device_functions[] = {
     {"ep_set_device_functions", set_device_functions, METH_VARARGS, NULL},
     {"ep_load_driver", load_driver, METH_VARARGS, NULL},
     {"ep_device_of", device_of, METH_O, NULL},
+    {"ep_cuda_device_at", cuda_device_at, METH_O, NULL},
     {"ep_take_allocation_failure", take_allocation_failure, METH_NOARGS, NULL},
     {"ep_device_statistics", device_statistics, METH_VARARGS, NULL},
     {"ep_device_allocate", device_allocate, METH_VARARGS, NULL},

@@ -103,9 +103,10 @@ class Module:
     def launch(self, work, used):
         callback = _CALLBACK(work)
         pointers = (ctypes.c_uint64 * len(used))(*used)
-        stream = self.stream()
-        self.launches.append(stream)
-        failed = self.library.fake_launch(stream and stream[1], callback, None, pointers, len(used))
+        stream, device = self.stream(), ctypes.c_int(-1)
+        self.library.cuCtxGetDevice(ctypes.byref(device))
+        self.launches.append((device.value, stream))
+        failed = self.library.fake_launch(stream, callback, None, pointers, len(used))
         if failed:
             raise RuntimeError(f"the launch failed with {failed}")
         (_captured if self.is_capturing() else _launched).append(callback)
@@ -114,12 +115,12 @@ class Module:
         stream, status = self.stream(), ctypes.c_int()
         if stream is None:
             return False
-        self.library.cuStreamIsCapturing(ctypes.c_void_p(stream[1]), ctypes.byref(status))
+        self.library.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(status))
         return status.value != 0
 
     def synchronize(self):
         stream = self.stream()
-        failed = self.library.cuStreamSynchronize(stream and stream[1])
+        failed = self.library.cuStreamSynchronize(stream)
         if failed == _CAPTURE_UNSUPPORTED:
             raise RuntimeError(
                 "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is "
@@ -135,9 +136,8 @@ class Module:
         memory = self.cuda.allocate(value.nbytes)
         made = Array(self, np.shape(value), value.dtype, memory)
         if value.nbytes:
-            stream = self.stream()
             failed = self.library.cuMemcpyAsync(
-                memory.ptr, value.ctypes.data, value.nbytes, stream and stream[1]
+                memory.ptr, value.ctypes.data, value.nbytes, self.stream()
             )
             if failed:
                 raise RuntimeError(f"the copy failed with {failed}")
@@ -369,6 +369,9 @@ class _Cuda:
     def using_allocator(allocator):
         return _Stack("allocators", allocator)
 
-    @staticmethod
-    def ExternalStream(pointer, device_id=-1):  # noqa: N802 - CuPy's name
-        return _Stack("streams", (device_id, pointer))
+    class Stream:
+        @staticmethod
+        def from_external(stream):
+            version, pointer = stream.__cuda_stream__()
+            assert version == 0
+            return _Stack("streams", pointer)

@@ -79,6 +79,11 @@ int cuCtxPopCurrent_v2(Context** context) {
   current.pop_back();
   return 0;
 }
+int cuCtxGetDevice(int* device) {
+  if (current.empty()) return kInvalidContext;
+  *device = current.back()->device;
+  return 0;
+}
 int cuCtxSynchronize() {
   std::unique_lock lock(mutex);
   if (int failed = enter("cuCtxSynchronize")) return failed;

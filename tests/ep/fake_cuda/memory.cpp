@@ -126,6 +126,18 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   return 0;
 }
 
+int cuPointerGetAttribute(void* value, int attribute, uint64_t pointer) {
+  constexpr int kMemoryType = 2, kDeviceOrdinal = 9;
+  std::lock_guard lock(mutex);
+  if (int failed = enter("cuPointerGetAttribute")) return failed;
+  Allocation* found = allocation_at(pointer);
+  if (!found) return kInvalidValue;  // the driver knows what it allocated
+  int type = found->device < 0 ? 1 : 2;
+  if (attribute != kMemoryType && attribute != kDeviceOrdinal) return kInvalidValue;
+  *static_cast<int*>(value) = attribute == kMemoryType ? type : found->device;
+  return 0;
+}
+
 int cuMemcpyAsync(uint64_t target, uint64_t source, size_t bytes, Stream* stream) {
   return bytes ? copy("cuMemcpyAsync", target, source, bytes, 1, bytes, bytes, stream) : 0;
 }
